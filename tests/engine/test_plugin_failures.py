@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stromboli.engine.placement.node_functions import Check, Nodes, NodeScore
-from stromboli.engine.plugin import Plugin
+from stromboli.engine.plugin import Plugin, QueueLimit
 from stromboli.engine.points import Tiers, point
 from stromboli.model.queue import Queue
 from stromboli.model.task import Task
@@ -57,9 +57,25 @@ class Handling(Outer):
             raise LookupError("could not ask") from error
 
 
+class Silent(Plugin):
+    """Names no limits of queues: only an explanation asks for them."""
+
+    name = "silent"
+
+    def overused(self, queue: Queue) -> bool:
+        return True
+
+    def queue_limits(self, queue: Queue) -> list[QueueLimit]:
+        raise RuntimeError("no limits")
+
+
 def failures(*plugins: type[Plugin], actions: str = "allocate") -> list[str]:
     world = World(nodes="n1 cpu=4").job("a", cpu=1, phase="Inqueue")
     return world.run(actions, " ".join(plugin.name for plugin in plugins), plugin_classes=plugins).failures
+
+
+def test_a_plugin_that_only_an_explanation_asks_is_named_too() -> None:
+    assert failures(Silent) == ["plugin 'silent' failed in outcome: RuntimeError: no limits"]
 
 
 def test_the_plugin_that_another_one_asked_is_charged() -> None:

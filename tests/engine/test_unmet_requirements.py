@@ -17,7 +17,8 @@ from stromboli.model.requirements.placement_requirement import REQUIREMENTS
 from stromboli.model.status import Status
 from stromboli.testing import World
 from stromboli.testing.cycle_result import Result
-from tests.manifests import node, policy
+from stromboli.testing.policy_text import policy_text
+from tests.manifests import group, node, pod, policy
 
 PLACE = "enqueue, allocate, backfill"
 POLICIES = [
@@ -367,6 +368,14 @@ def test_a_wish_that_nobody_honours_is_told_once_and_the_pods_start(wish: str) -
     ]
     assert [(event.kind, event.type, event.name) for event in events] == [("PodGroup", "Warning", "j")]
     assert told in events[0].message
+
+
+def test_wishes_are_not_told_again_when_a_pod_is_replaced() -> None:
+    linux = pod("a", "j", spec={"nodeSelector": {"disk": "fast"}})
+    windows = pod("b", "j", spec={"os": {"name": "windows"}})
+    made = World(policy=policy_text(PLACE, "gang")).add(node("n1"), group("j", 2), linux, windows)
+    assert set(made.step().ignored) == {"default/j"}
+    assert made.remove(linux).add(linux).step().ignored == {}
 
 
 def test_what_a_plugin_of_the_policy_honours_is_not_told() -> None:

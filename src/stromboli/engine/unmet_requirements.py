@@ -6,7 +6,7 @@ This holds whatever plugins a policy names. A plugin that honours a requirement 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from heapq import nsmallest
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api.types.scheduling import NetworkTopology
@@ -62,12 +62,12 @@ def unmet_by_task(session: Session, task: Task) -> Unmet | None:
 
 
 def ignored(session: Session, job: Job) -> list[str]:
-    """What a job, its tasks and its queue ask for without effect, each in a sentence, the first few of them."""
+    """What a job, its tasks and its queue ask for without effect, each in a sentence, the first few by requirement."""
     queue_demands = job.queue.demands if job.queue else ()
     if not job.group_demands and not job.task_demands and not queue_demands:
         return []
     demands = (*job.group_demands, *job.task_demands, *queue_demands)
-    unmet = islice(_not_honoured(session, demands, hard=False), MOST_NAMES)
+    unmet = nsmallest(MOST_NAMES, _not_honoured(session, demands, hard=False))
     return [f"{each.message}: {each.way_out}" for each in unmet]
 
 
