@@ -94,12 +94,14 @@ def _unmet_topology(session: Session, topology: NetworkTopology, demand: Demand)
         if topology.highest_tier_name not in known:
             problems.append("no HyperNode has a tier of that name")
             ways_out.append(f"name one of: {', '.join(known[:MOST_NAMES])}" if known else "give tiers names")
+    ways_out.append("set mode: soft, so that it may start anywhere")
     if requirement.name not in session.rules.honoured:
         problems.append(requirement.unmet)
+        ways_out = [requirement.way_out]  # the others would not be enough
     if not problems:
         return None
     message = f"{demand.asks}: {' and '.join(problems)}"
-    return Unmet(requirement.name, message, ", or ".join([*ways_out, requirement.way_out]))
+    return Unmet(requirement.name, message, ", or ".join(ways_out))
 
 
 def _unmet_volume(session: Session, task: Task, demand: Demand) -> Unmet | None:
