@@ -49,7 +49,7 @@ def pages() -> list[Path]:
 
 def up_to_date(text: str) -> str:
     """A page with its tables made anew."""
-    return BLOCK.sub(lambda found: f"{found[1]}\n{generated(found['what'])}\n\n{found[3]}", text)
+    return BLOCK.sub(lambda block: f"{block[1]}\n{generated(block['what'])}\n\n{block[3]}", text)
 
 
 def generated(what: str) -> str:
@@ -82,41 +82,42 @@ def action(name: str) -> str:
 
 def arguments(kind: type) -> str:
     rows = [
-        (f"{key}{_aliases(one)}", _type(one), _default(one), one.doc) for key, one in _flat(declared(kind))
+        (f"{key}{_aliases(argument)}", _type(argument), _default(argument), argument.doc)
+        for key, argument in _flat(declared(kind))
     ]
     return table(("Argument", "Type", "Default", "Meaning"), rows) if rows else ""
 
 
-def _type(one: Argument) -> str:
+def _type(argument: Argument) -> str:
     """Of an open-ended key, the type of each value."""
-    return type_name(typing.get_args(one.type)[1]) if one.open_ended else one.type_name
+    return type_name(typing.get_args(argument.type)[1]) if argument.open_ended else argument.type_name
 
 
-def _flat(found: Iterable[Argument], outer: str = "") -> Iterator[tuple[str, Argument]]:
+def _flat(arguments: Iterable[Argument], outer: str = "") -> Iterator[tuple[str, Argument]]:
     """Arguments, each followed by those that are nested in it."""
-    for one in found:
-        key = f"{outer}`{one.spelling}`"
-        yield key, one
-        if inner := _inner(one.type):
-            named = typing.get_origin(one.type) is not None and _is_mapping(one.type)
+    for argument in arguments:
+        key = f"{outer}`{argument.spelling}`"
+        yield key, argument
+        if inner := _inner(argument.type):
+            named = typing.get_origin(argument.type) is not None and _is_mapping(argument.type)
             yield from _flat(declared(inner), f"{key} → {'`<name>` → ' if named else ''}")
 
 
 def _inner(hint: Any) -> type | None:
     """The dataclass that an argument, or each entry of it, consists of."""
-    return next((one for one in (hint, *typing.get_args(hint)) if is_dataclass(one)), None)  # type: ignore[return-value]
+    return next((kind for kind in (hint, *typing.get_args(hint)) if is_dataclass(kind)), None)  # type: ignore[return-value]
 
 
 def _is_mapping(hint: Any) -> bool:
     return issubclass(typing.get_origin(hint), Mapping)
 
 
-def _aliases(one: Argument) -> str:
-    return "".join(f", also `{alias}`" for alias in one.aliases)
+def _aliases(argument: Argument) -> str:
+    return "".join(f", also `{alias}`" for alias in argument.aliases)
 
 
-def _default(one: Argument) -> str:
-    value = one.default.default if isinstance(one.default, ByName) else one.default
+def _default(argument: Argument) -> str:
+    value = argument.default.default if isinstance(argument.default, ByName) else argument.default
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
@@ -129,7 +130,7 @@ def _default(one: Argument) -> str:
 def _plain(value: Any) -> Any:
     if not is_dataclass(value):
         return value
-    return "; ".join(f"{one.key} {getattr(value, one.field)}" for one in declared(type(value)))
+    return "; ".join(f"{argument.key} {getattr(value, argument.field)}" for argument in declared(type(value)))
 
 
 # -- extension points
@@ -141,11 +142,11 @@ def points(_: str) -> str:
         (
             f"`{name}{_signature(name)}`",
             _question(name),
-            f"[{_rule_name(one.combine)}](#how-answers-combine)",
-            ", ".join(f"`{switch}`" for switch in one.switches) or "none",
+            f"[{_rule_name(point.combine)}](#how-answers-combine)",
+            ", ".join(f"`{switch}`" for switch in point.switches) or "none",
             ", ".join(sorted(kind for kind in CATALOG.plugins if name in answered(CATALOG.plugins[kind]))),
         )
-        for name, one in POINTS.items()
+        for name, point in POINTS.items()
     ]
     return table(("Point", "Question", "Rule", "Switch", "Answered by"), rows)
 
@@ -163,8 +164,8 @@ def unasked(_: str) -> str:
 
 def rules(_: str) -> str:
     """Every combining rule, with what holds when nobody answers."""
-    found = dict.fromkeys(one.combine for one in POINTS.values())
-    rows = [(_rule_name(rule), _sentence(rule), _when_nobody_answers(rule)) for rule in found]
+    used = dict.fromkeys(point.combine for point in POINTS.values())
+    rows = [(_rule_name(rule), _sentence(rule), _when_nobody_answers(rule)) for rule in used]
     return table(("Rule", "How answers combine", "Nobody answers"), rows)
 
 
@@ -172,7 +173,7 @@ def switches(_: str) -> str:
     """Every switch, with its default and what it turns off."""
     rows = []
     for name, default in SWITCHES.items():
-        asked = [f"`{one.name}`" for one in POINTS.values() if name in one.switches]
+        asked = [f"`{point.name}`" for point in POINTS.values() if name in point.switches]
         rows.append((f"`{name}`", str(default).lower(), ", ".join(asked) or _SPECIAL[name]))
     return table(("Switch", "Default", "Turns on or off"), rows)
 
@@ -187,17 +188,17 @@ _SPECIAL = {
 
 def answered(kind: type[Plugin]) -> list[str]:
     """The points that a plugin takes part in, all switches on; of variants, those of any."""
-    found: dict[str, None] = {}
+    names: set[str] = set()
     for variant in (kind, *kind.__subclasses__()):
-        one = variant.__new__(variant)
-        one.switches = {}
-        rules = Rules([[one]])
-        found.update(dict.fromkeys(name for name, point in POINTS.items() if rules._takes_part(one, point)))
-    return [name for name in POINTS if name in found]
+        plugin = variant.__new__(variant)
+        plugin.switches = {}
+        rules = Rules([[plugin]])
+        names |= {name for name, point in POINTS.items() if rules._takes_part(plugin, point)}
+    return [name for name in POINTS if name in names]
 
 
-def _signature(name: str) -> str:
-    parameters = [one for one in inspect.signature(getattr(Plugin, name)).parameters if one != "self"]
+def _signature(point: str) -> str:
+    parameters = [name for name in inspect.signature(getattr(Plugin, point)).parameters if name != "self"]
     return f"({', '.join(parameters)})"
 
 
@@ -214,8 +215,8 @@ def _sentence(rule: Combine) -> str:
 
 
 def _when_nobody_answers(rule: Combine) -> str:
-    one = next(point for point in POINTS.values() if point.combine is rule)
-    answer = rule([])(*_nothing(one))
+    point = next(point for point in POINTS.values() if point.combine is rule)
+    answer = rule([])(*_nothing(point))
     if answer in ([], {}, Choice([])):
         return "none"
     if answer == [""]:
@@ -242,7 +243,7 @@ def functions(name: str) -> str:
     listed = FUNCTIONS[name]
     modules = dict.fromkeys(function.__module__ for function in listed)
     imports = [
-        f"`from {module} import {', '.join(one.__name__ for one in listed if one.__module__ == module)}`"
+        f"`from {module} import {', '.join(function.__name__ for function in listed if function.__module__ == module)}`"
         for module in modules
     ]
     rows = table(("Function", "Gives", "What it is"), map(_member_row, map(signature, listed)))
@@ -288,9 +289,6 @@ def planned(kind: str) -> str:
     )
 
 
-# -- Markdown
-
-
 def requirements(_: str) -> str:
     """What objects may ask for, who honours it, and what happens where nobody does."""
     rows = [
@@ -304,6 +302,9 @@ def requirements(_: str) -> str:
         for row in REQUIREMENTS
     ]
     return table(("Requirement", "Where it is asked for", "Honoured by", "Otherwise", "Way out"), rows)
+
+
+# -- Markdown
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

@@ -4,6 +4,7 @@ import ast
 import inspect
 from collections.abc import Iterator
 from enum import IntEnum
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ def test_every_member_says_its_type_and_every_number_its_unit(kind: type) -> Non
             assert any(unit in member.doc for unit in UNITS), f"{member.name} is a number of what?"
 
 
-@pytest.mark.parametrize("function", [one for some in reference.FUNCTIONS.values() for one in some])
+@pytest.mark.parametrize("function", list(chain(*reference.FUNCTIONS.values())))
 def test_every_function_is_explained_in_a_sentence(function) -> None:
     assert len(inspect.getdoc(function).split()) >= 3
 
@@ -54,9 +55,9 @@ def uses(source: str) -> Iterator[tuple[type, str]]:
     for function in ast.walk(ast.parse(source)):
         if isinstance(function, ast.FunctionDef):
             known = {
-                one.arg: reference.CLASSES[one.annotation.id]
-                for one in function.args.args
-                if isinstance(one.annotation, ast.Name) and one.annotation.id in reference.CLASSES
+                parameter.arg: reference.CLASSES[parameter.annotation.id]
+                for parameter in function.args.args
+                if isinstance(parameter.annotation, ast.Name) and parameter.annotation.id in reference.CLASSES
             }
             for node in ast.walk(function):
                 if (
