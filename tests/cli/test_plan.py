@@ -241,13 +241,19 @@ def test_a_pipe_is_read_once(run: Run, cluster: Path, tmp_path: Path) -> None:
 
 
 def test_kinds_that_were_meant_to_be_read_are_told(run: Run) -> None:
-    text = run(
-        "plan", "-", input="kind: Podgroup\n---\nkind: Job\n---\n{apiVersion: v1, kind: Queue}\n"
-    ).stdout
-    assert "1 Job, 1 Podgroup, 1 Queue" in text
+    kinds = (
+        "kind: Podgroup",
+        "kind: Job",
+        "{apiVersion: v1, kind: Queue}",
+        "{apiVersion: v1, kind: StatefulSet}",
+    )
+    text = run("plan", "-", input="\n---\n".join((*kinds, "{apiVersion: apps/v1, kind: deployment}"))).stdout
+    assert "1 Job, 1 Podgroup, 1 Queue, 1 StatefulSet, 1 deployment" in text
     assert "-> Podgroup is spelled PodGroup" in text
     assert "-> a Job is read if its apiVersion is batch.volcano.sh/... or batch/..." in text
     assert "-> a Queue is read if its apiVersion is scheduling.volcano.sh/..." in text
+    assert "-> a StatefulSet is read if its apiVersion is apps/..." in text
+    assert "-> deployment is spelled Deployment" in text
 
 
 def test_a_case_brings_its_policy_its_defaults_and_its_clock(run: Run, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from itertools import islice
 from rich.console import Console
 from rich.text import Text
 
-from stromboli.api.types.kinds import GROUP_OF
+from stromboli.api.types.kinds import GROUP_OF, WORKLOADS
 from stromboli.cli.cli_errors import print_warning
 from stromboli.engine.decisions import Evict
 from stromboli.engine.explanation.wait_explanation import WaitExplanation
@@ -14,17 +14,8 @@ from stromboli.simulator.cycle_plan import Plan
 from stromboli.simulator.cycle_report import Report
 from stromboli.simulator.dangling_references import first_few
 
-_READ_AS = {
-    kind: f"a {kind} is read if its apiVersion is {' or '.join(versions)}"
-    for kind, versions in {
-        "CronJob": ("batch.volcano.sh/...", "batch/..."),
-        "DaemonSet": ("apps/...",),
-        "Deployment": ("apps/...",),
-        "Job": ("batch.volcano.sh/...", "batch/..."),
-        "JobFlow": ("flow.volcano.sh/...",),
-        "JobTemplate": ("flow.volcano.sh/...",),
-    }.items()
-}
+_GROUPS = sorted({*((group, kind) for kind, group in GROUP_OF.items()), *WORKLOADS})
+"""The API groups and kinds that a plan reads."""
 MAX_LINES = 50
 """Lines per section; JSON has them all."""
 
@@ -152,13 +143,13 @@ def _print_unscheduled(out: Console, plan: Plan) -> None:
 
 def _unread_hint(kind: str) -> str:
     """A hint for a kind that was probably meant to be read."""
-    intended = next((known for known in GROUP_OF if known.lower() == kind.lower()), None)
+    intended = next((known for _, known in _GROUPS if known.lower() == kind.lower()), None)
     if intended is None:
-        return _READ_AS.get(kind, "")
+        return ""
     if intended != kind:
         return f"{kind} is spelled {intended}"
-    group = GROUP_OF[kind]
-    return f"a {kind} is read if its apiVersion is {f'{group}/...' if group else 'v1'}"
+    versions = [f"{group}/..." if group else "v1" for group, known in _GROUPS if known == kind]
+    return f"a {kind} is read if its apiVersion is {' or '.join(sorted(versions))}"
 
 
 def _print_summary(out: Console, plan: Plan) -> None:
