@@ -17,7 +17,7 @@ from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.api.types.volcano_job import Job
-from stromboli.cli.status.resource_usage import node_groups, queue_usage
+from stromboli.cli.status.resource_usage import node_groups, node_state, queue_usage
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.embedded.data_folder import RunningCluster
 from stromboli.engine.catalog import Catalog
@@ -103,7 +103,7 @@ def status_of(
     return {
         **where,
         "policy": in_force.origin,
-        "nodes": {"total": len(objects[Node]), **Counter(map(_node_state, objects[Node]))},
+        "nodes": {"total": len(objects[Node]), **Counter(map(node_state, objects[Node]))},
         "nodeGroups": node_groups(intake.cluster),
         "queues": queues,
         "jobs": dict(Counter(job.status.state.phase or "Pending" for job in objects[Job])),
@@ -119,13 +119,6 @@ def _phases_by_queue(groups: list[PodGroup]) -> dict[str, Counter[str]]:
         counter = phases.setdefault(group.spec.queue or names.DEFAULT_QUEUE, Counter())
         counter[group.status.phase or "Pending"] += 1
     return phases
-
-
-def _node_state(node: Node) -> str:
-    """As `kubectl get nodes` shows it."""
-    ready = next((condition for condition in node.status.conditions if condition.type == "Ready"), None)
-    state = "Unknown" if ready is None else "Ready" if ready.status == "True" else "NotReady"
-    return f"{state},SchedulingDisabled" if node.spec.unschedulable else state
 
 
 async def _all(client: Client, resource: Resource, kind: type[Object]) -> list[Object]:

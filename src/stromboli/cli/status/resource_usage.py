@@ -73,10 +73,16 @@ def _node_group(cluster: Cluster, name: str, nodes: list[Node]) -> Content:
     }
 
 
+def node_state(node: NodeObject) -> str:
+    """As `kubectl get nodes` shows it."""
+    ready = (condition for condition in node.status.conditions if condition.type == names.CONDITION_READY)
+    states = ["Ready" if condition.status == "True" else "NotReady" for condition in ready] or ["Unknown"]
+    return f"{states[0]},SchedulingDisabled" if node.spec.unschedulable else states[0]
+
+
 def is_usable(node: NodeObject) -> bool:
     """Whether new pods may come to a node: it is ready, as far as it says, and not cordoned."""
-    ready = next((condition for condition in node.status.conditions if condition.type == "Ready"), None)
-    return not node.spec.unschedulable and (ready is None or ready.status == "True")
+    return node_state(node) in ("Ready", "Unknown")
 
 
 def _columns(cluster: Cluster, nodes: Iterable[Node], column: str) -> Amounts:
