@@ -144,7 +144,7 @@ def test_a_frame_shows_machines_teams_and_jobs() -> None:
     assert job.split(maxsplit=3) == ["gang", "research", "■□✗", "0 of 3 pods run, 2 must start together"]
     assert "■ runs   □ waits   ▫ starts   ✓ done   ✗ gave way" in "\n".join(lines)
     assert lines[-1] == "   1 s  news"
-    end = shown(view.summary(chronicle, 3.0, ["too much"]))
+    end = shown(view.summary(chronicle, ["too much"]))
     assert "Refused: too much" in end
 
 
@@ -191,7 +191,7 @@ def test_a_frame_fits_a_terminal_of_80_columns_and_24_lines_with_nothing_cut(mar
     assert "…" not in "".join(lines)
     assert [line for line in lines if line.lstrip().startswith("8 s  message 8")]
     assert "".join(lines).count("word") == 40  # the two latest messages, each in full
-    end = shown(Group(view.summary(chronicle, 59.0, ["quota " * 25]), view.next_steps()))
+    end = shown(Group(view.summary(chronicle, ["quota " * 25]), view.next_steps()))
     assert len(end) <= 24
     assert max(map(len, end)) <= 80
 

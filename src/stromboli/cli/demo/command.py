@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stromboli.embedded.embedded_cluster import EmbeddedCluster
 
 TIME_LIMIT = 55.0
+"""Seconds after which the story ends, whatever is left of it; more if it is played slowly."""
 SCREEN = (80, 24)
 """Columns and lines that a terminal must have for the frames."""
 LINES_KEPT = 8
@@ -112,7 +113,7 @@ async def _play_chapters(
     refused: list[str] = []
     begin, now = time.monotonic(), 0.0
     async with Client(find_access(str(cluster.kubeconfig))) as client:
-        while now < TIME_LIMIT:
+        while now < TIME_LIMIT / min(speed, 1.0):
             now = time.monotonic() - begin
             new_lines = []
             while chapters and chapters[0].at / speed <= now and chronicle.has_run(chapters[0].after):
@@ -130,4 +131,4 @@ async def _play_chapters(
             if not chapters and all(job.finished for job in frame.jobs.values() if job.pods):
                 break
             await asyncio.sleep(REFRESH_INTERVAL / speed)
-    return summary(chronicle, now, refused)
+    return summary(chronicle, refused)

@@ -190,7 +190,7 @@ def _state(job: JobState, record: JobRecord) -> Text:
 # -- the end
 
 
-def summary(chronicle: Chronicle, seconds: float, refused: list[str]) -> RenderableType:
+def summary(chronicle: Chronicle, refused: list[str]) -> RenderableType:
     """The history of each job."""
     table = Table(
         "Job",
