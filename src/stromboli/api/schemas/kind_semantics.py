@@ -8,7 +8,14 @@ from typing import Any
 from stromboli.api.schemas.metadata_rules import label_problems, metadata_problems
 from stromboli.api.schemas.pods.pod_semantics import pod_update_problems, set_pod_defaults
 from stromboli.api.schemas.pods.pod_validation import pod_problems
-from stromboli.api.schemas.schema_problems import Problem, forbidden, invalid, required, unsupported
+from stromboli.api.schemas.schema_problems import (
+    Problem,
+    first_problems,
+    forbidden,
+    invalid,
+    required,
+    unsupported,
+)
 
 Content = dict[str, Any]
 
@@ -111,18 +118,21 @@ def _set_rolling(spec: Content, field: str, defaults: Content) -> None:
 
 
 def problems(content: Content, kind: str) -> list[Problem]:
-    """What is wrong with an object of a built-in kind whose types are right."""
-    result = list(metadata_problems(content.get("metadata") or {}, kind))
+    """What is wrong with an object of a built-in kind whose types are right; at most `MAX_PROBLEMS`."""
+    metadata = content.get("metadata") or {}
+    return first_problems(metadata_problems(metadata, kind), _spec_problems(content, kind))
+
+
+def _spec_problems(content: Content, kind: str) -> Iterator[Problem]:
     if kind == "Pod":
-        result += pod_problems(content.get("spec") or {})
+        yield from pod_problems(content.get("spec") or {})
     elif kind in _TEMPLATES:
         path = _TEMPLATES[kind]
         if (spec := _nested(content, path)) is not None:
-            result += pod_problems(spec, ".".join(path))
-            result += _template_problems(content, kind, spec)
+            yield from pod_problems(spec, ".".join(path))
+            yield from _template_problems(content, kind, spec)
         else:
-            result.append(required(".".join((*path, "containers"))))
-    return result
+            yield required(".".join((*path, "containers")))
 
 
 def _template_problems(content: Content, kind: str, spec: Content) -> Iterator[Problem]:

@@ -7,7 +7,8 @@ for CRDs, or for built-in kinds those of its own validation.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -78,12 +79,12 @@ def format_value(value: Any) -> str:
 
 def problems(value: Any, schema: Schema, path: str = "") -> list[Problem]:
     """What is wrong with a value; at most `MAX_PROBLEMS`."""
-    result: list[Problem] = []
-    for problem in _Validator(builtin=bool(schema.name)).check(value, schema, path):
-        result.append(problem)
-        if len(result) == MAX_PROBLEMS:
-            break
-    return result
+    return first_problems(_Validator(builtin=bool(schema.name)).check(value, schema, path))
+
+
+def first_problems(*found: Iterable[Problem]) -> list[Problem]:
+    """The first `MAX_PROBLEMS`: a large object may have very many, and nobody reads them."""
+    return list(islice(chain(*found), MAX_PROBLEMS))
 
 
 class _Validator:

@@ -12,7 +12,7 @@ from stromboli.api.schemas.crd_schemas import from_crd
 from stromboli.api.schemas.metadata_rules import label_problems, metadata_problems
 from stromboli.api.schemas.normalization import ValidationResult
 from stromboli.api.schemas.schema import Schema
-from stromboli.api.schemas.schema_problems import Problem
+from stromboli.api.schemas.schema_problems import Problem, first_problems
 from stromboli.embedded.kinds.kind import Content, Kind
 
 
@@ -54,7 +54,7 @@ def prune(kind: Kind, content: Any) -> list[str]:
 def problems(kind: Kind, content: Content, old: Content | None) -> list[Problem]:
     """What is wrong with an object whose types are valid."""
     if kind.definition is not None:
-        return list(metadata_problems(content["metadata"], kind.kind, builtin=False))
+        return first_problems(metadata_problems(content["metadata"], kind.kind, builtin=False))
     problems = kind_semantics.problems(content, kind.kind)
     if old is not None:
         problems += kind_semantics.update_problems(old, content, kind.kind)

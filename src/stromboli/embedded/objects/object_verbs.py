@@ -140,8 +140,9 @@ class Objects:
         return to_served_version(kind, write(record.key, to_storage_version(kind, content))).data
 
     def _check(self, kind: Kind, content: Content, old: Content | None) -> None:
-        problems = object_schemas.problems(kind, content, old)
-        problems += kind_rules.problems(kind, content, old)
+        problems = schema_problems.first_problems(
+            object_schemas.problems(kind, content, old), kind_rules.problems(kind, content, old)
+        )
         if problems:
             raise invalid(kind, str(content["metadata"].get("name", "")), problems)
 

@@ -13,6 +13,7 @@ from stromboli.api.schemas import builtin_schemas
 from stromboli.api.schemas.kind_semantics import problems, set_defaults
 from stromboli.api.schemas.normalization import normalize
 from stromboli.api.schemas.pods.pod_validation import template_problems
+from stromboli.api.schemas.schema_problems import MAX_PROBLEMS
 from tests.api.schemas.bad_pods import BAD_PODS, container, pod
 
 
@@ -27,8 +28,10 @@ def refused(kind: str, api_version: str, spec: dict[str, Any]) -> list[str]:
         "spec": copy.deepcopy(spec),
     }
     findings = normalize(content, schema).problems
-    set_defaults(content, kind)
-    return [str(problem) for problem in findings or problems(content, kind)]
+    if not findings:
+        set_defaults(content, kind)
+        findings = problems(content, kind)
+    return [str(problem) for problem in findings]
 
 
 @pytest.mark.parametrize("what", BAD_PODS)
@@ -60,6 +63,19 @@ def test_labels_and_annotations_of_a_template_are_checked() -> None:
     template = {"metadata": {"labels": {"a b": "c"}, "annotations": {"a b": "c"}}, "spec": pod()}
     fields = [problem.field for problem in template_problems(template, "t")]
     assert fields == ["t.metadata.labels", "t.metadata.annotations"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"containers": [{}] * 60 + ["main"]},
+        {**container(), "nodeSelector": {f"a {index}": "b" for index in range(60)}},
+        {**container(), "containers": [{"name": f"A{index}", "image": "i"} for index in range(60)]},
+    ],
+)
+def test_many_problems_are_not_all_told(spec: dict[str, Any]) -> None:
+    assert len(template_problems({"spec": spec}, "t")) == MAX_PROBLEMS
+    assert len(refused("Pod", "v1", spec)) == MAX_PROBLEMS
 
 
 JSON = st.recursive(

@@ -23,25 +23,36 @@ from stromboli.api.schemas.pods.container_validation import (
 )
 from stromboli.api.schemas.pods.placement_validation import placement_problems
 from stromboli.api.schemas.pods.pod_semantics import set_pod_defaults
-from stromboli.api.schemas.schema_problems import TYPE, Problem, forbidden, invalid, required
+from stromboli.api.schemas.schema_problems import (
+    MAX_PROBLEMS,
+    TYPE,
+    Problem,
+    first_problems,
+    forbidden,
+    invalid,
+    required,
+)
 
 Content = dict[str, Any]
 
 
 def template_problems(template: Any, path: str) -> list[Problem]:
-    """What is wrong with a pod template, which may have any form. It is not changed."""
+    """What is wrong with a pod template, which may have any form; at most `MAX_PROBLEMS`. It is not changed."""
     content = msgspec.to_builtins(template) if template is not None else {}  # a copy
-    problems = list(normalize(content, notation().type("PodTemplateSpec"), path).problems)
-    if any(problem.reason == TYPE for problem in problems):
-        return problems
+    problems = normalize(content, notation().type("PodTemplateSpec"), path).problems
+    if len(problems) == MAX_PROBLEMS or any(problem.reason == TYPE for problem in problems):
+        return problems  # a value of the wrong type is, or may be, among those left out
     metadata, spec = content.get("metadata") or {}, content.get("spec")
     if spec is None:
         way_out = "a pod needs at least one container"
         return [*problems, required(f"{path}.spec.containers")._replace(way_out=way_out)]
-    problems += label_problems(metadata.get("labels") or {}, f"{path}.metadata.labels")
-    problems += annotation_problems(metadata.get("annotations") or {}, f"{path}.metadata.annotations")
     set_pod_defaults(spec)
-    return [*problems, *pod_problems(spec, f"{path}.spec")]
+    return first_problems(
+        problems,
+        label_problems(metadata.get("labels") or {}, f"{path}.metadata.labels"),
+        annotation_problems(metadata.get("annotations") or {}, f"{path}.metadata.annotations"),
+        pod_problems(spec, f"{path}.spec"),
+    )
 
 
 def pod_problems(spec: Content, path: str = "spec") -> Iterator[Problem]:
