@@ -48,6 +48,7 @@ class Process(DaemonProcess[Options]):
         self._serving = False
         self.port = 0
         """Where reviews are served."""
+        self.guard = TelemetryGuard()
 
     async def _run(self, stack: AsyncExitStack) -> int:
         client = await self._open_client(stack)
@@ -76,8 +77,6 @@ class Process(DaemonProcess[Options]):
         return 0
 
     # -- what the endpoints show
-
-    guard = TelemetryGuard()
 
     def alive(self) -> str:
         return ""

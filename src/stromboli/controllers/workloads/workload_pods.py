@@ -113,14 +113,14 @@ def stateful_claims(owner: Workload, ordinal: int) -> list[Manifest]:
     ]
 
 
+def job_labels(name: str, uid: str) -> dict[str, str]:
+    """The labels by which a Job knows its pods."""
+    return {CONTROLLER_UID: uid, JOB_NAME: name, "controller-uid": uid, "job-name": name}
+
+
 def job_pod(owner: Workload, ordinal: int) -> Manifest:
     """A pod of a Job; one that is indexed has its index in name, label and annotation."""
-    labels = {
-        CONTROLLER_UID: owner.metadata.uid,
-        JOB_NAME: owner.name,
-        "controller-uid": owner.metadata.uid,
-        "job-name": owner.name,
-    }
+    labels = job_labels(owner.name, owner.metadata.uid)
     suffix = name_suffix(owner.metadata.uid, owner.name, str(ordinal))
     if owner.spec.completion_mode != INDEXED:
         return _pod(owner, f"{owner.name}-{suffix}", labels)

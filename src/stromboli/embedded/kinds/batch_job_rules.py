@@ -10,10 +10,10 @@ import msgspec
 from stromboli.api.schemas.schema_problems import Problem, invalid, required
 from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import LabelSelector
+from stromboli.controllers.workloads.workload_pods import CONTROLLER_UID, job_labels
 from stromboli.embedded.kinds.kind import Content
 
 KIND = "jobs.batch"
-CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 _LABELS = "spec.template.metadata.labels"
 
 
@@ -37,13 +37,7 @@ def generate_selector(job: Content) -> None:
 
 
 def _generated_labels(job: Content) -> dict[str, str]:
-    name, uid = job["metadata"]["name"], job["metadata"]["uid"]
-    return {
-        CONTROLLER_UID: uid,
-        "batch.kubernetes.io/job-name": name,
-        "controller-uid": uid,
-        "job-name": name,
-    }
+    return job_labels(job["metadata"]["name"], job["metadata"]["uid"])
 
 
 def problems(job: Content) -> Iterator[Problem]:
