@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import json
 import urllib.error
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from stromboli.api.schemas.builtin_schemas import notation
+from stromboli.api.schemas.schema import Schema
 from tests.kubernetes.controlplane import ControlPlane
 
 Json = Any
@@ -154,3 +157,28 @@ def test_kubectl_explains_the_fields_of_a_template(plane: ControlPlane) -> None:
     text = plane.kubectl("explain", "jobs.spec.tasks.template.spec", "--api-version", BATCH)
     assert "nodeSelector" in text
     assert "<map[string]string>" in text
+
+
+@pytest.mark.real_only
+def test_our_description_of_pods_is_that_of_the_real_server(plane: ControlPlane) -> None:
+    schemas = json.loads(plane.request("GET", "/openapi/v3/api/v1"))["components"]["schemas"]
+    name = "io.k8s.api.core.v1.PodTemplateSpec"
+    assert list(differences(notation().type("PodTemplateSpec"), schemas[name], schemas, "")) == []
+
+
+def differences(ours: Schema, theirs: Json, schemas: Json, path: str) -> Iterator[str]:
+    """Fields that only one side has, and those of which type, required fields or kind of list differ."""
+    theirs = theirs["allOf"][0] if len(theirs.get("allOf", ())) == 1 else theirs
+    if "$ref" in theirs:
+        theirs = schemas[theirs["$ref"].rpartition("/")[2]]
+    described = theirs.get("properties", {})
+    if (ours.properties.keys(), set(ours.required)) != (described.keys(), set(theirs.get("required", ()))):
+        yield f"{path}: {sorted(ours.properties.keys() ^ described.keys())} or what is required of them"
+    if theirs.get("type", ours.type) != (ours.type or theirs.get("type")):
+        yield f"{path}: a {theirs['type']}"
+    if theirs.get("x-kubernetes-list-type", ours.list_type) != ours.list_type:
+        yield f"{path}: a list of type {theirs['x-kubernetes-list-type']}"
+    for key in ours.properties.keys() & described.keys():
+        yield from differences(ours.properties[key], described[key], schemas, f"{path}.{key}")
+    if ours.items is not None:
+        yield from differences(ours.items, theirs["items"], schemas, f"{path}[]")
