@@ -66,7 +66,7 @@ def _listed(plan: Path) -> list[Path]:
 def test_kustomize_makes_the_same_of_it(folder: Path) -> None:
     done = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=True)
     ours = {name_of(manifest): manifest for manifest in build(folder)}
-    assert {name_of(manifest): manifest for manifest in yaml.safe_load_all(done.stdout)} == ours
+    assert {name_of(manifest): manifest for manifest in yaml.load_all(done.stdout, yaml.CSafeLoader)} == ours
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl")
@@ -81,7 +81,7 @@ def test_the_overlay_in_the_documentation_works(tmp_path: Path) -> None:
     mine.mkdir()
     (mine / "kustomization.yaml").write_text(shown)
     done = subprocess.run(["kubectl", "kustomize", mine], capture_output=True, text=True, check=True)
-    pod = only(list(yaml.safe_load_all(done.stdout)), "Deployment")["spec"]["template"]["spec"]
+    pod = only(list(yaml.load_all(done.stdout, yaml.CSafeLoader)), "Deployment")["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert container["image"] == f"registry.example.com/stromboli:{__version__}"
     assert container["args"] == [*CONTAINER["args"], "--schedule-period=500ms"]
