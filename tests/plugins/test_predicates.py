@@ -446,7 +446,13 @@ def test_all_of_volcanos_arguments_are_known_and_others_are_not() -> None:
         "volumebinding.shape": [{"utilization": 0, "score": 5}],
         "dynamicresources.filterTimeoutSeconds": 3,
     }
-    assert parse_arguments(Switches, given)[1] == []
+    not_yet = (
+        "predicate.NodeVolumeLimitsEnable",
+        "volumebinding.bindTimeoutSeconds",
+        "dynamicresources.filterTimeoutSeconds",
+    )
+    told = [problem.message for problem in parse_arguments(Switches, given)[1]]
+    assert told == [f"{key}: known to Volcano, not in Stromboli yet: no effect" for key in not_yet]
     (problem,) = parse_arguments(Switches, {"predicate.NodeAffinity": True})[1]
     assert "predicate.NodeAffinityEnable" in problem.message
 
