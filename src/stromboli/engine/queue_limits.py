@@ -5,6 +5,7 @@ Against a queue's limit counts what its tasks hold, and what is promised to jobs
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
@@ -116,18 +117,36 @@ def deserved_share(queue: Queue, limits: dict[str, Amounts]) -> Amounts:
 
 
 def refuse_for_quota(
-    session: Session, job: Job, plugin: str, queue: Queue, most: Amounts, missing: list[int]
+    session: Session, job: Job, plugin: str, limits: Mapping[Queue, Amounts], missing: list[int]
 ) -> None:
-    """Do not let a job in because its queue, or one above it, may have too little of some resources."""
+    """Do not let a job in because a queue may have too little of some resources.
+
+    `limits`: what that queue may have at most, and then, where queues form a tree, what those above it may have.
+    """
     dims, least = session.cluster.dims, job.min_resources or {}
     listed = ", ".join(
         names.INSUFFICIENT_IN_QUEUE.format(resource=dims.names[dim]) for dim in dims.ordered(missing)
     )
     text = names.QUEUE_QUOTA_INSUFFICIENT.format(resources=listed)
-    own = own_capability(queue)
-    raised = f'raise the capability of queue "{queue.name}"'
-    if not all(dim in own and own[dim] <= most.get(dim, 0) for dim in missing):
-        raised = "add nodes or lower what other queues are guaranteed"
-    fits_alone = all(least.get(dim, 0) <= most.get(dim, 0) for dim in missing)
-    way_out = f'wait for jobs of queue "{queue.name}" to end or {raised}' if fits_alone else raised
-    session.refuse(job, plugin, text, way_out)
+    queue, most = next(iter(limits.items()))
+    ways_out = _ways_to_raise(limits, missing)
+    if all(least.get(dim, 0) <= most.get(dim, 0) for dim in missing):
+        ways_out.insert(0, f'wait for jobs of queue "{queue.name}" to end')
+    *others, last = ways_out
+    session.refuse(job, plugin, text, f"{', '.join(others)} or {last}" if others else last)
+
+
+def _ways_to_raise(limits: Mapping[Queue, Amounts], missing: list[int]) -> list[str]:
+    """What would raise the first limit: the nearest capability that bounds it, or else more nodes."""
+    least_most = next(iter(limits.values()))
+    for queue, most in limits.items():
+        own = own_capability(queue)
+        if all(dim in own and own[dim] <= most.get(dim, 0) for dim in missing):
+            raised = [f'raise the capability of queue "{queue.name}"']
+            if all(own[dim] <= least_most.get(dim, 0) for dim in missing):
+                return raised
+            return [*raised, _LOWER_GUARANTEES]
+    return ["add nodes", _LOWER_GUARANTEES]
+
+
+_LOWER_GUARANTEES = "lower what other queues are guaranteed"

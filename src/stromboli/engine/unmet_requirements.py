@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 MOST_NAMES = 10
-CREATE_CLAIM = "create it, or add it to the files: kubectl get -A -o yaml pvc,pv,storageclasses"
+CREATE_CLAIM = "create it"
 
 
 class Unmet(NamedTuple):

@@ -135,7 +135,7 @@ class Proportion(Plugin):
         missing = lacking(wanted, share.capability, least)
         if not missing:
             return Vote.PERMIT
-        refuse_for_quota(self.session, job, self.name, queue, share.capability, missing)
+        refuse_for_quota(self.session, job, self.name, {queue: share.capability}, missing)
         return Vote.REJECT
 
     def job_enqueued(self, job: Job) -> None:

@@ -83,6 +83,12 @@ def test_what_nodes_refuse_comes_with_the_way_out(nodes: str, spec: dict[str, ob
     assert explanation.message.startswith("a-0: 0/1 nodes are unavailable: 1 ")
 
 
+def test_conditions_of_a_cluster_do_not_speak_of_the_files_of_a_plan() -> None:
+    spec = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
+    told = waiting(World(nodes="n1 cpu=4").job("a", cpu=1, spec=spec)).sentence
+    assert told.endswith('persistentvolumeclaim "data" not found; create it')
+
+
 def test_a_job_at_the_gate_hears_which_resource_is_short() -> None:
     explanation = waiting(World(nodes="n1 cpu=4").job("a", cpu=1, min_resources={"cpu": 100}))
     assert explanation.reason == "resource in cluster is overused"

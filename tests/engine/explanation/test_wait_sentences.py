@@ -121,6 +121,31 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
     ),
     (
         "enqueue",
+        'not let into queue "team": queue resource quota insufficient: insufficient cpu; '
+        'wait for jobs of queue "team" to end or raise the capability of queue "lab"',
+        lambda: sentence(
+            world(
+                queues="lab capability=cpu:2; team parent=lab", queue="team", cpu=2, min_resources={"cpu": 2}
+            ).job("old", queue="team", cpu=1, running_on="n1", min_resources={"cpu": 1}),
+            policy=TREE,
+        ),
+    ),
+    (
+        "enqueue",
+        'not let into queue "team": queue resource quota insufficient: insufficient cpu; '
+        'raise the capability of queue "lab" or lower what other queues are guaranteed',
+        lambda: sentence(
+            world(
+                queues="lab capability=cpu:2 guarantee=cpu:1; team parent=lab; other parent=lab guarantee=cpu:1",
+                queue="team",
+                cpu=2,
+                min_resources={"cpu": 2},
+            ),
+            policy=TREE,
+        ),
+    ),
+    (
+        "enqueue",
         'not let into queue "default": resource quota insufficient: quota "team" of its namespace leaves too '
         "little cpu; wait until pods of the namespace end, or raise that quota",
         lambda: sentence(world(cpu=2, min_resources={"cpu": 2}).add(QUOTA), plugins="resourcequota"),

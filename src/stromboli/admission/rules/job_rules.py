@@ -90,7 +90,7 @@ def _argument(arguments: list[Any], name: str) -> str:
 def _check_plugins(plugins: Field, context: Context) -> None:
     for name, field in plugins.entries():
         if name not in context.settings.job_plugins:
-            known = ", ".join(context.settings.job_plugins)
+            known = ", ".join(sorted(context.settings.job_plugins))
             field.wrong(f" unable to find job plugin: {name};", f"known are {known}")
 
 

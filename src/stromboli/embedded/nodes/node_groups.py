@@ -151,7 +151,9 @@ def _from_file(path: Path) -> list[Content]:
         if path.stat().st_size > MAX_FILE:
             raise BadNodes(f"{path}: larger than {MAX_FILE} bytes")
         items = [item for document in documents(path.read_text()) for item in _items(document)]
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise BadNodes(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
         raise BadNodes(f"{path}: cannot be read: {error}") from None
     except Unreadable as error:
         raise BadNodes(f"{path}: {error}") from None

@@ -15,6 +15,7 @@ from stromboli.engine.explanation.ways_out import (
     LESS_OR_NODES,
     enqueue_way_out,
     exceeds_cluster,
+    hint_of,
     missing_pods_way_out,
 )
 from stromboli.engine.unmet_requirements import unmet_by_task
@@ -114,12 +115,12 @@ def _unmet_requirement(session: Session, job: Job) -> Cause | None:
     """Its PodGroup, its queue or one of its pods asks for what this policy or cluster cannot give."""
     if unmet := session.unmet(job) or _unmet_before_the_queue(session, job):
         reason, text = f"{_UNMET}: {unmet.requirement}", unmet.message
-        details = partial(Details, reason, text, unmet.way_out)
+        details = partial(Details, reason, text, hint_of(unmet.way_out))
         return Cause("requirements", text, unmet.way_out or MORE, details)
     for task, verdict in session.verdicts.get(job, {}).items():
         if verdict.requirement:
             reason, text = f"{_UNMET}: {verdict.requirement}", f"{task.name}: {verdict.message}"
-            details = partial(Details, reason, text, verdict.way_out)
+            details = partial(Details, reason, text, hint_of(verdict.way_out))
             return Cause("requirements", verdict.message, verdict.way_out or MORE, details)
     return None
 

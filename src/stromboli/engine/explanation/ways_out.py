@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MANY = 3
 LESS_OR_NODES = "add nodes or ask for less"
+CLAIM_FOR_A_PLAN = "create it, or add it to the files: kubectl get -A -o yaml pvc,pv,storageclasses"
 _STORAGE_MISSING = '" not found'
 """How messages about a missing claim, volume or class end."""
 
@@ -50,7 +51,12 @@ def nodes_way_out(session: Session, task: Task, reason: str) -> WayOut:
     for dim in task.dims:
         if dim != PODS and reason == names.INSUFFICIENT.format(cluster.dims.names[dim]):
             return larger_than_any_node(cluster, task) or _free_way_out(session, task, dim)
-    return WayOut(way_past_filter(session, task, reason))
+    return WayOut(hint_of(way_past_filter(session, task, reason)))
+
+
+def hint_of(way_out: str) -> str:
+    """A way out as a plan shows it: of a cluster from files, a claim may be missing only there."""
+    return CLAIM_FOR_A_PLAN if way_out == CREATE_CLAIM else way_out
 
 
 def way_past_filter(session: Session, task: Task, reason: str) -> str:

@@ -184,11 +184,13 @@ class Capacity(Plugin):
             return Vote.REJECT
         if least is None:
             return Vote.PERMIT
-        for share in (leaf, *leaf.ancestors):
+        shares = (leaf, *leaf.ancestors)
+        for depth, share in enumerate(shares):
             inqueue = plus(self._inqueue.of(share.queue), share.inqueue_below)
             wanted = plus(plus(least, share.held), inqueue)
             if missing := lacking(wanted, share.limit, least):
-                refuse_for_quota(self.session, job, self.name, share.queue, share.limit, missing)
+                limits = {above.queue: above.limit for above in shares[depth:]}
+                refuse_for_quota(self.session, job, self.name, limits, missing)
                 return Vote.REJECT
         return Vote.PERMIT
 
