@@ -57,7 +57,7 @@ def by_name(shown: Manifest, key: str = "queues") -> dict[str, Manifest]:
 
 TWO_TEAMS = (
     *nodes("n1 cpu=8,memory=32Gi; n2 cpu=8,memory=32Gi; g1 cpu=32,memory=256Gi,nvidia.com/gpu=8"),
-    *queues("research weight=3; production weight=1; old state=Closed"),
+    *queues("research weight=3; production weight=1; ex state=Closed"),
     *job_manifests("train", queue="research", pods=2, cpu=4, memory="8Gi", gpu=2, running_on="g1 g1"),
     *job_manifests("more", queue="research", pods=20, cpu=4),
     *job_manifests("serve", queue="production", pods=30, cpu=2, memory="1Gi", running_on="n1"),
@@ -73,6 +73,21 @@ def test_queues_show_what_they_use_and_what_their_share_leaves_free() -> None:
     assert research["pending"]["cpu"] == "80"
     assert (production["deserved"]["cpu"], production["free"]["cpu"]) == ("12", "10")
     assert research["podGroups"] == {"Running": 1, "Pending": 1}
+
+
+def test_in_a_tree_a_queue_uses_what_those_below_it_use() -> None:
+    tree = queues("lab deserved=cpu:8; team parent=lab deserved=cpu:6; other parent=lab")
+    running = job_manifests("train", queue="team", pods=2, cpu=2, running_on="n1 n1")
+    policy = CAPACITY + "    enableHierarchy: true\n"
+    shown = by_name(status(*nodes("n1 cpu=40"), *tree, *running, policy=policy))
+    assert (shown["lab"]["used"]["cpu"], shown["lab"]["free"]["cpu"]) == ("4", "4")
+    assert (shown["team"]["used"]["cpu"], shown["team"]["free"]["cpu"]) == ("4", "2")
+    assert shown["other"]["used"]["cpu"] == "0"
+
+
+def test_no_column_is_cut_off_however_narrow_the_terminal() -> None:
+    for wide in (False, True):
+        assert "…" not in text_of(status(*TWO_TEAMS), wide, width=40)
 
 
 def test_shares_are_those_of_the_policy_in_force() -> None:
@@ -114,7 +129,7 @@ def test_the_table_fits_80_columns_and_wide_has_more() -> None:
     assert "Queues, shares by preset full" in text
     research = next(line for line in text.splitlines() if line.startswith("research"))
     assert research.split() == ["research", "8", "36", "28", "16Gi", "16Gi", "0", "4", "4", "0"]
-    assert "old (Closed)" in text
+    assert "ex (Closed)" in text
     assert "\nroot" not in text
     wide = text_of(shown, wide=True, width=200)
     assert "waiting" in wide

@@ -128,6 +128,7 @@ def test_a_pod_without_its_group_is_told_so_once() -> None:
     assert condition.message.startswith(
         "This pod waits: PodGroup default/g of scheduling.k8s.io does not exist;"
     )
+    assert condition.message.endswith("(pod group is not ready)")
     assert not world.step().decisions
     world.put(native_group("g", 1))
     assert len(binds(world.step().decisions)) == 1

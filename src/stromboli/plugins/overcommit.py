@@ -66,7 +66,7 @@ class Overcommit(Plugin):
         dims = self.session.cluster.dims
         listed = ", ".join(names.OVERUSED.format(resource=dims.names[dim]) for dim in dims.ordered(short))
         text = names.CLUSTER_OVERUSED.format(resources=listed)
-        way_out = "wait until pods end, add nodes or lower spec.minResources"
+        way_out = "wait until pods end, add nodes or ask for less"
         self.session.refuse(job, self.name, text, way_out)
         return Vote.REJECT
 

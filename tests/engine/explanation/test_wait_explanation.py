@@ -92,7 +92,19 @@ def test_conditions_of_a_cluster_do_not_speak_of_the_files_of_a_plan() -> None:
 def test_a_job_at_the_gate_hears_which_resource_is_short() -> None:
     explanation = waiting(World(nodes="n1 cpu=4").job("a", cpu=1, min_resources={"cpu": 100}))
     assert explanation.reason == "resource in cluster is overused"
-    assert explanation.hint == "it asks for cpu 100 (spec.minResources), the cluster has cpu 4 free"
+    assert explanation.hint == (
+        "it asks for cpu 100 (spec.minResources), the cluster has cpu 4 free; "
+        "it asks for more than all nodes together have: add nodes or ask for less"
+    )
+
+
+def test_a_job_at_the_gate_of_its_queue_hears_how_that_lets_it_in() -> None:
+    world = World(nodes="n1 cpu=4", queues="q capability=cpu:1")
+    world.job("a", cpu=1, queue="q", min_resources={"cpu": 2})
+    explanation = world.run("enqueue, allocate", "gang proportion").pending["default/a"]
+    assert explanation.hint == (
+        'it asks for cpu 2 (spec.minResources), the cluster has cpu 4 free; raise the capability of queue "q"'
+    )
 
 
 def test_a_job_at_the_gate_hears_what_keeps_it_out_now_not_what_did_before() -> None:

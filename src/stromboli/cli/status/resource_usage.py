@@ -27,18 +27,31 @@ Content = dict[str, Any]
 
 def queue_usage(cluster: Cluster, policy: Policy, catalog: Catalog, now: float) -> list[Content]:
     """Per queue: what it uses, deserves and has free of that, and its limits. Nothing is decided."""
-    outcome = Engine(replace(policy, actions=()), catalog).cycle(cluster, now)
-    queues = sorted(cluster.queues.values(), key=lambda queue: queue.name)
-    return [_queue(outcome.session, queue) for queue in queues if queue.exists]
+    session = Engine(replace(policy, actions=()), catalog).cycle(cluster, now).session
+    queues = [
+        queue for queue in sorted(cluster.queues.values(), key=lambda queue: queue.name) if queue.exists
+    ]
+    inner = _held_by_inner_queues(session, queues)
+    return [_queue(session, queue, inner.get(queue, queue.allocated)) for queue in queues]
 
 
-def _queue(session: Session, queue: Queue) -> Content:
+def _held_by_inner_queues(session: Session, queues: Iterable[Queue]) -> dict[Queue, Amounts]:
+    """What queues hold together with those below them, where the policy has a tree of queues."""
+    return {
+        limit.queue: limit.held
+        for queue in queues
+        for limit in session.rules.queue_limits(queue)
+        if limit.queue is not queue
+    }
+
+
+def _queue(session: Session, queue: Queue, used: Amounts) -> Content:
     limits = own_limits(session, queue)
     deserved = deserved_share(queue, limits)
     usage = {
-        "used": queue.allocated,
+        "used": used,
         "deserved": deserved,
-        "free": excess(deserved, queue.allocated),
+        "free": excess(deserved, used),
         "capability": {CPU: UNLIMITED, MEMORY: UNLIMITED, **own_capability(queue)},
         "guarantee": queue.guarantee,
         "pending": queue.pending,

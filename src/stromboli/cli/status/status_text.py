@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from stromboli.api import names
@@ -18,6 +19,8 @@ Content = dict[str, Any]
 Resources = dict[str, str]
 UNITS = ("Ki", "Mi", "Gi", "Ti", "Pi")
 NONE = "-"
+WIDEST = 10_000
+"""Characters in a line of a table."""
 
 
 def print_status(out: Console, status: Content, wide: bool = False) -> None:
@@ -36,15 +39,21 @@ def print_status(out: Console, status: Content, wide: bool = False) -> None:
         _print(out, f"{title}   {sum(status[key].values())}: {_counts(status[key])}")
     resources = _shown_resources(status)
     _print(out, f"{os.linesep}Queues, shares by {status['policy']}")
-    out.print(_queues(status["queues"], resources, wide), soft_wrap=True)
+    _print_table(out, _queues(status["queues"], resources, wide))
     _print(out, f"{os.linesep}Nodes, by instance type or size")
-    out.print(_node_groups(status["nodeGroups"], resources), soft_wrap=True)
+    _print_table(out, _node_groups(status["nodeGroups"], resources))
     if status.get("unusable"):
         _print(out, f"{os.linesep}{status['unusable']} objects cannot be used and are not counted")
 
 
 def _print(out: Console, line: str) -> None:
     out.print(line, markup=False, soft_wrap=True)
+
+
+def _print_table(out: Console, table: Table) -> None:
+    """As wide as it has to be: a narrow terminal breaks lines, and nothing is cut off."""
+    table.width = Measurement.get(out, out.options.update(max_width=WIDEST), table).maximum
+    out.print(table, soft_wrap=True)
 
 
 def _counts(counts: dict[str, int]) -> str:

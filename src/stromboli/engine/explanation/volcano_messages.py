@@ -35,4 +35,6 @@ def gang_message(job: Job, invalid: bool = False) -> str:
 
 
 def readiness(job: Job) -> str:
-    return names.GROUP_IS_READY if job.enough_ready else names.GROUP_IS_NOT_READY
+    """Whether the group is ready; one that does not exist is not."""
+    ready = job.enough_ready and job.group is not None
+    return names.GROUP_IS_READY if ready else names.GROUP_IS_NOT_READY

@@ -195,15 +195,15 @@ def _not_enqueued(session: Session, job: Job) -> Cause | None:
     message = refusal.message if refusal else "not let into its queue yet"
     summary = f'not let into queue "{job.queue.name if job.queue else ""}"'
     summary += f": {refusal.summary}" if refusal else " by a plugin of the policy that gives no reason"
-    way_out = refusal.way_out if refusal and refusal.way_out else MORE
+    way_out = refusal.way_out if refusal else ""
     if exceeds_cluster(session, job):
         way_out = f"it asks for more than all nodes together have: {LESS_OR_NODES}"
 
     def details() -> Details:
-        hint, shortages, holders = enqueue_way_out(session.cluster, job)
+        hint, shortages, holders = enqueue_way_out(session.cluster, job, way_out)
         return Details(short_text(message), message, hint, {}, shortages, holders)
 
-    return Cause("enqueue", summary, way_out, details)
+    return Cause("enqueue", summary, way_out or MORE, details)
 
 
 def _no_action(session: Session, job: Job) -> Cause | None:

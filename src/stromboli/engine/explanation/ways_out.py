@@ -83,18 +83,19 @@ def missing_pods_way_out(job: Job, missing: int = 0) -> str:
     return f"create {pods} or lower {minimum_field(job)}"
 
 
-def enqueue_way_out(cluster: Cluster, job: Job) -> WayOut:
-    """What enqueue compares: what the job asks for and what is free."""
+def enqueue_way_out(cluster: Cluster, job: Job, known: str) -> WayOut:
+    """What enqueue compares: what the job asks for and what is free; and the way out, if whoever refused it knows."""
     wanted = job.min_resources or {}
     if not wanted:
-        return WayOut()
+        return WayOut(known)
     free = cluster.columns.total(cluster.columns.idle)
     short = {dim: amount for dim, amount in wanted.items() if amount > free.get(dim, 0)}
     asked = amounts_text(cluster.dims, short or wanted)
     left = amounts_text(cluster.dims, {dim: free.get(dim, 0) for dim in short or wanted})
     taken = "" if short else ", so jobs let in before it or a limit of its queue or namespace hold it back"
+    next_step = f"; {known}" if known else taken
     return WayOut(
-        f"it asks for {asked} (spec.minResources), the cluster has {left} free{taken}",
+        f"it asks for {asked} (spec.minResources), the cluster has {left} free{next_step}",
         tuple(shortage(cluster.dims, dim, amount, free.get(dim, 0)) for dim, amount in short.items()),
         largest_holders(cluster, short),
     )
