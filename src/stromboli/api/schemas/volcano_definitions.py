@@ -1,7 +1,7 @@
 """Volcano's CustomResourceDefinitions, from `definitions/*.yaml`.
 
-There, `$ref: JobSpec` stands for `job_spec.yaml`, and any other `$ref` for a type of Kubernetes. `make crds` writes
-the whole definitions to `deploy/crds`.
+There, `$ref: JobSpec` stands for that type in `shared_types.yaml`, and a `$ref` that is not there for a type of
+Kubernetes. `make crds` writes the whole definitions to `deploy/crds`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stromboli.api.schemas.crd_types import crd_type
 
 Node = dict[str, Any]
 
-JOB_SPEC = "job_spec.yaml"
+SHARED_TYPES = "shared_types.yaml"
 
 
 @cache
@@ -24,7 +24,7 @@ def definition_files() -> dict[str, str]:
     """The text of each definition by the name of its file, `<group>_<plural>.yaml`."""
     folder = files("stromboli.api.schemas") / "definitions"
     texts = {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir()}
-    return {name: texts[name] for name in sorted(texts) if name != JOB_SPEC}
+    return {name: texts[name] for name in sorted(texts) if name != SHARED_TYPES}
 
 
 def volcano_definitions(groups: Iterable[str] = ()) -> list[Node]:
@@ -51,14 +51,15 @@ def resolved(node: Any) -> Any:
 
 
 def _referenced(name: str) -> Node:
-    node: Node = resolved(_job_spec()) if name == "JobSpec" else crd_type(name)
+    shared = _shared_types().get(name)
+    node: Node = resolved(shared) if shared is not None else crd_type(name)
     return node
 
 
 @cache
-def _job_spec() -> Node:
-    """The schema with its references, which must not be changed."""
-    file = files("stromboli.api.schemas") / "definitions" / JOB_SPEC
-    spec: Node
-    (spec,) = documents(file.read_text(encoding="utf-8"))
-    return spec
+def _shared_types() -> Node:
+    """By name, with the references in them; they must not be changed."""
+    file = files("stromboli.api.schemas") / "definitions" / SHARED_TYPES
+    types: Node
+    (types,) = documents(file.read_text(encoding="utf-8"))
+    return types
