@@ -133,12 +133,13 @@ class _Validator:
 
     def _object(self, value: dict[str, Any], schema: Schema, path: str) -> Iterator[Problem]:
         for key in schema.required:
-            if key not in value or (self.builtin and value[key] in ("", [])):
+            if key not in value or self._counts_as_missing(value[key], schema.child(key)):
                 yield required(f"{path}.{key}" if path else key)
         if schema.properties or schema.additional_properties:
             for key, item in value.items():
                 inner = schema.properties.get(key) or schema.additional_properties
-                if inner is not None and not (self.builtin and key in schema.required and item in ("", [])):
+                is_missing = key in schema.required and self._counts_as_missing(item, schema.child(key))
+                if inner is not None and not is_missing:
                     yield from self.check(item, inner, f"{path}.{key}" if path else key)
         count = len(value)
         if schema.max_properties is not None and count > schema.max_properties:
@@ -147,6 +148,10 @@ class _Validator:
             yield invalid(
                 path, count, f"{path} in body should have at least {schema.min_properties} properties"
             )
+
+    def _counts_as_missing(self, value: Any, schema: Schema) -> bool:
+        """Built-in kinds want more than an empty text or list in a required field."""
+        return self.builtin and (schema.type, value) in (("string", ""), ("array", []))
 
     def _list(self, value: list[Any], schema: Schema, path: str) -> Iterator[Problem]:
         count = len(value)

@@ -85,6 +85,18 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.parametrize("skew", [[], "", {}, None])
+def test_a_number_that_is_none_is_a_problem_of_its_own(skew: object) -> None:
+    constraint = {"maxSkew": skew, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    problems = template_problems({"spec": pod(topologySpreadConstraints=[constraint])}, "t")
+    assert problems[0].field == "t.spec.topologySpreadConstraints[0].maxSkew"
+
+
+def test_a_type_that_is_wrong_among_too_many_problems_stops_no_judgement() -> None:
+    constraints: list[Any] = [{"topologyKey": "zone"}] * 40 + [{"maxSkew": "many"}]
+    assert len(template_problems({"spec": pod(topologySpreadConstraints=constraints)}, "t")) == 50
+
+
 @given(what=st.sampled_from(sorted(BAD_PODS)), data=st.data())
 def test_no_template_is_too_strange_to_be_judged(what: str, data: st.DataObject) -> None:
     spec = copy.deepcopy(BAD_PODS[what])
