@@ -101,6 +101,12 @@ def test_deep_json_does_not_end_the_process(tmp_path: Path, text: str) -> None:
     assert only_problem(tmp_path / "deep.json").text == "nested too deeply"
 
 
+@pytest.mark.parametrize("number", [".nan", "-.inf", "1.0e+400"])
+def test_a_number_that_json_does_not_have_is_not_taken_for_nothing(tmp_path: Path, number: str) -> None:
+    (tmp_path / "n.yaml").write_text(f"kind: Node\nmetadata: {{name: n}}\nspec: {{x: {number}}}\n")
+    assert only_problem(tmp_path / "n.yaml").text == f'line 3: "{number}" is no number for an API server'
+
+
 def test_a_long_chain_of_aliases_is_as_bad_as_deep_nesting(tmp_path: Path) -> None:
     lines = ["a0: &a0 [x]", *(f"a{i}: &a{i} [*a{i - 1}]" for i in range(1, 5000))]
     (tmp_path / "chain.yaml").write_text("\n".join(lines))

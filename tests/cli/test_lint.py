@@ -52,6 +52,21 @@ def test_a_name_that_an_api_server_would_generate_is_none_of_the_users_problems(
     assert 'metadata.generateName: Invalid value: "run_"' in lint("-", stdin=manifest("Job", content)).stdout
 
 
+def test_deep_nesting_is_a_problem_of_its_object(tmp_path: Path) -> None:
+    file = tmp_path / "deep.json"
+    kind = '{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": '
+    file.write_text(kind + "[" * 900 + "]" * 900 + "}")
+    assert lint(str(file)).stdout == f"{file}: Deployment a: nested too deeply\n1 object checked, 1 problem\n"
+
+
+def test_control_characters_of_a_manifest_do_not_reach_the_terminal() -> None:
+    content = job(task())
+    content["metadata"] = {"name": "\x1b[31mred\n"}
+    assert (
+        "-: Job \\x1b[31mred\\n: metadata.name: Invalid" in lint("-", stdin=manifest("Job", content)).stdout
+    )
+
+
 def test_slips_of_the_pen_are_found(tmp_path: Path) -> None:
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, images: x}]}\n---\n"
     result = lint("-", stdin=pod + manifest("Job", job(task(), minAvailble=1, maxRetry="many")))

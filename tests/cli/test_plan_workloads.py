@@ -274,6 +274,14 @@ def test_workloads_of_another_scheduler_are_told(plan: Callable[..., Manifest]) 
     assert result["other_schedulers"] == {"default-scheduler": 2}
 
 
+def test_control_characters_of_an_object_do_not_reach_the_terminal(run: Run, tmp_path: Path) -> None:
+    meta = {"name": "a\x1b[31m\nb"}
+    command = {"apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "metadata": meta, "action": "x"}
+    assert (
+        "  Command default/a\\x1b[31m\\nb (x): a plan" in run("plan", "-f", write(tmp_path, command)).stdout
+    )
+
+
 # -- files
 
 

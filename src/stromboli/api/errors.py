@@ -29,6 +29,13 @@ def quoted(value: object) -> str:
     return text if len(text) <= 80 else text[:76] + "..." + text[-1]
 
 
+def printable(text: str) -> str:
+    """A text that comes from outside as one line without control characters, which could fool a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
 class Problem(NamedTuple):
     """One problem with the input: in which file, object and field."""
 
@@ -38,8 +45,7 @@ class Problem(NamedTuple):
     text: str
 
     def __str__(self) -> str:
-        parts = (part if part.isprintable() else ascii(part)[1:-1] for part in self if part)
-        return ": ".join(parts)
+        return ": ".join(printable(part) for part in self if part)
 
 
 class BadInput(ValueError):

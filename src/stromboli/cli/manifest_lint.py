@@ -13,7 +13,7 @@ from stromboli.admission.rules.field import Problem
 from stromboli.admission.rules.rule_context import Context, QueueIndex, Settings
 from stromboli.api import names
 from stromboli.api.decoding import decode_as, subject_of
-from stromboli.api.errors import BadObject, Unreadable
+from stromboli.api.errors import BadObject, Unreadable, printable
 from stromboli.api.manifests.manifest_sources import find_files, read_sources
 from stromboli.api.types.meta import ObjectMeta
 from stromboli.api.types.scheduling import Queue, QueueStatus
@@ -23,6 +23,7 @@ from stromboli.embedded.kinds.offline_schemas import OfflineSchemas
 _JOBS = "batch.volcano.sh"
 _VOLCANO = ".volcano.sh"
 _NO_OBJECT = "no Kubernetes object: apiVersion and kind are needed"
+_TOO_DEEP = "nested too deeply"
 _UNKNOWN = "kubectl refuses it, other clients lose it without a word"
 
 
@@ -34,7 +35,7 @@ class Finding(NamedTuple):
     problem: Problem
 
     def __str__(self) -> str:
-        return ": ".join(part for part in (self.file, self.subject, str(self.problem)) if part)
+        return ": ".join(printable(part) for part in (self.file, self.subject, str(self.problem)) if part)
 
     def as_json(self) -> dict[str, Any]:
         field, value, text, way_out, _ = self.problem
@@ -90,13 +91,16 @@ def lint_paths(paths: Iterable[str], settings: Settings) -> LintResult:
     schemas = OfflineSchemas()
     unknown: Counter[str] = Counter()
     for manifest in manifests:
+        subject = subject_of(manifest.kind, manifest.content.get("metadata"))
         known = schemas.knows(manifest.content)
-        problems = list(
-            _problems(manifest, schemas, queues, settings) if known else _unknown_kind(manifest, schemas)
-        )
+        try:
+            problems = list(
+                _problems(manifest, schemas, queues, settings) if known else _unknown_kind(manifest, schemas)
+            )
+        except RecursionError:
+            problems = [Problem("", None, _TOO_DEEP, shows_field=True)]
         if not known and not problems:
             unknown[_description(manifest)] += 1
-        subject = subject_of(manifest.kind, manifest.content.get("metadata"))
         findings += [Finding(manifest.where, subject, problem) for problem in problems]
         if known:
             of_volcano = manifest.group.endswith(_VOLCANO)

@@ -6,6 +6,7 @@ from itertools import islice
 from rich.console import Console
 from rich.text import Text
 
+from stromboli.api.errors import printable
 from stromboli.api.types.kinds import GROUP_OF, WORKLOADS
 from stromboli.cli.cli_errors import print_warning
 from stromboli.engine.decisions import Evict
@@ -23,7 +24,7 @@ MAX_LINES = 50
 def print_plan(out: Console, plan: Plan, title: str = "") -> None:
     """Print a plan."""
     for message in plan.warnings:
-        print_warning(message)
+        print_warning(printable(message))
     for problem in plan.loaded.problems:
         print_warning(f"left out: {problem}")
     if title:
@@ -117,7 +118,7 @@ def _print_workloads(out: Console, plan: Plan) -> None:
     if notes:
         out.print(Text("Workloads", style="bold"))
     for note in notes[:MAX_LINES]:
-        _print_indented(out, "  ", note, "dim")
+        _print_indented(out, "  ", printable(note), "dim")
     _print_rest(out, len(notes))
 
 

@@ -3,13 +3,14 @@
 Nesting, aliases and merge keys are bounded: a page of YAML can otherwise stand for billions of values.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import yaml
 
-from stromboli.api.errors import Unreadable
+from stromboli.api.errors import Unreadable, quoted
 
 MAX_DEPTH = 200
 MAX_ALIASED = 1_000_000
@@ -63,6 +64,15 @@ class BoundedLoader(yaml.CSafeLoader):
     def ascend_resolver(self) -> None:
         self._depth -= 1
 
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+        """JSON, which an API server takes, has neither infinity nor NaN."""
+        number: float = super().construct_yaml_float(node)
+        if not math.isfinite(number):
+            raise Unreadable(
+                f"line {node.start_mark.line + 1}: {quoted(node.value)} is no number for an API server"
+            )
+        return number
+
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         for key, value in node.value:
             several = key.tag == TAG + "merge" and isinstance(value, yaml.SequenceNode)
@@ -88,6 +98,7 @@ def _plain_resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
 
 
 BoundedLoader.yaml_implicit_resolvers = _plain_resolvers()
+BoundedLoader.add_constructor(TAG + "float", BoundedLoader.construct_yaml_float)
 
 
 def _bound_aliases(document: Any) -> None:
