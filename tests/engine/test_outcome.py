@@ -192,9 +192,14 @@ def test_while_the_pods_of_a_gang_are_created_only_the_new_ones_are_told_that_it
 def test_a_job_whose_queue_does_not_exist_is_told_so() -> None:
     outcome = cycle(node("n0"), group("job", 1, queue="missing"), pod("a", "job"))
     why = 'PodGroup job waits: queue "missing" does not exist; create it, or set spec.queue of the PodGroup ('
-    assert {type(decision) for decision in outcome.decisions} == {PodCondition, Event, QueueStatus}
+    kinds = {PodCondition, PodGroupStatus, Event, QueueStatus}
+    assert {type(decision) for decision in outcome.decisions} == kinds
     assert {event.kind for event in of_kind(outcome, Event)} == {"Pod", "PodGroup"}
     assert all(event.message.startswith(why) for event in of_kind(outcome, Event))
+    (status,) = of_kind(outcome, PodGroupStatus)
+    (condition,) = status.conditions
+    assert (status.phase, condition.type) == ("Inqueue", "Unschedulable")
+    assert condition.message.startswith(why)
 
 
 OWNER = {

@@ -155,12 +155,14 @@ def _report_native(session: Session, job: Job, messages: JobMessages) -> bool:
 
 
 def _report_invisible(session: Session, causes: WaitCauses) -> None:
-    """Tell pods that no cycle sees that their PodGroup or its queue is missing."""
+    """Tell PodGroups and pods that no cycle sees that the PodGroup or its queue is missing."""
     changed, jobs = session.changed, session.cluster.jobs
     candidates = jobs.values() if changed.everything else changed.jobs
     for job in sorted((job for job in candidates if not job.visible), key=lambda job: job.id):
         messages = JobMessages(causes, job)
         if job.group is not None and messages.cause is not None:
+            session.set_condition(job, names.CONDITION_UNSCHEDULABLE, names.NOT_ENOUGH_RESOURCES)
+            _report_status(session, job, job.phase, messages)
             _report_waiting(session, job, messages)
         _report_pods(session, job, messages)
 
