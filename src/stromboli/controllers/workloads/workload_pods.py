@@ -179,7 +179,7 @@ def daemon_nodes(owner: Workload, nodes: Iterable[Node]) -> list[str]:
         *spec.tolerations,
         *(Toleration(key=key, operator="Exists", effect=effect) for key, effect in more),
     ]
-    return [node.name for node in nodes if _selects(spec, node) and _bears(tolerations, node)]
+    return [node.name for node in nodes if _selects(spec, node) and _tolerates_node(tolerations, node)]
 
 
 def _selects(spec: PodSpec, node: Node) -> bool:
@@ -193,7 +193,7 @@ def _selects(spec: PodSpec, node: Node) -> bool:
     )
 
 
-def _bears(tolerations: Iterable[Toleration], node: Node) -> bool:
+def _tolerates_node(tolerations: Iterable[Toleration], node: Node) -> bool:
     taints: list[Taint] = [taint for taint in node.spec.taints if taint.effect in _REPELS]
     return all(tolerates(tolerations, taint) for taint in taints)
 
