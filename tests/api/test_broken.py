@@ -104,7 +104,7 @@ def test_deep_json_does_not_end_the_process(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("number", [".nan", "-.inf", "1.0e+400"])
 def test_a_number_that_json_does_not_have_is_not_taken_for_nothing(tmp_path: Path, number: str) -> None:
     (tmp_path / "n.yaml").write_text(f"kind: Node\nmetadata: {{name: n}}\nspec: {{x: {number}}}\n")
-    assert only_problem(tmp_path / "n.yaml").text == f'line 3: "{number}" is no number for an API server'
+    assert only_problem(tmp_path / "n.yaml").text == f'line 3: "{number}" is no number that JSON has'
 
 
 def test_a_long_chain_of_aliases_is_as_bad_as_deep_nesting(tmp_path: Path) -> None:

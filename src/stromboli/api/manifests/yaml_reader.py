@@ -65,11 +65,11 @@ class BoundedLoader(yaml.CSafeLoader):
         self._depth -= 1
 
     def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
-        """JSON, which an API server takes, has neither infinity nor NaN."""
+        """JSON, which all of this becomes, has neither infinity nor NaN."""
         number: float = super().construct_yaml_float(node)
         if not math.isfinite(number):
             raise Unreadable(
-                f"line {node.start_mark.line + 1}: {quoted(node.value)} is no number for an API server"
+                f"line {node.start_mark.line + 1}: {quoted(node.value)} is no number that JSON has"
             )
         return number
 
