@@ -70,7 +70,7 @@ def test_a_job_that_is_not_let_in_says_so_before_it_has_pods() -> None:
     assert (status.phase, condition.type) == ("Pending", "Unschedulable")
     assert condition.message.startswith(
         'PodGroup train waits: not let into queue "q": queue resource quota insufficient: insufficient cpu; '
-        'raise the capability of queue "q" ('
+        'raise the capability of queue "q" (cpu 2) ('
     )
 
 

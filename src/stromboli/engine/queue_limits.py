@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
+from stromboli.api.resources.resource_lists import resource_list
 from stromboli.model.amounts import UNLIMITED, Amounts, minimum_or_unlimited, minus, plus, shift
-from stromboli.model.dimensions import CPU, MEMORY
+from stromboli.model.dimensions import CPU, MEMORY, Dimensions
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
@@ -129,20 +130,22 @@ def refuse_for_quota(
     )
     text = names.QUEUE_QUOTA_INSUFFICIENT.format(resources=listed)
     queue, most = next(iter(limits.items()))
-    ways_out = _ways_to_raise(limits, missing)
+    ways_out = _ways_to_raise(dims, limits, missing)
     if all(least.get(dim, 0) <= most.get(dim, 0) for dim in missing):
         ways_out.insert(0, f'wait for jobs of queue "{queue.name}" to end')
     *others, last = ways_out
     session.refuse(job, plugin, text, f"{', '.join(others)} or {last}" if others else last)
 
 
-def _ways_to_raise(limits: Mapping[Queue, Amounts], missing: list[int]) -> list[str]:
+def _ways_to_raise(dims: Dimensions, limits: Mapping[Queue, Amounts], missing: list[int]) -> list[str]:
     """What would raise the first limit: the nearest capability that bounds it, or else more nodes."""
     least_most = next(iter(limits.values()))
     for queue, most in limits.items():
         own = own_capability(queue)
         if all(dim in own and own[dim] <= most.get(dim, 0) for dim in missing):
-            raised = [f'raise the capability of queue "{queue.name}"']
+            amounts = resource_list(dims.named({dim: int(own[dim]) for dim in missing}))
+            now = ", ".join(f"{name} {amounts[name]}" for name in (dims.names[dim] for dim in missing))
+            raised = [f'raise the capability of queue "{queue.name}" ({now})']
             if all(own[dim] <= least_most.get(dim, 0) for dim in missing):
                 return raised
             return [*raised, _LOWER_GUARANTEES]

@@ -103,7 +103,7 @@ def test_a_job_at_the_gate_of_its_queue_hears_how_that_lets_it_in() -> None:
     world.job("a", cpu=1, queue="q", min_resources={"cpu": 2})
     explanation = world.run("enqueue, allocate", "gang proportion").pending["default/a"]
     assert explanation.hint == (
-        'it asks for cpu 2 (spec.minResources), the cluster has cpu 4 free; raise the capability of queue "q"'
+        'it asks for cpu 2 (spec.minResources), the cluster has cpu 4 free; raise the capability of queue "q" (cpu 1)'
     )
 
 

@@ -111,7 +111,7 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
     (
         "enqueue",
         'not let into queue "research": queue resource quota insufficient: insufficient cpu; '
-        'wait for jobs of queue "research" to end or raise the capability of queue "research"',
+        'wait for jobs of queue "research" to end or raise the capability of queue "research" (cpu 2)',
         lambda: sentence(
             world(queues="research capability=cpu:2", queue="research", cpu=2, min_resources={"cpu": 2}).job(
                 "old", queue="research", cpu=1, running_on="n1", min_resources={"cpu": 1}
@@ -122,7 +122,7 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
     (
         "enqueue",
         'not let into queue "team": queue resource quota insufficient: insufficient cpu; '
-        'wait for jobs of queue "team" to end or raise the capability of queue "lab"',
+        'wait for jobs of queue "team" to end or raise the capability of queue "lab" (cpu 2)',
         lambda: sentence(
             world(
                 queues="lab capability=cpu:2; team parent=lab", queue="team", cpu=2, min_resources={"cpu": 2}
@@ -133,7 +133,7 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
     (
         "enqueue",
         'not let into queue "team": queue resource quota insufficient: insufficient cpu; '
-        'raise the capability of queue "lab" or lower what other queues are guaranteed',
+        'raise the capability of queue "lab" (cpu 2) or lower what other queues are guaranteed',
         lambda: sentence(
             world(
                 queues="lab capability=cpu:2 guarantee=cpu:1; team parent=lab; other parent=lab guarantee=cpu:1",
