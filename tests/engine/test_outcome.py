@@ -264,6 +264,16 @@ def test_a_job_whose_controller_makes_its_pods_now_is_not_called_unschedulable(p
     assert [status.conditions for status in of_kind(outcome, PodGroupStatus)] in ([()], [])
 
 
+def test_a_job_that_was_let_in_does_not_keep_the_reason_why_it_was_not() -> None:
+    manifest = owned(group("job-1234", 3, phase="Pending"))
+    waited = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "waits"}
+    manifest["status"]["conditions"] = [waited]
+    (status,) = of_kind(cycle(queue(), node("n0"), manifest), PodGroupStatus)
+    (condition,) = status.conditions
+    assert (status.phase, condition.type, condition.status) == ("Inqueue", "Unschedulable", "False")
+    assert condition.message.startswith("let into its queue; its controller makes its pods")
+
+
 def test_a_group_without_pods_and_without_a_controller_hears_that_they_are_missing() -> None:
     outcome = cycle(queue(), node("n0"), group("job", 3, phase="Inqueue"))
     (event,) = of_kind(outcome, Event)

@@ -130,7 +130,7 @@ def test_pods_may_come_before_their_group_and_are_told_what_they_wait_for(
     pods(cluster, "late", 0, 1)
     cluster.wait(
         lambda: any(
-            "waiting for its PodGroup" in condition.get("message", "")
+            f"PodGroup {NAMESPACE}/late of scheduling.k8s.io does not exist" in condition.get("message", "")
             for condition in cluster.pods("late")[0]["status"].get("conditions", ())
         ),
         "the pod to say why",

@@ -112,6 +112,8 @@ def _report_status(session: Session, job: Job, phase: str, messages: JobMessages
     if unschedulable is not None and not unschedulable.message:
         status_and_reason = (unschedulable.status, unschedulable.reason)
         fresh[names.CONDITION_UNSCHEDULABLE] = Condition(*status_and_reason, messages.group)
+    elif _is_let_in_without_pods(job, phase):
+        fresh[names.CONDITION_UNSCHEDULABLE] = Condition("False", names.LET_IN, names.PODS_TO_COME)
     if status == job.written and all(
         job.conditions.get(type) == condition for type, condition in fresh.items()
     ):
@@ -121,6 +123,13 @@ def _report_status(session: Session, job: Job, phase: str, messages: JobMessages
     conditions = tuple(GroupCondition(type, *condition, session.id) for type, condition in fresh.items())
     session.decisions.append(PodGroupStatus(job.namespace, job.name, *status, conditions))
     return True
+
+
+def _is_let_in_without_pods(job: Job, phase: str) -> bool:
+    """Whether the reason why it was not let in still stands there while its controller makes its pods."""
+    known = job.conditions.get(names.CONDITION_UNSCHEDULABLE)
+    let_in = phase == names.GROUP_INQUEUE and not job.tasks
+    return let_in and known is not None and known.status == "True"
 
 
 def _phase(job: Job, unschedulable: bool) -> str:
