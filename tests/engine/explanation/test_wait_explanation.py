@@ -90,11 +90,26 @@ def test_conditions_of_a_cluster_do_not_speak_of_the_files_of_a_plan() -> None:
 
 
 def test_a_job_at_the_gate_hears_which_resource_is_short() -> None:
-    explanation = waiting(World(nodes="n1 cpu=4").job("a", cpu=1, min_resources={"cpu": 100}))
+    world = World(nodes="n1 cpu=4").job("a", cpu=1, min_resources={"cpu": 3})
+    explanation = waiting(world.job("old", cpu=2, running_on="n1"))
     assert explanation.reason == "resource in cluster is overused"
     assert explanation.hint == (
-        "it asks for cpu 100 (spec.minResources), the cluster has cpu 4 free; "
-        "it asks for more than all nodes together have: add nodes or ask for less"
+        "it asks for cpu 3 (spec.minResources), the cluster has cpu 2 free; "
+        "wait until pods end, add nodes or ask for less"
+    )
+
+
+def test_a_job_at_the_gate_that_can_never_fit_is_not_told_to_wait() -> None:
+    explanation = waiting(World(nodes="n1 cpu=4").job("a", cpu=1, min_resources={"cpu": 100}))
+    assert explanation.reason == "Larger than the cluster"
+    assert explanation.hint == "it asks for cpu 100, all nodes together have cpu 4: add nodes or ask for less"
+
+
+def test_a_job_at_the_gate_with_a_pod_larger_than_any_node_is_not_told_to_wait() -> None:
+    world = World(nodes="n1 cpu=4\nn2 cpu=4").job("a", cpu=6, min_resources={"cpu": 6})
+    explanation = waiting(world.job("old", cpu=3, running_on="n1"))
+    assert explanation.sentence.endswith(
+        "no node is large enough for its cpu; ask for less, or add a larger node"
     )
 
 

@@ -151,12 +151,6 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
         lambda: sentence(world(cpu=2, min_resources={"cpu": 2}).add(QUOTA), plugins="resourcequota"),
     ),
     (
-        "enqueue",
-        'not let into queue "default": resource in cluster is overused: overused cpu; '
-        "it asks for more than all nodes together have: add nodes or ask for less",
-        lambda: sentence(world(min_resources={"cpu": 9}), plugins="overcommit"),
-    ),
-    (
         "nodes",
         "nodes are unavailable: Insufficient cpu; wait until enough cpu is free, add nodes or ask for less",
         lambda: sentence(world(cpu=3).job("old", cpu=3, running_on="n1")),

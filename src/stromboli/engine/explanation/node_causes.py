@@ -6,12 +6,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
-from stromboli.engine.explanation.shortages import resources_text
+from stromboli.engine.explanation.shortages import amounts_text, resources_text, shortage
 from stromboli.engine.explanation.wait_cause import Cause, Details, FirstWaiting, short_text
 from stromboli.engine.explanation.ways_out import (
     LESS_OR_NODES,
     exceeds_cluster,
     larger_than_any_node,
+    least_request,
     nodes_way_out,
     way_past_filter,
 )
@@ -41,6 +42,15 @@ def no_nodes(session: Session, job: Job) -> Cause | None:
 def _cluster_too_small(session: Session, short: list[int]) -> str:
     resources = resources_text(session.cluster.dims, short)
     return f"all nodes together have less {resources} than its pods that must start together ask for"
+
+
+def _exceeding_details(session: Session, job: Job, text: str, short: list[int]) -> Details:
+    dims, asked = session.cluster.dims, least_request(job)
+    shortages = tuple(shortage(dims, dim, asked[dim], session.total.get(dim, 0)) for dim in short)
+    amounts = amounts_text(dims, {dim: asked[dim] for dim in short})
+    there = amounts_text(dims, {dim: session.total.get(dim, 0) for dim in short})
+    hint = f"it asks for {amounts}, all nodes together have {there}: {LESS_OR_NODES}"
+    return Details("Larger than the cluster", text, hint, {}, shortages)
 
 
 class NodeCauses:
@@ -85,8 +95,7 @@ class NodeCauses:
         if not short:
             return None
         text = _cluster_too_small(session, short)
-        details = partial(Details, "Larger than the cluster", text, LESS_OR_NODES)
-        return Cause("nodes", text, LESS_OR_NODES, details)
+        return Cause("nodes", text, LESS_OR_NODES, partial(_exceeding_details, session, job, text, short))
 
     def _larger_than_any_node(self, task: Task) -> WayOut | None:
         if task.shape not in self._too_large:

@@ -12,9 +12,7 @@ from stromboli.engine.explanation.queue_limit_hits import QueueLimitCauses
 from stromboli.engine.explanation.volcano_messages import group_message
 from stromboli.engine.explanation.wait_cause import WAITING, Cause, Details, first_waiting, short_text, waits
 from stromboli.engine.explanation.ways_out import (
-    LESS_OR_NODES,
     enqueue_way_out,
-    exceeds_cluster,
     hint_of,
     missing_pods_way_out,
 )
@@ -51,9 +49,9 @@ class WaitCauses:
             partial(no_nodes, session),
             self._nodes.of_job,
             _queue_closed,
+            self._nodes.by_size,
             partial(_not_enqueued, session),
             partial(_no_action, session),
-            self._nodes.by_size,
             QueueLimitCauses(session, first).of_job,
             _too_few_pods,
             _not_placed,
@@ -196,8 +194,6 @@ def _not_enqueued(session: Session, job: Job) -> Cause | None:
     summary = f'not let into queue "{job.queue.name if job.queue else ""}"'
     summary += f": {refusal.summary}" if refusal else " by a plugin of the policy that gives no reason"
     way_out = refusal.way_out if refusal else ""
-    if exceeds_cluster(session, job):
-        way_out = f"it asks for more than all nodes together have: {LESS_OR_NODES}"
 
     def details() -> Details:
         hint, shortages, holders = enqueue_way_out(session.cluster, job, way_out)
