@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stromboli.model.cluster import Dirty
@@ -106,6 +106,7 @@ def _change(world: World, choice: random.Random) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
+@example(4438)
 def test_what_is_kept_across_cycles_equals_what_is_counted_afresh(seed: int) -> None:
     choice = random.Random(seed)
     world = World(policy=policy("enqueue, allocate", "gang", "overcommit"))

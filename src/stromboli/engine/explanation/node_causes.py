@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stromboli.engine.explanation.shortages import WayOut
     from stromboli.engine.placement.verdict import Verdict
     from stromboli.engine.session import Session
+    from stromboli.model.amounts import Amounts
     from stromboli.model.job import Job
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
@@ -44,13 +45,11 @@ def _cluster_too_small(session: Session, short: list[int]) -> str:
     return f"all nodes together have less {resources} than its pods that must start together ask for"
 
 
-def _exceeding_details(session: Session, job: Job, text: str, short: list[int]) -> Details:
-    dims, asked = session.cluster.dims, least_request(job)
-    shortages = tuple(shortage(dims, dim, asked[dim], session.total.get(dim, 0)) for dim in short)
-    amounts = amounts_text(dims, {dim: asked[dim] for dim in short})
-    there = amounts_text(dims, {dim: session.total.get(dim, 0) for dim in short})
-    hint = f"it asks for {amounts}, all nodes together have {there}: {LESS_OR_NODES}"
-    return Details("Larger than the cluster", text, hint, {}, shortages)
+def _exceeding_details(session: Session, text: str, asked: Amounts) -> Details:
+    dims, total = session.cluster.dims, {dim: session.total.get(dim, 0) for dim in asked}
+    shortages = tuple(shortage(dims, dim, asked[dim], total[dim]) for dim in asked)
+    amounts = f"it asks for {amounts_text(dims, asked)}, all nodes together have {amounts_text(dims, total)}"
+    return Details("Larger than the cluster", text, f"{amounts}: {LESS_OR_NODES}", {}, shortages)
 
 
 class NodeCauses:
@@ -94,8 +93,9 @@ class NodeCauses:
         short = exceeds_cluster(session, job)
         if not short:
             return None
-        text = _cluster_too_small(session, short)
-        return Cause("nodes", text, LESS_OR_NODES, partial(_exceeding_details, session, job, text, short))
+        text, requests = _cluster_too_small(session, short), least_request(job)
+        asked = {dim: requests[dim] for dim in short}
+        return Cause("nodes", text, LESS_OR_NODES, partial(_exceeding_details, session, text, asked))
 
     def _larger_than_any_node(self, task: Task) -> WayOut | None:
         if task.shape not in self._too_large:
