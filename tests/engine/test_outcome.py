@@ -256,6 +256,15 @@ def test_a_gang_that_only_waits_for_its_binds_is_not_called_unschedulable() -> N
     assert of_kind(outcome, Event) == []
 
 
+def test_a_pod_whose_reason_changes_without_its_message_gets_no_second_event() -> None:
+    objects = [queue(), node("n0"), group("job", 1)]
+    (first,) = of_kind(cycle(*objects, pod("a", "job", cpu=9)), PodCondition)
+    known = {"type": "PodScheduled", "status": "False", "reason": "Schedulable", "message": first.message}
+    outcome = cycle(*objects, pod("a", "job", cpu=9, status={"conditions": [known]}))
+    assert of_kind(outcome, PodCondition) == [first]
+    assert [event.kind for event in of_kind(outcome, Event)] == ["PodGroup"]
+
+
 @pytest.mark.parametrize("phase", ["Pending", "Inqueue"])
 def test_a_job_whose_controller_makes_its_pods_now_is_not_called_unschedulable(phase: str) -> None:
     """It was let in, in this cycle or before: its controller waited for that."""

@@ -227,13 +227,17 @@ def _is_shown(task: Task, condition: WaitCondition) -> bool:
 
 
 def _report_pod(session: Session, task: Task, condition: WaitCondition) -> None:
+    """Write the condition of a pod, and an event if the message is new too."""
+    known = task.condition
     session.write(task, "condition", Condition("False", condition.reason, condition.message))
     if condition.nominated:
         session.write(task, "nominated", condition.nominated)
     session.decisions.append(PodCondition(task.namespace, task.name, task.uid, *condition))
-    session.decisions.append(
-        Event("Pod", task.namespace, task.name, "Warning", names.EVENT_FAILED_SCHEDULING, condition.message)
-    )
+    if known is None or (known.status, known.message) != ("False", condition.message):
+        reason = names.EVENT_FAILED_SCHEDULING
+        session.decisions.append(
+            Event("Pod", task.namespace, task.name, "Warning", reason, condition.message)
+        )
 
 
 # -- queues
