@@ -14,10 +14,8 @@ def commands_of(target: str) -> str:
     """What a target would run in a fresh clone."""
     if shutil.which("make") is None:
         pytest.skip("there is no make here")
-    done = subprocess.run(
-        ["make", "--dry-run", "--always-make", target], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return done.stdout
+    make = ["make", "--dry-run", "--always-make", "--no-print-directory", target]
+    return subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
 def test_the_demo_installs_what_it_needs_and_says_what_it_does() -> None:
