@@ -116,7 +116,8 @@ def test_a_watch_that_cannot_show_a_change_ends_and_the_others_go_on() -> None:
     async def scenario() -> None:
         kind = Kind("", "v1", "things", "Thing")
         hub = WatchHub(10)
-        broken, whole = Watch(kind, "", Selector((), ()), fragile), Watch(kind, "", Selector((), ()))
+        broken = Watch(kind, "", Selector(), "alice", fragile)
+        whole = Watch(kind, "", Selector(), "bob")
         hub.add(broken)
         hub.add(whole)
         record = Record(Key("things", "default", "a"), 1, b'{"metadata":{}}')

@@ -123,7 +123,7 @@ class Router:
     ) -> web.StreamResponse:
         kind, store = info.kind, self._objects.store
         if info.verb == "watch":
-            return await serve_watch(request, store, self._hub, kind, info.namespace, query)
+            return await serve_watch(request, store, self._hub, kind, info.namespace, user, query)
         representation = negotiate(request.headers.get("Accept", ""), query.get("includeObject", ""))
         if info.verb == "list":
             page = list_pages.list_page(store, kind, info.namespace, query)

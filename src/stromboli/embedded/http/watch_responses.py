@@ -14,6 +14,7 @@ from stromboli.embedded.http.query_parameters import Query, read_flag, read_numb
 from stromboli.embedded.http.representations import WHOLE, Representation, encode_object, negotiate
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.status_errors import bad_request, expired
+from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.watch_hub import Encoder, Watch, WatchHub, bookmark, encode_whole, watch_event
 
@@ -24,13 +25,20 @@ SHORTEST_WATCH = 1800
 
 
 async def serve_watch(
-    request: web.BaseRequest, store: Store, hub: WatchHub, kind: Kind, namespace: str, query: Query
+    request: web.BaseRequest,
+    store: Store,
+    hub: WatchHub,
+    kind: Kind,
+    namespace: str,
+    user: User,
+    query: Query,
 ) -> web.StreamResponse:
     """Stream events until the client leaves, the timeout ends, or the client does not keep up."""
     if hub.full:
         raise StatusError(429, "too many watches are open; try again later", retry_after=5)
     representation = negotiate(request.headers.get("Accept", ""), query.get("includeObject", ""))
-    watch = Watch(kind, namespace, read_selector(kind, query), _encoder(kind, representation))
+    encoder = _encoder(kind, representation)
+    watch = Watch(kind, namespace, read_selector(kind, query), user.name, encoder)
     timeout: float = min(read_number(query, "timeoutSeconds") or 0, LONGEST_WATCH)
     timeout = timeout or random.uniform(SHORTEST_WATCH, LONGEST_WATCH)
     watch.bookmarks = read_flag(query, "allowWatchBookmarks")

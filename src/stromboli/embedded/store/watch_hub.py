@@ -45,10 +45,14 @@ def bookmark(kind: Kind, revision: int, initial: bool = False) -> bytes:
 class Watch:
     """One watch: what it selects, its revision, and the events that wait to be sent."""
 
-    def __init__(self, kind: Kind, namespace: str, selector: Selector, encode: Encoder = encode_whole):
+    def __init__(
+        self, kind: Kind, namespace: str, selector: Selector, user: str, encode: Encoder = encode_whole
+    ):
         self.kind = kind
         self.namespace = namespace
         self.selector = selector
+        self.user = user
+        """The name of the user who opened it."""
         self.encode = encode
         self.selects_all = not namespace and selector.empty
         self.revision = 0
