@@ -247,6 +247,9 @@ QUEUE_PARENT_MISSING = (
 QUEUE_PARENT_LOOP = (
     'the parents of queue "{queue}" form a loop: {loop}; set spec.parent of one of them to "root"'
 )
+QUEUE_TOO_DEEP = (
+    'queue "{queue}" lies more than {most} levels below the root: set its spec.parent to a queue further up'
+)
 QUEUE_CUT_OFF = 'queue "{queue}" is cut off from the root: {why}'
 NAMESPACE_QUOTA_INSUFFICIENT = (
     "resource quota insufficient, requested: {requested}, used: {used}, limited: {limited}"

@@ -5,6 +5,7 @@ from operator import attrgetter
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
+from stromboli.api.name_cycles import format_cycle
 from stromboli.api.resources.quantity import INT64_MAX
 from stromboli.api.resources.resource_lists import check_amounts
 from stromboli.api.types.meta import Object
@@ -38,7 +39,7 @@ def check_queues(queues: Iterable[Queue]) -> dict[str, BadObject]:
         del parents[names.ROOT_QUEUE]
     errors = {}
     for cycle in _cycles(parents):
-        text = " -> ".join([*cycle, cycle[0]])
+        text = format_cycle(cycle)
         for name in cycle:
             errors[name] = BadObject("spec.parent", f"queues in a circle: {text}", f"Queue {name}")
     return errors

@@ -247,7 +247,7 @@ def _report_queues(session: Session) -> None:
     """What each queue has allocated, its descendants included."""
     queues = session.cluster.queues
     totals: dict[Queue, Amounts] = {queue: {} for queue in queues.values() if queue.exists}
-    for queue in list(totals):
+    for queue in [queue for queue in totals if queue.allocated]:
         for member in lineage(queue, queues):
             if member in totals:
                 shift(totals[member], queue.allocated)

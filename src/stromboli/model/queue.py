@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stromboli.api.object_bounds import MAX_QUEUE_DEPTH
 from stromboli.model.amounts import Amounts, Vector, minus, plus
 
 if TYPE_CHECKING:
@@ -104,13 +105,17 @@ class Queue:
 
 
 def lineage(queue: Queue, queues: dict[str, Queue]) -> list[Queue]:
-    """A queue and its ancestors up to the root; an unknown parent counts as root, a cycle ends where it closes."""
-    path = [queue]
-    while path[-1].name != ROOT:
-        parent = queues.get(path[-1].parent)
+    """A queue and its ancestors up to the root; an unknown parent counts as root, a cycle ends where it closes.
+
+    At most `MAX_QUEUE_DEPTH` ancestors: whoever wrote the queues decides how deep they lie.
+    """
+    path = {queue: None}
+    while queue.name != ROOT and len(path) <= MAX_QUEUE_DEPTH:
+        parent = queues.get(queue.parent)
         if parent is None or not parent.exists:
             parent = queues.get(ROOT)
         if parent is None or parent in path:
             break
-        path.append(parent)
-    return path
+        path[parent] = None
+        queue = parent
+    return list(path)

@@ -162,11 +162,85 @@ def test_a_queue_among_queues(sent: dict[str, Any], queues: tuple[Any, ...], exp
     assert texts("/queues/validate", sent, context=cluster(*queues)) == expected
 
 
-def test_queues_in_a_circle_are_caught_by_their_depth() -> None:
-    circle = cluster(queue("a", "b"), queue("b", "a"))
-    assert texts("/queues/validate", made(parent="a"), context=circle) == [
-        "queue q exceeds the maximum allowed depth of 5"
+def moved(name: str, parent: str, *queues: Any, **settings: Any) -> list[str]:
+    """What an update says that gives an existing queue another parent."""
+    context = cluster(*queues, **settings)
+    before = context.queues.get(name) if context.queues is not None else None
+    old = made(name, parent=before.spec.parent if before is not None else "")
+    return texts("/queues/validate", made(name, parent=parent), old, "UPDATE", context)
+
+
+def test_an_update_that_closes_a_circle_is_refused() -> None:
+    pair = (queue("qx"), queue("qy", "qx"))
+    assert moved("qx", "qy", *pair) == [
+        "queue qx cannot have queue qy as its parent: queues in a circle: qx -> qy -> qx"
     ]
+    assert moved("qx", "qx", *pair) == ["queue qx cannot use itself as parent"]
+    longer = (*pair, queue("qz", "qy"))
+    assert moved("qx", "qz", *longer) == [
+        "queue qx cannot have queue qz as its parent: queues in a circle: qx -> qz -> qy -> qx"
+    ]
+    chain = [queue("q0"), *(queue(f"q{at}", f"q{at - 1}") for at in range(1, 20))]
+    (text,) = moved("q0", "q19", *chain, max_queue_depth=1000)
+    assert text.endswith("q0 -> q19 -> q18 -> q17 -> q16 -> q15 -> q14 -> q13 -> 12 more -> q0")
+
+
+def test_a_queue_whose_child_is_there_before_it_closes_no_circle() -> None:
+    orphan = cluster(queue("qy", "qx"))
+    assert texts("/queues/validate", made("qx", parent="qy"), context=orphan) == [
+        "queue qx cannot have queue qy as its parent: queues in a circle: qx -> qy -> qx"
+    ]
+    assert texts("/queues/validate", made("qx"), context=orphan) == []
+
+
+def test_the_root_has_no_parent() -> None:
+    for operation, old in (("CREATE", None), ("UPDATE", made("root", parent=""))):
+        for parent in ("top", "root", "nowhere"):
+            assert texts(
+                "/queues/validate", made("root", parent=parent), old, operation, cluster(queue("top"))
+            ) == ["the root queue cannot have a parent"]
+    stored = made("root", parent="top")
+    assert texts("/queues/validate", stored, stored, "UPDATE", cluster(queue("top"))) == []
+
+
+def test_a_circle_that_exists_can_be_opened_and_takes_no_more_queues() -> None:
+    circle = (queue("a", "b"), queue("b", "c"), queue("c", "a"))
+    assert moved("b", "root", *circle) == []
+    assert moved("b", "top", *circle, queue("top")) == []
+    assert texts("/queues/validate", made(parent="a"), context=cluster(*circle)) == [
+        "queue q cannot have queue a as its parent: queues in a circle: a -> b -> c -> a"
+    ]
+
+
+def test_a_queue_is_not_moved_so_far_down_that_those_below_it_lie_too_deep() -> None:
+    tree = (queue("top"), queue("mid", "top"), queue("a"), queue("b", "a"), queue("c", "b"))
+    assert moved("a", "mid", *tree) == []
+    assert moved("a", "mid", *tree, max_queue_depth=4) == [
+        "queue c below queue a exceeds the maximum allowed depth of 4"
+    ]
+
+
+def test_no_setting_lets_queues_lie_deeper_than_the_scheduler_follows_them() -> None:
+    chain = [queue("q1"), *(queue(f"q{at}", f"q{at - 1}") for at in range(2, 2000))]
+    context = cluster(*chain, max_queue_depth=10_000)
+    assert texts("/queues/validate", made(parent="q63"), context=context) == []
+    assert texts("/queues/validate", made(parent="q64"), context=context) == [
+        "queue q exceeds the maximum allowed depth of 64"
+    ]
+    changed = made("q1", parent="root", capability={"cpu": 1})  # compared with all queues below it
+    assert texts("/queues/validate", changed, made("q1", parent="root"), "UPDATE", context) == []
+
+
+def test_a_path_has_a_limited_number_of_steps() -> None:
+    steps = "/".join(["root"] * 65)
+    assert texts("/queues/validate", made(annotations=paths(steps, "1" + "/1" * 64))) == [
+        f'requestBody.metadata.annotations: Invalid value: "{steps[:63]}...:'
+        " volcano.sh/hierarchy has 65 steps, at most 64 are allowed"
+    ]
+
+
+def test_other_changes_of_a_queue_in_a_circle_are_taken() -> None:
+    circle = cluster(queue("a", "b"), queue("b", "a"))
     changed = made("a", parent="b", capability={"cpu": 1})
     before = made("a", parent="b")
     assert texts("/queues/validate", changed, old=before, operation="UPDATE", context=circle) == []

@@ -332,3 +332,49 @@ def test_a_command_that_nobody_knows_is_told_and_deleted_and_changes_nothing() -
         assert text.endswith("use OpenQueue, CloseQueue")
 
     asyncio.run(run())
+
+
+def test_queues_in_a_circle_are_told_once_and_do_not_open_and_close_each_other_for_ever() -> None:
+    async def run() -> None:
+        api = world("fine", "qy/qx", "qx/qy", "qx/below")
+        for name, state in (("qx", "Open"), ("qy", "Closed")):
+            api.put(
+                "queues",
+                {
+                    "metadata": {
+                        "name": name,
+                        "annotations": {MARK: "true" if state == "Closed" else "false"},
+                    },
+                    "spec": {"weight": 1, "parent": "qy" if name == "qx" else "qx"},
+                    "status": {"state": state},
+                },
+            )
+        async with running_controllers(api, QueueController) as runner:
+            await wait_until_idle(api, runner)
+            command(api, "CloseQueue", "fine")
+            await wait_until(lambda: states(api)["fine"] == "Closed")
+            await wait_until_idle(api, runner)
+            await runner.recorder.flush()
+        told = sorted(message for reason, message in api.events if reason == "QueueError")
+        assert told == [
+            'queue "below" is cut off from the root: the parents of queue "qx" form a loop: qx -> qy -> qx;'
+            ' set spec.parent of one of them to "root"',
+            'the parents of queue "qx" form a loop: qx -> qy -> qx; set spec.parent of one of them to "root"',
+            'the parents of queue "qy" form a loop: qy -> qx -> qy; set spec.parent of one of them to "root"',
+        ]
+        assert len(api.writes) < 10
+
+    asyncio.run(run())
+
+
+def test_a_parent_of_the_root_is_ignored() -> None:
+    async def run() -> None:
+        api = world("fine")
+        make_queue(api, "root", "nowhere")
+        async with running_controllers(api, QueueController) as runner:
+            await wait_until_idle(api, runner)
+            await runner.recorder.flush()
+            assert runner.controllers[0].queue.failing == 0
+        assert api.events == []
+
+    asyncio.run(run())

@@ -111,10 +111,23 @@ def test_a_parent_that_is_only_a_name_does_not_exist() -> None:
     assert leaf in grown(Queue("ghost"), leaf).detached
 
 
-def test_a_very_deep_tree_is_no_trouble() -> None:
-    names = ["root", *(f"q{depth:04}" for depth in range(1500))]
+def test_queues_that_lie_too_deep_are_out_and_those_above_them_stay() -> None:
+    names = ["root", *(f"q{depth:04}" for depth in range(2000))]
     chain = [queue(name, parent) for parent, name in pairwise(names)]
-    assert len(grown(*chain).of(chain[-1]).ancestors) == 1500
+    tree = grown(*chain)
+    assert len(tree.of(chain[63]).ancestors) == 64
+    assert tree.of(chain[64]) is None
+    why = 'queue "q0064" lies more than 64 levels below the root: set its spec.parent to a queue further up'
+    assert tree.detached[chain[64]] == why
+    assert tree.detached[chain[-1]] == f'queue "q1999" is cut off from the root: {why}'
+
+
+def test_a_long_loop_is_told_in_a_few_words() -> None:
+    names = [f"q{at}" for at in range(2000)]
+    loop = [queue(name, parent) for parent, name in pairwise([*names, names[0]])]
+    tree = grown(*loop)
+    assert len(tree.detached) == 2000
+    assert max(map(len, tree.detached.values())) < 250
 
 
 # -- what does not fit

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from stromboli.admission.rules import dependency_cycles, lifecycle_policy_rules, task_rules
+from stromboli.admission.rules import lifecycle_policy_rules, task_rules
 from stromboli.admission.rules.field import Field
 from stromboli.admission.rules.network_topology_rules import check_topology
 from stromboli.admission.rules.rule_context import Context, QueueIndex
 from stromboli.api import names
+from stromboli.api.name_cycles import find_cycle, format_cycle
 from stromboli.api.name_rules import dns_subdomain_errors, qualified_name_errors
 
 MAX_RETRY = 3
@@ -150,10 +151,10 @@ def _check_dependencies(tasks: list[Field]) -> None:
         if why := _bad_targets(targets, known):
             field.wrong(_NOT_A_DAG, why)
             all_exist = False
-    cycle = dependency_cycles.find_cycle(dependencies)
+    cycle = find_cycle(dependencies)
     if cycle and all_exist:
         first = next(task for task in tasks if task["name"].text() == cycle[0])
-        first["dependsOn"]["name"].wrong(_NOT_A_DAG, f"break the circle {' -> '.join([*cycle, cycle[0]])}")
+        first["dependsOn"]["name"].wrong(_NOT_A_DAG, f"break the circle {format_cycle(cycle)}")
 
 
 _NOT_A_DAG = " job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG);"

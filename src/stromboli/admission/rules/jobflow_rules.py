@@ -1,8 +1,8 @@
 """JobFlows: dependencies that exist and have no cycles."""
 
-from stromboli.admission.rules import dependency_cycles
 from stromboli.admission.rules.field import Field
 from stromboli.admission.rules.rule_context import Context
+from stromboli.api.name_cycles import find_cycle, format_cycle
 
 _NOT_A_DAG = "jobflow Flow is not DAG"
 
@@ -19,6 +19,6 @@ def check(flow: Field, context: Context) -> None:
                     f"{_NOT_A_DAG}: vertex is not defined: {target.text()}",
                     f"the flows are {', '.join(list(dependencies)[:10])}",
                 )
-    cycle = dependency_cycles.find_cycle(dependencies)
+    cycle = find_cycle(dependencies)
     if cycle:
-        flows.wrong(_NOT_A_DAG, f"break the circle {' -> '.join([*cycle, cycle[0]])}")
+        flows.wrong(_NOT_A_DAG, f"break the circle {format_cycle(cycle)}")

@@ -7,6 +7,8 @@ from stromboli.admission.rules.field import Field
 from stromboli.admission.rules.rule_context import QueueIndex
 from stromboli.api import names
 from stromboli.api.errors import BadObject
+from stromboli.api.name_cycles import cycle_above, format_cycle
+from stromboli.api.object_bounds import MAX_QUEUE_DEPTH
 from stromboli.api.resources.pod_totals import add_amounts
 from stromboli.api.resources.quantity import QuantityError, format_bytes, format_milli, whole
 from stromboli.api.resources.resource_lists import amounts
@@ -15,27 +17,70 @@ from stromboli.api.types.scheduling import Queue
 Amounts = Mapping[str, int]
 
 
+def check_root(parent: Field) -> None:
+    """Report a parent of the root."""
+    if parent.text():
+        parent.wrong("the root queue cannot have a parent", "leave spec.parent of the root empty")
+
+
 def check_parent(parent: Field, queue: Queue, queues: QueueIndex, max_depth: int) -> None:
-    """Report a parent that is missing, too deep, or has pods of its own."""
-    name = queue.spec.parent
-    if name in ("", names.ROOT_QUEUE):
-        return
+    """Report a parent that is missing, too deep, makes a cycle, or has pods of its own."""
+    name, max_depth = queue.spec.parent, min(max_depth, MAX_QUEUE_DEPTH)
     if name == queue.name:
         parent.wrong(f"queue {name} cannot use itself as parent", "use another, or root")
-        return
-    for depth, (above, known) in enumerate(_ancestors(queue, queues), start=2):
+    elif cycle := _cycle_with(queue, queues):
+        parent.wrong(
+            f"queue {queue.name} cannot have queue {name} as its parent: queues in a circle: {format_cycle(cycle)}",
+            "use another parent, or root",
+        )
+    elif _check_depth(parent, queue, queues, max_depth) and name not in ("", names.ROOT_QUEUE):
+        _check_pods(parent, queue, queues)
+
+
+def _cycle_with(queue: Queue, queues: QueueIndex) -> list[str]:
+    """The cycle that the parents of a queue lead to, if they do, once the queue has the parent that it asks for."""
+
+    def parent_of(name: str) -> str | None:
+        known = queue if name == queue.name else queues.get(name)
+        return None if known is None or known.spec.parent in ("", names.ROOT_QUEUE) else known.spec.parent
+
+    return cycle_above(queue.name, parent_of)
+
+
+def _check_depth(parent: Field, queue: Queue, queues: QueueIndex, max_depth: int) -> bool:
+    """Report ancestors that do not exist, and queues that lie too deep: this one or, if it is moved, one below it."""
+    depth = 1
+    for above, known in _ancestors(queue, queues):
+        depth += 1
         if depth > max_depth:
             parent.wrong(
                 f"queue {queue.name} exceeds the maximum allowed depth of {max_depth}",
                 "see --max-queue-depth",
             )
-            return
+            return False
         if known is None:
             why = f'queue.scheduling.volcano.sh "{above}" not found'
             parent.wrong(
                 f"failed to get parent queue {above} of queue {queue.name}: {why}", "create the parent first"
             )
-            return
+            return False
+    level = queues.children(queue.name)
+    while level:
+        depth += 1
+        if depth > max_depth:
+            parent.wrong(
+                f"queue {level[0].name} below queue {queue.name} exceeds the maximum allowed depth of {max_depth}",
+                "see --max-queue-depth",
+            )
+            return False
+        below = [child for above in level for child in queues.children(above.name)]
+        level = [child for child in below if child.name != queue.name]  # in a cycle that this update may end
+    return True
+
+
+def _check_pods(parent: Field, queue: Queue, queues: QueueIndex) -> None:
+    """Report a parent that has pods and no children yet."""
+    name = queue.spec.parent
     direct = queues.get(name)
     pods = allocated_pods(direct) if direct is not None else 0
     if pods and not queues.children(name):
@@ -105,7 +150,7 @@ def _check_against_descendants(
     spec: Field, queue: Queue, children: Iterable[Queue], queues: QueueIndex
 ) -> None:
     for resource, mine in _capability(queue).items():
-        most = max(_nearest_capability(child, resource, queues, {queue.name}) for child in children)
+        most = _largest_below(children, resource, queues, queue.name)
         if most > mine:
             spec["capability"][resource].wrong(
                 f"queue {queue.name} capability[{resource}]={_format(resource, mine)}"
@@ -114,18 +159,18 @@ def _check_against_descendants(
             )
 
 
-def _nearest_capability(queue: Queue, resource: str, queues: QueueIndex, seen: set[str]) -> int:
-    """The capability of a queue or, where it sets none, the largest among its descendants' nearest ones."""
-    own = _capability(queue).get(resource)
-    if own is not None:
-        return own
-    if queue.name in seen:
-        return 0
-    below = [
-        _nearest_capability(child, resource, queues, seen | {queue.name})
-        for child in queues.children(queue.name)
-    ]
-    return max(below, default=0)
+def _largest_below(children: Iterable[Queue], resource: str, queues: QueueIndex, parent: str) -> int:
+    """The largest capability among queues; where a queue sets none, those below it count."""
+    most, seen, left = 0, {parent}, list(children)
+    while left:
+        queue = left.pop()
+        own = _capability(queue).get(resource)
+        if own is not None:
+            most = max(most, own)
+        elif queue.name not in seen:
+            seen.add(queue.name)
+            left += queues.children(queue.name)
+    return most
 
 
 def _check_sums(spec: Field, parent: Queue, children: list[Queue], failed: str) -> None:

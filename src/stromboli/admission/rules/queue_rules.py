@@ -13,9 +13,11 @@ from stromboli.admission.rules.semantic_equality import same
 from stromboli.api import names
 from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject
+from stromboli.api.object_bounds import MAX_QUEUE_DEPTH
 from stromboli.api.types.scheduling import Queue
 
 _BODY = "requestBody"
+_MAX_WEIGHTS_SHOWN = 200
 _AMOUNTS = ("capability", "deserved", "guarantee")
 _STATES = (names.QUEUE_OPEN, names.QUEUE_CLOSED)
 
@@ -42,13 +44,15 @@ def check(queue: Field, old: Any, context: Context) -> None:
         return
     if old is not None and _name(queue) == names.ROOT_QUEUE and context.settings.root_queue_protection:
         _check_root(queue["spec"], old)
+    before = _spec_of(old)
+    moved = old is None or not same(queue["spec"]["parent"].value, before.get("parent"))
+    if moved and _name(queue) == names.ROOT_QUEUE:
+        queue_hierarchy_rules.check_root(queue["spec"]["parent"])
     if context.queues is None or _name(queue) == names.ROOT_QUEUE:
         return
     now = _decoded(queue)
     if now is None:
         return
-    before = _spec_of(old)
-    moved = old is None or not same(queue["spec"]["parent"].value, before.get("parent"))
     resized = any(not same(queue["spec"][part].value, before.get(part), "limits") for part in _AMOUNTS)
     if moved:
         queue_hierarchy_rules.check_parent(
@@ -137,11 +141,16 @@ def _check_hierarchy(queue: Field, queues: QueueIndex | None) -> None:
     field = Field(
         path, annotations.report, f"{annotations.path}.{names.HIERARCHY}", f"{_BODY}.metadata.annotations"
     )
-    if len(path.split("/")) != len(weights.split("/")):
+    steps = path.count("/") + 1
+    if steps > MAX_QUEUE_DEPTH:
+        field.invalid(
+            f"{names.HIERARCHY} has {steps} steps, at most {MAX_QUEUE_DEPTH} are allowed", "shorten it"
+        )
+    elif steps != weights.count("/") + 1:
         field.invalid(f"{names.HIERARCHY} must have the same length with {names.HIERARCHY_WEIGHTS}")
     else:
         for weight in weights.split("/"):
-            _check_weight(field, weight, weights)
+            _check_weight(field, weight, weights[:_MAX_WEIGHTS_SHOWN])
     for other in queues.all() if queues is not None else ():
         below = other.metadata.annotations.get(names.HIERARCHY, "")
         if path and other.name != _name(queue) and below.startswith(f"{path}/"):
@@ -149,6 +158,7 @@ def _check_hierarchy(queue: Field, queues: QueueIndex | None) -> None:
 
 
 def _check_weight(field: Field, weight: str, weights: str) -> None:
+    weight = weight[:_MAX_WEIGHTS_SHOWN]
     try:
         value = float(weight)
     except ValueError:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from stromboli.api import names
+from stromboli.api.name_cycles import cycle_above, format_cycle
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.api.types.volcano_job import Command
 from stromboli.controllers import selection
@@ -19,6 +20,8 @@ from stromboli.kube.request import ApiError, NoResponse
 
 UNSEEN_RETRY = 1.0
 """Seconds until a queue is requeued that exists but is not in the store yet."""
+CYCLE_RETRY = 30.0
+"""Seconds until a queue is looked at again whose parents form a cycle."""
 KNOWN_ACTIONS = frozenset({names.OPEN_QUEUE, names.CLOSE_QUEUE, names.SYNC_QUEUE})
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
@@ -37,6 +40,8 @@ class QueueController(Controller[str]):
         self._members = context.store(PodGroup).index(_queue)
         self.queues = self.watch(Queue, self._queue_changed)
         self.groups = self.watch(PodGroup, self._group_changed)
+        self._told: dict[str, str] = {}
+        """What was told last to queues whose parents form a cycle, by name."""
         self._commands = None
         if context.options.gate("QueueCommandSync"):
             self.commands = self.watch(Command, self._command_changed)
@@ -75,10 +80,25 @@ class QueueController(Controller[str]):
         queue = await self._set_default_parent(queue)
         if self._parent_missing(queue):
             raise SyncError(names.QUEUE_PARENT_NOT_FOUND.format(queue=key, parent=queue.spec.parent))
-        return None
+        return self._tell_cycle(queue)
+
+    def _tell_cycle(self, queue: Queue) -> float | None:
+        """Tell a queue once why its parents do not lead to the root; seconds until that is looked at again."""
+        cycle = cycle_above(queue.name, self._parent_name)
+        if not cycle:
+            self._told.pop(queue.name, None)
+            return None
+        text = names.QUEUE_PARENT_LOOP.format(queue=cycle[0], loop=format_cycle(cycle))
+        if queue.name not in cycle:
+            text = names.QUEUE_CUT_OFF.format(queue=queue.name, why=text)
+        if self._told.get(queue.name) != text:
+            self._told[queue.name] = text
+            self.context.recorder.warning(queue, names.QUEUE_ERROR, text)
+        return CYCLE_RETRY
 
     async def _missing(self, key: str) -> float | None:
         """A queue that is deleted, or not in the store yet."""
+        self._told.pop(key, None)
         self.context.metrics.forget_queue(key)
         commands = self._commands_for(key)
         if commands and await self.context.writer.read(Queue, key) is not None:
@@ -168,11 +188,20 @@ class QueueController(Controller[str]):
     # -- what the stores have
 
     def _parent_of(self, queue: Queue) -> Queue | None:
+        """The parent whose state a queue follows; none in a cycle, where queues would follow each other for ever."""
+        if queue.name in cycle_above(queue.name, self._parent_name):
+            return None
         return self.queues.get(queue.spec.parent or names.ROOT_QUEUE)
+
+    def _parent_name(self, name: str) -> str | None:
+        """Of a queue that exists; the root has no parent, whatever its object says."""
+        queue = self.queues.get(name) if name != names.ROOT_QUEUE else None
+        return None if queue is None else queue.spec.parent or names.ROOT_QUEUE
 
     def _parent_missing(self, queue: Queue) -> bool:
         """The root counts as existing even where it was never created."""
-        return queue.spec.parent not in ("", names.ROOT_QUEUE) and self._parent_of(queue) is None
+        parent = self._parent_name(queue.name)
+        return parent not in (None, names.ROOT_QUEUE) and self.queues.get(parent) is None
 
     def _count_groups(self, key: str) -> None:
         counts = {phase: self._phases.count((key, phase)) for phase in GROUP_PHASES}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from stromboli.engine.eviction.victim_bundles import Surplus, is_complete
 from stromboli.engine.transaction import EvictionReason
-from stromboli.model.amounts import Vector, less_equal, minus, plus, total_of
+from stromboli.model.amounts import Amounts, Vector, less_equal, minus, plus, shift, total_of
 from stromboli.model.queue import lineage
 
 if TYPE_CHECKING:
@@ -129,11 +129,12 @@ def guarantee_holds(
     """
     queues = session.cluster.queues
     gaining = lineage(preemptor, queues) if preemptor is not None else []
-    for above in lineage(queue, queues):
-        if above.guarantee and above not in gaining:
-            allocated = total_of(
-                other.allocated for other in queues.values() if above in lineage(other, queues)
-            )
-            if not less_equal(above.guarantee, minus(allocated, without or {})):
-                return False
-    return True
+    guaranteed = [above for above in lineage(queue, queues) if above.guarantee and above not in gaining]
+    if not guaranteed:
+        return True
+    allocated: dict[Queue, Amounts] = {above: {} for above in guaranteed}
+    for other in queues.values():
+        for above in lineage(other, queues) if other.allocated else ():
+            if above in allocated:
+                shift(allocated[above], other.allocated)
+    return all(less_equal(above.guarantee, minus(allocated[above], without or {})) for above in guaranteed)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from stromboli.api import names
+from stromboli.api.name_cycles import format_cycle
+from stromboli.api.object_bounds import MAX_QUEUE_DEPTH
 from stromboli.model.queue import ROOT, Queue
 
 
@@ -26,8 +28,11 @@ def queue_paths(queues: dict[str, Queue]) -> QueuePaths:
             if queue in paths.ancestors or queue in paths.detached:
                 continue
             parent = queues[queue.parent]
-            if parent in paths.ancestors:
+            if parent in paths.ancestors and len(paths.ancestors[parent]) < MAX_QUEUE_DEPTH:
                 paths.ancestors[queue] = (parent, *paths.ancestors[parent])
+            elif parent in paths.ancestors:
+                text = names.QUEUE_TOO_DEEP.format(queue=queue.name, most=MAX_QUEUE_DEPTH)
+                paths.detached[queue] = text
             else:
                 causes[queue] = causes.get(parent, paths.detached[parent])
                 paths.detached[queue] = names.QUEUE_CUT_OFF.format(queue=queue.name, why=causes[queue])
@@ -53,7 +58,7 @@ def _unknown_ancestors(queue: Queue, queues: dict[str, Queue], paths: QueuePaths
 
 
 def _detach_loop(members: list[Queue], paths: QueuePaths) -> None:
+    cycle = [member.name for member in members]
     for index, queue in enumerate(members):
-        circle = [*members[index:], *members[:index], queue]
-        loop = " -> ".join(member.name for member in circle)
+        loop = format_cycle(cycle, index)
         paths.detached[queue] = names.QUEUE_PARENT_LOOP.format(queue=queue.name, loop=loop)

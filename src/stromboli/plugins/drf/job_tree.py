@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stromboli.api import names
+from stromboli.api.object_bounds import MAX_QUEUE_DEPTH
 from stromboli.model.amounts import (
     Amounts,
     Vector,
@@ -127,8 +128,11 @@ class TreeNode:
 
 
 def path_of(queue: Queue) -> tuple[list[str], list[float]]:
-    """A queue's path and the weight of each step; a step without a usable weight has weight 1."""
-    path = [step for step in queue.annotations.get(names.HIERARCHY, "").split("/") if step]
+    """A queue's path and the weight of each step; a step without a usable weight has weight 1.
+
+    A path ends after `MAX_QUEUE_DEPTH` steps, as a move of a task updates all of them.
+    """
+    path = [step for step in queue.annotations.get(names.HIERARCHY, "").split("/") if step][:MAX_QUEUE_DEPTH]
     given = queue.annotations.get(names.HIERARCHY_WEIGHTS, "").split("/")
     return path, [_weight(given[step]) if step < len(given) else 1.0 for step in range(len(path))]
 
