@@ -71,6 +71,10 @@ def test_pages_are_bounded_and_numbers_are_numbers(tmp_path: Path) -> None:
                 assert (await api.request("GET", f"{PODS}?{query}"))[0] == 400, query
             assert (await api.request("GET", f"{PODS}?resourceVersion=999999"))[0] == 504
             await api.get(f"{PODS}?limit=999999999999")
+            initial = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+            for query in ("", "&allowWatchBookmarks=true", initial):
+                status, answer = await api.request("GET", f"{PODS}?watch=true&resourceVersion=999999{query}")
+                assert (status, answer["details"]["causes"][0]["reason"]) == (504, "ResourceVersionTooLarge")
             for options in (
                 {"gracePeriodSeconds": -1},
                 {"propagationPolicy": "Maybe"},

@@ -12,7 +12,7 @@ from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import decode_base64url, encode_base64url
 from stromboli.embedded.http.query_parameters import Query, read_number
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.kinds.status_errors import bad_request, expired
+from stromboli.embedded.kinds.status_errors import bad_request, expired, too_large_version
 from stromboli.embedded.objects.kind_versions import to_served_version
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.query_selectors import Selector, parse_fields, parse_labels
@@ -104,14 +104,7 @@ def _snapshot_revision(store: Store, start: ContinueToken | None, query: Query) 
     if not revision:
         return None
     if revision > store.revision:
-        raise StatusError(
-            504,
-            f"Too large resource version: {revision}, current: {store.revision}",
-            details={
-                "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
-                "retryAfterSeconds": 1,
-            },
-        )
+        raise too_large_version(revision, store.revision)
     if query.get("resourceVersionMatch") == "Exact":
         if revision < store.compacted_revision:
             raise expired(revision, store.compacted_revision)

@@ -18,7 +18,7 @@ from stromboli.embedded.http.authentication import Authenticator
 from stromboli.embedded.http.discovery import VERSION, discovery_document
 from stromboli.embedded.http.log_responses import send_log
 from stromboli.embedded.http.openapi_documents import ROOT, openapi_document
-from stromboli.embedded.http.query_parameters import Query, read_flag
+from stromboli.embedded.http.query_parameters import Query, read_flag, read_number
 from stromboli.embedded.http.representations import (
     WHOLE,
     Representation,
@@ -29,7 +29,7 @@ from stromboli.embedded.http.representations import (
 from stromboli.embedded.http.request_paths import RequestInfo, parse_request
 from stromboli.embedded.http.watch_responses import serve_watch
 from stromboli.embedded.kinds.builtin_kinds import REVIEWS
-from stromboli.embedded.kinds.status_errors import invalid_options, no_such_resource
+from stromboli.embedded.kinds.status_errors import invalid_options, no_such_resource, too_large_version
 from stromboli.embedded.nodes.pod_logs import LogSource
 from stromboli.embedded.objects import deletion, subresources
 from stromboli.embedded.objects.object_verbs import Objects, WriteResult
@@ -145,6 +145,9 @@ class Router:
     async def _get(
         self, request: web.BaseRequest, info: RequestInfo, representation: Representation, query: Query
     ) -> web.StreamResponse:
+        current = self._objects.store.revision
+        if (revision := read_number(query, "resourceVersion") or 0) > current:
+            raise too_large_version(revision, current)
         record = self._objects.get(info.kind, info.namespace, info.name)
         if info.subresource == "log":
             return await send_log(request, self._logs, record, query)

@@ -13,7 +13,7 @@ from stromboli.embedded.http.list_pages import read_selector
 from stromboli.embedded.http.query_parameters import Query, read_flag, read_number
 from stromboli.embedded.http.representations import WHOLE, Representation, encode_object, negotiate
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.kinds.status_errors import bad_request, expired
+from stromboli.embedded.kinds.status_errors import bad_request, expired, too_large_version
 from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.watch_hub import Encoder, Watch, WatchHub, bookmark, encode_whole, watch_event
@@ -74,6 +74,8 @@ def _encoder(kind: Kind, representation: Representation) -> Encoder:
 def _queue_initial_events(store: Store, watch: Watch, query: Query) -> StatusError | None:
     """Queue the events that precede new changes; the error if the resourceVersion is too old."""
     since, initial = read_number(query, "resourceVersion"), query.get("sendInitialEvents", "")
+    if since and since > store.revision:
+        raise too_large_version(since, store.revision)
     if initial and query.get("resourceVersionMatch") != "NotOlderThan":
         raise bad_request("sendInitialEvents needs resourceVersionMatch=NotOlderThan")
     if initial == "true" or (not initial and not since):

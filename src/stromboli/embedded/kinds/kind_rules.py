@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 
 from stromboli.api.resources.qos import qos_class
-from stromboli.api.schemas.schema_problems import Problem, forbidden, invalid
+from stromboli.api.schemas.schema_problems import Problem, invalid
 from stromboli.api.schemas.value_formats import json_equal
 from stromboli.api.types.pod import pod_resources
-from stromboli.embedded.kinds import batch_job_rules, object_metadata
+from stromboli.embedded.kinds import batch_job_rules, config_data_rules, object_metadata
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import definition_problems
 
@@ -36,6 +35,20 @@ WITH_GENERATION = frozenset(
     }
 )
 """Built-in kinds whose objects have a generation."""
+WITH_VERSIONED_UPDATES = frozenset(
+    {
+        "leases.coordination.k8s.io",
+        "poddisruptionbudgets.policy",
+        "volumeattachments.storage.k8s.io",
+        "csinodes.storage.k8s.io",
+        "csidrivers.storage.k8s.io",
+        "csistoragecapacities.storage.k8s.io",
+        DEFINITIONS,
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    }
+)
+"""Built-in kinds whose updates must name the resourceVersion that they are based on."""
 STATUS_ON_CREATE = frozenset({"nodes"})
 """Kinds whose status may be set on creation."""
 WITHOUT_CONTROLLER = frozenset(
@@ -50,11 +63,6 @@ WITHOUT_CONTROLLER = frozenset(
     }
 )
 """Kinds of workloads that are stored, but whose controllers are not a part of the embedded cluster."""
-_CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
-_CONFIG_KEY_RULE = (
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME', "
-    " or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
-)
 _OUTSIDE_SPEC = ("apiVersion", "kind", "metadata", "status")
 
 
@@ -187,6 +195,11 @@ def prepare_for_update(kind: Kind, content: Content, old: Content, subresource: 
         content["spec"] = old.get("spec", {})
 
 
+def needs_version(kind: Kind) -> bool:
+    """Whether updates must name the resourceVersion that they are based on."""
+    return kind.definition is not None or kind.id in WITH_VERSIONED_UPDATES
+
+
 def update_generation(kind: Kind, content: Content, old: Content, subresource: str) -> None:
     """The generation rises when the desired state changes."""
     if "generation" not in old["metadata"] or subresource == "status":
@@ -211,27 +224,16 @@ def _desired_rollout(deployment: Content) -> Content:
 # -- validation
 
 
-def problems(kind: Kind, content: Content, old: Content | None) -> list[Problem]:
+def problems(kind: Kind, content: Content, old: Content | None) -> Iterable[Problem]:
     if kind.id == DEFINITIONS:
         return definition_problems(content) + _scope_problems(content, old)
     if kind.id == batch_job_rules.KIND and old is None:
         return list(batch_job_rules.problems(content))
-    if kind.id in ("configmaps", "secrets"):
-        return list(_data_problems(content, old or {}))
+    if kind.id == config_data_rules.CONFIG_MAPS:
+        return config_data_rules.config_map_problems(content, old or {})
+    if kind.id == config_data_rules.SECRETS:
+        return config_data_rules.secret_problems(content, old or {})
     return []
-
-
-def _data_problems(content: Content, old: Content) -> Iterator[Problem]:
-    """Keys are names of files; what is immutable stays."""
-    for field in ("data", "binaryData"):
-        for key in content.get(field) or ():
-            if not _CONFIG_KEY.fullmatch(key):
-                yield invalid(f"{field}[{key}]", key, _CONFIG_KEY_RULE)
-            elif key == "." or key.startswith(".."):
-                yield invalid(f"{field}[{key}]", key, "must not be '.', and must not start with '..'")
-    changed = any(content.get(name) != old.get(name) for name in ("data", "binaryData", "immutable"))
-    if old.get("immutable") and changed:
-        yield forbidden("data", "field is immutable when `immutable` is set")
 
 
 def _scope_problems(content: Content, old: Content | None) -> list[Problem]:

@@ -15,7 +15,7 @@ _IMMUTABLE = ("uid", "deletionTimestamp")
 def check_patched(kind: Kind, before: Content, after: Content) -> None:
     """Refuse a patch that leaves another type, no name, or another object."""
     name = before["metadata"]["name"]
-    if problems := [*_type_problems(kind, after), *_metadata_problems(kind, before, after)]:
+    if problems := [*_type_problems(kind, after), *_metadata_problems(before, after)]:
         raise status_errors.invalid(kind, name, problems)
     if not (after.get("metadata") or {}).get("name") or not after.get("apiVersion"):
         raise bad_request(
@@ -32,7 +32,7 @@ def _type_problems(kind: Kind, after: Content) -> Iterator[Problem]:
             yield invalid(field, stated, f"must be {expected}")
 
 
-def _metadata_problems(kind: Kind, before: Content, after: Content) -> Iterator[Problem]:
+def _metadata_problems(before: Content, after: Content) -> Iterator[Problem]:
     metadata = after.get("metadata")
     if metadata is None:
         return
@@ -42,8 +42,6 @@ def _metadata_problems(kind: Kind, before: Content, after: Content) -> Iterator[
     for field in ("name", "resourceVersion"):
         if not isinstance(metadata.get(field), str | None):
             yield invalid(f"metadata.{field}", metadata[field], "must be a string")
-    if kind.definition is not None and metadata.get("name") and not metadata.get("resourceVersion"):
-        yield invalid("metadata.resourceVersion", 0, "must be specified for an update")
     for field in _IMMUTABLE:
         stated = metadata.get(field)
         if stated and stated != before["metadata"].get(field):

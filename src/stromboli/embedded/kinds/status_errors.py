@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from stromboli.api.schemas import schema_problems
 from stromboli.api.schemas.schema_problems import Problem
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds.kind import Kind
@@ -64,6 +65,27 @@ def invalid(kind: Kind, name: str, problems: Sequence[Problem]) -> StatusError:
     causes = [problem.cause() for problem in problems]
     details = {**_details(kind, name), "kind": kind.kind, "causes": causes}
     return StatusError(422, f'{qualified} "{name}" is invalid: {listed}', details=details)
+
+
+def version_required(kind: Kind, name: str) -> StatusError:
+    """An update that does not say which version of the object it is based on."""
+    problem = schema_problems.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+    details = {**_details(kind, name), "causes": [problem.cause()]}
+    return StatusError(422, f'{kind.id} "{name}" is invalid: {problem}', details=details)
+
+
+def too_large_version(revision: int, current: int) -> StatusError:
+    """A resourceVersion that this server has not reached, such as one of another cluster."""
+    details = {
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+        "retryAfterSeconds": 1,
+    }
+    message = f"Timeout: Too large resource version: {revision}, current: {current}"
+    return StatusError(504, message, details=details)
+
+
+def too_large_object() -> StatusError:
+    return StatusError(413, "etcdserver: request is too large")
 
 
 def expired(revision: int, oldest: int) -> StatusError:

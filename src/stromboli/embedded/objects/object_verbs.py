@@ -19,13 +19,24 @@ from stromboli.embedded.kinds import kind_rules, object_metadata, object_schemas
 from stromboli.embedded.kinds.field_managers import is_unchanged, with_managed_fields
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
-from stromboli.embedded.kinds.status_errors import already_exists, bad_request, conflict, invalid, not_found
+from stromboli.embedded.kinds.status_errors import (
+    already_exists,
+    bad_request,
+    conflict,
+    invalid,
+    not_found,
+    too_large_object,
+    version_required,
+)
 from stromboli.embedded.objects.kind_versions import to_served_version, to_storage_version
-from stromboli.embedded.store.object_store import Store
+from stromboli.embedded.store.object_store import ObjectTooLarge, Store
 from stromboli.embedded.store.records import Key, Record
 
 ATTEMPTS = 5
 """How often an update is computed anew because the object changed while a webhook was called."""
+
+LARGEST_OBJECT = 1536 * 1024
+"""Bytes of an object that somebody writes, as JSON: etcd's limit. The server's own marks and conditions come on top."""
 
 
 class WriteResult(NamedTuple):
@@ -86,10 +97,26 @@ class Objects:
         if self.store.get(kind.id, namespace, name) is not None:
             raise already_exists(kind, name)
         self.admission.quotas.check(kind, content)
+        data = self.write(request, Key(kind.id, namespace, name), content)
+        return WriteResult(data, warnings, True)
+
+    def write(self, request: WriteRequest, key: Key, content: Content) -> bytes:
+        """Store an object, or remove it if it may go now; the object as it is served. Too large ones are refused."""
+        kind = request.kind
         if request.dry_run:
-            return WriteResult(msgspec.json.encode(content), warnings, True)
-        record = self.store.put(Key(kind.id, namespace, name), to_storage_version(kind, content))
-        return WriteResult(to_served_version(kind, record).data, warnings, True)
+            data = msgspec.json.encode(content)
+            if len(data) > LARGEST_OBJECT:
+                raise too_large_object()
+            return data
+        stored = to_storage_version(kind, content)
+        try:
+            removable = is_removable(content)
+            record = (
+                self.store.remove(key, stored) if removable else self.store.put(key, stored, LARGEST_OBJECT)
+            )
+        except ObjectTooLarge:
+            raise too_large_object() from None
+        return to_served_version(kind, record).data
 
     def _generate_name(self, kind: Kind, namespace: str, base: str) -> str:
         for _ in range(8):
@@ -134,10 +161,7 @@ class Objects:
         _check_finalizers(kind, meta, old["metadata"])
         self.admission.authorizer.check_escalation(request.user, kind, content)
         self.admission.quotas.check(kind, content, old)
-        if request.dry_run:
-            return msgspec.json.encode(content)
-        write = self.store.remove if is_removable(content) else self.store.put
-        return to_served_version(kind, write(record.key, to_storage_version(kind, content))).data
+        return self.write(request, record.key, content)
 
     def _check(self, kind: Kind, content: Content, old: Content | None) -> None:
         problems = schema_problems.first_problems(
@@ -229,12 +253,15 @@ def _prepare_update(request: WriteRequest, content: Content, old: Content) -> tu
 
 
 def _check_preconditions(kind: Kind, meta: Content, old: Content, record: Record) -> None:
-    version, uid = meta.get("resourceVersion"), meta.get("uid")
-    if version not in (None, "", "0") and version != str(record.revision):
-        raise conflict(kind, record.key.name)
+    name, version, uid = record.key.name, meta.get("resourceVersion"), meta.get("uid")
+    if version in (None, "", "0"):
+        if kind_rules.needs_version(kind):
+            raise version_required(kind, name)
+    elif version != str(record.revision):
+        raise conflict(kind, name)
     if uid and uid != old["uid"]:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
-        raise conflict(kind, record.key.name, why)
+        raise conflict(kind, name, why)
 
 
 def _check_finalizers(kind: Kind, meta: Content, old: Content) -> None:

@@ -56,8 +56,7 @@ def bind(objects: Objects, request: WriteRequest, body: Content) -> bytes:
         if isinstance(meta.get(field), dict) and meta[field]:
             pod["metadata"][field] = {**(pod["metadata"].get(field) or {}), **meta[field]}
     set_condition(pod, {"type": "PodScheduled", "status": "True", "lastProbeTime": None})
-    if not request.dry_run:
-        objects.store.put(record.key, pod)
+    objects.write(request, record.key, pod)
     return msgspec.json.encode(SUCCESS)
 
 
@@ -142,7 +141,8 @@ def apply_scale(kind: Kind, content: Content, scale: Any) -> Content:
     sections = [scale.get(name) if isinstance(scale, dict) else None for name in ("metadata", "spec")]
     meta, spec = (section if isinstance(section, dict) else {} for section in sections)
     replicas = spec.get("replicas", 0)
-    content["metadata"]["resourceVersion"] = meta.get("resourceVersion") or ""
+    if (version := meta.get("resourceVersion")) not in (None, "", "0"):
+        content["metadata"]["resourceVersion"] = version
     if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
         problem = schema_problems.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid_options("Scale", problem, "autoscaling", str(content["metadata"]["name"]))

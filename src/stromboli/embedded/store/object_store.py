@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -25,6 +26,10 @@ log = logging.getLogger(__name__)
 HISTORY_LIMIT = 50_000
 """Changes that a watch may still ask for."""
 CommitListener = Callable[[Sequence[Change]], None]
+
+
+class ObjectTooLarge(Exception):
+    """An object with more bytes than its author may write."""
 
 
 class Store:
@@ -92,9 +97,11 @@ class Store:
 
     # -- writing
 
-    def put(self, key: Key, content: dict[str, Any]) -> Record:
-        """Store an object at the next revision, which becomes its resourceVersion."""
+    def put(self, key: Key, content: dict[str, Any], largest: float = math.inf) -> Record:
+        """Store an object at the next revision, which becomes its resourceVersion; `largest` is in bytes."""
         record = self._next_version(key, content)
+        if len(record.data) > largest:
+            raise ObjectTooLarge
         self._append(Change(record.revision, key, self.get(*key), record))
         return record
 
