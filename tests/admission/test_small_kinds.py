@@ -193,7 +193,7 @@ def test_patterns_that_re2_takes(pattern: str) -> None:
     assert texts("/hypernodes/validate", hyper_node(pattern)) == []
 
 
-@pytest.mark.parametrize("pattern", ["(", "[z-a]", "(?=a)", "(?<!a)b", r"(a)\1", "a++", "x" * 2000])
+@pytest.mark.parametrize("pattern", ["(", "[z-a]", "(?=a)", "(?<!a)b", r"(a)\1", "a++", "x" * 5000])
 def test_patterns_that_re2_refuses(pattern: str) -> None:
     (text,) = texts("/hypernodes/validate", hyper_node(pattern))
     assert text.startswith("[].spec.members.selector.regexMatch.pattern: Invalid value: ")

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from stromboli.api.schemas.regex_patterns import matches
+from stromboli.api.patterns import PatternError, matches
 from stromboli.api.schemas.schema import Schema
 from stromboli.api.schemas.schema_problems import duplicates, problems
 from stromboli.api.schemas.value_formats import TEXT_FORMATS, in_range
@@ -184,7 +184,7 @@ def _string(schema: Schema) -> Check:
     def check(value: Any) -> bool:
         if type(value) is not str or len(value) < minimum or (maximum is not None and len(value) > maximum):
             return False
-        return (not pattern or matches(pattern, value)) and known(value)
+        return (not pattern or _matches(pattern, value)) and known(value)
 
     return check
 
@@ -201,7 +201,14 @@ def _integer(schema: Schema) -> Check:
 def _int_or_string(schema: Schema) -> Check:
     def check(value: Any) -> bool:
         if type(value) is str:
-            return not schema.pattern or matches(schema.pattern, value)
+            return not schema.pattern or _matches(schema.pattern, value)
         return type(value) is int and in_range(value, "") and not problems(value, schema)
 
     return check
+
+
+def _matches(pattern: str, text: str) -> bool:
+    try:
+        return matches(pattern, text)
+    except PatternError:
+        return False

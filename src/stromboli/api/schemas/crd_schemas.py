@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from stromboli.api.patterns import pattern_error
 from stromboli.api.schemas.builtin_schemas import any_object, with_metadata
-from stromboli.api.schemas.regex_patterns import pattern_error
 from stromboli.api.schemas.schema import ANYTHING, KEYWORDS, Rule, Schema
 from stromboli.api.schemas.schema_problems import (
     Problem,
@@ -99,6 +99,7 @@ class _Parser:
         self._take(fields, raw, _NUMBERS, _is_number, path, "a number")
         self._take(fields, raw, _COUNTS, _is_count, path, "a number of at least 0")
         if "pattern" in fields and (detail := pattern_error(fields["pattern"])):
+            detail = f"must be a valid regular expression, but isn't: {detail}"
             self._add(invalid(f"{path}.pattern", fields.pop("pattern"), detail))
         if raw.get("enum") is not None:
             fields["enum"] = tuple(self._list(raw["enum"], f"{path}.enum"))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from stromboli.api.patterns import matching
 from stromboli.api.schemas.compiled_schema import compiled
 from stromboli.api.schemas.schema import Schema
 from stromboli.api.schemas.schema_problems import Problem, problems
@@ -26,11 +27,13 @@ VALID = ValidationResult([], [])
 
 def normalize(content: Any, schema: Schema, path: str = "") -> ValidationResult:
     """Prune the object, set its defaults and validate it. The object, which lies at `path`, is changed in place."""
-    if compiled(schema)(content):
-        return VALID
+    with matching():
+        if compiled(schema)(content):
+            return VALID
     unknown = prune(content, schema, path)
     default(content, schema)
-    return ValidationResult(unknown, problems(content, schema, path))
+    with matching():
+        return ValidationResult(unknown, problems(content, schema, path))
 
 
 def prune(node: Any, schema: Schema, path: str = "") -> list[str]:

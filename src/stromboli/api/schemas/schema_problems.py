@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from stromboli.api.patterns import PatternError, matches
 from stromboli.api.schemas.cel_rules import holds
-from stromboli.api.schemas.regex_patterns import matches
 from stromboli.api.schemas.schema import Schema
 from stromboli.api.schemas.value_formats import TEXT_FORMATS, in_range, type_name
 
@@ -172,8 +172,8 @@ class _Validator:
             yield too_long(path, schema.max_length)
         if schema.min_length is not None and len(value) < schema.min_length:
             yield invalid(path, value, f"{path} in body should be at least {schema.min_length} chars long")
-        if schema.pattern and not matches(schema.pattern, value):
-            yield invalid(path, value, f"{path} in body should match '{schema.pattern}'")
+        if schema.pattern and (detail := _mismatch(schema.pattern, value, path)):
+            yield invalid(path, value, detail)
         known = None if schema.int_or_string else TEXT_FORMATS.get(schema.format)
         if known is not None and not known(value):
             detail = f"{path} in body must be of type {schema.format}: {format_value(value)}"
@@ -216,6 +216,14 @@ class _Validator:
 
     def _is_valid(self, value: Any, schema: Schema, path: str) -> bool:
         return next(self.check(value, schema, path), None) is None
+
+
+def _mismatch(pattern: str, value: str, path: str) -> str:
+    """Why a text does not match; empty if it does."""
+    try:
+        return "" if matches(pattern, value) else f"{path} in body should match '{pattern}'"
+    except PatternError as error:
+        return f"{path} in body cannot be matched: {error}"
 
 
 def _plain(limit: float | None) -> str:
