@@ -9,7 +9,7 @@ import json
 import re
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from stromboli.admission import certificate_source, webhook_registration
 from stromboli.admission.options import BadFlag, Options, parse
 from stromboli.admission.process import Process
 from stromboli.admission.webhook_certificates import VALIDITY, issue, needs_renewal
+from stromboli.daemon.connection_limits import ConnectionLimits
 from stromboli.embedded.http.api_server import ApiServer
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
@@ -128,6 +129,24 @@ def test_a_job_is_completed_and_one_without_tasks_is_refused(tmp_path: Path) -> 
             refused = await at.ask("/jobs/validate", job())
             assert refused["allowed"] is False
             assert refused["status"]["message"].startswith("No task specified in job spec")
+
+    asyncio.run(story())
+
+
+def test_clients_that_do_not_finish_a_header_stop_no_review(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stromboli.admission.process.LIMITS", ConnectionLimits(unproven=5))
+
+    async def story() -> None:
+        async with stage(tmp_path) as at:
+            links = [await asyncio.open_connection("127.0.0.1", at.process.port) for _ in range(15)]
+            for reader, _ in links[:10]:  # closed to make room for the others
+                with suppress(ConnectionError):
+                    assert await asyncio.wait_for(reader.read(), 20) == b""
+            assert await at.ask("/jobs/validate", job(task())) == {"allowed": True}
+            for _, writer in links:
+                writer.transport.abort()
 
     asyncio.run(story())
 

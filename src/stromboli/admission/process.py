@@ -22,6 +22,8 @@ from stromboli.admission.rules.resource_groups import read_groups
 from stromboli.admission.rules.rule_context import JOB_PLUGINS, Settings
 from stromboli.admission.webhook_handler import MAX_BODY, handler
 from stromboli.api import names
+from stromboli.daemon.connection_limits import ConnectionLimits
+from stromboli.daemon.http_listener import HttpListener
 from stromboli.daemon.log_format import about
 from stromboli.daemon.process_shell import DaemonProcess, cancel
 from stromboli.daemon.telemetry_guard import TelemetryGuard
@@ -35,6 +37,8 @@ RESYNC = 60.0
 """Seconds after which certificates, webhook configurations and files are checked again."""
 RETRY = 1.0
 """The same while a webhook configuration is missing."""
+LIMITS = ConnectionLimits(connections=1024)
+"""API servers need a few connections each."""
 _MAX_CONFIGURATION = 1024 * 1024
 
 
@@ -124,11 +128,10 @@ class Process(DaemonProcess[Options]):
             handle_signals=False,
             shutdown_timeout=self.options.graceful_shutdown_time,
         )
-        await runner.setup()
-        stack.push_async_callback(runner.cleanup)
-        site = web.TCPSite(runner, self.options.bind_address or None, self.options.port, ssl_context=context)
-        await site.start()
-        self.port = int(runner.addresses[0][1])
+        listener = HttpListener(runner, LIMITS, context)
+        stack.push_async_callback(listener.stop)
+        await listener.start(self.options.bind_address or None, self.options.port)
+        self.port = listener.port
         self._serving = True
         log.info("reviewing", extra=about(port=self.port, paths=",".join(self.options.reviews)))
 

@@ -12,6 +12,7 @@ from aiohttp import web
 from stromboli.admission.json_patch_diff import difference
 from stromboli.admission.rules.admission_table import Review, validate, with_defaults
 from stromboli.admission.rules.rule_context import Context
+from stromboli.daemon.guarded_connection import prove
 
 MAX_BODY = 3 * 1024 * 1024
 
@@ -54,6 +55,7 @@ def handler(review: Review, context_for: ContextFor) -> Callable[[web.Request], 
             return web.Response(status=413, text="request body too large")
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             return web.Response(status=400, text=f"not an AdmissionReview: {error}")
+        prove(http)
         response = await respond(review, admission_review.request, context_for)
         body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
         return web.Response(body=msgspec.json.encode(body), content_type="application/json")

@@ -9,11 +9,15 @@ from typing import Protocol
 from aiohttp import web
 
 from stromboli.daemon.common_options import CommonOptions
+from stromboli.daemon.connection_limits import ConnectionLimits
 from stromboli.daemon.flags import BadFlag
+from stromboli.daemon.http_listener import HttpListener
 from stromboli.daemon.telemetry_guard import TelemetryGuard
 
 GRACE = 2.0
 """Seconds that a request under way may take when the process stops."""
+LIMITS = ConnectionLimits(connections=128, unproven=128)
+"""Of each server; nobody who asks for health or metrics says who he is."""
 
 
 class Status(Protocol):
@@ -45,7 +49,7 @@ class Endpoints:
         self._options = options
         self._status = status
         self._add_routes = add_routes
-        self._runners: list[web.AppRunner] = []
+        self._listeners: list[HttpListener] = []
         self.ports: dict[str, int] = {}
         """The port of each server, by name."""
 
@@ -58,16 +62,16 @@ class Endpoints:
             await self._serve("metrics", self._metrics_app(), options.listen_address, None)
 
     async def stop(self) -> None:
-        for runner in self._runners:
-            await runner.cleanup()
+        for listener in self._listeners:
+            await listener.stop()
 
     async def _serve(self, name: str, app: web.Application, address: str, tls: ssl.SSLContext | None) -> None:
         host, port = split_address(address)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=GRACE, handle_signals=False)
-        await runner.setup()
-        self._runners.append(runner)
-        await web.TCPSite(runner, host, port, ssl_context=tls).start()
-        self.ports[name] = int(runner.addresses[0][1])
+        listener = HttpListener(runner, LIMITS, tls)
+        self._listeners.append(listener)
+        await listener.start(host, port)
+        self.ports[name] = listener.port
 
     def _health_app(self) -> web.Application:
         app = web.Application()

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from aiohttp import web
 
 from stromboli.daemon.common_options import CommonOptions, ElectedOptions
+from stromboli.daemon.connection_limits import raise_descriptor_limit
 from stromboli.daemon.endpoints import Endpoints, Status
 from stromboli.daemon.log_format import about
 from stromboli.kube.api_client import Client
@@ -40,6 +41,7 @@ class DaemonProcess(ABC, Generic[AnyOptions]):
 
     async def run(self) -> int:
         """Until a signal, or until the lease is lost; the exit status."""
+        raise_descriptor_limit()
         for note in self.options.notes:
             log.info("%s", note)
         loop = asyncio.get_running_loop()

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from stromboli.admission.rules.rule_context import Settings
+from stromboli.daemon.connection_limits import raise_descriptor_limit
 from stromboli.embedded.http.api_server import ApiServer
 from stromboli.embedded.store.object_store import HISTORY_LIMIT
 from stromboli.embedded.store.version_log import StoreInUse
@@ -16,6 +17,7 @@ from stromboli.embedded.store.version_log import StoreInUse
 
 async def serve(options: argparse.Namespace) -> None:
     """Serve until SIGINT or SIGTERM; prints `ready` once it answers requests."""
+    raise_descriptor_limit()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from stromboli.admission.rules.rule_context import Settings
 from stromboli.controllers.job.plugins.job_plugin_catalog import load_job_plugins
+from stromboli.daemon.connection_limits import raise_descriptor_limit
 from stromboli.embedded.cluster_services import SERVICES, Service, ServiceConfig
 from stromboli.embedded.data_folder import KUBECONFIG, DataFolder
 from stromboli.embedded.http.api_server import ApiServer
@@ -52,6 +53,7 @@ class EmbeddedCluster:
 
     async def __aenter__(self) -> EmbeddedCluster:
         sys.setswitchinterval(SWITCH_INTERVAL)
+        raise_descriptor_limit()
         try:
             await self._start()
         except BaseException:

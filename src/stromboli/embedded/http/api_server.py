@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import ssl
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,8 @@ from typing import Any
 from aiohttp import web
 
 from stromboli.admission.rules.rule_context import Settings
+from stromboli.daemon.connection_limits import ConnectionLimits
+from stromboli.daemon.http_listener import HttpListener
 from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.embedded.admission.admission_chain import AdmissionChain
 from stromboli.embedded.admission.volcano_admission import VolcanoAdmission
@@ -59,7 +60,8 @@ class ApiServer:
     """Whether to wait for the disk at each commit."""
     volcano_settings: Settings | None = None
     """If given, Volcano's admission is built in."""
-    _runner: web.ServerRunner | None = field(default=None, init=False)
+    connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+    _listener: HttpListener | None = field(default=None, init=False)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list, init=False)
 
     async def __aenter__(self) -> ApiServer:
@@ -104,21 +106,10 @@ class ApiServer:
                 await task
         for watch in self.hub:
             watch.end()
-        await self._close_connections()
+        if self._listener is not None:
+            await self._listener.stop()
         await self.objects.admission.webhooks.close()
         await self.store.close()
-
-    async def _close_connections(self) -> None:
-        """Finish open requests; idle connections are aborted."""
-        if self._runner is None:
-            return
-        server = self._runner.server
-        transports = [connection.transport for connection in server.connections] if server else []
-        await self._runner.cleanup()
-        for transport in transports:
-            if transport is not None:
-                transport.abort()
-        await asyncio.sleep(0)
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
@@ -128,18 +119,16 @@ class ApiServer:
                 message, payload, protocol, writer, task, loop, client_max_size=LARGEST_BODY
             )
 
-        self._runner = web.ServerRunner(
+        runner = web.ServerRunner(
             web.Server(self._router.handle, request_factory=request, access_log=None),
             handle_signals=False,
             shutdown_timeout=SHUTDOWN_TIMEOUT,
         )
-        await self._runner.setup()
-        context: ssl.SSLContext | None = self.authority.server_context((self.host,)) if self.tls else None
-        site = web.TCPSite(self._runner, self.host, self.port, ssl_context=context, backlog=1024)
-        await site.start()
-        address = self._runner.addresses[0]
+        context = self.authority.server_context((self.host,)) if self.tls else None
+        self._listener = HttpListener(runner, self.connection_limits, context)
+        await self._listener.start(self.host, self.port)
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
-        self.url = f"{'https' if self.tls else 'http'}://{f'[{host}]' if ':' in host else host}:{address[1]}"
+        self.url = f"{'https' if self.tls else 'http'}://{f'[{host}]' if ':' in host else host}:{self._listener.port}"
 
     @property
     def ca(self) -> Path:

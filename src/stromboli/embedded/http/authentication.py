@@ -6,6 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
+from stromboli.daemon.guarded_connection import prove
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.authorization import RequestAuthorizer
 from stromboli.embedded.auth.identity import (
@@ -35,6 +36,7 @@ class Authenticator:
         user = self._authenticate(request)
         if user is None:
             raise StatusError(401, "Unauthorized")
+        prove(request)
         return self._impersonated(user, request.headers)
 
     def _authenticate(self, request: web.BaseRequest) -> User | None:

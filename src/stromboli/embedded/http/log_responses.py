@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
+from stromboli.daemon.guarded_connection import stream
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.http.query_parameters import Query, read_flag, read_number
 from stromboli.embedded.kinds.status_errors import bad_request
@@ -47,6 +48,8 @@ async def send_log(
     left = read_number(query, "limitBytes")
     async with aclosing(chunks):
         with suppress(ConnectionError):  # the client left
+            if log_query.follow:
+                stream(request)
             await response.prepare(request)
             async for chunk in chunks:
                 await response.write(chunk if left is None else chunk[:left])

@@ -8,6 +8,7 @@ import random
 import msgspec
 from aiohttp import web
 
+from stromboli.daemon.guarded_connection import stream
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.http.list_pages import read_selector
 from stromboli.embedded.http.query_parameters import Query, read_flag, read_number
@@ -51,6 +52,7 @@ async def serve_watch(
     try:
         await store.wait_committed()
         response.enable_chunked_encoding()
+        stream(request)
         await response.prepare(request)
         if expiry is not None:
             await response.write(watch_event("ERROR", msgspec.json.encode(expiry.status())))

@@ -1,0 +1,56 @@
+"""How many connections an HTTP server of ours keeps, and how much time it gives their clients."""
+
+from __future__ import annotations
+
+import resource
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+MOST_CONNECTIONS = 8192
+"""Open at once; beyond that the connection goes that has been idle for longest."""
+MOST_UNPROVEN = 512
+"""Open at once without any request that was authenticated; beyond that the oldest of them goes."""
+HEADER_TIME = 10.0
+"""Seconds from the first byte of a request to the end of its header; with the first one, connecting and TLS included."""
+BODY_TIME = 30.0
+"""Seconds from there to the end of the body; a second more for every `SLOWEST` bytes."""
+IDLE_TIME = 120.0
+"""Seconds between two requests; more than the 90 after which Kubernetes' own clients hang up."""
+WRITE_TIME = 30.0
+"""Seconds for which a client may read what was sent to it more slowly than `SLOWEST`."""
+SLOWEST = 16 * 1024
+"""Bytes in a second."""
+MOST_DESCRIPTORS = 1_048_576
+"""To which the limit on open files is raised at most: some systems have none, and refuse to be asked for more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """Of one server. Watches and logs that are followed may take as long as they like."""
+
+    connections: int = MOST_CONNECTIONS
+    unproven: int = MOST_UNPROVEN
+    header_time: float = HEADER_TIME
+    body_time: float = BODY_TIME
+    idle_time: float = IDLE_TIME
+    write_time: float = WRITE_TIME
+    slowest: int = SLOWEST
+
+    def within_descriptors(self) -> ConnectionLimits:
+        """At most half of the files that this process may open, and half of these for the unproven."""
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if files == resource.RLIM_INFINITY:
+            return self
+        return replace(
+            self, connections=min(self.connections, files // 2), unproven=min(self.unproven, files // 4)
+        )
+
+
+def raise_descriptor_limit() -> None:
+    """Let this process open as many files as it may: every connection is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    with suppress(OSError, ValueError):  # there is a lower limit that nobody told us of
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,0 +1,237 @@
+"""A connection between its socket and aiohttp, closed when its client is too slow.
+
+aiohttp by itself waits for ever for a header, for a body, and for a client that does not read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from enum import Enum
+from typing import TYPE_CHECKING, cast
+
+from aiohttp import web
+
+if TYPE_CHECKING:
+    from stromboli.daemon.connection_guard import ConnectionGuard
+
+
+class Phase(Enum):
+    """What a connection is doing, in the order in which connections are given up when there are too many."""
+
+    WAITING = "no request yet that was authenticated, and none under way"
+    IDLE = "between two requests"
+    UNPROVEN_REQUEST = "a request under way, of nobody knows whom"
+    REQUEST = "a request under way"
+
+
+class Connection(asyncio.Protocol):
+    """One connection: hands everything on to aiohttp, and looks at the clock."""
+
+    def __init__(self, guard: ConnectionGuard) -> None:
+        self.phase = Phase.WAITING
+        self._guard = guard
+        self._loop = asyncio.get_running_loop()
+        self._socket: asyncio.Transport
+        """Below TLS, where what a client has not read yet is waiting."""
+        self._transport: asyncio.Transport | None = None
+        """What aiohttp reads from and writes to."""
+        self._http: web.RequestHandler | None = None
+        self._handshake: asyncio.Task[None] | None = None
+        self._early = b""
+        """What came in between the handshake and its end being noticed."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+        self._since = self._loop.time()
+        """Since when this header or body has been coming, or there was no request."""
+        self._received = 0
+        """Bytes of the request since then."""
+        self._header_begun = True
+        self._request: web.BaseRequest | None = None
+        self._streams = False
+        self._unread = (self._since, 0)
+        """When it was last looked at how much the client had not read, and how much that was."""
+
+    # -- what the server says about the request under way
+
+    def begin(self, request: web.BaseRequest) -> None:
+        """The header of a request is complete."""
+        proven = self.phase in (Phase.IDLE, Phase.REQUEST)
+        self._guard.move(self, Phase.REQUEST if proven else Phase.UNPROVEN_REQUEST)
+        self._since, self._received = self._loop.time(), 0
+        self._request = request
+        self._check_by(self._since + self._guard.limits.body_time)
+
+    def end(self) -> None:
+        """Its response is complete, or about to be written."""
+        proven = self.phase is Phase.REQUEST
+        self._guard.move(self, Phase.IDLE if proven else Phase.WAITING)
+        self._since, self._header_begun = self._loop.time(), False
+        self._request, self._streams = None, False
+        self._check_by(self._since + min(self._guard.limits.idle_time, self._guard.limits.write_time))
+
+    def prove(self) -> None:
+        """Somebody known is there."""
+        if self.phase is Phase.UNPROVEN_REQUEST:
+            self._guard.move(self, Phase.REQUEST)
+
+    def stream(self) -> None:
+        """The response to the request under way takes as long as its client likes."""
+        self._streams = True
+
+    # -- time
+
+    def _check_by(self, when: float) -> None:
+        if self._closed:
+            return
+        if self._timer is not None:
+            if self._timer.when() <= when:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, self._check)
+
+    def _check(self) -> None:
+        self._timer = None
+        if self._streams:
+            return
+        now, limits = self._loop.time(), self._guard.limits
+        unread = self._socket.get_write_buffer_size()
+        if unread:
+            if self._stalled(now, unread):
+                self.close(f"less than {limits.slowest} bytes read in a second")
+                return
+            deadline = now + limits.write_time
+        else:
+            self._unread = (now, 0)
+            deadline, reason = self._deadline()
+            if now >= deadline:
+                self.close(reason)
+                return
+        self._check_by(min(deadline, now + limits.write_time))
+
+    def _deadline(self) -> tuple[float, str]:
+        """Until when the client has to send something, and what is wrong if it does not."""
+        limits = self._guard.limits
+        if self._request is None:
+            if self._header_begun:
+                return self._since + limits.header_time, f"no header within {limits.header_time:g} seconds"
+            return self._since + limits.idle_time, ""
+        if self._request.content.is_eof():
+            return float("inf"), ""
+        time_left = limits.body_time + self._received / limits.slowest
+        return (
+            self._since + time_left,
+            f"no body within {limits.body_time:g} seconds and a second for every {limits.slowest} bytes",
+        )
+
+    def _stalled(self, now: float, unread: int) -> bool:
+        """Whether too little was read since the last look; one that comes too early is not counted."""
+        since, before = self._unread
+        if before and now - since < self._guard.limits.write_time:
+            return False
+        self._unread = (now, unread)
+        return before > 0 and before - unread < self._guard.limits.slowest * (now - since)
+
+    # -- the end
+
+    def close(self, reason: str, level: int = logging.INFO) -> None:
+        """Hang up: politely, and without a word in the log, if the connection was just idle."""
+        if reason:
+            self._guard.closed(reason, level)
+            self.abort()
+        elif self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        self._forget()
+        if self._handshake is not None:
+            self._handshake.cancel()
+        self._socket.abort()
+
+    def _forget(self) -> None:
+        self._closed = True
+        self._guard.remove(self)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # -- asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._socket = cast(asyncio.Transport, transport)
+        self._check_by(self._since + self._guard.limits.header_time)
+        if self._guard.tls is None:
+            self._start_http(self._socket)
+        else:
+            self._handshake = self._loop.create_task(self._start_tls(self._guard.tls))
+        self._guard.add(self)
+
+    async def _start_tls(self, context: ssl.SSLContext) -> None:
+        try:
+            transport = await self._loop.start_tls(
+                self._socket,
+                self,
+                context,
+                server_side=True,
+                ssl_handshake_timeout=self._guard.limits.header_time,
+            )
+        except OSError:  # no TLS, or not in time
+            transport = None
+        self._handshake = None
+        if transport is None or self._closed:
+            self.abort()
+        else:
+            self._start_http(transport)
+
+    def _start_http(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._http = self._guard.server()
+        self._http.connection_made(transport)
+        if self._early:
+            self._http.data_received(self._early)
+            self._early = b""
+
+    def data_received(self, data: bytes) -> None:
+        self._received += len(data)
+        if self._request is None and not self._header_begun:
+            self._header_begun, self._since = True, self._loop.time()
+            self._check_by(self._since + self._guard.limits.header_time)
+        if self._http is None:
+            self._early += data
+        else:
+            self._http.data_received(data)
+
+    def eof_received(self) -> None:
+        if self._http is not None:
+            self._http.eof_received()
+
+    def pause_writing(self) -> None:
+        if self._http is not None:
+            self._http.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._http is not None:
+            self._http.resume_writing()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._forget()
+        if self._http is not None:
+            self._http.connection_lost(error)
+
+
+def connection_of(request: web.BaseRequest) -> Connection | None:
+    """The connection of a request, if it is still there."""
+    protocol = request.transport.get_protocol() if request.transport is not None else None
+    return protocol if isinstance(protocol, Connection) else None
+
+
+def prove(request: web.BaseRequest) -> None:
+    """The client of a request is known, so its connection is kept when many unknown ones come."""
+    if (connection := connection_of(request)) is not None:
+        connection.prove()
+
+
+def stream(request: web.BaseRequest) -> None:
+    """The response to a request has no end of its own: its client is not cut off for reading slowly."""
+    if (connection := connection_of(request)) is not None:
+        connection.stream()
