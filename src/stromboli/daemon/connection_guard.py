@@ -88,4 +88,6 @@ class _ClosedLog:
         self._untold[reason] = self._untold.get(reason, 0) + 1
         if now - self._told.get(reason, -REST) >= REST:
             self._told[reason] = now
-            log.log(level, "closed connections: %s", reason, extra=about(connections=self._untold.pop(reason)))
+            log.log(
+                level, "closed connections: %s", reason, extra=about(connections=self._untold.pop(reason))
+            )

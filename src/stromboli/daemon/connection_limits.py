@@ -11,7 +11,7 @@ MOST_CONNECTIONS = 8192
 MOST_UNPROVEN = 512
 """Open at once without any request that was authenticated; beyond that the oldest of them goes."""
 HEADER_TIME = 10.0
-"""Seconds from the first byte of a request to the end of its header; with the first one, connecting and TLS included."""
+"""Seconds from the first byte of a request to the end of its header; for the first, TLS handshake included."""
 BODY_TIME = 30.0
 """Seconds from there to the end of the body; a second more for every `SLOWEST` bytes."""
 IDLE_TIME = 120.0
