@@ -7,6 +7,7 @@ import os
 import random
 import sys
 
+from stromboli.embedded.store import version_log
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Key
 
@@ -15,8 +16,13 @@ WRITERS = 8
 HISTORY = 200
 
 
+SIZES = (0, 0, 0, 0, 2_000, 60_000, 600_000)
+
+
 async def write(path: str, seed: int) -> None:
-    store = Store(path, HISTORY)
+    """With so small a write-ahead log and so few free pages that the files are tidied up all the time."""
+    version_log.CHECKPOINT_BYTES = version_log.FREE_BYTES = 64 * 1024
+    store = Store(path, HISTORY, history_bytes=2_000_000)
     chance = random.Random(seed)
     counts = {key: _count(store, key) for key in map(_key, range(KEYS))}
 
@@ -25,6 +31,7 @@ async def write(path: str, seed: int) -> None:
             key = _key(chance.randrange(KEYS))
             counts[key] += 1
             content = {"metadata": {"name": key.name, "uid": key.name}, "count": counts[key]}
+            content["data"] = "x" * chance.choice(SIZES)
             present = store.get(*key) is not None
             if present and chance.random() < 0.3:
                 record = store.remove(key, content)

@@ -11,7 +11,7 @@ from pathlib import Path
 from stromboli.admission.rules.rule_context import Settings
 from stromboli.daemon.connection_limits import raise_descriptor_limit
 from stromboli.embedded.http.api_server import ApiServer
-from stromboli.embedded.store.object_store import HISTORY_LIMIT
+from stromboli.embedded.store.history import HISTORY_LIMIT
 from stromboli.embedded.store.version_log import StoreInUse
 
 
@@ -32,7 +32,7 @@ async def serve(options: argparse.Namespace) -> None:
         power_safe=options.power_safe,
     ) as server:
         if options.forget:
-            server.store.compact()
+            await server.store.compact()
         server.write_kubeconfig(options.data / "kubeconfig")
         print(f"ready {server.url}", flush=True)
         await stop.wait()

@@ -147,7 +147,7 @@ def test_what_is_no_longer_needed_is_dropped_from_the_disk(tmp_path: Path) -> No
             await store.wait_committed()
         (rows,) = store._log._db.execute("SELECT count(*) FROM versions").fetchone()
         assert rows <= 10 + 5
-        store.compact()
+        await store.compact()
         (rows,) = store._log._db.execute("SELECT count(*) FROM versions").fetchone()
         assert rows == 5
         await store.close()

@@ -32,7 +32,8 @@ from stromboli.embedded.kube_controllers.controller_loop import ControllerLoop
 from stromboli.embedded.nodes.pod_logs import LogSource
 from stromboli.embedded.objects.bootstrap_objects import bootstrap
 from stromboli.embedded.objects.object_verbs import Objects
-from stromboli.embedded.store.object_store import HISTORY_LIMIT, Store
+from stromboli.embedded.store.history import HISTORY_LIMIT
+from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.watch_hub import WatchHub
 
 LARGEST_BODY = 3 * 1024 * 1024

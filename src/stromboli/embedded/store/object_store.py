@@ -1,7 +1,7 @@
 """All objects and their recent history, in memory and in SQLite.
 
-Writes of one turn of the event loop share a transaction (group commit). No write is visible before it is committed:
-not to its author, nor to a watch, nor to a reader (`wait_committed`).
+Writes that come while the last transaction is on its way to the disk share the next (group commit). No write is visible
+before it is committed: not to its author, nor to a watch, nor to a reader (`wait_committed`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,19 @@ from typing import Any
 
 import msgspec
 
+from stromboli.embedded.store.history import HISTORY_BYTES, HISTORY_LIMIT, History
 from stromboli.embedded.store.object_table import ObjectTable
 from stromboli.embedded.store.records import Change, Key, Record
-from stromboli.embedded.store.version_log import VersionLog, WriteFailed
+from stromboli.embedded.store.version_log import (
+    LARGEST_TRANSACTION,
+    Compaction,
+    VersionLog,
+    WriteFailed,
+    row_bytes,
+)
 
 log = logging.getLogger(__name__)
 
-HISTORY_LIMIT = 50_000
-"""Changes that a watch may still ask for."""
 CommitListener = Callable[[Sequence[Change]], None]
 
 
@@ -35,12 +40,19 @@ class ObjectTooLarge(Exception):
 class Store:
     """Reads are immediate; `put` and `remove` take effect at once and are committed together."""
 
-    def __init__(self, path: Path | str, history: int = HISTORY_LIMIT, power_safe: bool = False):
-        self._history = history
+    def __init__(
+        self,
+        path: Path | str,
+        history: int = HISTORY_LIMIT,
+        power_safe: bool = False,
+        history_bytes: int = HISTORY_BYTES,
+    ):
         self._tables: dict[str, ObjectTable] = {}
-        self._changes: deque[Change] = deque()
-        self._batch: list[Change] = []
-        self._committed: asyncio.Future[None] | None = None
+        self.history = History(history, history_bytes)
+        self._uncommitted: deque[Change] = deque()
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        """Those who wait for the commit of a revision, in its order."""
+        self._writer: asyncio.Task[None] | None = None
         self._commit_listeners: list[CommitListener] = []
         self._apply_listeners: list[Callable[[Change], None]] = []
         self._log = VersionLog(path, power_safe)
@@ -49,6 +61,8 @@ class Store:
         self._load()
 
     def _load(self) -> None:
+        """Read the file; what is beyond the limits of history, since they were others, is dropped at once."""
+        compactions: list[Compaction] = []
         for record, deleted in self._log.versions():
             key, revision = record.key, record.revision
             after, tombstone = (None, record) if deleted else (record, None)
@@ -56,11 +70,16 @@ class Store:
             self.table(key.resource).set(key, after)
             self.revision = max(self.revision, revision)
             if revision > self.compacted_revision:
-                self._changes.append(change)
+                if compaction := self.history.surplus([change]):
+                    compactions.append(compaction)
+                    self._drop(compaction)
+                self.history.extend([change])
+        for compaction in compactions:
+            self._log.write_now([], compaction, self.revision)
 
     async def close(self) -> None:
-        if self._committed is not None:
-            await asyncio.wait([self._committed])
+        if self._writer is not None:
+            await asyncio.wait([self._writer])
         await self._log.close()
 
     # -- reading
@@ -83,7 +102,7 @@ class Store:
     def changes_since(self, revision: int, resource: str) -> Sequence[Change]:
         """Changes after a revision, oldest first, committed or not; the caller has compared `compacted_revision`."""
         changes = []
-        for change in chain(reversed(self._batch), reversed(self._changes)):
+        for change in chain(reversed(self._uncommitted), reversed(self.history)):
             if change.revision <= revision:
                 break
             if change.key.resource == resource:
@@ -119,18 +138,24 @@ class Store:
     def _append(self, change: Change) -> None:
         self.revision = change.revision
         self.table(change.key.resource).set(change.key, change.after)
-        self._batch.append(change)
+        self._uncommitted.append(change)
         for listener in self._apply_listeners:
             listener(change)
-        if self._committed is None:
-            loop = asyncio.get_running_loop()
-            self._committed = loop.create_future()
-            loop.call_soon(self._commit)
+        self._start_writer()
+
+    def _start_writer(self) -> asyncio.Task[None]:
+        if self._writer is None:
+            self._writer = asyncio.create_task(self._write(), name="store")
+        return self._writer
 
     async def wait_committed(self) -> None:
         """Until everything read or written so far is committed; `WriteFailed` if it cannot be."""
-        if self._committed is not None:
-            await asyncio.shield(self._committed)
+        if not self._uncommitted:
+            return
+        revision = self._uncommitted[-1].revision
+        if not self._waiting or self._waiting[-1][0] != revision:
+            self._waiting.append((revision, asyncio.get_running_loop().create_future()))
+        await asyncio.shield(self._waiting[-1][1])
 
     def on_commit(self, listener: CommitListener) -> None:
         """Called with each batch once it is committed."""
@@ -140,44 +165,74 @@ class Store:
         """Called with each change as it takes effect, before its commit, and with the reverse if that fails."""
         self._apply_listeners.append(listener)
 
-    def _commit(self) -> None:
-        batch, self._batch = self._batch, []
-        done, self._committed = self._committed, None
-        assert done is not None
-        compacted = self._beyond_history(len(batch))
+    async def _write(self) -> None:
+        """Write until nothing is left: a transaction at a time, and what the file needs in between."""
         try:
-            self._log.write(batch, compacted, batch[-1].revision)
+            while await self._write_batch() or self._log.upkeep_due:
+                if self._log.upkeep_due:
+                    await self._log.upkeep()
         except WriteFailed as error:
-            self._roll_back(batch)
-            done.set_exception(error)
-            done.exception()  # nobody may be waiting
-            return
-        for _ in range(len(compacted)):
-            self.compacted_revision = self._changes.popleft().revision
-        self._changes.extend(batch)
-        done.set_result(None)
+            self._roll_back(error)
+        finally:
+            self._writer = None
+
+    async def _write_batch(self) -> bool:
+        """Commit the next changes, and compact history; False if there is nothing to do."""
+        batch = self._next_batch()
+        compaction = self.history.surplus(batch)
+        if not batch and compaction is None:
+            return False
+        await self._log.write(batch, compaction, batch[-1].revision if batch else self.revision)
+        if compaction is not None:
+            self._drop(compaction)
+        if batch:
+            self._publish(batch)
+        return True
+
+    def _next_batch(self) -> Sequence[Change]:
+        """The oldest uncommitted changes, as many as go into one transaction."""
+        batch, size = list[Change](), 0
+        for change in self._uncommitted:
+            size += row_bytes(change)
+            if batch and size > LARGEST_TRANSACTION:
+                break
+            batch.append(change)
+        return batch
+
+    def _publish(self, batch: Sequence[Change]) -> None:
+        """Tell those who wait, and the listeners, of what is committed."""
+        for _ in batch:
+            self._uncommitted.popleft()
+        self.history.extend(batch)
+        while self._waiting and self._waiting[0][0] <= batch[-1].revision:
+            self._waiting.popleft()[1].set_result(None)
         for listener in self._commit_listeners:
             try:
                 listener(batch)
             except Exception:  # the other listeners are called all the same
                 log.exception("changes %d to %d", batch[0].revision, batch[-1].revision)
-        self._log.checkpoint_if_due()
+        for change in batch:
+            for record in filter(None, (change.before, change.tombstone)):
+                record.supersede()
 
-    def _beyond_history(self, coming: int) -> Sequence[Change]:
-        """The oldest changes beyond the history limit, and as many more as are coming, so that this is seldom."""
-        surplus = len(self._changes) + coming - self._history
-        if surplus <= 0:
-            return []
-        return [self._changes[index] for index in range(min(len(self._changes), surplus + coming))]
-
-    def _roll_back(self, batch: Sequence[Change]) -> None:
-        for change in reversed(batch):
+    def _roll_back(self, error: WriteFailed) -> None:
+        """Undo everything that is not committed: later changes were made on top of those that failed."""
+        for change in reversed(self._uncommitted):
             self.table(change.key.resource).set(change.key, change.before)
             for listener in self._apply_listeners:
                 listener(change._replace(before=change.after, after=change.before))
+        self._uncommitted.clear()
+        for _, future in self._waiting:
+            future.set_exception(error)
+            future.exception()  # nobody may be waiting
+        self._waiting.clear()
 
-    def compact(self) -> None:
+    def _drop(self, compaction: Compaction) -> None:
+        self.history.drop(compaction.revision)
+        self.compacted_revision = compaction.revision
+
+    async def compact(self) -> None:
         """Drop all history: watches can only begin with a list."""
-        self._log.write([], list(self._changes), self.revision)
-        self._changes.clear()
-        self.compacted_revision = self.revision
+        await self.wait_committed()
+        self.history.expire()
+        await asyncio.wait([self._start_writer()])

@@ -42,7 +42,7 @@ _NO_LABELS: dict[str, str] = {}
 class Record:
     """A version: immutable. `object()` decodes a fresh copy each time, which its holder may change."""
 
-    __slots__ = ("_fields", "_meta", "data", "key", "revision")
+    __slots__ = ("_fields", "_meta", "_superseded", "data", "key", "revision")
 
     def __init__(self, key: Key, revision: int, data: bytes):
         self.key = key
@@ -50,6 +50,12 @@ class Record:
         self.data = data
         self._meta: ObjectMeta | None = None
         self._fields: dict[str, str] | None = None
+        self._superseded = False
+
+    def supersede(self) -> None:
+        """Keep the encoded object alone from now on: history is counted in bytes of those."""
+        self._superseded = True
+        self._meta = self._fields = None
 
     def object(self) -> dict[str, Any]:
         decoded: dict[str, Any] = _OBJECT_DECODER.decode(self.data)
@@ -57,9 +63,12 @@ class Record:
 
     @property
     def meta(self) -> ObjectMeta:
-        if self._meta is None:
-            self._meta = _METADATA_DECODER.decode(self.data).metadata
-        return self._meta
+        if self._meta is not None:
+            return self._meta
+        meta = _METADATA_DECODER.decode(self.data).metadata
+        if not self._superseded:
+            self._meta = meta
+        return meta
 
     @property
     def labels(self) -> dict[str, str]:
@@ -71,11 +80,12 @@ class Record:
             return self.key.name
         if path == "metadata.namespace":
             return self.key.namespace
-        if self._fields is None:
-            self._fields = {}
-        if path not in self._fields:
-            self._fields[path] = read_field(self.object(), path)
-        return self._fields[path]
+        if self._fields is not None and path in self._fields:
+            return self._fields[path]
+        value = read_field(self.object(), path)
+        if not self._superseded:
+            self._fields = {**(self._fields or {}), path: value}
+        return value
 
 
 def read_field(content: Any, path: str) -> str:

@@ -3,18 +3,30 @@
 A write adds a row; a row is deleted once a later version has left the history that watches may ask for. So an object's
 current state, its history and what it was before each change are the same rows. In WAL mode with `synchronous=NORMAL` a
 committed transaction survives the death of the process at any point; with `FULL` also the loss of power.
+
+The event loop never waits for the disk: what may take long runs on a thread, one call after the other. Between
+transactions the write-ahead log is emptied and free pages are given back, so the files stay within `CHECKPOINT_BYTES`,
+one transaction and `FREE_BYTES` of what the rows need: 64 MiB in all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import fcntl
+import logging
+import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple, TypeVar, TypeVarTuple
 
 from stromboli.embedded.store.records import Change, Key, Record
+
+log = logging.getLogger(__name__)
+
+Arguments = TypeVarTuple("Arguments")
+Result = TypeVar("Result")
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS versions (
@@ -23,8 +35,21 @@ CREATE TABLE IF NOT EXISTS versions (
 );
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
-CHECKPOINT_ROWS = 4_000
-"""Rows after which the write-ahead log is checkpointed, beside the event loop."""
+CHECKPOINT_BYTES = 16 * 1024 * 1024
+"""Size of the write-ahead log after which it is written into the database and emptied."""
+FREE_BYTES = 16 * 1024 * 1024
+"""Free pages in the database that are kept for the next rows; what is beyond is given back to the file system."""
+LARGEST_TRANSACTION = 8 * 1024 * 1024
+"""Bytes of rows in one transaction; each row counts for a page at least."""
+SMALL_TRANSACTION = 512 * 1024
+"""Likewise: up to this, and unless power must not be lost, a transaction is a copy into the kernel's memory, which is
+shorter than the way to a thread and back."""
+MOST_DELETED = 2048
+"""Rows that one transaction deletes; each may change a page of its own."""
+PAGE = 4096
+_VACUUM_PAGES = 1024
+"""Pages that are moved in one transaction when free pages are given back."""
+_ROWS_PER_STATEMENT = 100
 
 
 class StoreInUse(Exception):
@@ -35,20 +60,48 @@ class WriteFailed(Exception):
     """The disk did not take a write; nothing of it remains."""
 
 
+class Compaction(NamedTuple):
+    """What leaves history: all changes up to a revision, and with them the rows that nothing else needs."""
+
+    revision: int
+    rows: Sequence[int]
+
+
 class VersionLog:
     """An open SQLite file, locked for this process."""
 
     def __init__(self, path: Path | str, power_safe: bool = False):
         self._path = str(path)
-        self._rows_since_checkpoint = 0
-        self._checkpoint: asyncio.Task[None] | None = None
+        self._power_safe = power_safe
+        self._checkpoint_at = CHECKPOINT_BYTES
+        self._vacuum_due = False
         self._lock = _acquire_lock(self._path)
         Path(self._path).touch(mode=0o600)  # it holds Secrets
-        self._db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+        self._thread = ThreadPoolExecutor(1, "version-log")
+        self._db = sqlite3.connect(
+            self._path, 0, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        self._db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # of a file that has no tables yet
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute(f"PRAGMA synchronous={'FULL' if power_safe else 'NORMAL'}")
         self._db.execute("PRAGMA wal_autocheckpoint=0")
         self._db.executescript(_SCHEMA)
+        self._enable_vacuum()
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _enable_vacuum(self) -> None:
+        """A file of a release that gave no pages back is written anew, once."""
+        if self._pragma("auto_vacuum") != 0:
+            return
+        try:
+            self._db.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            self._db.execute("VACUUM")
+        except sqlite3.OperationalError as error:
+            log.warning("%s: not written anew, so that it will not shrink: %s", self._path, error)
+
+    def _pragma(self, name: str) -> int:
+        (value,) = self._db.execute(f"PRAGMA {name}").fetchone()
+        return int(value)
 
     def revisions(self) -> tuple[int, int]:
         """The last revision, and that up to which history was compacted."""
@@ -63,40 +116,82 @@ class VersionLog:
         for revision, resource, namespace, name, deleted, data in rows:
             yield Record(Key(resource, namespace, name), revision, data), bool(deleted)
 
-    def write(self, batch: Sequence[Change], compacted: Sequence[Change], revision: int) -> None:
-        """Add a batch and drop what only compacted changes needed, in one transaction."""
+    async def write(self, batch: Sequence[Change], compaction: Compaction | None, revision: int) -> None:
+        """Add a batch and compact history, in one transaction."""
+        pages = sum(map(row_bytes, batch)) + PAGE * (len(compaction.rows) if compaction else 0)
+        if pages <= SMALL_TRANSACTION and not self._power_safe:
+            self.write_now(batch, compaction, revision)
+        else:
+            await self._run(self.write_now, batch, compaction, revision)
+
+    async def _run(self, call: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call, *arguments)
+
+    def write_now(self, batch: Sequence[Change], compaction: Compaction | None, revision: int) -> None:
+        """In few statements of many rows: after each, the interpreter's lock has to be acquired again."""
         db = self._db
         try:
             db.execute("BEGIN IMMEDIATE")
-            db.executemany("INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?)", map(_row, batch))
-            if compacted:
-                db.executemany("DELETE FROM versions WHERE revision = ?", _superseded(compacted))
-                horizon = ("horizon", compacted[-1].revision)
-                db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", horizon)
-            db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", ("revision", revision))
+            for changes in _portions(batch):
+                rows = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(changes))
+                values = [value for change in changes for value in _row(change)]
+                db.execute(f"INSERT INTO versions VALUES {rows}", values)
+            if compaction is not None:
+                self._compact(compaction)
+            db.execute("INSERT OR REPLACE INTO facts VALUES ('revision', ?)", (revision,))
             db.execute("COMMIT")
-        except sqlite3.Error as error:
+        except Exception as error:  # of SQLite, or of a value that it cannot store
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise WriteFailed(f"{self._path}: {error}") from None
-        self._rows_since_checkpoint += len(batch)
+        self._vacuum_due = self._vacuum_due or compaction is not None
 
-    def checkpoint_if_due(self) -> None:
-        """Checkpoint on a thread: waiting for the disk must not stop the event loop."""
-        if self._rows_since_checkpoint >= CHECKPOINT_ROWS and self._checkpoint is None:
-            self._rows_since_checkpoint = 0
-            self._checkpoint = asyncio.create_task(self._run_checkpoint())
+    def _compact(self, compaction: Compaction) -> None:
+        for revisions in _portions(compaction.rows):
+            places = ", ".join("?" * len(revisions))
+            self._db.execute(f"DELETE FROM versions WHERE revision IN ({places})", revisions)
+        self._db.execute("INSERT OR REPLACE INTO facts VALUES ('horizon', ?)", (compaction.revision,))
 
-    async def _run_checkpoint(self) -> None:
+    @property
+    def upkeep_due(self) -> bool:
+        return self._vacuum_due or self._log_bytes() >= self._checkpoint_at
+
+    async def upkeep(self) -> None:
+        """Empty the write-ahead log if it is large, and give back a portion of free pages; writes wait meanwhile."""
         try:
-            await asyncio.to_thread(_checkpoint, self._path)
-        finally:
-            self._checkpoint = None
+            await self._run(self._upkeep)
+        except sqlite3.Error as error:  # what is committed stays so, in the log
+            self._checkpoint_at = self._log_bytes() + CHECKPOINT_BYTES
+            self._vacuum_due = False
+            log.warning("%s: the write-ahead log grows: %s", self._path, error)
+
+    def _upkeep(self) -> None:
+        if self._log_bytes() >= self._checkpoint_at:
+            self._checkpoint()
+        if self._vacuum_due:
+            self._vacuum_due = self._pragma("freelist_count") * PAGE > FREE_BYTES
+            if self._vacuum_due:
+                self._db.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")  # to its last step
+
+    def _checkpoint(self) -> None:
+        """Write the log into the database and empty it; another process that reads the file may prevent that."""
+        busy, *_ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            log.warning("%s: the write-ahead log grows while another process reads the file", self._path)
+        self._checkpoint_at = self._log_bytes() + CHECKPOINT_BYTES
+        self._db.execute(
+            "UPDATE facts SET value = value"
+        )  # the first write to an empty log waits for the disk
+
+    def _log_bytes(self) -> int:
+        try:
+            return os.stat(f"{self._path}-wal").st_size
+        except FileNotFoundError:
+            return 0
 
     async def close(self) -> None:
-        if self._checkpoint is not None:
-            await self._checkpoint
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        await self._run(self._db.execute, "PRAGMA wal_checkpoint(TRUNCATE)")
+        self._thread.shutdown()
         self._db.close()
         self._lock.close()
 
@@ -114,25 +209,18 @@ def _acquire_lock(path: str) -> IO[str]:
     return lock
 
 
+def _portions(items: Sequence[Result]) -> Iterator[Sequence[Result]]:
+    for start in range(0, len(items), _ROWS_PER_STATEMENT):
+        yield items[start : start + _ROWS_PER_STATEMENT]
+
+
+def row_bytes(change: Change) -> int:
+    """What the row of a change takes, roughly; a page at least."""
+    record = change.after or change.tombstone
+    return PAGE + (len(record.data) if record is not None else 0)
+
+
 def _row(change: Change) -> tuple[int, str, str, str, int, bytes]:
     record = change.after or change.tombstone
     assert record is not None
     return change.revision, *change.key, int(change.after is None), record.data
-
-
-def _superseded(compacted: Sequence[Change]) -> Iterator[tuple[int]]:
-    """Revisions of the versions before each compacted change, and of those that it deleted."""
-    for change in compacted:
-        if change.before is not None:
-            yield (change.before.revision,)
-        if change.tombstone is not None:
-            yield (change.revision,)
-
-
-def _checkpoint(path: str) -> None:
-    db = sqlite3.connect(path)
-    try:
-        db.execute("PRAGMA busy_timeout=0")
-        db.execute("PRAGMA wal_checkpoint(PASSIVE)")
-    finally:
-        db.close()
