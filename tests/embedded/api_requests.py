@@ -34,10 +34,11 @@ class ApiCaller:
         content_type: str = "application/json",
         token: str | None = None,
         accept: str = "application/json",
+        headers: dict[str, str] | None = None,
     ) -> tuple[int, Json]:
         """Status and decoded body."""
         token = self.server.token if token is None else token
-        headers = {"Content-Type": content_type, "Accept": accept}
+        headers = {"Content-Type": content_type, "Accept": accept, **(headers or {})}
         if token:
             headers["Authorization"] = f"Bearer {token}"
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from stromboli.embedded.api_status import StatusError
-from stromboli.embedded.patching.document_depth import MAX_DEPTH
+from stromboli.embedded.patching.document_bounds import MAX_DEPTH
 from stromboli.embedded.patching.merge_patch import merge_patch
 from tests.embedded.patching.workload import documents
 

@@ -14,7 +14,7 @@ from stromboli.api.errors import Unreadable, quoted
 
 MAX_DEPTH = 200
 MAX_ALIASED = 1_000_000
-MAX_MERGED = 100_000
+MAX_MERGED = 20_000
 MAX_MERGED_AT_ONCE = 20
 
 TAG = "tag:yaml.org,2002:"

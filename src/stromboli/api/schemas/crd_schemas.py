@@ -18,7 +18,7 @@ from stromboli.api.schemas.schema_problems import (
 )
 
 MAX_DEPTH = 64
-MAX_NODES = 20_000
+MAX_NODES = 10_000
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _LIST_TYPES = ("atomic", "map", "set")
 _MAP_TYPES = ("atomic", "granular")

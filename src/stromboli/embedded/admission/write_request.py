@@ -23,6 +23,8 @@ class WriteRequest(NamedTuple):
     """Apply updates managedFields itself."""
     operation: str = ""
     """CREATE, UPDATE or DELETE, for admission."""
+    size: int = 0
+    """Bytes of the body."""
 
 
 def admission_review(request: WriteRequest, content: Content | None, old: Content | None) -> Content:

@@ -121,7 +121,7 @@ class ApiServer:
             )
 
         runner = web.ServerRunner(
-            web.Server(self._router.handle, request_factory=request, access_log=None),
+            web.Server(self._router.handle, request_factory=request, access_log=None, auto_decompress=False),
             handle_signals=False,
             shutdown_timeout=SHUTDOWN_TIMEOUT,
         )

@@ -131,9 +131,10 @@ class Router:
             return json_response(encode_list(kind, page, representation))
         if info.verb == "get":
             return await self._get(request, info, representation, query)
-        data = await request.read()
+        data = await request_bodies.read_body(request)
         media_type = request.content_type if "Content-Type" in request.headers else JSON
-        write = _Write(info, query, data, media_type, _write_request(info, user, query, request))
+        write_request = _write_request(info, user, query, request)._replace(size=len(data))
+        write = _Write(info, query, data, media_type, write_request)
         if kind in REVIEWS:
             return json_response(msgspec.json.encode(self._review(write)), 201)
         if info.verb in ("delete", "deletecollection"):

@@ -9,6 +9,7 @@ adds a manager called `before-first-apply`. As there, a write is recorded before
 from __future__ import annotations
 
 from stromboli.api.schemas.value_formats import json_equal
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds import object_metadata, object_schemas
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.patching.managed_fields import FieldManager
@@ -39,7 +40,14 @@ def with_managed_fields(
     managed = manager.startswith(MANIFEST_TOOLS) if old is None else old["metadata"].get("managedFields")
     if not managed and not content["metadata"].get("managedFields"):
         return content
-    return track_update(old, content, object_schemas.schema(kind), field_manager(kind, manager, subresource))
+    try:
+        return track_update(
+            old, content, object_schemas.schema(kind), field_manager(kind, manager, subresource)
+        )
+    except StatusError as error:
+        if old is None and error.code == 413:  # so many fields have no managers
+            return content
+        raise
 
 
 def is_unchanged(content: Content, old: Content) -> bool:

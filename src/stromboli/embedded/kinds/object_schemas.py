@@ -9,10 +9,12 @@ import msgspec
 
 from stromboli.api.schemas import builtin_schemas, kind_semantics, normalization
 from stromboli.api.schemas.crd_schemas import from_crd
+from stromboli.api.schemas.default_growth import MAX_GROWTH, exceeds_growth
 from stromboli.api.schemas.metadata_rules import label_problems, metadata_problems
 from stromboli.api.schemas.normalization import ValidationResult
 from stromboli.api.schemas.schema import Schema
 from stromboli.api.schemas.schema_problems import Problem, first_problems
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds.kind import Content, Kind
 
 
@@ -25,6 +27,12 @@ def schema(kind: Kind) -> Schema:
 
 def normalize(kind: Kind, content: Content) -> ValidationResult:
     """Prune unknown fields and set defaults, in place, and check the types of the rest."""
+    if kind.definition is not None and exceeds_growth(content, schema(kind)):
+        raise StatusError(
+            413,
+            f"the defaults of {kind.kind} would add more than {MAX_GROWTH} bytes to the object:"
+            " send fewer list items, or make the defaults of its definition smaller",
+        )
     result = normalization.normalize(content, schema(kind))
     if kind.definition is None and not result.problems:
         kind_semantics.set_defaults(content, kind.kind)

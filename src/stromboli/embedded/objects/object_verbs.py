@@ -1,7 +1,8 @@
 """Create and update, with validation and admission; deletion and subresources are beside it.
 
 A write reads, computes and stores without an `await` in between, so no other write can interfere; where a webhook is
-called, the object is read again afterwards. Results are committed once `store.wait_committed` returns.
+called, or a large write pauses for others, the object is read again afterwards. Results are committed once
+`store.wait_committed` returns.
 """
 
 from __future__ import annotations
@@ -29,11 +30,17 @@ from stromboli.embedded.kinds.status_errors import (
     version_required,
 )
 from stromboli.embedded.objects.kind_versions import to_served_version, to_storage_version
+from stromboli.embedded.patching.document_bounds import check_document
 from stromboli.embedded.store.object_store import ObjectTooLarge, Store
 from stromboli.embedded.store.records import Key, Record
+from stromboli.embedded.time_slices import LARGE, pause_if_large
 
 ATTEMPTS = 5
-"""How often an update is computed anew because the object changed while a webhook was called."""
+"""How often an update is computed anew because the object changed while a webhook was called or a large one paused."""
+MAX_UNKNOWN = 20
+"""Unknown fields that a refusal or warnings list."""
+MAX_PATH = 500
+"""Characters of a field's path in a message."""
 
 LARGEST_OBJECT = 1536 * 1024
 """Bytes of an object that somebody writes, as JSON: etcd's limit. The server's own marks and conditions come on top."""
@@ -71,6 +78,7 @@ class Objects:
         name = meta.get("name")
         name = name if isinstance(name, str) else ""
         warnings = (*_prune_and_default(request, content), *kind_rules.creation_warnings(kind))
+        await pause_if_large(request.size)
         if not name:
             raise invalid(
                 kind, "", [schema_problems.required("metadata.name", "name or generateName is required")]
@@ -83,16 +91,20 @@ class Objects:
             meta = content["metadata"]
         if kind.id == "pods":
             set_pod_defaults(self.store, kind, namespace, content)
+        await pause_if_large(request.size)
         request = request._replace(name=name, operation="CREATE")
         if self.admission.intercepts(request):
             content, more = await self.admission.admit(request, content, None)
             warnings = (*warnings, *more)
+            await pause_if_large(request.size)
             object_metadata.preserve_system_fields(_checked_metadata(kind, namespace, content, name), meta)
             _prune_and_default(request, content)
             kind_rules.prepare_for_create(kind, content)
-            self.admission.check_namespace(kind, namespace, name)
         kind_rules.generate_fields(kind, content)
+        await pause_if_large(request.size)
         self._check(kind, content, None)
+        await pause_if_large(request.size)
+        self.admission.check_namespace(kind, namespace, name)
         self.admission.authorizer.check_escalation(request.user, kind, content)
         if self.store.get(kind.id, namespace, name) is not None:
             raise already_exists(kind, name)
@@ -138,27 +150,40 @@ class Objects:
             content = change(current.object())
             meta = _checked_metadata(kind, namespace, content, name)
             _check_preconditions(kind, meta, old["metadata"], record)
+            size = request.size + len(record.data)
+            if size > LARGE:
+                check_document({**content, "metadata": {**meta, "managedFields": None}}, "object")
+            await pause_if_large(size)
             warnings = _prepare_update(request, content, old)
+            await pause_if_large(size)
             if not request.server_side_apply:
                 content = with_managed_fields(kind, content, old, request.manager, request.subresource)
+                await pause_if_large(size)
             if self.admission.intercepts(request):
                 content, more = await self.admission.admit(request, content, old)
                 warnings = (*warnings, *more)
-                if self.store.get(kind.id, namespace, name) is not record:
-                    continue
                 _checked_metadata(kind, namespace, content, name)
                 _prepare_update(request, content, old)
-            return WriteResult(self._replace(request, record, content, old), warnings)
+                await pause_if_large(size)
+            self._prepare_replacement(request, content, old)
+            await pause_if_large(size)
+            if self.store.get(kind.id, namespace, name) is record:
+                return WriteResult(self._replace(request, record, content, old), warnings)
         raise conflict(kind, name)
 
-    def _replace(self, request: WriteRequest, record: Record, content: Content, old: Content) -> bytes:
+    def _prepare_replacement(self, request: WriteRequest, content: Content, old: Content) -> None:
+        """Set what the server sets in an object that changes, and check the rest."""
         kind, meta = request.kind, content["metadata"]
         meta["resourceVersion"] = old["metadata"]["resourceVersion"]
         kind_rules.update_generation(kind, content, old, request.subresource)
+        if not is_unchanged(content, old):
+            self._check(kind, content, old)
+            _check_finalizers(kind, meta, old["metadata"])
+
+    def _replace(self, request: WriteRequest, record: Record, content: Content, old: Content) -> bytes:
+        kind = request.kind
         if is_unchanged(content, old):
             return to_served_version(kind, record).data
-        self._check(kind, content, old)
-        _check_finalizers(kind, meta, old["metadata"])
         self.admission.authorizer.check_escalation(request.user, kind, content)
         self.admission.quotas.check(kind, content, old)
         return self.write(request, record.key, content)
@@ -233,11 +258,13 @@ def _prune_and_default(request: WriteRequest, content: Content) -> tuple[str, ..
     """Prune, set defaults and check types; returns warnings about unknown fields, as `fieldValidation` asks."""
     kind = request.kind
     result = object_schemas.normalize(kind, content)
-    unknown = [f'unknown field "{path}"' for path in result.unknown]
+    unknown = [f'unknown field "{path[:MAX_PATH]}"' for path in result.unknown[:MAX_UNKNOWN]]
     if unknown and request.validation == "Strict":
+        more = len(result.unknown) - len(unknown)
+        listed = ", ".join([*unknown, f"and {more} more"] if more else unknown)
         raise bad_request(
             f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}:'
-            f" strict decoding error: {', '.join(unknown)}"
+            f" strict decoding error: {listed}"
         )
     if result.problems:
         raise invalid(kind, str(content["metadata"].get("name", "")), result.problems)

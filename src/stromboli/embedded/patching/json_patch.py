@@ -14,11 +14,13 @@ from typing import Any
 import msgspec
 
 from stromboli.embedded.api_status import StatusError
-from stromboli.embedded.patching.document_depth import check_depth
+from stromboli.embedded.patching.document_bounds import check_document
 
 MAX_OPERATIONS = 10_000
-MAX_COPIED = 3 * 1024 * 1024
+MAX_COPIED = 1536 * 1024
 """Bytes that `copy` operations may add in total."""
+MAX_STEPS = 50_000
+"""Steps of all paths together, and values that are copied."""
 
 _INDEX = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 """A number as Go reads it."""
@@ -26,7 +28,7 @@ _INDEX = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 def json_patch(document: Any, operations: Any) -> Any:
     """The document after all operations; null has none."""
-    check_depth(operations)
+    check_document(operations)
     if operations is None:
         return document
     if not isinstance(operations, list):
@@ -40,7 +42,7 @@ def json_patch(document: Any, operations: Any) -> Any:
     patched = CopyOnWriteDocument(document)
     for operation in operations:
         patched.apply(operation or {})
-    check_depth(patched.root, "result of the patch")
+    check_document(patched.root, "result of the patch")
     return patched.root
 
 
@@ -62,6 +64,7 @@ class CopyOnWriteDocument:
         self._copies: dict[int, Any] = {}
         """Maps and lists that were copied, by id; held so that no id is reused."""
         self._copied = 0
+        self._steps = 0
 
     def apply(self, operation: dict[str, Any]) -> None:
         apply = _OPERATIONS.get(operation.get("op"))
@@ -72,41 +75,60 @@ class CopyOnWriteDocument:
     # -- operations
 
     def add(self, operation: dict[str, Any]) -> None:
-        self._put(_path(operation, "path"), operation.get("value"))
+        self._put(self._path(operation, "path"), operation.get("value"))
 
     def remove(self, operation: dict[str, Any]) -> None:
-        self._take(_path(operation, "path"))
+        self._take(self._path(operation, "path"))
 
     def replace(self, operation: dict[str, Any]) -> None:
         if operation.get("path") == "":
             self.root = operation.get("value")
             return
-        path = _path(operation, "path")
+        path = self._path(operation, "path")
         parent = self._parent(path)
         self._get(parent, path)
         key = path[-1] if isinstance(parent, dict) else _index(path[-1], len(parent))
         parent[key] = operation.get("value")
 
     def move(self, operation: dict[str, Any]) -> None:
-        value = self._take(_path(operation, "from"))
-        self._put(_path(operation, "path"), value)
+        value = self._take(self._path(operation, "from"))
+        self._put(self._path(operation, "path"), value)
 
     def copy(self, operation: dict[str, Any]) -> None:
-        value = self._find(_path(operation, "from"))
-        check_depth(value, "result of the patch")
+        value = self._find(self._path(operation, "from"))
+        self._count_steps(check_document(value, "result of the patch"))
         text = msgspec.json.encode(value)
         self._copied += len(text)
         if self._copied > MAX_COPIED:
             raise StatusError(413, f"a JSON patch may copy at most {MAX_COPIED} bytes")
-        self._put(_path(operation, "path"), msgspec.json.decode(text))
+        self._put(self._path(operation, "path"), msgspec.json.decode(text))
 
     def test(self, operation: dict[str, Any]) -> None:
-        path = [] if operation.get("path") == "" else _path(operation, "path")
+        path = [] if operation.get("path") == "" else self._path(operation, "path")
         current = self._find(path) if path else self.root
         if not _same(current, operation.get("value")):
             raise _refused(f"testing value {_text(path)} failed")
 
     # -- paths in the document
+
+    def _path(self, operation: dict[str, Any], name: str) -> list[str]:
+        """The tokens of a path; what is before its first slash does not count."""
+        text = operation.get(name) or ""
+        if "/" not in text:
+            raise _refused(
+                f"{name!r} of {_excerpt(operation.get('op'))} must begin with a slash, not {_excerpt(text)}"
+            )
+        self._count_steps(text.count("/"))
+        return [token.replace("~1", "/").replace("~0", "~") for token in text.split("/")[1:]]
+
+    def _count_steps(self, count: int) -> None:
+        self._steps += count
+        if self._steps > MAX_STEPS:
+            raise StatusError(
+                413,
+                f"the paths of a JSON patch and the values that it copies may have {MAX_STEPS} steps together:"
+                " divide it into several patches",
+            )
 
     def _find(self, path: list[str]) -> Any:
         """The value at a path; a key that its map does not have is null."""
@@ -170,16 +192,6 @@ _OPERATIONS: dict[Any, Callable[[CopyOnWriteDocument, dict[str, Any]], None]] = 
     "copy": CopyOnWriteDocument.copy,
     "test": CopyOnWriteDocument.test,
 }
-
-
-def _path(operation: dict[str, Any], name: str) -> list[str]:
-    """The tokens of a path; what is before its first slash does not count."""
-    text = operation.get(name) or ""
-    if "/" not in text:
-        raise _refused(
-            f"{name!r} of {_excerpt(operation.get('op'))} must begin with a slash, not {_excerpt(text)}"
-        )
-    return [token.replace("~1", "/").replace("~0", "~") for token in text.split("/")[1:]]
 
 
 def _index(token: str, length: int) -> int | None:

@@ -7,9 +7,13 @@ from typing import Any
 import msgspec
 
 from stromboli.embedded.api_status import StatusError
-from stromboli.embedded.patching.document_depth import MAX_DEPTH
+from stromboli.embedded.patching.document_bounds import MAX_DEPTH
 from stromboli.embedded.patching.field_sets import FieldSet, union
 
+MAX_MANAGERS = 100
+"""Managers that apply to an object; each apply compares the fields of all."""
+MAX_OWNED = 20_000
+"""Fields of all managers together."""
 MAX_UPDATERS = 10
 """Updaters with an entry of their own; the oldest entries beyond them are merged."""
 ANCIENT = "ancient-changes"
@@ -78,6 +82,23 @@ def decode_managed_fields(raw: Any) -> ManagedFields:
     return managers
 
 
+def check_managers(managers: ManagedFields) -> None:
+    """Refuse more managers or fields than later applies can compare in good time."""
+    appliers = sum(entry.operation == "Apply" for entry in managers.values())
+    owned = sum(_size(entry.fields) for entry in managers.values())
+    for count, limit, what in ((appliers, MAX_MANAGERS, "appliers"), (owned, MAX_OWNED, "fields")):
+        if count > limit:
+            raise StatusError(
+                413,
+                f"metadata.managedFields would have {count} {what}, and {limit} are allowed: apply with fewer field"
+                " managers, or clear metadata.managedFields by an update that sets it to [{}]",
+            )
+
+
+def _size(fields: FieldSet) -> int:
+    return len(fields) + sum(_size(children) for children in fields.values() if children)
+
+
 def _read(raw: Any) -> ManagedFieldsEntry:
     if not isinstance(raw, dict) or raw.get("operation") not in ("Apply", "Update"):
         raise StatusError(400, "an entry of metadata.managedFields has the operation Apply or Update")
@@ -138,7 +159,8 @@ def _cap_updaters(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]
     if surplus <= 0:
         return entries
     old = updaters[: surplus + 1]
-    rest = [entry for entry in entries if not any(entry is surplus_entry for surplus_entry in old)]
+    merged_ids = {entry.id for entry in old}
+    rest = [entry for entry in entries if entry.id not in merged_ids]
     merged: dict[str, ManagedFieldsEntry] = {}
     for entry in old:
         fields = union(merged.get(entry.api_version, entry).fields, entry.fields)

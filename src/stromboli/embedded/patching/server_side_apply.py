@@ -14,18 +14,20 @@ import msgspec
 from stromboli.api.schemas.schema import Schema
 from stromboli.api.schemas.schema_problems import Problem
 from stromboli.embedded.api_status import StatusError
-from stromboli.embedded.patching.document_depth import check_depth
+from stromboli.embedded.patching.document_bounds import check_document
 from stromboli.embedded.patching.field_sets import FieldSet, difference, intersection, paths, union
 from stromboli.embedded.patching.managed_fields import (
     FieldManager,
     ManagedFields,
     ManagedFieldsEntry,
     ManagerKey,
+    check_managers,
     decode_managed_fields,
     encode_managed_fields,
 )
 from stromboli.embedded.patching.typed_documents import (
     Comparison,
+    check_field_count,
     compare,
     field_set_of,
     merge,
@@ -36,6 +38,8 @@ from stromboli.embedded.patching.typed_documents import (
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 BEFORE_FIRST_APPLY = "before-first-apply"
 KUBECTL = "kubectl"
+MAX_CONFLICTS = 50
+"""Conflicts that a refusal lists."""
 
 _META = (
     "creationTimestamp",
@@ -69,6 +73,7 @@ def track_update(live: Content | None, new: Content, schema: Schema, manager: Fi
     managers = _previous_managers(live, new, manager)
     if live is not None and not managers:
         return _with_entries(new, managers)
+    check_field_count(_visible(new, manager, schema), schema)
     change = compare(_visible(live or {}, manager, schema), _visible(new, manager, schema), schema)
     if any(change):
         managers = _updated(managers, change, manager.entry("Update"))
@@ -86,6 +91,8 @@ def apply(
     _check_config(config, manager)
     applied = remove_fields(config, manager.ignored, schema)
     before = _visible(live or {}, manager, schema)
+    for document in (applied, before):
+        check_field_count(document, schema)
     managers = decode_managed_fields(_stored(live))
     if live is not None and not managers:
         first = msgspec.structs.replace(manager, name=BEFORE_FIRST_APPLY, subresource="").entry("Update")
@@ -100,6 +107,7 @@ def apply(
     managers = _without_changed_fields(managers, change)
     if owned := difference(fields, _NEVER_OWNED):
         managers[applier.id] = applier.with_fields(owned) if any(change) or owned != last.fields else last
+    check_managers(managers)
     result = _with_ignored(after, live or {}, manager)
     if manager.name == KUBECTL and not manager.subresource:
         result = _with_last_applied(result, config)
@@ -155,7 +163,9 @@ def _previous_managers(live: Content | None, new: Content, manager: FieldManager
     if sent in ([], [{}]):
         return {}
     try:
-        return decode_managed_fields(sent) or decode_managed_fields(stored)
+        managers = decode_managed_fields(sent)
+        check_managers(managers)
+        return managers or decode_managed_fields(stored)
     except StatusError:
         return decode_managed_fields(stored)
 
@@ -197,7 +207,8 @@ def _refuse(conflicts: list[tuple[ManagedFieldsEntry, str]]) -> None:
     if not conflicts:
         return
     conflicts.sort(key=lambda conflict: str(conflict[0]))
-    problems = [Problem(path, "FieldManagerConflict", f"conflict with {entry}") for entry, path in conflicts]
+    listed = conflicts[:MAX_CONFLICTS]
+    problems = [Problem(path, "FieldManagerConflict", f"conflict with {entry}") for entry, path in listed]
     details = {"causes": [problem.cause() for problem in problems]}
     if len(conflicts) == 1:
         (entry, path), *_ = conflicts
@@ -206,11 +217,13 @@ def _refuse(conflicts: list[tuple[ManagedFieldsEntry, str]]) -> None:
         )
     lines = [f"Apply failed with {len(conflicts)} conflicts: "]
     named = ""
-    for entry, path in conflicts:
+    for entry, path in listed:
         if named != str(entry):
             named = str(entry)
             lines.append(f"conflicts with {named}:")
         lines.append(f"- {path}")
+    if len(conflicts) > len(listed):
+        lines.append(f"and {len(conflicts) - len(listed)} more")
     raise StatusError(409, lines[0] + "\n".join(lines[1:]), details=details)
 
 
@@ -221,7 +234,7 @@ def _client_side(live: Content, schema: Schema) -> FieldSet:
         return {}
     try:
         applied = msgspec.json.decode(text)
-        check_depth(applied)
+        check_document(applied)
         change = compare(applied, live, schema)
         return difference(difference(field_set_of(applied, schema), change.modified), change.removed)
     except (StatusError, ValueError, AttributeError, RecursionError):
@@ -246,7 +259,7 @@ def _with_last_applied(result: Content, config: Content) -> Content:
 
 
 def _check_config(config: Content, manager: FieldManager) -> None:
-    check_depth(config)
+    check_document(config)
     if not isinstance(config, dict):
         raise StatusError(400, "an apply patch is an object")
     if not manager.name:

@@ -11,8 +11,10 @@ from typing import Any
 
 from stromboli.api.schemas.schema import Schema
 from stromboli.embedded.api_status import StatusError
-from stromboli.embedded.patching.document_depth import check_depth
+from stromboli.embedded.patching.document_bounds import check_document
 
+MAX_ENTRIES = 10_000
+"""Entries of a list that is merged or ordered, before and in the patch."""
 _PATCH = "$patch"
 _RETAIN = "$retainKeys"
 _DELETE = "$deleteFromPrimitiveList/"
@@ -21,7 +23,7 @@ _ORDER = "$setElementOrder/"
 
 def strategic_merge(document: dict[str, Any], patch: Any, schema: Schema) -> dict[str, Any]:
     """The document with the patch merged in by its schema."""
-    check_depth(patch)
+    check_document(patch)
     if not isinstance(patch, dict | None):
         raise StatusError(400, f"a strategic merge patch is an object, not {type(patch).__name__}")
     typed = {key: value for key, value in (patch or {}).items() if not _is_type(key, value)}
@@ -76,6 +78,7 @@ def _is_collection(schema: Schema) -> bool:
 
 def _check_order(values: Any, order: list[Any], merge_key: str) -> None:
     """Entries of the patch stand in the order that it asks for."""
+    _check_length(len(order))
     wanted = iter([_key_of(entry, merge_key) for entry in order])
     entries = [
         entry
@@ -113,6 +116,7 @@ def _field(result: dict[str, Any], key: str, value: Any, schema: Schema, order: 
 
 
 def _list(original: list[Any], patch: list[Any], schema: Schema, arrange: bool) -> list[Any]:
+    _check_length(len(original) + len(patch))
     if not any(isinstance(entry, dict) for entry in (*original, *patch)):
         merged = _unique((*original, *patch))
         return _ordered(merged, patch, original, schema) if arrange else merged
@@ -124,6 +128,15 @@ def _list(original: list[Any], patch: list[Any], schema: Schema, arrange: bool) 
     kept, added = _apply_directives(original, patch, key)
     merged = _merged(kept, added, key, schema.element)
     return _ordered(merged, added, kept, schema) if arrange else merged
+
+
+def _check_length(count: int) -> None:
+    if count > MAX_ENTRIES:
+        raise StatusError(
+            413,
+            f"a strategic merge patch would merge {count} entries of a list, and {MAX_ENTRIES} are allowed:"
+            " replace the object by an update, or patch it with a merge patch or a JSON patch",
+        )
 
 
 def _apply_directives(original: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
@@ -167,6 +180,7 @@ def _delete(result: dict[str, Any], field: str, values: list[Any]) -> None:
 
 def _ordered(merged: list[Any], order: list[Any], before: list[Any], schema: Schema) -> list[Any]:
     """Entries that the patch names in its order, the others at their old positions among them."""
+    _check_length(len(merged) + len(order))
     key = schema.merge_key
     positions = _positions(order, key)
     old_positions = _positions(before, key)

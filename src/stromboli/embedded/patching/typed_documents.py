@@ -6,7 +6,7 @@ schema says nothing, maps are granular and lists are leaves.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from stromboli.api.schemas.schema import Schema
@@ -15,6 +15,8 @@ from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.patching.field_sets import SELF, FieldSet, entry_key, insert, is_member, value_key
 
 _ABSENT: Any = object()
+MAX_FIELDS = 5_000
+"""Fields of an object with managers; a list without keys, such as the tasks of a job, is one field."""
 
 
 class Comparison(NamedTuple):
@@ -68,13 +70,38 @@ def _child_schema(schema: Schema, key: str) -> Schema:
 # -- the fields that a document sets
 
 
+def check_field_count(document: Any, schema: Schema) -> None:
+    """Refuse a document that sets more fields than can be compared and merged in good time."""
+    pending, left = [(document, schema)], MAX_FIELDS
+    while pending:
+        value, schema = pending.pop()
+        entries: Iterable[tuple[str, Any]] = ()
+        if isinstance(value, dict) and schema.granular_map:
+            entries = value.items()
+        elif isinstance(value, list) and schema.granular_list:
+            entries = (("", entry) for entry in value)
+        left -= len(value) if entries else 0
+        if left < 0:
+            raise StatusError(
+                413,
+                f"the object sets more than {MAX_FIELDS} fields, more than have managers:"
+                " divide it among several objects, or write it without server-side apply",
+            )
+        for key, child in entries:
+            if isinstance(child, dict | list):
+                pending.append((child, schema.child(key) if isinstance(value, dict) else schema.element))
+
+
 def field_set_of(document: Any, schema: Schema, unique: bool = True) -> FieldSet:
     """The fields that a document sets: leaves, entries of maps and lists, and empty maps."""
     fields: FieldSet = {}
     for key, value in (children(document, schema, unique) or {}).items():
+        if not isinstance(value, dict | list):
+            fields[key] = {}
+            continue
         inner = _child_schema(schema, key)
         named = key[2:] in schema.properties and key.startswith("f:")
-        leaf = value is None or value == {} or children(value, inner) is None
+        leaf = value == {} or children(value, inner) is None
         insert(fields, key, field_set_of(value, inner, unique), member=leaf or not named)
     return fields
 
@@ -83,7 +110,7 @@ def with_named_fields(fields: FieldSet, schema: Schema) -> FieldSet:
     """The set with every parent of a member that is a field of an object, not an entry of a map, as a member too."""
     result: FieldSet = {}
     for key, nested in fields.items():
-        if key == SELF:
+        if key == SELF or not nested:
             result[key] = nested
             continue
         named = key.startswith("f:") and key[2:] in schema.properties
@@ -108,13 +135,18 @@ def _compare(
     for key, new in new_children.items():
         old = old_children.get(key, _ABSENT)
         if old is _ABSENT or not json_equal(old, new):
-            _compare_field(key, old, new, _child_schema(schema, key), into)
+            _compare_field(key, old, new, schema, into)
     for key, old in old_children.items():
         if key not in new_children:
-            _compare_field(key, old, _ABSENT, _child_schema(schema, key), into)
+            _compare_field(key, old, _ABSENT, schema, into)
 
 
-def _compare_field(key: str, old: Any, new: Any, schema: Schema, into: Comparison) -> None:
+def _compare_field(key: str, old: Any, new: Any, parent: Schema, into: Comparison) -> None:
+    if not isinstance(old, dict | list) and not isinstance(new, dict | list):
+        changed = into.added if old is _ABSENT else into.removed if new is _ABSENT else into.modified
+        changed[key] = {}
+        return
+    schema = _child_schema(parent, key)
     old_children, new_children = children(old, schema), children(new, schema)
     nested = Comparison({}, {}, {})
     if old_children or new_children:

@@ -15,34 +15,50 @@ from stromboli.embedded.protobuf.message_table import Field, messages
 MEDIA = "application/vnd.kubernetes.protobuf"
 MAGIC = b"k8s\x00"
 MAX_DEPTH = 50
+MAX_FIELDS = 50_000
+"""Fields of a message and of those in it, whether known or not: reading one takes some microseconds."""
+MAX_RAW = 100_000
+"""Bytes of JSON inside a message."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Value = int | bytes
+Fields = dict[int, Value]
 
 
 class BadMessage(ValueError):
     """Malformed bytes, or a message of an unknown type."""
 
 
+class _Budget:
+    """How many fields may still be read."""
+
+    def __init__(self) -> None:
+        self.left = MAX_FIELDS
+
+
 def read(data: bytes) -> dict[str, Any]:
     """An object from its envelope (`runtime.Unknown`), which has its kind."""
     if not data.startswith(MAGIC):
         raise BadMessage("the body does not begin as Kubernetes' protobuf does")
-    envelope = dict(_fields(memoryview(data)[len(MAGIC) :]))
-    type_meta = dict(_fields(memoryview(_bytes(envelope.get(1, b"")))))
+    budget = _Budget()
+    envelope = dict(_fields(memoryview(data)[len(MAGIC) :], budget))
+    type_meta = dict(_fields(memoryview(_bytes(envelope.get(1, b""))), budget))
     version, kind = _text(type_meta.get(1, b"")), _text(type_meta.get(2, b""))
     name = messages().roots.get((version, kind))
     if name is None and kind == "DeleteOptions":
         name = "DeleteOptions"
     if name is None:
         raise BadMessage(f"{kind[:100]} in version {version[:100]} cannot be read from protobuf; send JSON")
-    content = _message(memoryview(_bytes(envelope.get(2, b""))), name, 0)
+    content = _message(memoryview(_bytes(envelope.get(2, b""))), name, 0, budget)
     return {"apiVersion": version, "kind": kind, **content}
 
 
-def _fields(data: memoryview) -> Iterator[tuple[int, Value]]:
+def _fields(data: memoryview, budget: _Budget) -> Iterator[tuple[int, Value]]:
     """Field numbers and raw values, in order."""
     position = 0
     while position < len(data):
+        budget.left -= 1
+        if budget.left < 0:
+            raise BadMessage(f"protobuf: more than {MAX_FIELDS} fields; divide them among several objects")
         tag, position = _varint(data, position)
         number, wire = tag >> 3, tag & 7
         if wire == 0:
@@ -73,40 +89,43 @@ def _varint(data: memoryview, position: int) -> tuple[int, int]:
     raise BadMessage("protobuf: a number has no end")
 
 
-def _message(data: memoryview, name: str, depth: int) -> dict[str, Any]:
+def _message(data: memoryview, name: str, depth: int, budget: _Budget) -> dict[str, Any]:
     if depth > MAX_DEPTH:
         raise BadMessage(f"protobuf: nested deeper than {MAX_DEPTH} levels")
     fields, content = messages().fields[name], dict[str, Any]()
-    for number, raw in _fields(data):
+    for number, raw in _fields(data, budget):
         field = fields.get(number)
         if field is not None:
-            _put(content, field, raw, depth)
+            _put(content, field, raw, depth, budget)
     return content
 
 
-def _put(content: dict[str, Any], field: Field, raw: Value, depth: int) -> None:
+def _put(content: dict[str, Any], field: Field, raw: Value, depth: int, budget: _Budget) -> None:
     if field.mapped:
-        entry = dict(_fields(memoryview(_bytes(raw))))
+        entry = dict(_fields(memoryview(_bytes(raw)), budget))
         entry_value = entry.get(2, b"" if field.type != "i" else 0)
         values = content.setdefault(field.name, {})
         if field.repeated:
-            value = [_text(item) for _, item in _fields(memoryview(_bytes(entry_value)))]
+            value = [_text(item) for _, item in _fields(memoryview(_bytes(entry_value)), budget)]
         else:
-            value = _value(field.type, entry_value, depth)
+            value = _value(field.type, entry_value, depth, budget)
         values[_text(entry.get(1, b""))] = value
     elif field.repeated:
-        content.setdefault(field.name, []).append(_value(field.type, raw, depth))
+        content.setdefault(field.name, []).append(_value(field.type, raw, depth, budget))
     elif field.name == "-":
-        content.update(_value(field.type, raw, depth))
+        content.update(_value(field.type, raw, depth, budget))
     else:
-        value = _value(field.type, raw, depth)
+        value = _value(field.type, raw, depth, budget)
         if field.keeps_zero or value not in ("", 0, None, {}):
             content[field.name] = value
 
 
-def _value(kind: str, raw: Value, depth: int) -> Any:
-    scalar = _SCALARS.get(kind)
-    return scalar(raw) if scalar else _message(memoryview(_bytes(raw)), kind, depth + 1)
+def _value(kind: str, raw: Value, depth: int, budget: _Budget) -> Any:
+    if (scalar := _SCALARS.get(kind)) is not None:
+        return scalar(raw)
+    if (composed := _COMPOSED.get(kind)) is not None:
+        return composed(dict(_fields(memoryview(_bytes(raw)), budget)))
+    return _message(memoryview(_bytes(raw)), kind, depth + 1, budget)
 
 
 def _bytes(raw: Value) -> bytes:
@@ -137,8 +156,7 @@ def _float(raw: Value) -> float:
     return value
 
 
-def _time(raw: Value, micro: bool = False) -> str | None:
-    fields = dict(_fields(memoryview(_bytes(raw))))
+def _time(fields: Fields, micro: bool = False) -> str | None:
     seconds, nanoseconds = _number(fields.get(1, 0)), _number(fields.get(2, 0))
     if not seconds and not nanoseconds:
         return None
@@ -149,26 +167,28 @@ def _time(raw: Value, micro: bool = False) -> str | None:
     return f"{text}.{nanoseconds // 1000:06d}Z" if micro else f"{text}Z"
 
 
-def _first(raw: Value) -> bytes:
-    return _bytes(dict(_fields(memoryview(_bytes(raw)))).get(1, b""))
+def _first(fields: Fields) -> bytes:
+    return _bytes(fields.get(1, b""))
 
 
-def _raw(raw: Value) -> Any:
-    data = _first(raw)
+def _raw(fields: Fields) -> Any:
+    data = _first(fields)
+    if len(data) > MAX_RAW:
+        raise BadMessage(
+            f"protobuf: {len(data)} bytes of JSON inside, of which at most {MAX_RAW} are read; send JSON"
+        )
     try:
         return msgspec.json.decode(data) if data else None
     except (ValueError, RecursionError):
         raise BadMessage("protobuf: JSON inside that is none") from None
 
 
-def _int_or_string(raw: Value) -> int | str:
-    fields = dict(_fields(memoryview(_bytes(raw))))
+def _int_or_string(fields: Fields) -> int | str:
     return _text(fields.get(3, b"")) if fields.get(1) else _number(fields.get(2, 0))
 
 
-def _duration(raw: Value) -> str:
-    nanoseconds = _number(dict(_fields(memoryview(_bytes(raw)))).get(1, 0))
-    return f"{nanoseconds / 1e9:g}s"
+def _duration(fields: Fields) -> str:
+    return f"{_number(fields.get(1, 0)) / 1e9:g}s"
 
 
 _SCALARS: dict[str, Callable[[Value], Any]] = {
@@ -177,10 +197,13 @@ _SCALARS: dict[str, Callable[[Value], Any]] = {
     "b": lambda raw: bool(_number(raw)),
     "f": _float,
     "bytes": lambda raw: base64.b64encode(_bytes(raw)).decode(),
+}
+_COMPOSED: dict[str, Callable[[Fields], Any]] = {
     "time": _time,
-    "microtime": lambda raw: _time(raw, micro=True),
+    "microtime": lambda fields: _time(fields, micro=True),
     "duration": _duration,
-    "quantity": lambda raw: _first(raw).decode(errors="replace"),
+    "quantity": lambda fields: _first(fields).decode(errors="replace"),
     "intstr": _int_or_string,
     "raw": _raw,
 }
+"""Messages that are one value in JSON."""

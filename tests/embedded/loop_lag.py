@@ -1,0 +1,52 @@
+"""How long the event loop is busy without serving anybody else, in tests."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from contextlib import suppress
+from types import TracebackType
+
+TICK = 0.005
+LIMIT = 0.1
+"""Seconds that nothing on the event loop may take."""
+SLOWNESS = 3
+"""How much slower than an ordinary machine one that runs tests may be."""
+
+
+class LoopLag:
+    """Measures the longest time between two turns of the event loop, in seconds of CPU.
+
+    CPU time of the process, and not the time that passes, so that other processes do not count; threads of this one
+    do, since they hold the interpreter lock meanwhile. What was there before is left alone by the garbage collector.
+    """
+
+    def __init__(self) -> None:
+        self.worst = 0.0
+
+    async def __aenter__(self) -> LoopLag:
+        gc.collect()
+        gc.freeze()
+        self._task = asyncio.create_task(self._measure())
+        await asyncio.sleep(0)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.sleep(2 * TICK)
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+        gc.unfreeze()
+
+    async def _measure(self) -> None:
+        while True:
+            start = time.process_time()
+            await asyncio.sleep(TICK)
+            self.worst = max(self.worst, time.process_time() - start)
+
+    def check(self, subject: str) -> None:
+        """The longest must be within the limit."""
+        assert self.worst < LIMIT * SLOWNESS, f"{subject}: the loop was busy for {self.worst:.3f} s"
