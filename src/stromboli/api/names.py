@@ -296,5 +296,13 @@ JOB_CLAIM_NOT_FOUND = "pvc {name} is not found, the job will be in the Pending s
 JOB_QUEUE_NOT_FOUND = (
     "queue {name} is not found, the job will be in the {phase} state until the queue is created"
 )
+NAME_TAKEN = "NameTaken"
+NAME_TAKEN_MESSAGE = (
+    '{kind} "{name}" exists already and is not of this {owner}: '
+    "delete or rename it, or give the {owner} another name"
+)
+REJECTED = "Rejected"
+REJECTED_MESSAGE = "The API server refuses what the job needs, until the job is changed: {error}"
+STATUS_REJECTED = "The API server refuses the status of the job, until the job is changed: {error}"
 CREATING_FAILED = "Error creating pods: [{errors}]"
 DELETING_FAILED = "Error deleting pods: [{errors}]"

@@ -26,6 +26,8 @@ Kind = TypeVar("Kind", bound=Object)
 
 TIMEOUT = 30.0
 ATTEMPTS = 4
+FINAL_PAUSE = 3600.0
+"""Seconds until a write is tried again that the API server rejected for what it says, unless the object changes."""
 FOREGROUND, BACKGROUND = "Foreground", "Background"
 
 
@@ -156,6 +158,16 @@ def _is_retryable(error: ApiError | NoResponse) -> bool:
     if isinstance(error, NoResponse):
         return True
     return error.status in (408, 425, 429) or error.status >= 500
+
+
+def is_final(error: BaseException) -> bool:
+    """Whether the API server would answer the same again: the object is too large, or wrong.
+
+    Webhooks also answer 400, and may change their mind when something else changes.
+    """
+    if not isinstance(error, ApiError) or error.status not in (400, 413, 422):
+        return False
+    return "denied the request" not in str(error)
 
 
 def decode_response(kind: type[Kind], answer: bytes) -> Kind:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any, ClassVar, Generic, TypeVar
 
 from stromboli.api.types.meta import Object
+from stromboli.controllers.api_writer import FINAL_PAUSE, is_final
 from stromboli.controllers.context import Context
 from stromboli.controllers.store import Store
 from stromboli.controllers.workqueue import WorkQueue
@@ -73,7 +74,7 @@ class Controller(ABC, Generic[Key]):
         """
 
     def gave_up(self, key: Key, error: Exception) -> None:
-        """The key failed `max_retries` times in a row: tell the user."""
+        """The key failed `max_retries` times in a row, or the API server rejected a write for good: tell the user."""
 
     # -- running
 
@@ -128,10 +129,11 @@ class Controller(ABC, Generic[Key]):
 
     def _failed(self, key: Key, error: Exception) -> None:
         self.context.metrics.on_failed_sync(self.name)
-        if 0 <= self.max_retries <= self.queue.num_requeues(key):
+        if is_final(error) or 0 <= self.max_retries <= self.queue.num_requeues(key):
+            pause = FINAL_PAUSE if is_final(error) else GIVE_UP_PAUSE
             self.queue.forget(key)
-            self.queue.add_after(key, GIVE_UP_PAUSE)
-            log.error("%s %s: giving up for %gs: %s", self.name, key, GIVE_UP_PAUSE, error)
+            self.queue.add_after(key, pause)
+            log.error("%s %s: giving up for %gs: %s", self.name, key, pause, error)
             with suppress(Exception):
                 self.gave_up(key, error)
             return

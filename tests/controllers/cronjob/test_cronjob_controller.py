@@ -128,7 +128,7 @@ def test_a_job_that_is_refused_is_told_and_tried_again() -> None:
     async def run() -> None:
         api = InMemoryApi()
         cron(api)
-        refusals = iter([ApiError(422, "Invalid", "tasks is required")])
+        refusals = iter([ApiError(403, "Forbidden", "exceeded quota: small")])
 
         def refuse(request: Request) -> None:
             if request.method == "POST" and "/jobs" in request.path and (error := next(refusals, None)):
@@ -138,7 +138,45 @@ def test_a_job_that_is_refused_is_told_and_tried_again() -> None:
         async with running_controllers(api, CronJobController, clock=SettableClock(NOW + 1)) as runner:
             await wait_until(lambda: bool(api.every("jobs")))
             await wait_until_idle(api, runner)
+        assert ("FailedCreate", "Error creating job: exceeded quota: small") in api.events
+
+    asyncio.run(run())
+
+
+def test_a_job_that_is_rejected_for_good_is_told_and_the_next_time_is_served() -> None:
+    async def run() -> None:
+        api, clock = InMemoryApi(), SettableClock(NOW + 1)
+        cron(api)
+
+        def reject(request: Request) -> None:
+            if request.method == "POST" and f'"c-{MINUTE}"'.encode() in (request.body or b""):
+                raise ApiError(422, "Invalid", "tasks is required")
+
+        api.before = reject
+        async with running_controllers(api, CronJobController, clock=clock) as runner:
+            await wait_until(lambda: bool(api.events))
+            await wait_until_idle(api, runner)
+            assert runner.controllers[0].queue.failing == 0
+            clock.now = NOW + 301
+            cron(api, suspend=False)
+            await wait_until(lambda: names(api.every("jobs")) == [f"c-{MINUTE + 5}"])
         assert ("FailedCreate", "Error creating job: tasks is required") in api.events
+
+    asyncio.run(run())
+
+
+def test_a_job_of_somebody_elses_that_the_status_names_is_not_replaced() -> None:
+    async def run() -> None:
+        api = InMemoryApi()
+        cron(api, concurrencyPolicy="Replace")
+        api.put("jobs", {"metadata": {"name": "theirs", "namespace": "ns", "uid": "u9"}})
+        named = api.find("cronjobs", "c", "ns")
+        active = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "theirs", "uid": "u9"}
+        api.put("cronjobs", {**named, "status": {"active": [{**active, "namespace": "ns"}]}})
+        async with running_controllers(api, CronJobController, clock=SettableClock(NOW + 1)) as runner:
+            await wait_until(lambda: len(api.every("jobs")) == 2)
+            await wait_until_idle(api, runner)
+        assert names(api.every("jobs")) == [f"c-{MINUTE}", "theirs"]
 
     asyncio.run(run())
 

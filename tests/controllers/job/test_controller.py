@@ -2,11 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.options import Options
@@ -14,61 +12,23 @@ from stromboli.controllers.runner import ControllerRunner
 from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.controllers.in_memory_api import InMemoryApi
 from tests.controllers.job.simulated_job import job_manifest, policy, task
+from tests.controllers.job.submitted_jobs import (
+    admit,
+    at_work,
+    live,
+    phase,
+    run,
+    submitted,
+    touch,
+    writes,
+)
 from tests.controllers.running import (
     NOW,
     SettableClock,
     names,
-    running_controllers,
     wait_until,
     wait_until_idle,
 )
-
-
-class Prompt(JobController):
-    """Tells counts at once."""
-
-    status_period = 0.0
-
-
-def run(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(story)
-
-
-@asynccontextmanager
-async def at_work(
-    api: InMemoryApi, kind: type[JobController] = Prompt, **more: Any
-) -> AsyncIterator[ControllerRunner]:
-    async with running_controllers(api, kind, **more) as runner:
-        await wait_until_idle(api, runner)
-        yield runner
-
-
-def submitted(*tasks: dict[str, Any], **spec: Any) -> InMemoryApi:
-    """An API server with a queue and a job."""
-    api = InMemoryApi()
-    api.put("queues", {"metadata": {"name": "default"}})
-    api.put("jobs", job_manifest(*tasks, **spec))
-    return api
-
-
-def admit(api: InMemoryApi) -> None:
-    """The scheduler lets every group in."""
-    for group in api.every("podgroups"):
-        api.put("podgroups", {**group, "status": {"phase": "Inqueue"}})
-
-
-def live(api: InMemoryApi, phase: str, *only: str, **status: Any) -> None:
-    for pod in api.every("pods"):
-        if not only or pod["metadata"]["name"] in only:
-            api.put("pods", {**pod, "status": {"phase": phase, **status}})
-
-
-def phase(api: InMemoryApi) -> str:
-    return str(api.find("jobs", "j", "team").get("status", {}).get("state", {}).get("phase", ""))
-
-
-def writes(api: InMemoryApi, since: int = 0) -> list[tuple[str, str]]:
-    return [(request.method, request.path.rpartition("team/")[2]) for request in api.writes[since:]]
 
 
 def test_a_job_lives_from_submission_to_its_end() -> None:
@@ -192,7 +152,7 @@ def test_a_name_that_somebody_else_has_taken_is_told_and_the_others_are_made() -
             await until_pods(api, runner, 1)
             assert "j-worker-1" in names(api.every("pods"))
             await wait_until(
-                lambda: any("exists already and is not of this job" in text for _, text in api.events)
+                lambda: any("exists already and is not of this Job" in text for _, text in api.events)
             )
             api.remove("pods", "j-worker-0", "team")
             touch(api)
@@ -372,20 +332,6 @@ def test_what_plugins_want_is_made_followed_and_taken_away() -> None:
     run(story())
 
 
-def test_a_service_of_somebody_else_is_used_and_stays() -> None:
-    async def story() -> None:
-        api = submitted(plugins={"svc": []})
-        api.put("services", {"metadata": {"name": "j", "namespace": "team"}, "spec": {"mine": True}})
-        async with at_work(api) as runner:
-            command(api, "end", "TerminateJob")
-            await wait_until_idle(api, runner)
-            assert phase(api) == "Terminated"
-            assert api.find("services", "j", "team")["spec"] == {"mine": True}
-            assert api.every("configmaps") == []
-
-    run(story())
-
-
 def test_what_an_earlier_job_of_the_name_left_is_not_taken_for_ours() -> None:
     """It goes when the cluster collects it, and the pods would wait for it for ever."""
 
@@ -475,12 +421,6 @@ MISSING_CLAIM = (
     "Failed to create PVC, err: pvc theirs is not found, "
     "the job will be in the Pending state until the PVC is created"
 )
-
-
-def touch(api: InMemoryApi) -> None:
-    job = api.find("jobs", "j", "team")
-    job["metadata"].setdefault("labels", {})["touched"] = str(len(api.requests))
-    api.put("jobs", job)
 
 
 def test_one_broken_job_does_not_stop_the_others() -> None:

@@ -13,7 +13,7 @@ from aiohttp import web
 from stromboli.controllers.jobflow import reconcile
 from stromboli.controllers.jobflow.controller import JobFlowController
 from stromboli.controllers.jobtemplate import JobTemplateController
-from stromboli.controllers.options import Options
+from stromboli.kube.request import ApiError, Request
 from tests.controllers.in_memory_api import InMemoryApi
 from tests.controllers.running import names, running_controllers, wait_until, wait_until_idle
 
@@ -120,11 +120,39 @@ def test_a_job_of_somebody_elses_in_the_way_is_told() -> None:
     async def run() -> None:
         api = InMemoryApi()
         template(api, "a")
-        api.put("jobs", {"metadata": {"name": "f-a", "namespace": "ns"}})
-        flow(api, {"name": "a"})
-        async with running_controllers(api, JobFlowController, options=Options(max_requeue_num=1)):
-            await wait_until(lambda: bool(api.events))
-        assert "a job f-a that is not of this flow is in the way" in api.events[0][1]
+        theirs = api.put("jobs", {"metadata": {"name": "f-a", "namespace": "ns"}})
+        template(api, "b")
+        flow(api, {"name": "a"}, {"name": "b"})
+        async with running_controllers(api, JobFlowController) as runner:
+            await wait_until(lambda: len(api.events) == 2)
+            await wait_until_idle(api, runner)
+        assert (
+            "SyncJobFlow",
+            'SyncJobFlow JobFlow failed for Job "f-a" exists already and is not of this JobFlow:'
+            " delete or rename it, or give the JobFlow another name",
+        ) in api.events
+        assert names(api.every("jobs")) == ["f-a", "f-b"]
+        assert api.find("jobs", "f-a", "ns") == theirs
+
+
+def test_a_job_that_the_api_server_rejects_is_told_and_not_tried_again_and_again() -> None:
+    async def run() -> None:
+        api = InMemoryApi()
+        template(api, "a")
+        template(api, "b")
+        flow(api, {"name": "a"}, {"name": "b"})
+
+        def reject(request: Request) -> None:
+            if request.method == "POST" and b'"f-a"' in (request.body or b""):
+                raise ApiError(413, "", "request is too large")
+
+        api.before = reject
+        async with running_controllers(api, JobFlowController) as runner:
+            await wait_until(lambda: len(api.events) == 2)
+            await wait_until_idle(api, runner)
+            assert runner.controllers[0].queue.failing == 0
+        assert names(api.every("jobs")) == ["f-b"]
+        assert any("job f-a is refused: request is too large" in text for _, text in api.events)
 
     asyncio.run(run())
 

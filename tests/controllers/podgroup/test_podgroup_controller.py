@@ -239,3 +239,26 @@ def test_a_pod_that_went_meanwhile_is_no_trouble() -> None:
             assert runner.controllers[0].queue.num_requeues(("Pod", "ns/a")) == 0
 
     asyncio.run(run())
+
+
+def test_a_group_that_somebody_else_made_is_neither_used_nor_changed_nor_deleted() -> None:
+    async def run() -> None:
+        api = InMemoryApi()
+        theirs = api.put(
+            "podgroups",
+            {"metadata": {"name": "podgroup-uid-r", "namespace": "ns"}, "spec": {"minMember": 9}},
+        )
+        api.put("replicasets", workload("r"))
+        api.put("pods", pod("r-1", owner("ReplicaSet", "r")))
+        api.put("pods", pod("r-2", owner("ReplicaSet", "r")))
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until(lambda: len(api.events) == 2)
+            await wait_until_idle(api, runner)
+            assert (group_of(api, "r-1"), group_of(api, "r-2")) == ("", "")
+            api.put("replicasets", workload("r", replicas=0))
+            await wait_until_idle(api, runner)
+            assert api.find("podgroups", "podgroup-uid-r", "ns") == theirs
+        assert {reason for reason, _ in api.events} == {"NameTaken"}
+        assert 'PodGroup "podgroup-uid-r" exists already and is not of this Pod' in api.events[0][1]
+
+    asyncio.run(run())

@@ -184,7 +184,7 @@ def test_a_command_survives_a_write_that_fails_and_a_controller_that_dies() -> N
 
         def trouble(request: Request) -> None:
             if request.path.endswith("/status"):
-                raise ApiError(422, "Invalid", "not today")
+                raise ApiError(403, "Forbidden", "not today")
 
         api.before = trouble
         async with running_controllers(api, QueueController):

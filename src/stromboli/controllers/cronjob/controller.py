@@ -12,10 +12,11 @@ from stromboli.api.types.cronjob import CronJob, CronJobStatus
 from stromboli.api.types.meta import Time
 from stromboli.api.types.volcano_job import Job
 from stromboli.controllers import selection
-from stromboli.controllers.api_writer import decode_response
+from stromboli.controllers.api_writer import decode_response, is_final
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller, SyncError
 from stromboli.controllers.cronjob.reconcile import reconcile, started
+from stromboli.controllers.job.owned_objects import NameTaken, refuse_foreign
 from stromboli.controllers.merge_patch_diff import merge_patch
 from stromboli.controllers.owner_references import controller_keys, controller_uid
 from stromboli.kube.request import ApiError, NoResponse
@@ -76,7 +77,8 @@ class CronJobController(Controller[str]):
         for reference in cron.status.active:
             if reference.uid not in jobs:
                 fresh = await self.context.writer.read(Job, reference.name, cron.namespace)
-                if fresh is not None and fresh.metadata.uid == reference.uid:
+                known = fresh is not None and fresh.metadata.uid == reference.uid
+                if fresh is not None and known and cron.metadata.uid in controller_uid(fresh):
                     jobs[reference.uid] = fresh
         return list(jobs.values())
 
@@ -99,6 +101,8 @@ class CronJobController(Controller[str]):
                 self.context.recorder.warning(cron, "NamespaceTerminating", f"Error creating job: {error}")
                 return None
             self.context.recorder.warning(cron, "FailedCreate", f"Error creating job: {error}")
+            if is_final(error):
+                return None
             raise
         if answer is not None:
             self.context.recorder.normal(cron, "SuccessfulCreate", f"Created job {name}")
@@ -106,10 +110,10 @@ class CronJobController(Controller[str]):
         existing = await self.context.writer.read(Job, name, cron.namespace)
         if existing is None:
             raise SyncError(f"job {name} came and went")
-        if cron.metadata.uid not in controller_uid(existing):
-            self.context.recorder.warning(
-                cron, "ForeignJob", f"a job {name} of another owner exists; delete or rename it"
-            )
+        try:
+            refuse_foreign(cron, "Job", name, controller_uid(existing))
+        except NameTaken as error:
+            self.context.recorder.warning(cron, "ForeignJob", str(error))
             return None
         return existing
 

@@ -5,28 +5,34 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from time import monotonic
 
-import msgspec
-
 from stromboli.api import names
+from stromboli.api.types.meta import Object
 from stromboli.api.types.scheduling import PodGroup, PriorityClass, Queue
 from stromboli.api.types.storage import PersistentVolumeClaim
-from stromboli.api.types.volcano_job import Command, Job, JobStatus
+from stromboli.api.types.volcano_job import Command, Job
 from stromboli.controllers import selection
+from stromboli.controllers.api_writer import FINAL_PAUSE, is_final
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
-from stromboli.controllers.job.executor import Executor, JobGone, NameTaken, PartialFailure, Stale
+from stromboli.controllers.job.executor import Executor, JobGone, PartialFailure, Stale, StatusRejected
 from stromboli.controllers.job.expectations import Expectations
-from stromboli.controllers.job.job_pods import group_name
-from stromboli.controllers.job.observed_events import ReconcileCache, version_of
-from stromboli.controllers.job.observed_state import ObservedState, Outcome, SetStatus
+from stromboli.controllers.job.job_pods import group_name, with_default_names
+from stromboli.controllers.job.job_record import JobRecord
+from stromboli.controllers.job.job_status import only_counts_differ
+from stromboli.controllers.job.job_volumes import generated_claim_name
+from stromboli.controllers.job.observed_events import version_of
+from stromboli.controllers.job.observed_state import ObservedState, Obstacle, Outcome, SetStatus
+from stromboli.controllers.job.owned_objects import NameTaken
 from stromboli.controllers.job.plugins.job_plugin_catalog import load_job_plugins
 from stromboli.controllers.job.reconcile import reconcile
 from stromboli.controllers.owner_references import BATCH_VERSION, controller_keys, controller_uid
 from stromboli.controllers.watched_kinds import Pod
+from stromboli.kube.rate_limits import Backoff
+from stromboli.kube.request import ApiError
 
 log = logging.getLogger(__name__)
 
@@ -37,23 +43,10 @@ KEYS_PER_WORKER = 8
 FLOOD = 20
 """Jobs in the work queue above which the first status of a job may wait."""
 RETRY_SOON = 1.0
-NAME_TAKEN_RETRY = 15.0
-"""Seconds until a job is requeued that needs a name which another object has."""
+NAME_TAKEN_RETRY = Backoff(first=1.0, longest=60.0)
+"""Until a job is requeued that needs a name which another object has."""
 ORPHAN_COMMAND_TTL = 60.0
 """Seconds after which a command is deleted whose job does not exist."""
-
-
-@dataclass(slots=True)
-class JobRecord:
-    """What is kept in memory about a job between two syncs."""
-
-    uid: str
-    queue: str
-    expectations: Expectations
-    cache: ReconcileCache = field(default_factory=ReconcileCache)
-    claims: set[str] = field(default_factory=set)
-    status_written: float = field(default_factory=monotonic)
-    """When the status was last written, or the job was first seen."""
 
 
 class JobController(Controller[str]):
@@ -110,6 +103,8 @@ class JobController(Controller[str]):
             if job is None:
                 return await self._job_deleted(key)
             record = self._record_of(key, job)
+            if record.status_is_rejected(job, self.context.clock()):
+                return FINAL_PAUSE
             observed = await self._observe(job, record)
             outcome = reconcile(observed)
             for event in outcome.events:
@@ -135,17 +130,51 @@ class JobController(Controller[str]):
             return RETRY_SOON
         except JobGone:
             return RETRY_SOON
-        except PartialFailure as failure:
-            await self._write_counts(observed.job.key, record)
-            if isinstance(failure.first, Stale):
-                return NAME_TAKEN_RETRY if isinstance(failure.first, NameTaken) else RETRY_SOON
-            raise failure.first from failure
+        except StatusRejected as error:
+            record.reject_status(observed.job, self.context.clock())
+            self.context.recorder.warning(
+                observed.job, names.REJECTED, names.STATUS_REJECTED.format(error=error)
+            )
+            return FINAL_PAUSE
+        except (PartialFailure, NameTaken) as error:
+            cause = error.cause if isinstance(error, PartialFailure) else error
+            return await self._obstructed(observed.job, record, cause)
+        except ApiError as error:
+            if not is_final(error):
+                raise
+            return await self._obstructed(observed.job, record, error)
         finally:
             self._reconciling.discard(observed.job.key)
         if any(isinstance(write, SetStatus) for write in outcome.writes):
             record.status_written = monotonic()
         record.cache = outcome.cache
+        if observed.may_create:
+            record.obstacle, record.failures = None, 0
         return None
+
+    async def _obstructed(self, job: Job, record: JobRecord, cause: BaseException) -> float:
+        """Not all objects could be created: write what there is and what is in the way; when to try again."""
+        if isinstance(cause, NameTaken):
+            record.obstacle = self._tell(job, record, Obstacle(names.NAME_TAKEN, str(cause)))
+        elif is_final(cause):
+            record.reject_objects(job, self.context.clock())
+            why = names.REJECTED_MESSAGE.format(error=cause)
+            record.obstacle = self._tell(job, record, Obstacle(names.REJECTED, why))
+        record.failures += 1
+        await self._write_counts(job.key, record)
+        if isinstance(cause, NameTaken):
+            return NAME_TAKEN_RETRY.pause(record.failures)
+        if is_final(cause):
+            return FINAL_PAUSE
+        if isinstance(cause, Stale):
+            return RETRY_SOON
+        raise cause
+
+    def _tell(self, job: Job, record: JobRecord, obstacle: Obstacle) -> Obstacle:
+        """An event for an obstacle that was not met the last time."""
+        if record.obstacle != obstacle:
+            self.context.recorder.warning(job, *obstacle)
+        return obstacle
 
     async def _write_counts(self, key: str, record: JobRecord) -> None:
         """After pods could not be created: write at least the counts of those that exist."""
@@ -154,21 +183,19 @@ class JobController(Controller[str]):
             observed = await self._observe(job, record)
             writes = reconcile(replace(observed, may_create=False)).writes
             status = [write for write in writes if isinstance(write, SetStatus)]
-            with suppress(JobGone):
+            with suppress(JobGone, StatusRejected):
                 await self._executor.execute(job, status, record.expectations)
 
     def _status_delay(self, observed: ObservedState, outcome: Outcome, record: JobRecord) -> float:
         """Seconds for which the last write may wait, if it is a status in which only counts changed.
 
-        Pods of a job tend to start and end together, and every status goes to all watches. While many jobs are created,
-        their pods also go before the status that says Pending.
+        While many jobs are created, their pods also go before the status that says Pending.
         """
         match outcome.writes:
             case (*_, SetStatus(status)):
                 before = observed.job.status
                 flood = before.state.phase == "" and len(self.queue) > FLOOD
-                steady = _without_counts(status) == _without_counts(before)
-                if flood or steady:
+                if flood or only_counts_differ(status, before):
                     return record.status_written + self.status_period - monotonic()
         return 0.0
 
@@ -201,7 +228,7 @@ class JobController(Controller[str]):
     async def _observe(self, job: Job, record: JobRecord) -> ObservedState:
         job = with_default_names(job)
         stored = (pod for pod in self._own_pods[job.metadata.uid] if _is_annotated(pod))
-        group = self._groups.get(group_name(job), job.namespace) or self._legacy_group(job)
+        group = self._group(job, group_name(job)) or self._group(job, job.name)
         await self._find_claims(job, record)
         classes = self._classes or ()
         return ObservedState(
@@ -215,22 +242,24 @@ class JobController(Controller[str]):
             cache=record.cache,
             priorities={priority.name: priority.value for priority in classes} if job.spec.tasks else {},
             has_claim=record.claims.__contains__,
+            may_create=not record.objects_are_rejected(job, self.context.clock()),
+            obstacle=record.obstacle,
         )
 
-    def _legacy_group(self, job: Job) -> PodGroup | None:
-        """A group that an older Volcano created."""
-        group = self._groups.get(job.name, job.namespace)
-        return group if group is not None and job.metadata.uid in controller_uid(group) else None
+    def _group(self, job: Job, name: str) -> PodGroup | None:
+        """A group of that name if it is the job's; an older Volcano gave it the name of the job."""
+        group = self._groups.get(name, job.namespace)
+        return group if group is not None and _is_of(job, group) else None
 
     async def _find_claims(self, job: Job, record: JobRecord) -> None:
         """Look up the claims that a job needs before it starts; each until it was found once."""
         if job.status.state.phase not in ("", names.POD_PENDING):
             return
-        for volume in job.spec.volumes:
+        for index, volume in enumerate(job.spec.volumes):
             name = volume.volume_claim_name
             if name and name not in record.claims:
                 claim = await self.context.writer.read(PersistentVolumeClaim, name, job.namespace)
-                if claim is not None:
+                if claim is not None and (name != generated_claim_name(job, index) or _is_of(job, claim)):
                     record.claims.add(name)
 
     def _command(self, key: str, record: JobRecord | None) -> Command | None:
@@ -258,21 +287,8 @@ class JobController(Controller[str]):
         return RETRY_SOON
 
 
-def with_default_names(job: Job) -> Job:
-    """The job with the names that admission would have set, for jobs created without it."""
-    if job.spec.queue and all(task.name for task in job.spec.tasks):
-        return job
-    tasks = tuple(
-        task if task.name else msgspec.structs.replace(task, name=f"default{at}")
-        for at, task in enumerate(job.spec.tasks)
-    )
-    queue = job.spec.queue or names.DEFAULT_QUEUE
-    return msgspec.structs.replace(job, spec=msgspec.structs.replace(job.spec, tasks=tasks, queue=queue))
-
-
-def _without_counts(status: JobStatus) -> tuple[object, ...]:
-    """What of a status is written at once when it changes."""
-    return status.state, status.version, status.retry_count, status.controlled_resources
+def _is_of(job: Job, obj: Object) -> bool:
+    return job.metadata.uid in controller_uid(obj)
 
 
 def _is_annotated(pod: Pod) -> bool:

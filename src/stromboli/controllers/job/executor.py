@@ -6,15 +6,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from stromboli.api import names
 from stromboli.api.decoding import decode_as
+from stromboli.api.types.meta import Object
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.api.types.volcano_job import Job, JobStatus, Manifest
+from stromboli.controllers.api_writer import decode_response, is_final
 from stromboli.controllers.context import Context
 from stromboli.controllers.job.expectations import Expectations
 from stromboli.controllers.job.observed_state import (
@@ -31,7 +33,7 @@ from stromboli.controllers.job.observed_state import (
     SetStatus,
     Write,
 )
-from stromboli.controllers.job.owned_objects import attach, detach
+from stromboli.controllers.job.owned_objects import NameTaken, attach, detach, refuse_foreign
 from stromboli.controllers.merge_patch_diff import merge_patch
 from stromboli.controllers.owner_references import controller_uid
 from stromboli.controllers.watched_kinds import Pod
@@ -39,6 +41,7 @@ from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.kube.guarded_client import LeaseLost
 from stromboli.kube.request import ApiError, NoResponse
 
+Kind = TypeVar("Kind", bound=Object)
 Action = Callable[[], Awaitable[None]]
 """A write that is not sent yet."""
 
@@ -51,17 +54,18 @@ MAX_ERRORS_SHOWN = 3
 class PartialFailure(Exception):
     """Not all pods could be created or deleted."""
 
-    def __init__(self, text: str, first: BaseException) -> None:
+    def __init__(self, text: str, cause: BaseException) -> None:
         super().__init__(text)
-        self.first = first
+        self.cause = cause
+        """The error that decides when the job is tried again."""
 
 
 class Stale(Exception):
     """The write does not fit the state of the cluster; reconcile again in a moment."""
 
 
-class NameTaken(Stale):
-    """A pod of another owner has the name."""
+class StatusRejected(Exception):
+    """The API server will not take the status as long as the job is the same."""
 
 
 class JobGone(Exception):
@@ -92,14 +96,14 @@ class Executor:
         return job
 
     async def _single(self, job: Job, write: Write, expectations: Expectations) -> Job:
-        writer, namespace = self._writer, job.namespace
+        writer = self._writer
         match write:
             case SetStatus(status):
                 return await self._set_status(job, status)
             case PatchJob(patch):
                 return self._store_job(await writer.patch(job, patch))
             case CreateGroup(manifest):
-                await self._create_group(manifest, namespace, expectations)
+                await self._create_group(job, manifest, expectations)
             case PatchGroup(group, changes):
                 changed = await writer.patch(group, {"spec": changes}, exact=False)
                 self._context.store(PodGroup).mutated(changed)
@@ -107,7 +111,7 @@ class Executor:
                 await writer.delete(group)
                 expectations.deleted(group.metadata.uid)
             case CreateClaim(manifest):
-                await writer.create(PersistentVolumeClaim, manifest, namespace)
+                await self._create_owned(job, PersistentVolumeClaim, manifest)
             case Attach(wanted):
                 await attach(writer, job, wanted)
             case Detach(unwanted):
@@ -128,16 +132,33 @@ class Executor:
     async def _set_status(self, job: Job, status: JobStatus) -> Job:
         before = msgspec.to_builtins(job.status)
         changes = merge_patch(before, msgspec.to_builtins(status))
-        written = self._store_job(await self._writer.patch(job, {"status": changes}, "status"))
+        try:
+            written = self._store_job(await self._writer.patch(job, {"status": changes}, "status"))
+        except ApiError as error:
+            if is_final(error):
+                raise StatusRejected(str(error)) from error
+            raise
         if status.state.phase != job.status.state.phase:
             self._context.metrics.job_ended(status.state.phase, job.key, job.spec.queue)
         return written
 
-    async def _create_group(self, manifest: Manifest, namespace: str, expectations: Expectations) -> None:
-        answer = await self._writer.create(PodGroup, manifest, namespace)
-        if answer is None:
+    async def _create_group(self, job: Job, manifest: Manifest, expectations: Expectations) -> None:
+        group = await self._create_owned(job, PodGroup, manifest)
+        if group is None:
             raise Stale(f"PodGroup {manifest['metadata']['name']} exists already")
-        expectations.group_created(decode_as(PodGroup, answer))
+        expectations.group_created(group)
+
+    async def _create_owned(self, job: Job, kind: type[Kind], manifest: Manifest) -> Kind | None:
+        """Create an object; None if it exists already and is the job's."""
+        answer = await self._writer.create(kind, manifest, job.namespace)
+        if answer is not None:
+            return decode_response(kind, answer)
+        name = manifest["metadata"]["name"]
+        existing = await self._writer.read(kind, name, job.namespace)
+        if existing is None:
+            raise Stale(f'{kind.__name__} "{name}" was there and is gone')
+        refuse_foreign(job, kind.__name__, name, controller_uid(existing))
+        return None
 
     # -- pods
 
@@ -154,14 +175,16 @@ class Executor:
         results = await asyncio.gather(*map(execute, writes), return_exceptions=True)
         errors = [error for error in results if isinstance(error, BaseException)]
         for error in errors:
-            if isinstance(error, LeaseLost) or not isinstance(error, ApiError | NoResponse | Stale):
+            if isinstance(error, LeaseLost) or not isinstance(
+                error, ApiError | NoResponse | Stale | NameTaken
+            ):
                 raise error
         if errors:
             summary = " ".join(str(error)[:200] for error in errors[:MAX_ERRORS_SHOWN])
             more = f" and {len(errors) - MAX_ERRORS_SHOWN} more" if len(errors) > MAX_ERRORS_SHOWN else ""
             text = names.CREATING_FAILED if reason == names.FAILED_CREATE else names.DELETING_FAILED
             self._context.recorder.warning(job, reason, text.format(errors=summary + more))
-            raise PartialFailure(f"{len(errors)} of {len(writes)} pods: {summary}{more}", errors[0])
+            raise PartialFailure(f"{len(errors)} of {len(writes)} pods: {summary}{more}", _briefest(errors))
 
     async def _create(self, job: Job, write: CreatePod, expectations: Expectations) -> None:
         """Create a pod; one of this job that exists already and is not in the store yet will do."""
@@ -173,8 +196,7 @@ class Executor:
             if answer is None:
                 raise Stale(f'pod "{name}" was there and is gone')
         pod = decode_as(Pod, answer)
-        if job.metadata.uid not in controller_uid(pod):
-            raise NameTaken(f'pod "{name}" exists already and is not of this job; delete or rename it')
+        refuse_foreign(job, "Pod", name, controller_uid(pod))
         expectations.pod_created(pod)
         created, since = pod.metadata.creation_timestamp, job.metadata.creation_timestamp
         if is_new and created is not None and since is not None:
@@ -187,3 +209,8 @@ class Executor:
             await self._writer.patch(pod, patch, exact=False)
         await self._writer.delete(pod)
         expectations.deleted(pod.metadata.uid)
+
+
+def _briefest(errors: list[BaseException]) -> BaseException:
+    """The error that is expected to pass first: a rejection and a name that is taken last longest."""
+    return min(errors, key=lambda error: (is_final(error), isinstance(error, NameTaken)))

@@ -40,6 +40,18 @@ class Member:
         return str(self.index // policy.partition_size if policy.partition_size > 0 else 0)
 
 
+def with_default_names(job: Job) -> Job:
+    """The job with the names that admission would have set, for jobs created without it."""
+    if job.spec.queue and all(task.name for task in job.spec.tasks):
+        return job
+    tasks = tuple(
+        task if task.name else msgspec.structs.replace(task, name=f"default{at}")
+        for at, task in enumerate(job.spec.tasks)
+    )
+    queue = job.spec.queue or names.DEFAULT_QUEUE
+    return msgspec.structs.replace(job, spec=msgspec.structs.replace(job.spec, tasks=tasks, queue=queue))
+
+
 def members(job: Job) -> Iterator[Member]:
     """Every pod that a job should have, task by task."""
     for task in job.spec.tasks:

@@ -6,10 +6,16 @@ from datetime import datetime
 
 import msgspec
 
+from stromboli.api import names
 from stromboli.api.types.volcano_job import Job, JobCondition, JobState, JobStatus
 from stromboli.controllers.job.job_phases import Phase
 from stromboli.controllers.job.job_pod_counts import Counts
+from stromboli.controllers.job.observed_state import Obstacle
 
+MAX_MESSAGE = 500
+"""Characters of a state's message."""
+OBSTACLES = frozenset({names.NAME_TAKEN, names.REJECTED})
+"""Reasons of a pending job that go when the obstacle is gone."""
 _LIVE = (Phase.PENDING, Phase.RUNNING)
 
 
@@ -25,6 +31,16 @@ def with_phase(job: Job, to: Phase, now: datetime, reason: str = "", message: st
     return status
 
 
+def with_obstacle(status: JobStatus, obstacle: Obstacle | None) -> JobStatus:
+    """The same status, which says what keeps a pending job from the objects that it needs, or no longer does."""
+    state = status.state
+    reason, message = obstacle if obstacle is not None else ("", "")
+    if state.phase != Phase.PENDING or (obstacle is None and state.reason not in OBSTACLES):
+        return status
+    changed = msgspec.structs.replace(state, reason=reason, message=message[:MAX_MESSAGE])
+    return msgspec.structs.replace(status, state=changed)
+
+
 def with_counts(status: JobStatus, job: Job, counts: Counts) -> JobStatus:
     """The same with new counts."""
     return msgspec.structs.replace(
@@ -38,6 +54,15 @@ def with_counts(status: JobStatus, job: Job, counts: Counts) -> JobStatus:
         unknown=counts.unknown,
         task_status_count=counts.by_task,
     )
+
+
+def only_counts_differ(status: JobStatus, other: JobStatus) -> bool:
+    """Whether a change may wait: pods of a job start and end together, and every status goes to all watches."""
+    return _without_counts(status) == _without_counts(other)
+
+
+def _without_counts(status: JobStatus) -> tuple[object, ...]:
+    return status.state, status.version, status.retry_count, status.controlled_resources
 
 
 def go_duration(seconds: float) -> str:

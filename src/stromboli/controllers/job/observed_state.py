@@ -16,6 +16,13 @@ from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
 from stromboli.controllers.user_event import UserEvent
 
 
+class Obstacle(NamedTuple):
+    """What keeps a job from the objects that it needs, for its status."""
+
+    reason: str
+    message: str
+
+
 @dataclass(frozen=True, slots=True)
 class ObservedState:
     """A job and all its objects, as far as the stores show them."""
@@ -34,6 +41,7 @@ class ObservedState:
     has_claim: Callable[[str], bool] = lambda name: True
     may_create: bool = True
     """False after creating pods failed, when only the status is to be written."""
+    obstacle: Obstacle | None = None
 
 
 class SetStatus(NamedTuple):

@@ -26,7 +26,7 @@ from stromboli.controllers.job.job_phases import (
 )
 from stromboli.controllers.job.job_pod_counts import ENDED, count
 from stromboli.controllers.job.job_pods import members
-from stromboli.controllers.job.job_status import with_counts, with_phase
+from stromboli.controllers.job.job_status import MAX_MESSAGE, with_counts, with_obstacle, with_phase
 from stromboli.controllers.job.lifecycle_policies import LifecycleEvent
 from stromboli.controllers.job.observed_events import (
     ReconcileCache,
@@ -54,7 +54,6 @@ from stromboli.controllers.job.policy_actions import (
 from stromboli.controllers.job.sync_job import PLUGIN_PREFIX, OutcomeBuilder, attachments, sync_job
 from stromboli.controllers.user_event import UserEvent
 
-MAX_MESSAGE = 500
 MAX_PODS = 100_000
 """Of one job, so that a mistake in one does not hold up all others."""
 
@@ -228,6 +227,7 @@ def _update_status(builder: OutcomeBuilder) -> None:
         status = with_counts(with_phase(job, Phase.PENDING, observed.now), job, counts)
     elif (to := next_phase(phase, job, counts)) is not None:
         status = with_counts(with_phase(job, to, observed.now), job, counts)
+    status = with_obstacle(status, observed.obstacle)
     status.controlled_resources = builder.controlled_resources(status.controlled_resources)
     if status != job.status:
         builder.writes.append(SetStatus(status))

@@ -101,6 +101,9 @@ class _CannotSync(Exception):
 def sync_job(builder: OutcomeBuilder) -> None:
     """Create what a live job lacks, as far as that is possible now."""
     try:
+        if not builder.observed.may_create:
+            _sync_pods(builder)
+            return
         if not _initialize(builder):
             return
         _attach(builder)

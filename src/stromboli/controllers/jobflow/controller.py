@@ -8,21 +8,25 @@ from typing import Any
 import msgspec
 
 from stromboli.api.types.jobflow import JobFlow, JobFlowStatus, JobTemplate
-from stromboli.api.types.volcano_job import Job
+from stromboli.api.types.volcano_job import Job, Manifest
 from stromboli.controllers import selection
+from stromboli.controllers.api_writer import is_final
 from stromboli.controllers.context import Context
-from stromboli.controllers.controller import Controller, SyncError
+from stromboli.controllers.controller import Controller
+from stromboli.controllers.job.owned_objects import NameTaken, refuse_foreign
 from stromboli.controllers.jobflow.probes import passes
 from stromboli.controllers.jobflow.reconcile import (
     TERMINAL,
-    Outcome,
     reconcile,
     waiting_for_probes,
 )
 from stromboli.controllers.merge_patch_diff import merge_patch
 from stromboli.controllers.owner_references import controller_keys, controller_uid
 from stromboli.controllers.watched_kinds import Pod
+from stromboli.kube.request import ApiError
 
+OBSTACLE_RETRY = 60.0
+"""Seconds until a flow is looked at again that could not create all its jobs."""
 WORKERS = 3
 """More than one, so that a flow whose probes wait for an answer does not hold up the others."""
 
@@ -43,10 +47,14 @@ class JobFlowController(Controller[str]):
         self.pods = self.watch(Pod)
         self._owned = self.jobs.index(controller_uid)
         self._pods_of = self.pods.index(controller_uid)
+        self._told: dict[str, list[str]] = {}
+        """What kept flows from their jobs when they were last looked at, by uid."""
 
     # -- which flows a change enqueues
 
     def _flow_changed(self, before: JobFlow | None, now: JobFlow | None) -> Iterable[str]:
+        if now is None and before is not None:
+            self._told.pop(before.metadata.uid, None)
         if now is None or (before is not None and _relevant(before) == _relevant(now)):
             return []
         return [now.key]
@@ -82,24 +90,37 @@ class JobFlowController(Controller[str]):
         for job in outcome.delete:
             await self.context.writer.delete(job)
             self.jobs.drop(job)
-        await self._create_jobs(flow, outcome)
+        obstacles = [why for manifest in outcome.create if (why := await self._create_job(flow, manifest))]
         await self._write_status(flow, outcome.status)
+        self._tell_obstacles(flow, obstacles)
         if outcome.missing:
             missing = ", ".join(outcome.missing)
             self._tell_failure(
                 flow, f"there is no JobTemplate {missing} in namespace {flow.namespace}: create it"
             )
-        return outcome.requeue_after
+        return OBSTACLE_RETRY if obstacles else outcome.requeue_after
 
-    async def _create_jobs(self, flow: JobFlow, outcome: Outcome) -> None:
-        for manifest in outcome.create:
-            name = manifest["metadata"]["name"]
+    async def _create_job(self, flow: JobFlow, manifest: Manifest) -> str:
+        """Create a job unless it exists; why that cannot be done as things are."""
+        name = manifest["metadata"]["name"]
+        try:
             if await self.context.writer.create(Job, manifest, flow.namespace) is not None:
                 self.context.recorder.normal(flow, "Created", f"create a job named {name}!")
-                continue
-            existing = await self.context.writer.read(Job, name, flow.namespace)
-            if existing is not None and flow.metadata.uid not in controller_uid(existing):
-                raise SyncError(f"a job {name} that is not of this flow is in the way: delete or rename it")
+            elif (existing := await self.context.writer.read(Job, name, flow.namespace)) is not None:
+                refuse_foreign(flow, "Job", name, controller_uid(existing))
+        except (NameTaken, ApiError) as error:
+            if isinstance(error, ApiError) and not is_final(error):
+                raise
+            return str(error) if isinstance(error, NameTaken) else f"job {name} is refused: {error}"
+        return ""
+
+    def _tell_obstacles(self, flow: JobFlow, obstacles: list[str]) -> None:
+        """Each once: a flow that waits is looked at again and again."""
+        known = self._told.get(flow.metadata.uid, [])
+        for why in obstacles:
+            if why not in known:
+                self._tell_failure(flow, why)
+        self._told[flow.metadata.uid] = obstacles
 
     async def _write_status(self, flow: JobFlow, status: JobFlowStatus) -> None:
         """Patch what differs, and count a flow that has succeeded or failed."""

@@ -11,8 +11,9 @@ from stromboli.api.types.scheduling import PodGroup
 from stromboli.controllers import selection
 from stromboli.controllers.api_writer import decode_response
 from stromboli.controllers.context import Context
-from stromboli.controllers.controller import Controller
+from stromboli.controllers.controller import Controller, SyncError
 from stromboli.controllers.job.job_pod_counts import ENDED
+from stromboli.controllers.job.owned_objects import NameTaken, refuse_foreign
 from stromboli.controllers.owner_references import controller_of, controller_uid
 from stromboli.controllers.podgroup.implied_groups import (
     PREFIX,
@@ -27,6 +28,8 @@ from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.request import ApiError
 
+NAME_TAKEN_RETRY = 60.0
+"""Seconds until a pod is looked at again whose group would have the name of somebody else's."""
 REVISION = "controller-revision-hash"
 OWNER_RESOURCES = {
     ("apps/v1", "ReplicaSet"): WATCHED_RESOURCES[ReplicaSet],
@@ -61,6 +64,8 @@ class PodGroupController(Controller[Key]):
         self.pods = self.watch(Pod, self._pod_changed)
         self.groups = self.watch(PodGroup, self._group_changed)
         self._owners: dict[str, Store[Any]] = {}
+        self._told: dict[str, str] = {}
+        """Why pods have no group, by key."""
         if context.options.gate("WorkLoadSupport"):
             self._owners["ReplicaSet"] = self.watch(ReplicaSet, self._owner_changed)
             self._owners["StatefulSet"] = self.watch(StatefulSet, self._owner_changed)
@@ -68,6 +73,8 @@ class PodGroupController(Controller[Key]):
     # -- what a change enqueues
 
     def _pod_changed(self, before: Pod | None, now: Pod | None) -> Iterable[Key]:
+        if now is None and before is not None:
+            self._told.pop(before.key, None)
         return [Key("Pod", now.key)] if now is not None and self._needs_group(now) else []
 
     def _group_changed(self, before: PodGroup | None, now: PodGroup | None) -> Iterable[Key]:
@@ -97,13 +104,26 @@ class PodGroupController(Controller[Key]):
     # -- one key
 
     async def sync(self, key: Key) -> float | None:
-        if key.kind == "Pod":
-            pod = self.pods.get(key.key)
-            if pod is not None:
-                await self._sync_pod(pod)
-        else:
+        if key.kind != "Pod":
             await self._sync_scaled_down(self._owners[key.kind].get(key.key))
+            return None
+        pod = self.pods.get(key.key)
+        if pod is None:
+            self._told.pop(key.key, None)
+            return None
+        try:
+            await self._sync_pod(pod)
+        except NameTaken as error:
+            self._tell(pod, str(error))
+            return NAME_TAKEN_RETRY
+        self._told.pop(key.key, None)
         return None
+
+    def _tell(self, pod: Pod, why: str) -> None:
+        """Tell a pod once why it has no group."""
+        if self._told.get(pod.key) != why:
+            self._told[pod.key] = why
+            self.context.recorder.warning(pod, names.NAME_TAKEN, why)
 
     async def _sync_pod(self, pod: Pod) -> None:
         name = group_name(pod)
@@ -111,15 +131,26 @@ class PodGroupController(Controller[Key]):
         if not self._alive(pod) or not (needs_group or _group(pod) == (f"{pod.namespace}/{name}",)):
             return
         group = self.groups.get(name, pod.namespace)
-        if group is None:
-            await self.context.writer.create(PodGroup, await self._group_manifest(pod), pod.namespace)
-        elif needs_group and self._is_current_revision(pod):
+        if group is not None:
+            _refuse_foreign(pod, group)
+        else:
+            await self._create_group(pod)
+        if group is not None and needs_group and self._is_current_revision(pod):
             patch = changes(group, await self._group_manifest(pod))
             if patch:
                 self.groups.mutated(await self.context.writer.patch(group, patch))
         if needs_group:
             patch = {"metadata": {"annotations": {names.GROUP_NAME: name}}}
             self.pods.mutated(await self.context.writer.patch(pod, patch, exact=False))
+
+    async def _create_group(self, pod: Pod) -> None:
+        """Create the group of a pod, unless another pod of its owner was first."""
+        manifest = await self._group_manifest(pod)
+        if await self.context.writer.create(PodGroup, manifest, pod.namespace) is None:
+            existing = await self.context.writer.read(PodGroup, group_name(pod), pod.namespace)
+            if existing is None:
+                raise SyncError(f"PodGroup {group_name(pod)} was there and is gone")
+            _refuse_foreign(pod, existing)
 
     def _alive(self, pod: Pod) -> bool:
         """Whether a pod still needs a group."""
@@ -164,11 +195,18 @@ class PodGroupController(Controller[Key]):
     async def _sync_scaled_down(self, owner: Any) -> None:
         """Delete the group of an owner with zero replicas; the owner is read first, as it may have been scaled up."""
         group = self.groups.get(PREFIX + owner.metadata.uid, owner.namespace) if owner is not None else None
-        if group is None or owner.spec.replicas != 0:
+        if group is None or owner.spec.replicas != 0 or owner.metadata.uid not in controller_uid(group):
             return
         fresh = await self.context.writer.read(type(owner), owner.name, owner.namespace)
         if fresh is not None and fresh.metadata.uid == owner.metadata.uid and fresh.spec.replicas == 0:
             await self.context.writer.delete(group)
+
+
+def _refuse_foreign(pod: Pod, group: PodGroup) -> None:
+    """The owner of the pod, or the pod itself, must control the group."""
+    owner = controller_of(pod)
+    if owner is None or owner.uid not in controller_uid(group):
+        refuse_foreign(pod, "PodGroup", group.name, controller_uid(group))
 
 
 def _group(pod: Pod) -> tuple[str, ...]:
