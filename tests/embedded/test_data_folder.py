@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from stromboli.embedded import data_folder as folders
-from stromboli.embedded.data_folder import DataFolder, FolderError, find_cluster, running_clusters
+from stromboli.embedded.data_folder import DataFolder
+from stromboli.embedded.running_clusters import FolderError, find_cluster, running_clusters
 
 
 @pytest.fixture(autouse=True)
@@ -67,5 +67,49 @@ def test_a_folder_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
         DataFolder(tmp_path / "file")
 
 
-def test_what_does_not_live_needs_no_stopping(tmp_path: Path) -> None:
-    assert folders.stop_cluster(folders.RunningCluster(2**22 - 3, str(tmp_path)))
+def test_a_folder_in_which_everybody_may_write_is_refused(tmp_path: Path) -> None:
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    with pytest.raises(FolderError, match=f"everybody may write there.*chmod o-w {open_to_all}"):
+        DataFolder(open_to_all)
+
+
+def test_a_lock_that_leads_elsewhere_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("keep")
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    (data / "lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(FolderError, match=f"{data}/lock: cannot be written"):
+        DataFolder(data)
+    assert (tmp_path / "precious").read_text() == "keep"
+
+
+def test_a_file_system_that_takes_no_folder_is_named() -> None:
+    with pytest.raises(
+        FolderError, match=r"/proc/stromboli: cannot be made.*take a folder that you may write to"
+    ):
+        DataFolder(Path("/proc/stromboli"))
+
+
+@pytest.mark.parametrize("record", ["", "nonsense", "[]", '{"pid": 1, "data": "x", "url": "http://[:9"}'])
+def test_a_record_of_a_last_run_that_cannot_be_read_does_no_harm(tmp_path: Path, record: str) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    (data / "lock").write_text(record)
+    folder = DataFolder(data)
+    assert folder.last_port == 0
+    folder.release()
+
+
+def test_a_cluster_runs_where_it_cannot_be_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "missing"))
+    folder = DataFolder(tmp_path / "data")
+    folder.announce("https://127.0.0.1:1")
+    assert f"by --data {tmp_path}/data alone" in caplog.text
+    assert find_cluster(tmp_path / "data").pid == os.getpid()
+    with pytest.raises(FolderError, match=r"cannot be listed.*--data names"):
+        find_cluster(None)
+    folder.release()

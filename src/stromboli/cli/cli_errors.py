@@ -16,10 +16,11 @@ class Usage(Exception):
 def is_expected(error: Exception) -> bool:
     """Whether an error is about what the user gave us, so that its message will do."""
     from stromboli.api.errors import BadInput
+    from stromboli.embedded.data_files import DataError
     from stromboli.extension_loading import ExtensionError
     from stromboli.policy.policy import PolicyError
 
-    return isinstance(error, BadInput | PolicyError | ExtensionError | Usage)
+    return isinstance(error, BadInput | PolicyError | ExtensionError | DataError | Usage)
 
 
 def messages_of(error: Exception) -> list[str]:

@@ -83,11 +83,13 @@ def up(
 ) -> None:
     """Start a cluster on this machine: an API server for kubectl, nodes, the scheduler and the controllers."""
     from stromboli.embedded.cluster_services import ServiceConfig
-    from stromboli.embedded.data_folder import DataFolder, FolderError
+    from stromboli.embedded.data_files import DataError
+    from stromboli.embedded.data_folder import DataFolder
     from stromboli.embedded.embedded_cluster import EmbeddedCluster
     from stromboli.embedded.nodes.durations import BadDuration, parse_duration
     from stromboli.embedded.nodes.node_groups import BadNodes, node_manifests
     from stromboli.embedded.nodes.pod_stages import StageDelays
+    from stromboli.embedded.running_clusters import FolderError
     from stromboli.extensions import load_catalog
 
     if verbose:
@@ -110,6 +112,9 @@ def up(
         raise Usage(str(error)) from None
     try:
         status = asyncio.run(_run(EmbeddedCluster(folder, config, host, port), folder))
+    except DataError as error:
+        print_error(f"cannot start: {error}")
+        status = 1
     except OSError as error:
         print_error(f"cannot start: {_start_error(error, host, port or folder.last_port)}")
         status = 1
@@ -121,7 +126,7 @@ def up(
 def _start_error(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"{host}:{port} is in use already; --port takes another, or 0 any free one"
-    return error.strerror or str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
 
 
 def _policy(file: Path | None, preset: str | None, catalog: Any, lenient: bool) -> Any:
@@ -178,7 +183,7 @@ def _print_instructions(cluster: EmbeddedCluster, folder: DataFolder) -> None:
 
 def down(data: Path | None = DATA) -> None:
     """Stop a cluster that `stromboli up` started."""
-    from stromboli.embedded.data_folder import FolderError, find_cluster, stop_cluster
+    from stromboli.embedded.running_clusters import FolderError, find_cluster, stop_cluster
 
     try:
         running = find_cluster(data)
@@ -212,11 +217,12 @@ def recover(names: list[str] = typer.Argument(..., metavar="NODE..."), data: Pat
 def _set_failed(names: list[str], data: Path | None, value: str | None) -> None:
     import msgspec
 
-    from stromboli.embedded.data_folder import FolderError, find_cluster
     from stromboli.embedded.nodes.node_annotations import FAILED, NODE
     from stromboli.embedded.nodes.write_queue import NODES
+    from stromboli.embedded.running_clusters import FolderError, find_cluster
     from stromboli.kube.api_client import Client
     from stromboli.kube.cluster_access import find_access
+    from stromboli.kube.credentials import BadConfig
     from stromboli.kube.request import ApiError, NoResponse
 
     async def patch_nodes() -> None:
@@ -229,7 +235,7 @@ def _set_failed(names: list[str], data: Path | None, value: str | None) -> None:
 
     try:
         asyncio.run(patch_nodes())
-    except (FolderError, NoResponse) as error:
+    except (FolderError, BadConfig, NoResponse) as error:
         raise Usage(str(error)) from None
     except ApiError as error:
         raise Usage(f"{error}; kubectl get nodes lists them" if error.status == 404 else str(error)) from None

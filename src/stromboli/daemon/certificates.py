@@ -35,11 +35,21 @@ class Authority:
 
     def __init__(self, pair: Pair) -> None:
         """`ValueError` if the pair is no authority. Of several certificates the first one signs."""
-        key = load_pem_private_key(pair.key, None)
+        try:
+            key = load_pem_private_key(pair.key, None)
+            self._certificate = x509.load_pem_x509_certificates(pair.certificate)[0]
+            public = self._certificate.public_key()
+        except (TypeError, UnsupportedAlgorithm) as error:  # of a key with a password, or of an unknown sort
+            raise ValueError(str(error)) from None
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ValueError("the key of an authority is one of an elliptic curve")
+        if key.public_key() != public:
+            raise ValueError("the key belongs to another certificate")
         self._key = key
-        self._certificate = x509.load_pem_x509_certificates(pair.certificate)[0]
+
+    @property
+    def begins(self) -> datetime:
+        return self._certificate.not_valid_before_utc
 
     @property
     def ends(self) -> datetime:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from stromboli.admission.rules.rule_context import Settings
 from stromboli.daemon.connection_limits import raise_descriptor_limit
+from stromboli.embedded.data_files import DataError
 from stromboli.embedded.http.api_server import ApiServer
 from stromboli.embedded.store.history import HISTORY_LIMIT
-from stromboli.embedded.store.version_log import StoreInUse
 
 
 async def serve(options: argparse.Namespace) -> None:
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--power-safe", action="store_true", help="wait for the disk at every commit")
     try:
         asyncio.run(serve(parser.parse_args(sys.argv[1:])))
-    except (StoreInUse, OSError) as error:
+    except (DataError, OSError) as error:
         sys.exit(f"error: {error}")
 
 

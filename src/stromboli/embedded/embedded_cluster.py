@@ -13,8 +13,9 @@ from stromboli.admission.rules.rule_context import Settings
 from stromboli.controllers.job.plugins.job_plugin_catalog import load_job_plugins
 from stromboli.daemon.connection_limits import raise_descriptor_limit
 from stromboli.embedded.cluster_services import SERVICES, Service, ServiceConfig
-from stromboli.embedded.data_folder import KUBECONFIG, DataFolder
+from stromboli.embedded.data_folder import DataFolder
 from stromboli.embedded.http.api_server import ApiServer
+from stromboli.embedded.running_clusters import KUBECONFIG
 from stromboli.kube.cluster_access import find_access
 from stromboli.policy.policy_file import PolicyFile
 

@@ -16,13 +16,14 @@ from stromboli.embedded.auth.identity import Tokens
 from stromboli.embedded.patching.patch_request import APPLY
 from tests.embedded.api_requests import PODS, ApiCaller, running
 
+KEY, ADMIN = b"the key that signs tokens", "the-administrators-token"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
 
 
 def test_a_token_ends_and_belongs_to_one_account() -> None:
     now = [1000.0]
-    tokens = Tokens(b"key", "admin-token", lambda: now[0])
+    tokens = Tokens(KEY, ADMIN, lambda: now[0])
     token, expires = tokens.issue("team", "bob", "uid-1", 600)
     verified = tokens.verify(token)
     assert verified is not None
@@ -31,27 +32,27 @@ def test_a_token_ends_and_belongs_to_one_account() -> None:
     assert "system:serviceaccounts:team" in user.groups
     now[0] = 1601.0
     assert tokens.verify(token) is None
-    assert Tokens(b"another key", "x").verify(token) is None
+    assert Tokens(b"another key, and a long one", ADMIN).verify(token) is None
     elsewhere, _ = tokens.issue("team", "bob", "uid-1", 600, ("vault",))
     assert tokens.verify(elsewhere) is None, "a token for others is none for us"
 
 
 @given(st.text(max_size=60), st.integers(0, 2))
 def test_no_other_text_is_a_token(text: str, part: int) -> None:
-    tokens = Tokens(b"key", "admin-token")
+    tokens = Tokens(KEY, ADMIN)
     token, _ = tokens.issue("team", "bob", "uid-1", 600)
     parts = token.split(".")
     if parts[part] != text:
         parts[part] = text
         assert tokens.verify(".".join(parts)) is None
-    assert (tokens.verify(text) is None) == (text != "admin-token")
+    assert (tokens.verify(text) is None) == (text != ADMIN)
 
 
 def test_claims_without_a_signature_are_nothing() -> None:
     claims = base64.urlsafe_b64encode(
         json.dumps({"sub": "system:serviceaccount:a:b", "exp": 1 << 40}).encode()
     )
-    assert Tokens(b"key", "x").verify(f"e30.{claims.decode().rstrip('=')}.") is None
+    assert Tokens(KEY, ADMIN).verify(f"e30.{claims.decode().rstrip('=')}.") is None
 
 
 def test_an_account_may_do_what_roles_say_until_it_is_gone(tmp_path: Path) -> None:

@@ -197,7 +197,10 @@ def test_a_file_of_an_older_release_learns_to_shrink(tmp_path: Path) -> None:
     old = sqlite3.connect(path)
     old.execute("PRAGMA journal_mode=WAL")
     old.executescript(version_log._SCHEMA)
-    old.execute("INSERT INTO versions VALUES (7, 'things', 'default', 'a', 0, ?)", (b'{"metadata":{}}',))
+    old.execute(
+        "INSERT INTO versions VALUES (7, 'things', 'default', 'a', 0, ?)",
+        (b'{"metadata":{"resourceVersion":"7"}}',),
+    )
     old.commit()
     old.close()
 

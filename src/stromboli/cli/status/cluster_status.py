@@ -19,7 +19,7 @@ from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.api.types.volcano_job import Job
 from stromboli.cli.status.resource_usage import node_groups, node_state, queue_usage
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
-from stromboli.embedded.data_folder import RunningCluster
+from stromboli.embedded.running_clusters import RunningCluster
 from stromboli.engine.catalog import Catalog
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import RESOURCES, Resource

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import typer
 from stromboli.cli.cli_errors import Usage, print_error
 from stromboli.cli.output import StatusFormat, console, write_as
 from stromboli.cli.policy_options import PLUGINS_DIR, chosen_policy, preset_names
-from stromboli.embedded.data_folder import FolderError, RunningCluster, find_cluster, running_clusters
+from stromboli.embedded.running_clusters import FolderError, RunningCluster, find_cluster, running_clusters
 from stromboli.extensions import load_catalog
 from stromboli.kube.cluster_access import find_access
 from stromboli.kube.credentials import BadConfig
@@ -75,7 +76,9 @@ def _find(data: Path | None, kubeconfig: str, context: str) -> tuple[Access, Run
         return find_access(str(running.kubeconfig), context=context), running
     if kubeconfig or _names_kubeconfig():
         access = find_access(kubeconfig, context=context)
-        return access, next((known for known in running_clusters() if known.url == access.server), None)
+        with suppress(FolderError):  # no list of clusters: it may be any
+            return access, next((known for known in running_clusters() if known.url == access.server), None)
+        return access, None
     try:
         running = find_cluster(None)
     except FolderError:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from stromboli.daemon import certificates
-from stromboli.daemon.certificates import Pair, new_authority
+from stromboli.daemon.certificates import Authority, Pair, new_authority
+from stromboli.embedded.data_files import DataError, make_folder, read_file, write_secret
 
 LIFETIME = timedelta(days=3650)
 SERVER_NAMES = (
@@ -26,11 +27,31 @@ class ClusterAuthority:
     def __init__(self, folder: Path):
         self.folder = folder
         self.certificate_file = folder / "ca.crt"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not self.certificate_file.exists() or not (folder / "ca.key").exists():
+        make_folder(folder)
+        if not os.path.lexists(self.certificate_file):  # its key is written before it
             self._write("ca", new_authority("stromboli-ca", datetime.now(UTC), LIFETIME))
-        pair = Pair(self.certificate_file.read_bytes(), (folder / "ca.key").read_bytes())
-        self._authority = certificates.Authority(pair)
+        self._authority = self._load()
+
+    def _load(self) -> Authority:
+        key_file = self.folder / "ca.key"
+        way_out = (
+            f"restore both, or delete {self.certificate_file} and {key_file}: new ones are made at the next start,"
+            " and client certificates that the old one signed are no longer accepted"
+        )
+        pair = Pair(read_file(self.certificate_file, way_out), read_file(key_file, way_out))
+        try:
+            authority = Authority(pair)
+        except ValueError as error:
+            raise DataError(
+                f"{key_file}: no key of the authority in {self.certificate_file}: {error}; {way_out}"
+            ) from None
+        now = datetime.now(UTC)
+        if not authority.begins <= now <= authority.ends:
+            raise DataError(
+                f"{self.certificate_file}: valid from {authority.begins:%Y-%m-%d} to {authority.ends:%Y-%m-%d}, and it"
+                f" is {now:%Y-%m-%d}; set the clock of this machine, or {way_out}"
+            )
+        return authority
 
     def server_context(self, hosts: Sequence[str]) -> ssl.SSLContext:
         """TLS for the server; client certificates are optional."""
@@ -58,12 +79,3 @@ class ClusterAuthority:
         write_secret(paths[1], pair.key)
         write_secret(paths[0], pair.certificate)
         return paths
-
-
-def write_secret(path: Path, content: bytes) -> None:
-    """Atomically, readable by the owner alone."""
-    unfinished = path.with_suffix(path.suffix + ".new")
-    unfinished.unlink(missing_ok=True)
-    unfinished.touch(mode=0o600)
-    unfinished.write_bytes(content)
-    unfinished.rename(path)

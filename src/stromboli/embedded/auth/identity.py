@@ -19,6 +19,8 @@ ISSUER = "https://kubernetes.default.svc"
 LONGEST_LIFETIME = 24 * 3600 * 365
 SHORTEST_LIFETIME = 600
 DEFAULT_LIFETIME = 3600
+SHORTEST_SECRET = 16
+"""Characters of the administrator's token and of the key that signs tokens."""
 AUTHENTICATED = "system:authenticated"
 
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
@@ -47,6 +49,9 @@ class Tokens:
     """Issues and verifies tokens, signed with the key of this server."""
 
     def __init__(self, key: bytes, admin: str, clock: Callable[[], float] = time.time):
+        """`ValueError` if the key or the administrator's token could be guessed."""
+        if min(len(key), len(admin)) < SHORTEST_SECRET:
+            raise ValueError(f"keys and tokens have at least {SHORTEST_SECRET} characters")
         self._key = key
         self._admin = admin.encode()
         self._clock = clock

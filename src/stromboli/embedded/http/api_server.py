@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import os
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,8 +26,9 @@ from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.embedded.admission.admission_chain import AdmissionChain
 from stromboli.embedded.admission.volcano_admission import VolcanoAdmission
 from stromboli.embedded.auth.authorization import RequestAuthorizer
-from stromboli.embedded.auth.cluster_authority import ClusterAuthority, write_secret
-from stromboli.embedded.auth.identity import Tokens
+from stromboli.embedded.auth.cluster_authority import ClusterAuthority
+from stromboli.embedded.auth.identity import SHORTEST_SECRET, Tokens
+from stromboli.embedded.data_files import DataError, make_folder, read_file, write_secret
 from stromboli.embedded.http.router import Router
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kube_controllers.controller_loop import ControllerLoop
@@ -35,6 +38,8 @@ from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.history import HISTORY_LIMIT
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.watch_hub import WatchHub
+
+log = logging.getLogger(__name__)
 
 LARGEST_BODY = 3 * 1024 * 1024
 MOST_WATCHES = 2000
@@ -66,10 +71,11 @@ class ApiServer:
     _tasks: list[asyncio.Task[None]] = field(default_factory=list, init=False)
 
     async def __aenter__(self) -> ApiServer:
-        self.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(self.data)
         pki = self.data / "pki"
         self.authority = ClusterAuthority(pki)
         self.token = _stored_secret(pki / "token")
+        tokens = Tokens(_stored_secret(pki / "signing").encode(), self.token)
         self.store = Store(self.data / "objects.db", self.history, self.power_safe)
         registry = KindRegistry()
         self.hub = WatchHub(MOST_WATCHES)
@@ -81,7 +87,6 @@ class ApiServer:
         self.controllers = ControllerLoop(self.objects)
         self.store.on_commit(self.controllers.on_commit)
         self.store.on_commit(self.hub.publish)
-        tokens = Tokens(_stored_secret(pki / "signing").encode(), self.token)
         self._router = Router(self.objects, self.hub, tokens, authorizer, self.logs)
         try:
             await self._start()
@@ -92,12 +97,24 @@ class ApiServer:
 
     async def _start(self) -> None:
         await bootstrap(self.objects, self.crds)
+        self._tell_unknown_kinds()
         await self.controllers.start()
         await self._listen()
         self._tasks = [
             asyncio.create_task(self._run_periodically()),
             asyncio.create_task(self.controllers.run()),
         ]
+
+    def _tell_unknown_kinds(self) -> None:
+        """Objects that a later release may have stored are kept, though nobody can ask for them."""
+        known = self.objects.registry.by_id
+        unknown = [
+            f"{name} ({len(self.store.table(name))})" for name in self.store.resources() if not known(name)
+        ]
+        if unknown:
+            log.warning(
+                "%s: kept but not served, as their kinds are not known: %s", self.data, ", ".join(unknown)
+            )
 
     async def __aexit__(self, *_: object) -> None:
         for task in self._tasks:
@@ -165,7 +182,16 @@ class ApiServer:
 
 
 def _stored_secret(path: Path) -> str:
-    """Generated when it is first needed."""
-    if not path.exists():
+    """Generated when it is first needed; one that could be guessed is refused."""
+    if not os.path.lexists(path):
         write_secret(path, secrets.token_hex(32).encode())
-    return path.read_text().strip()
+    way_out = (
+        "delete it: another one is made at the next start, and tokens from before are no longer accepted"
+    )
+    secret = read_file(path, way_out).decode(errors="replace").strip()
+    if len(secret) < SHORTEST_SECRET or not secret.isascii() or any(map(str.isspace, secret)):
+        raise DataError(
+            f"{path}: {len(secret)} characters, where a secret has at least {SHORTEST_SECRET} of ASCII and no blanks;"
+            f" {way_out}"
+        )
+    return secret

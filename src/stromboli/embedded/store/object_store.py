@@ -20,6 +20,7 @@ import msgspec
 from stromboli.embedded.store.history import HISTORY_BYTES, HISTORY_LIMIT, History
 from stromboli.embedded.store.object_table import ObjectTable
 from stromboli.embedded.store.records import Change, Key, Record
+from stromboli.embedded.store.stored_rows import explained_damage
 from stromboli.embedded.store.version_log import (
     LARGEST_TRANSACTION,
     Compaction,
@@ -55,10 +56,15 @@ class Store:
         self._writer: asyncio.Task[None] | None = None
         self._commit_listeners: list[CommitListener] = []
         self._apply_listeners: list[Callable[[Change], None]] = []
-        self._log = VersionLog(path, power_safe)
-        self.revision, self.compacted_revision = self._log.revisions()
-        """History has the changes after `compacted_revision`."""
-        self._load()
+        with explained_damage(path):
+            self._log = VersionLog(path, power_safe)
+            try:
+                self.revision, self.compacted_revision = self._log.revisions()
+                """History has the changes after `compacted_revision`."""
+                self._load()
+            except BaseException:
+                self._log.abandon()
+                raise
 
     def _load(self) -> None:
         """Read the file; what is beyond the limits of history, since they were others, is dropped at once."""

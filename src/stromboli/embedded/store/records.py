@@ -34,6 +34,15 @@ class _MetadataOnly(msgspec.Struct, gc=False):
     metadata: ObjectMeta
 
 
+class _CheckedMeta(ObjectMeta, rename="camel", gc=False):
+    resource_version: str = ""
+
+
+class _Checked(msgspec.Struct, gc=False):
+    metadata: _CheckedMeta
+
+
+_CHECKED_DECODER = msgspec.json.Decoder(_Checked, strict=False)
 _METADATA_DECODER = msgspec.json.Decoder(_MetadataOnly, strict=False)
 _OBJECT_DECODER = msgspec.json.Decoder()
 _NO_LABELS: dict[str, str] = {}
@@ -69,6 +78,11 @@ class Record:
         if not self._superseded:
             self._meta = meta
         return meta
+
+    def check(self) -> None:
+        """`ValueError` unless this is an object of that revision, with metadata that can be read."""
+        if _CHECKED_DECODER.decode(self.data).metadata.resource_version != str(self.revision):
+            raise ValueError("its resourceVersion is another one")
 
     @property
     def labels(self) -> dict[str, str]:

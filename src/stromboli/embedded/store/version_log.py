@@ -18,10 +18,13 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, NamedTuple, TypeVar, TypeVarTuple
 
-from stromboli.embedded.store.records import Change, Key, Record
+from stromboli.embedded.data_files import DataError, unwritable
+from stromboli.embedded.store.records import Change, Record
+from stromboli.embedded.store.stored_rows import read_row
 
 log = logging.getLogger(__name__)
 
@@ -52,11 +55,11 @@ _VACUUM_PAGES = 1024
 _ROWS_PER_STATEMENT = 100
 
 
-class StoreInUse(Exception):
+class StoreInUse(DataError):
     """Another process has this store open."""
 
 
-class WriteFailed(Exception):
+class WriteFailed(DataError):
     """The disk did not take a write; nothing of it remains."""
 
 
@@ -75,15 +78,25 @@ class VersionLog:
         self._power_safe = power_safe
         self._checkpoint_at = CHECKPOINT_BYTES
         self._vacuum_due = False
-        self._lock = _acquire_lock(self._path)
-        Path(self._path).touch(mode=0o600)  # it holds Secrets
-        self._thread = ThreadPoolExecutor(1, "version-log")
+        self._resources = ExitStack()
+        """What is closed at the end: the thread, the database, and then the lock."""
+        try:
+            self._open()
+        except BaseException:
+            self.abandon()
+            raise
+
+    def _open(self) -> None:
+        self._resources.enter_context(_acquire_lock(self._path))
         self._db = sqlite3.connect(
             self._path, 0, isolation_level=None, check_same_thread=False, cached_statements=256
         )
+        self._resources.callback(self._db.close)
+        self._thread = ThreadPoolExecutor(1, "version-log")
+        self._resources.callback(self._thread.shutdown)
         self._db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # of a file that has no tables yet
         self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute(f"PRAGMA synchronous={'FULL' if power_safe else 'NORMAL'}")
+        self._db.execute(f"PRAGMA synchronous={'FULL' if self._power_safe else 'NORMAL'}")
         self._db.execute("PRAGMA wal_autocheckpoint=0")
         self._db.executescript(_SCHEMA)
         self._enable_vacuum()
@@ -105,7 +118,7 @@ class VersionLog:
 
     def revisions(self) -> tuple[int, int]:
         """The last revision, and that up to which history was compacted."""
-        facts = dict(self._db.execute("SELECT name, value FROM facts"))
+        facts = dict(self._db.execute("SELECT name, CAST(value AS INTEGER) FROM facts"))
         return facts.get("revision", 0), facts.get("horizon", 0)
 
     def versions(self) -> Iterator[tuple[Record, bool]]:
@@ -113,8 +126,8 @@ class VersionLog:
         rows = self._db.execute(
             "SELECT revision, resource, namespace, name, gone, data FROM versions ORDER BY revision"
         )
-        for revision, resource, namespace, name, deleted, data in rows:
-            yield Record(Key(resource, namespace, name), revision, data), bool(deleted)
+        for row in rows:
+            yield read_row(self._path, row)
 
     async def write(self, batch: Sequence[Change], compaction: Compaction | None, revision: int) -> None:
         """Add a batch and compact history, in one transaction."""
@@ -190,15 +203,24 @@ class VersionLog:
             return 0
 
     async def close(self) -> None:
-        await self._run(self._db.execute, "PRAGMA wal_checkpoint(TRUNCATE)")
-        self._thread.shutdown()
-        self._db.close()
-        self._lock.close()
+        try:
+            await self._run(self._db.execute, "PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error as error:  # what is committed stays so, in the log
+            log.warning("%s: the write-ahead log stays beside it: %s", self._path, error)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Close the file as it is."""
+        self._resources.close()
 
 
 def _acquire_lock(path: str) -> IO[str]:
     """A store serves reads from memory, so only one process may have its file; the lock ends with the process."""
-    lock = open(f"{path}.lock", "a")  # noqa: SIM115 - held as long as the store
+    try:
+        Path(path).touch(mode=0o600)  # it holds Secrets
+        lock = open(f"{path}.lock", "a")  # noqa: SIM115 - held as long as the store
+    except OSError as error:
+        raise unwritable(Path(path), error) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

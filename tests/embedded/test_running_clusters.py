@@ -1,0 +1,121 @@
+"""The list of running clusters: nobody else's files are believed, followed or deleted."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from stromboli.cli.main import app
+from stromboli.embedded.data_folder import DataFolder
+from stromboli.embedded.running_clusters import (
+    FolderError,
+    RunningCluster,
+    find_cluster,
+    running_clusters,
+    stop_cluster,
+)
+
+GONE = 2**22 - 3
+"""A process that there is not."""
+
+
+@pytest.fixture
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "runtime"
+    folder.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def index(runtime: Path) -> Path:
+    folder = runtime / f"stromboli-clusters-{os.getuid()}"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@pytest.fixture
+def running(tmp_path: Path, runtime: Path) -> Iterator[DataFolder]:
+    folder = DataFolder(tmp_path / "data")
+    folder.announce("https://127.0.0.1:1")
+    yield folder
+    folder.release()
+
+
+def test_a_link_in_the_place_of_the_list_is_not_followed(
+    tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    precious = tmp_path / "documents"
+    precious.mkdir()
+    for name in ("package.json", "1.json"):
+        (precious / name).write_text("{}")
+    (runtime / f"stromboli-clusters-{os.getuid()}").symlink_to(precious)
+    with pytest.raises(FolderError, match="not a folder of yours"):
+        running_clusters()
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    done = CliRunner().invoke(app, ["status"], catch_exceptions=False)
+    assert (done.exit_code, "XDG_RUNTIME_DIR" in done.output) == (2, True)
+    assert len(list(precious.iterdir())) == 2
+
+
+def test_only_own_files_by_the_number_of_a_process_are_deleted(tmp_path: Path, index: Path) -> None:
+    precious = tmp_path / "precious.json"
+    precious.write_text("{}")
+    (index / f"{GONE}.json").symlink_to(precious)
+    (index / "notes.json").write_text("mine")
+    (index / f"{GONE - 1}.json").mkdir()
+    os.mkfifo(index / f"{GONE - 2}.json")
+    (index / f"{os.getpid()}.json").write_text("half an ent")
+    (index / f"{GONE - 3}.json").write_text("nonsense")
+    (index / f"{GONE - 4}.json").write_text(json.dumps({"pid": GONE - 4, "data": "/nowhere"}))
+    assert running_clusters() == []
+    assert precious.exists()
+    left = {f"{GONE}.json", "notes.json", f"{GONE - 1}.json", f"{GONE - 2}.json", f"{os.getpid()}.json"}
+    assert {entry.name for entry in index.iterdir()} == left
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707])
+def test_a_list_that_others_may_write_is_not_believed(index: Path, mode: int) -> None:
+    index.chmod(mode)
+    with pytest.raises(FolderError, match="others may write there"):
+        running_clusters()
+
+
+def test_a_list_of_somebody_else_is_not_believed(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    user = os.getuid() + 1
+    monkeypatch.setattr(os, "getuid", lambda: user)
+    with pytest.raises(FolderError, match="belongs to somebody else"):
+        running_clusters()
+
+
+def test_the_list_and_its_entries_are_for_their_owner_alone(running: DataFolder, runtime: Path) -> None:
+    (entry,) = runtime.rglob("*.json")
+    assert entry.stat().st_mode & 0o777 == 0o600
+    assert entry.parent.stat().st_mode & 0o777 == 0o700
+    assert (running.path / "lock").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("pid", [-1, 0, 2**40, "1", None, 1.5])
+def test_a_record_with_a_number_that_is_no_process_is_no_record(running: DataFolder, pid: object) -> None:
+    """A signal to process -1 would reach everything that its sender may end."""
+    (running.path / "lock").write_text(json.dumps({"pid": pid, "data": str(running.path)}))
+    with pytest.raises(FolderError, match="no cluster runs there"):
+        find_cluster(running.path)
+
+
+def test_a_lock_speaks_for_processes_of_its_owner_alone(running: DataFolder) -> None:
+    if os.getuid() == 0:
+        os.chown(running.path / "lock", 12345, -1)
+    else:
+        (running.path / "lock").write_text(json.dumps({"pid": 1, "data": str(running.path)}))
+    with pytest.raises(FolderError, match="no cluster runs there"):
+        find_cluster(running.path)
+
+
+def test_what_does_not_live_needs_no_stopping(tmp_path: Path) -> None:
+    assert stop_cluster(RunningCluster(GONE, str(tmp_path)))
