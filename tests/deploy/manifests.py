@@ -70,6 +70,7 @@ CRDS = build(DEPLOY / "crds")
 STANDALONE = build(DEPLOY / "overlays" / "standalone")
 TAKEOVER = build(DEPLOY / "overlays" / "takeover")
 NODE_USAGE = build(DEPLOY / "components" / "node-usage")
+DEBUG_ENDPOINTS = build(DEPLOY / "components" / "debug-endpoints")
 
 
 def schema_of(kind: str) -> Manifest:

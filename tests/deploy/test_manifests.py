@@ -16,6 +16,7 @@ from stromboli.policy.policy import load_policy
 from stromboli.policy.presets import PRESETS
 from stromboli.scheduler.options import parse
 from tests.deploy.manifests import (
+    DEBUG_ENDPOINTS,
     DEPLOY,
     NODE_USAGE,
     ROOT,
@@ -172,7 +173,7 @@ def test_everything_that_selects_pods_selects_ours() -> None:
     assert term["podAffinityTerm"]["labelSelector"] == {"matchLabels": LABELS}
 
 
-@pytest.mark.parametrize("manifest", [*TAKEOVER, *NODE_USAGE], ids=name_of)
+@pytest.mark.parametrize("manifest", [*TAKEOVER, *NODE_USAGE, *DEBUG_ENDPOINTS], ids=name_of)
 def test_everything_of_ours_says_so(manifest: Manifest) -> None:
     assert manifest["metadata"]["labels"] == LABELS
 

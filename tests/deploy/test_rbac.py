@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from stromboli.daemon.delegated_authorization import ACCESS_REVIEWS, TOKEN_REVIEWS
 from stromboli.engine.decisions import (
     Bind,
     Evict,
@@ -22,6 +23,7 @@ from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.request import Request
 from stromboli.scheduler.writes import decision_requests
 from tests.deploy.manifests import (
+    DEBUG_ENDPOINTS,
     DEPLOY,
     NODE_USAGE,
     ROOT,
@@ -62,6 +64,7 @@ LEASES = {
 ALL = [
     *STANDALONE,
     *NODE_USAGE,
+    *DEBUG_ENDPOINTS,
     *(manifest for path in (DEPLOY / "later").glob("*.yaml") for manifest in documents(path)),
 ]
 ROLES = [manifest for manifest in ALL if manifest["kind"] in ("ClusterRole", "Role")]
@@ -93,6 +96,14 @@ def test_the_lease_is_one_lease_in_one_namespace() -> None:
     assert granted == LEASES
     (container,) = only(STANDALONE, "Deployment")["spec"]["template"]["spec"]["containers"]
     assert "--leader-elect-resource-name=volcano" in container["args"]
+
+
+def test_whoever_debugs_is_checked_with_two_rights_more() -> None:
+    granted = set(rights_of(only(DEBUG_ENDPOINTS, "ClusterRole")))
+    assert granted == {_right("POST", f"{path}/x") for path in (TOKEN_REVIEWS, ACCESS_REVIEWS)}
+    (subject,) = only(DEBUG_ENDPOINTS, "ClusterRoleBinding")["subjects"]
+    account = only(STANDALONE, "ServiceAccount")["metadata"]
+    assert (subject["name"], subject["namespace"]) == (account["name"], account["namespace"])
 
 
 @pytest.mark.parametrize("role", ROLES, ids=name_of)

@@ -47,16 +47,19 @@ tiers:
 class Scheduler:
     """A running `stromboli scheduler` process."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path, health: int, metrics: int):
+    def __init__(self, process: subprocess.Popen[bytes], log: Path, health: int, metrics: int, token: str):
+        """`token` is for its debugging endpoints."""
         self.process = process
+        self._token = token
         self.log = log
         self._health = health
         self._metrics = metrics
 
-    def get(self, path: str, health: bool = False, method: str = "GET") -> tuple[int, str]:
+    def get(self, path: str, health: bool = False, method: str = "GET", token: str = "") -> tuple[int, str]:
         """Status and text of one of its endpoints."""
         url = f"http://127.0.0.1:{self._health if health else self._metrics}{path}"
-        request = urllib.request.Request(url, method=method)
+        headers = {"Authorization": f"Bearer {token or self._token}"}
+        request = urllib.request.Request(url, method=method, headers=headers)
         try:
             with urllib.request.urlopen(request, timeout=60) as response:
                 return response.status, response.read().decode()
@@ -94,6 +97,7 @@ def install(plane: ControlPlane, namespace: str, folder: Path) -> None:
         plane.kubectl("create", "namespace", name)
     for file in ("service-account.yaml", "rbac.yaml"):
         plane.kubectl("apply", "-n", "volcano-system", "-f", str(ROOT / "deploy/scheduler" / file))
+    plane.kubectl("apply", "-f", str(ROOT / "deploy/components/debug-endpoints/rbac.yaml"))
     token = plane.token_for("volcano-system", "stromboli-scheduler")
     (folder / "scheduler.kubeconfig").write_text(json.dumps(plane.config_for(token)))
 
@@ -170,7 +174,7 @@ class SchedulerCluster:
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": SOURCE, **(env or {})},
             )
-        scheduler = Scheduler(process, log, health, metrics)
+        scheduler = Scheduler(process, log, health, metrics, self.plane.token)
         self.schedulers.append(scheduler)
         if wait:
             self.wait(lambda: scheduler.get("/readyz", health=True)[0] == 200, "the scheduler to be ready")

@@ -75,7 +75,10 @@ def test_the_controllers_and_everything_together_are_right(installed: ControlPla
     installed.kubectl(*SERVER_SIDE, "--dry-run=server", "-k", _path(folder))
 
 
-@pytest.mark.parametrize("path", ["components/node-usage/rbac.yaml", "components/job-ssh/rbac.yaml", "later"])
+@pytest.mark.parametrize(
+    "path",
+    [*(f"components/{name}/rbac.yaml" for name in ("debug-endpoints", "job-ssh", "node-usage")), "later"],
+)
 def test_the_other_manifests_are_right_too(installed: ControlPlane, path: str) -> None:
     installed.kubectl(*SERVER_SIDE, "--dry-run=server", "-f", _path(path))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -179,7 +180,7 @@ def test_a_dump_replays_with_its_native_groups(cluster: SchedulerCluster, schedu
     wait_for(cluster, "train", ("False", "Unschedulable"))
     status, path = scheduler.get("/debug/dump", method="POST")
     assert status == 200, path
-    [file] = cluster.folder.glob("snapshot-*.json")
+    file = Path(json.loads(path)["file"])
     objects = json.loads(file.read_text())["objects"]
     [dumped] = [object for object in objects if object["apiVersion"] == "scheduling.k8s.io/v1alpha2"]
     assert (dumped["kind"], dumped["metadata"]["name"]) == ("PodGroup", "train")

@@ -338,6 +338,20 @@ def test_a_gentle_stop_finishes_what_was_decided(cluster: SchedulerCluster) -> N
     assert "all_written=True" in scheduler.output
 
 
+def test_debugging_is_for_users_with_a_right_on_the_path(cluster: SchedulerCluster) -> None:
+    plane, scheduler = cluster.plane, cluster.start_scheduler()
+    plane.kubectl("create", "serviceaccount", "debugger", "-n", NAMESPACE)
+    token = plane.token_for(NAMESPACE, "debugger")
+    assert scheduler.get("/debug/stacks", token="unknown")[0] == 401
+    status, text = scheduler.get("/debug/stacks", token=token)
+    assert (status, f"system:serviceaccount:{NAMESPACE}:debugger" in text) == (403, True)
+    plane.kubectl("create", "clusterrole", "debugger", "--verb=get", "--non-resource-url=/debug/*")
+    account = f"--serviceaccount={NAMESPACE}:debugger"
+    plane.kubectl("create", "clusterrolebinding", "debugger", "--clusterrole=debugger", account)
+    cluster.wait(lambda: scheduler.get("/debug/stacks", token=token)[0] == 200, "the right to be seen", 30)
+    assert scheduler.get("/debug/dump", method="POST", token=token)[0] == 403
+
+
 def test_a_dump_can_be_replayed(cluster: SchedulerCluster, tmp_path: Path) -> None:
     cluster.add_nodes(2, cpu=2)
     scheduler = cluster.start_scheduler("--scheduler-name=volcano")

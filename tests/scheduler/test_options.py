@@ -26,7 +26,7 @@ def test_without_flags_all_is_as_in_volcano() -> None:
     options = parse([])
     assert options == Options()
     assert (options.kube_api_qps, options.schedule_period, options.leader_elect) == (2000, 1.0, True)
-    assert (options.listen_address, options.healthz_address) == (":8080", ":11251")
+    assert (options.listen_address, options.healthz_address) == ("127.0.0.1:8080", "127.0.0.1:11251")
     assert options.lease_settings("me") == LeaseSettings("volcano-system", "volcano", "me", 15.0, 10.0, 2.0)
 
 

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from stromboli.cli import cli_errors
 from stromboli.cli.main import app
+from stromboli.daemon.delegated_authorization import DelegatedAuthorization
 from stromboli.daemon.endpoints import Endpoints, split_address
 from stromboli.daemon.flags import BadFlag
 from stromboli.daemon.log_format import Lines, StderrHandler, about
@@ -63,8 +64,8 @@ def test_endpoints_show_health_metrics_and_what_is_wrong() -> None:
 
     async def run() -> list[tuple[int, str]]:
         options = parse([*flags, *addresses])
-        debugging = partial(add_debug_routes, introspection) if options.enable_pprof else None
-        endpoints = Endpoints(options, introspection, debugging)
+        authorization = DelegatedAuthorization(FakeApi(answer=_allowing))  # type: ignore[arg-type]
+        endpoints = Endpoints(options, introspection, partial(add_debug_routes, introspection, authorization))
         await endpoints.start()
         health, metrics = endpoints.ports["health"], endpoints.ports["metrics"]
         responses = [
@@ -75,6 +76,12 @@ def test_endpoints_show_health_metrics_and_what_is_wrong() -> None:
         responses.append(await asyncio.to_thread(_get, health, "/readyz"))
         responses.append(await asyncio.to_thread(_get, metrics, "/debug/consistency"))
         responses.append(await asyncio.to_thread(_get, metrics, "/debug/dump", "POST"))
+        for path, method in (
+            ("/debug/consistency", "GET"),
+            ("/debug/dump", "POST"),
+            ("/debug/stacks", "GET"),
+        ):
+            assert (await asyncio.to_thread(_get, metrics, path, method, ""))[0] == 401, path
         await endpoints.stop()
         return responses
 
@@ -84,8 +91,14 @@ def test_endpoints_show_health_metrics_and_what_is_wrong() -> None:
     assert msgspec.json.decode(responses[5][1]) == {"consistent": False, "differences": ["something"]}
 
 
-def _get(port: int, path: str, method: str = "GET") -> tuple[int, str]:
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", method=method)
+def _allowing(request: Request) -> bytes:
+    """An API server that knows every token and allows everything."""
+    return b'{"status": {"authenticated": true, "user": {"username": "ann"}, "allowed": true}}'
+
+
+def _get(port: int, path: str, method: str = "GET", token: str = "t") -> tuple[int, str]:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", method=method, headers=headers)
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:
             return answer.status, answer.read().decode()

@@ -40,7 +40,7 @@ class Options(ElectedOptions):
         comma_separated, selection.DEFAULT, "Which controllers run: *, name, -name, in a comma-separated list"
     )
     enable_healthz: bool = flag(boolean, False, "Serve /healthz, /livez and /readyz")
-    listen_address: str = flag(string, ":8081", "Where metrics are served")
+    listen_address: str = flag(string, "127.0.0.1:8081", "Where metrics are served; :8081 for every address")
     leader_elect_resource_name: str = flag(string, "vc-controller-manager", "Name of the lease")
     plugins_dir: Path | None = flag(path, None, "Folder with job plugins of your own, one Python file each")
     shutdown_timeout: float = flag(duration, 10.0, "How long work under way may take after a stop signal")

@@ -17,7 +17,7 @@ class CommonOptions:
     kube_api_qps: float = flag(number, 50.0, "Requests per second")
     kube_api_burst: int = flag(integer, 100, "Requests at once before that limit holds")
     enable_healthz: bool = flag(boolean, False, "Serve /healthz and /readyz")
-    healthz_address: str = flag(string, ":11251", "Where health is served")
+    healthz_address: str = flag(string, "127.0.0.1:11251", "Where health is served; :11251 for every address")
     ca_cert_file: str = flag(string, "", "Authority of health's clients, for TLS on the health endpoint")
     tls_cert_file: str = flag(string, "", "Certificate of the health endpoint")
     tls_private_key_file: str = flag(string, "", "Its key")

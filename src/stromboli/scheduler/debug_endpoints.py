@@ -7,11 +7,16 @@ import traceback
 
 from aiohttp import web
 
+from stromboli.daemon.delegated_authorization import DelegatedAuthorization
 from stromboli.scheduler.introspection import Introspection
 from stromboli.scheduler.thread_seam import Unavailable
 
 
-def add_debug_routes(introspection: Introspection, app: web.Application) -> None:
+def add_debug_routes(
+    introspection: Introspection, authorization: DelegatedAuthorization, app: web.Application
+) -> None:
+    """For users whom the API server allows the verb on the path: they show what the whole cluster runs."""
+
     async def consistency(_: web.Request) -> web.Response:
         try:
             differences = await introspection.consistency()
@@ -26,9 +31,9 @@ def add_debug_routes(introspection: Introspection, app: web.Application) -> None
         except Unavailable as error:
             return web.json_response({"error": str(error)}, status=503)
 
-    app.router.add_get("/debug/consistency", consistency)
-    app.router.add_post("/debug/dump", dump)
-    app.router.add_get("/debug/stacks", _stacks)
+    app.router.add_get("/debug/consistency", authorization.required(consistency))
+    app.router.add_post("/debug/dump", authorization.required(dump))
+    app.router.add_get("/debug/stacks", authorization.required(_stacks))
 
 
 async def _stacks(_: web.Request) -> web.Response:

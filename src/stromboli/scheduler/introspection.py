@@ -14,6 +14,7 @@ from stromboli.kube.election import Election
 from stromboli.kube.reflector import Expired
 from stromboli.kube.request import ApiError, NoResponse
 from stromboli.scheduler.cycle_thread import STUCK_AFTER
+from stromboli.scheduler.dump_folder import dump_folder, prune
 from stromboli.scheduler.options import Options
 from stromboli.scheduler.replica import Replica
 from stromboli.scheduler.scheduler_metrics import Metrics
@@ -88,6 +89,8 @@ class Introspection:
     async def _dump(self) -> str:
         cluster, scheduler = self._replica.world.cluster, self._replica.scheduler
         try:
+            folder = dump_folder(self._options.cache_dump_dir)
+            prune(folder)
             placed, memory, policy = await self._replica.seam.result_from_cycle(
                 lambda: (placements(cluster), dict(cluster.memory), scheduler.engine.policy.source)
             )
@@ -98,7 +101,7 @@ class Introspection:
                 self._options.scheduler_name,
                 policy,
                 memory,
-                self._options.cache_dump_dir,
+                folder,
                 time.time(),
                 self.guard,
             )

@@ -55,10 +55,14 @@ class Options(ElectedOptions):
     )
     resource_sync_timeout: float = flag(duration, 60.0, "How long to wait for the first lists; 0: not at all")
     plugins_dir: Path | None = flag(path, None, "Folder of Python files with own actions and plugins")
-    listen_address: str = flag(string, ":8080", "Where metrics and debugging are served")
-    enable_pprof: bool = flag(boolean, False, "Serve /debug/...: consistency, dump, stacks")
+    listen_address: str = flag(
+        string, "127.0.0.1:8080", "Where metrics and debugging are served; :8080 for every address"
+    )
+    enable_pprof: bool = flag(
+        boolean, False, "Serve /debug/...: consistency, dump, stacks, for users with rights on the path"
+    )
     cache_dumper: bool = flag(boolean, True, "SIGUSR1 and SIGUSR2 write the whole state to a file")
-    cache_dump_dir: Path = flag(Path, Path("/tmp"), "Folder for such files")
+    cache_dump_dir: Path = flag(Path, Path("/tmp"), "Folder in which our own folder of such files is made")
     scheduler_sharding_mode: str = flag(
         sharding,
         "none",

@@ -10,6 +10,7 @@ import sys
 from contextlib import AsyncExitStack
 from functools import partial
 
+from stromboli.daemon.delegated_authorization import DelegatedAuthorization
 from stromboli.daemon.log_level_socket import LogLevel
 from stromboli.daemon.process_shell import ElectedProcess
 from stromboli.engine.catalog import Catalog
@@ -60,8 +61,8 @@ class Process(ElectedProcess[Options]):
         level = LogLevel(os.environ, options.v)
         stack.push_async_callback(level.stop)
         await level.start()
-        debugging = partial(add_debug_routes, introspection) if options.enable_pprof else None
-        await self._serve_endpoints(stack, introspection, debugging)
+        debugging = partial(add_debug_routes, introspection, DelegatedAuthorization(client))
+        await self._serve_endpoints(stack, introspection, debugging if options.enable_pprof else None)
         await stack.enter_async_context(replica)
         ending = asyncio.create_task(self._stop_with(replica))
         stack.callback(ending.cancel)

@@ -24,6 +24,10 @@ from stromboli.kube.reflector import list_pages
 from stromboli.kube.timestamps import timestamp
 from stromboli.model.cluster import Cluster
 from stromboli.model.status import Status
+from stromboli.scheduler.dump_folder import PREFIX
+
+LARGEST_DUMP = 512 * 1024 * 1024
+"""A dump that grows beyond is given up."""
 
 
 def placements(cluster: Cluster) -> dict[str, str]:
@@ -47,7 +51,7 @@ async def write_dump(
     guard: TelemetryGuard,
 ) -> Path:
     """List everything and write it to a new file that only we may read; what cannot be encoded is left out."""
-    path = folder / f"snapshot-{now:.0f}.json"
+    path = folder / f"{PREFIX}{now:.0f}.json"
     handle, unfinished = tempfile.mkstemp(prefix=path.name, dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -65,6 +69,8 @@ async def write_dump(
                     encoded = msgspec.json.encode(manifest)
                     file.write(separator + encoded)
                     separator = b",\n"
+                if file.tell() > LARGEST_DUMP:
+                    raise OSError(f"the dump is larger than {LARGEST_DUMP} bytes, so it is not kept")
             file.write(b"]}\n")
         os.replace(unfinished, path)
     except BaseException:

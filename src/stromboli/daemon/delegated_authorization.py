@@ -1,0 +1,152 @@
+"""Who may use an endpoint: the API server decides, as it does for Kubernetes' own components.
+
+A bearer token becomes a user by a TokenReview, and a SubjectAccessReview says whether roles let that user get or post
+the path. So rights on our endpoints are given like any others, and there are no passwords of our own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import ipaddress
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+import msgspec
+from aiohttp import web
+
+from stromboli.daemon.log_format import about
+from stromboli.kube.request import Api, ApiError, NoResponse, Request
+
+log = logging.getLogger(__name__)
+
+REMEMBERED_FOR = 10.0
+"""Seconds for which an answer of the API server is used again."""
+MOST_REMEMBERED = 256
+"""Answers; beyond that the oldest goes."""
+MOST_REVIEWS = 4
+"""Requests about which the API server is being asked at a time; beyond that they are refused."""
+TIMEOUT = 10.0
+"""Seconds for the API server to answer."""
+TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Refusal(NamedTuple):
+    """The response to a request that is not allowed."""
+
+    status: int
+    message: str
+
+
+class _TokenStatus(msgspec.Struct, gc=False):
+    authenticated: bool = False
+    user: dict[str, Any] = {}
+
+
+class _AccessStatus(msgspec.Struct, gc=False):
+    allowed: bool = False
+    denied: bool = False
+
+
+class _TokenReview(msgspec.Struct, gc=False):
+    status: _TokenStatus = msgspec.field(default_factory=_TokenStatus)
+
+
+class _AccessReview(msgspec.Struct, gc=False):
+    status: _AccessStatus = msgspec.field(default_factory=_AccessStatus)
+
+
+class DelegatedAuthorization:
+    """Lets requests through whose bearer token the API server knows and whose user it allows them."""
+
+    def __init__(self, api: Api, clock: Callable[[], float] = time.monotonic) -> None:
+        self._api = api
+        self._clock = clock
+        self._remembered: dict[tuple[bytes, str, str], tuple[float, Refusal | None]] = {}
+        """Until when, and what: by hash of the token, verb and path."""
+        self._reviews = asyncio.Semaphore(MOST_REVIEWS)
+
+    def required(self, handler: Handler) -> Handler:
+        """A handler that is called for allowed requests alone."""
+
+        async def respond(request: web.Request) -> web.StreamResponse:
+            refusal = await self.refusal(request)
+            if refusal is None:
+                return await handler(request)
+            headers = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else {}
+            return web.json_response({"error": refusal.message}, status=refusal.status, headers=headers)
+
+        return respond
+
+    async def refusal(self, request: web.Request) -> Refusal | None:
+        """Why a request is not allowed; None if it is."""
+        if not _is_loopback(request.remote):
+            return Refusal(
+                403, "answered over loopback alone, as there is no TLS here: kubectl port-forward leads there"
+            )
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not (token := token.strip()) or not token.isascii():
+            return Refusal(
+                401, "a bearer token is needed: kubectl create token, or the token in a kubeconfig file"
+            )
+        key = hashlib.sha256(token.encode()).digest(), request.method.lower(), request.path
+        until, known = self._remembered.get(key, (0.0, None))
+        if self._clock() < until:
+            return known
+        if self._reviews.locked():
+            return Refusal(429, f"{MOST_REVIEWS} others are being checked; try again")
+        async with self._reviews:
+            try:
+                refusal = await self._review(token, key[1], key[2])
+            except (ApiError, NoResponse, msgspec.DecodeError) as error:
+                return Refusal(
+                    503,
+                    f"the API server does not say whether this is allowed: {error};"
+                    " the rights to ask it are in deploy/components/debug-endpoints",
+                )
+        self._remember(key, refusal)
+        return refusal
+
+    async def _review(self, token: str, verb: str, path: str) -> Refusal | None:
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+        answer = msgspec.json.decode(await self._create(TOKEN_REVIEWS, review), type=_TokenReview).status
+        if not answer.authenticated:
+            return Refusal(401, "the API server does not know this token")
+        user = answer.user
+        name = str(user.get("username") or "")
+        subject = {"user": name, **{key: user[key] for key in _IDENTITY if user.get(key)}}
+        spec = {**subject, "nonResourceAttributes": {"path": path, "verb": verb}}
+        asked = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        access = msgspec.json.decode(await self._create(ACCESS_REVIEWS, asked), type=_AccessReview).status
+        log.info("asked for %s", path, extra=about(user=name, verb=verb, allowed=access.allowed))
+        if access.allowed and not access.denied:
+            return None
+        return Refusal(
+            403,
+            f'User "{name}" cannot {verb} path "{path}": a ClusterRole with nonResourceURLs gives the right',
+        )
+
+    async def _create(self, path: str, review: dict[str, Any]) -> bytes:
+        return await self._api.send(Request("POST", path, msgspec.json.encode(review)), TIMEOUT)
+
+    def _remember(self, key: tuple[bytes, str, str], refusal: Refusal | None) -> None:
+        self._remembered.pop(key, None)
+        if len(self._remembered) >= MOST_REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+        self._remembered[key] = self._clock() + REMEMBERED_FOR, refusal
+
+
+_IDENTITY = ("uid", "groups", "extra")
+"""What a user is besides the name."""
+
+
+def _is_loopback(address: str | None) -> bool:
+    try:
+        return ipaddress.ip_address(address or "").is_loopback
+    except ValueError:
+        return False
