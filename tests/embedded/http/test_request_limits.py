@@ -9,25 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from stromboli.embedded.http import api_server
 from stromboli.embedded.nodes.pod_logs import LogQuery
 from stromboli.embedded.store import watch_hub
 from stromboli.embedded.store.version_log import StoreInUse
 from tests.embedded.api_requests import PODS, config_map, pod, running
 
 MAPS = "/api/v1/namespaces/default/configmaps"
-
-
-def test_there_are_so_many_watches_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_server, "MOST_WATCHES", 2)
-
-    async def scenario() -> None:
-        async with running(tmp_path) as api, api.watch(PODS), api.watch(MAPS):
-            status, answer = await api.request("GET", f"{PODS}?watch=true")
-            assert (status, answer["reason"]) == (429, "TooManyRequests")
-            await api.get(PODS)
-
-    asyncio.run(scenario())
 
 
 def test_a_reader_who_does_not_keep_up_is_cut_off_and_resumes(

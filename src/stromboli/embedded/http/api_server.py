@@ -30,6 +30,7 @@ from stromboli.embedded.auth.cluster_authority import ClusterAuthority
 from stromboli.embedded.auth.identity import SHORTEST_SECRET, Tokens
 from stromboli.embedded.data_files import DataError, make_folder, read_file, write_secret
 from stromboli.embedded.http.router import Router
+from stromboli.embedded.http.user_shares import MOST_WATCHES
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kube_controllers.controller_loop import ControllerLoop
 from stromboli.embedded.nodes.pod_logs import LogSource
@@ -42,7 +43,6 @@ from stromboli.embedded.store.watch_hub import WatchHub
 log = logging.getLogger(__name__)
 
 LARGEST_BODY = 3 * 1024 * 1024
-MOST_WATCHES = 2000
 BOOKMARK_INTERVAL = 60.0
 """Seconds between bookmarks."""
 SHUTDOWN_TIMEOUT = 1.0
@@ -138,7 +138,13 @@ class ApiServer:
             )
 
         runner = web.ServerRunner(
-            web.Server(self._router.handle, request_factory=request, access_log=None, auto_decompress=False),
+            web.Server(
+                self._router.handle,
+                request_factory=request,
+                access_log=None,
+                auto_decompress=False,
+                handler_cancellation=True,  # a watch ends as soon as its client leaves
+            ),
             handle_signals=False,
             shutdown_timeout=SHUTDOWN_TIMEOUT,
         )

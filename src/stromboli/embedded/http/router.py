@@ -27,6 +27,7 @@ from stromboli.embedded.http.representations import (
     negotiate,
 )
 from stromboli.embedded.http.request_paths import RequestInfo, parse_request
+from stromboli.embedded.http.user_shares import UserShares
 from stromboli.embedded.http.watch_responses import serve_watch
 from stromboli.embedded.kinds.builtin_kinds import REVIEWS
 from stromboli.embedded.kinds.status_errors import invalid_options, no_such_resource, too_large_version
@@ -38,11 +39,14 @@ from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.store.records import Key, Record
 from stromboli.embedded.store.version_log import WriteFailed
 from stromboli.embedded.store.watch_hub import WatchHub
+from stromboli.embedded.time_slices import LARGE
 
 log = logging.getLogger(__name__)
 
 JSON = "application/json"
 HEALTH = ("/healthz", "/readyz", "/livez")
+OBJECTS_PER_SEAT = 1_000
+"""Objects of a kind, for each of which a list takes a further seat."""
 
 
 class _Write(NamedTuple):
@@ -75,6 +79,7 @@ class Router:
         self._authorizer = authorizer
         self._authenticator = Authenticator(objects.store, tokens, authorizer)
         self._logs = logs
+        self._shares = UserShares()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request; whatever fails becomes a Status."""
@@ -105,9 +110,20 @@ class Router:
         if depth > (1 if path.startswith("/api/") else 2) and not path.startswith(ROOT):
             info = parse_request(path, method, read_flag(query, "watch"), self._objects.registry)
             self._authorizer.check(user, info.attributes)
-            return await self._dispatch(request, info, user, query)
+            if info.verb == "watch" or info.subresource == "log":
+                with self._shares.watch(user):
+                    return await self._dispatch(request, info, user, query)
+            async with self._shares.seats(user, self._width(request, info)):
+                return await self._dispatch(request, info, user, query)
         self._authorizer.check_path(user, path, method.lower())
-        return self._document(request, path.rstrip("/"))
+        async with self._shares.seats(user):
+            return self._document(request, path.rstrip("/"))
+
+    def _width(self, request: web.BaseRequest, info: RequestInfo) -> int:
+        """How many seats a request takes: more if its body is large, or many objects are read."""
+        if info.verb in ("list", "deletecollection"):
+            return 1 + len(self._objects.store.table(info.kind.id)) // OBJECTS_PER_SEAT
+        return 1 + (request.content_length or 0) // LARGE
 
     def _document(self, request: web.BaseRequest, path: str) -> web.Response:
         find = openapi_document if path.startswith(ROOT) else discovery_document

@@ -1,0 +1,206 @@
+"""Fair shares of the server: how many requests and watches a user may have at a time, and whose turn it is.
+
+A request takes a seat while it is worked on, a large one several. Each user has so many seats, and further requests
+wait; free seats go to the users who wait in turn, so that whoever sends the most does not delay the others.
+Administrators and the components of the cluster have seats and watches of their own, which nobody else can take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from stromboli.embedded.api_status import StatusError
+from stromboli.embedded.auth.identity import ANONYMOUS
+from stromboli.embedded.rbac.authorizer import MASTERS
+from stromboli.embedded.rbac.policy_rules import User
+
+COMPONENTS = frozenset(
+    f"system:serviceaccount:volcano-system:stromboli-{name}"
+    for name in ("scheduler", "controllers", "admission")
+)
+"""The users of our own processes, as `deploy/` names them."""
+PRIVILEGED_GROUPS = frozenset({MASTERS, "system:nodes"})
+
+SHARED_SEATS = 64
+"""Seats that all users without privileges have together."""
+PRIVILEGED_SEATS = 128
+"""Seats of administrators and components."""
+MOST_WATCHES = 2_000
+"""Watches at a time, and logs that are followed."""
+SHARED_WATCHES = 1_500
+"""Of these, how many all users without privileges may have together."""
+USER_SEATS = 8
+USER_WAITING = 200
+"""Requests of a user that may wait for a seat."""
+USER_WATCHES = 200
+ANONYMOUS_SEATS = 1
+ANONYMOUS_WAITING = 8
+ANONYMOUS_WATCHES = 2
+PRIVILEGED_WAITING = 2_000
+RETRY_AFTER = 1
+WATCH_RETRY_AFTER = 5
+"""Seconds after which a client that is refused may try again."""
+
+
+class Share(NamedTuple):
+    """What one user may have at a time."""
+
+    owner: str
+    """A user, or the service accounts of a namespace: whoever may edit it can make more of them."""
+    seats: int
+    waiting: int
+    watches: int
+
+
+def is_privileged(user: User) -> bool:
+    return user.name in COMPONENTS or not PRIVILEGED_GROUPS.isdisjoint(user.groups)
+
+
+def share_of(user: User) -> Share:
+    if is_privileged(user):
+        return Share(user.name, PRIVILEGED_SEATS, PRIVILEGED_WAITING, MOST_WATCHES)
+    if user.name == ANONYMOUS.name:
+        return Share(user.name, ANONYMOUS_SEATS, ANONYMOUS_WAITING, ANONYMOUS_WATCHES)
+    prefix, _, account = user.name.rpartition(":")
+    owner = prefix if account and prefix.startswith("system:serviceaccount:") else user.name
+    return Share(owner, USER_SEATS, USER_WAITING, USER_WATCHES)
+
+
+@dataclass(slots=True)
+class _Line:
+    """The requests of one user: the seats that they have, and those that wait."""
+
+    share: Share
+    used: int = 0
+    waiting: deque[tuple[asyncio.Future[None], int]] = field(default_factory=deque)
+
+
+class SeatPool:
+    """Seats, handed out to users in turn."""
+
+    def __init__(self, seats: int):
+        self._free = seats
+        self._lines: dict[str, _Line] = {}
+        self._turns: deque[_Line] = deque()
+        """Users with waiting requests; the next is the first."""
+
+    async def acquire(self, share: Share, width: int) -> None:
+        """Take seats as soon as it is the user's turn; an error if too many of their requests wait already."""
+        line = self._lines.setdefault(share.owner, _Line(share))
+        if len(line.waiting) >= share.waiting:
+            raise StatusError(
+                429,
+                f'user "{share.owner}" has {len(line.waiting)} requests waiting, and {share.waiting} may wait:'
+                " send fewer at a time, or try again later",
+                retry_after=RETRY_AFTER,
+            )
+        request = asyncio.get_running_loop().create_future(), width
+        line.waiting.append(request)
+        if len(line.waiting) == 1:
+            self._turns.append(line)
+        self._hand_out()
+        if request[0].done():
+            return
+        try:
+            await request[0]
+        except asyncio.CancelledError:
+            if request in line.waiting:
+                self._leave(line, request)
+            else:
+                self.release(share, width)
+            raise
+
+    def _leave(self, line: _Line, request: tuple[asyncio.Future[None], int]) -> None:
+        line.waiting.remove(request)
+        if not line.waiting:
+            self._turns.remove(line)
+            self._forget_if_idle(line)
+
+    def release(self, share: Share, width: int) -> None:
+        line = self._lines[share.owner]
+        line.used -= width
+        self._free += width
+        self._hand_out()
+        self._forget_if_idle(line)
+
+    def _forget_if_idle(self, line: _Line) -> None:
+        if not line.used and not line.waiting:
+            del self._lines[line.share.owner]
+
+    def _hand_out(self) -> None:
+        """Give free seats to the users who wait, a request each, until nobody can have more."""
+        blocked = 0
+        while blocked < len(self._turns):
+            line = self._turns.popleft()
+            turn, width = line.waiting[0]
+            if line.used + width > line.share.seats:
+                self._turns.append(line)
+                blocked += 1
+                continue
+            if (
+                width > self._free
+            ):  # nobody overtakes, lest small requests always take the room of a large one
+                self._turns.appendleft(line)
+                return
+            line.waiting.popleft()
+            line.used += width
+            self._free -= width
+            turn.set_result(None)
+            if line.waiting:
+                self._turns.append(line)
+            blocked = 0
+
+
+class UserShares:
+    """The seats and watches of all users."""
+
+    def __init__(self) -> None:
+        self._shared = SeatPool(SHARED_SEATS)
+        self._privileged = SeatPool(PRIVILEGED_SEATS)
+        self._watches: dict[str, int] = {}
+        self._shared_watches = 0
+
+    @asynccontextmanager
+    async def seats(self, user: User, width: int = 1) -> AsyncIterator[None]:
+        """Wait until it is the user's turn; an error if too many of their requests wait already."""
+        share = share_of(user)
+        pool = self._privileged if is_privileged(user) else self._shared
+        width = min(width, USER_SEATS, share.seats)
+        await pool.acquire(share, width)
+        try:
+            yield
+        finally:  # only when the event loop comes round, so that others are served before the next of this user
+            asyncio.get_running_loop().call_soon(pool.release, share, width)
+
+    @contextmanager
+    def watch(self, user: User) -> Iterator[None]:
+        """A watch, or a log that is followed; an error if the user has too many."""
+        share, shared = share_of(user), not is_privileged(user)
+        count = self._watches.get(share.owner, 0)
+        if count >= share.watches:
+            raise _too_many_watches(share.owner, f"has {count} watches open, and {share.watches} are allowed")
+        everybody = self._shared_watches if shared else sum(self._watches.values())
+        most = SHARED_WATCHES if shared else MOST_WATCHES
+        if everybody >= most:
+            raise _too_many_watches(
+                share.owner, f"has {count} watches open, and all users {everybody} of {most}"
+            )
+        self._watches[share.owner] = count + 1
+        self._shared_watches += shared
+        try:
+            yield
+        finally:
+            self._shared_watches -= shared
+            self._watches[share.owner] -= 1
+            if not self._watches[share.owner]:
+                del self._watches[share.owner]
+
+
+def _too_many_watches(owner: str, why: str) -> StatusError:
+    message = f'user "{owner}" {why}: close some, or try again later'
+    return StatusError(429, message, retry_after=WATCH_RETRY_AFTER)
