@@ -53,6 +53,8 @@ def handler(review: Review, context_for: ContextFor) -> Callable[[web.Request], 
             admission_review = _read(await http.read())
         except web.HTTPRequestEntityTooLarge:
             return web.Response(status=413, text="request body too large")
+        except web.RequestPayloadError as error:
+            return web.Response(status=400, text=f"the body cannot be read: {error}")
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             return web.Response(status=400, text=f"not an AdmissionReview: {error}")
         prove(http)

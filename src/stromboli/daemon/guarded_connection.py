@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, cast
 
 from aiohttp import web
 
+from stromboli.daemon.request_log import request_log
+
 if TYPE_CHECKING:
     from stromboli.daemon.connection_guard import ConnectionGuard
 
@@ -186,6 +188,7 @@ class Connection(asyncio.Protocol):
     def _start_http(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self._http = self._guard.server()
+        self._http.logger = request_log
         self._http.connection_made(transport)
         if self._early:
             self._http.data_received(self._early)

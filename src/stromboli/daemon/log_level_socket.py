@@ -16,6 +16,7 @@ from aiohttp import web
 
 from stromboli.api import go_scalars
 from stromboli.daemon import log_format
+from stromboli.daemon.request_log import request_log
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class LogLevel:
         app = web.Application()
         app.router.add_get("/getlevel", self._get)
         app.router.add_get("/setlevel", self._set)
-        runner = web.AppRunner(app, access_log=None)
+        runner = web.AppRunner(app, access_log=None, logger=request_log)
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.unlink(missing_ok=True)

@@ -15,6 +15,7 @@ REASONS = {
     410: "Expired",
     413: "RequestEntityTooLarge",
     415: "UnsupportedMediaType",
+    417: "ExpectationFailed",
     422: "Invalid",
     429: "TooManyRequests",
     500: "InternalError",

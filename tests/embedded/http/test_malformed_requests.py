@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from stromboli.daemon import request_log
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import APISERVER_USER
@@ -24,6 +25,7 @@ from stromboli.embedded.objects import deletion
 from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC
 from tests.embedded.api_requests import running
 from tests.embedded.valid_objects import VALID_OBJECTS
+from tests.raw_http import GARBAGE, exchange, post, status_of
 
 KEYS = st.sampled_from(
     [
@@ -184,5 +186,60 @@ def test_no_body_of_a_part_is_too_strange_either(steps: list[tuple[str, str, Any
                     ):
                         status, answer = await api.request(method, path, body, media)
                         assert status < 500, answer
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+def test_what_is_no_http_costs_a_line_at_most(
+    tmp_path: Path, tls: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(request_log, "PAUSE", 0.0)
+
+    async def scenario() -> None:
+        async with running(tmp_path, tls=tls) as api:
+            port = int(api.server.url.rpartition(":")[2])
+            for garbage in GARBAGE:
+                caplog.clear()
+                assert status_of(await exchange(port, garbage, tls)) == 400, garbage[:60]
+                await exchange(port, garbage, tls=False)
+                assert len(caplog.records) <= 2
+                assert not any(record.exc_info for record in caplog.records)
+            await api.get("/api/v1/nodes")
+
+    asyncio.run(scenario())
+
+
+def test_bodies_and_expectations_that_cannot_be_met_are_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, tls=False) as api:
+            port = int(api.server.url.rpartition(":")[2])
+            known = f"Authorization: Bearer {api.server.token}"
+            path = "/api/v1/namespaces/default/configmaps"
+
+            async def answer(body: bytes, *headers: str) -> bytes:
+                return await exchange(
+                    port, post(path, body, known, "Content-Type: application/json", *headers)
+                )
+
+            for encoding in ("deflate", "gzip"):
+                refused = await answer(b"garbage", f"Content-Encoding: {encoding}")
+                assert (status_of(refused), b'"reason":"BadRequest"' in refused) == (400, True)
+            assert status_of(await answer(b"", "Expect: wonders")) == 417
+            named = b'{"metadata":{"name":"a"}}'
+            continued, _, created = (await answer(named, "Expect: 100-continue")).partition(b"\r\n\r\n")
+            assert (continued, status_of(created)) == (b"HTTP/1.1 100 Continue", 201)
+            unknown = await exchange(port, post(path, named, "Expect: 100-continue"))
+            assert status_of(unknown) == 401, "nobody is told to send what will not be read"
+            chunked = "Transfer-Encoding: chunked"
+            broken = post(path, b"", known, chunked).replace(b"Content-Length: 0\r\n", b"") + b"5\r\n{"
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(broken)
+            await writer.drain()
+            writer.transport.abort()
+            await api.get(path)
+            assert not any(record.exc_info for record in caplog.records)
 
     asyncio.run(scenario())

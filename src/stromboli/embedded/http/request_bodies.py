@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 import msgspec
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from stromboli.api.errors import Unreadable
 from stromboli.api.manifests.yaml_reader import documents
@@ -28,8 +28,16 @@ _YAML = ("application/yaml", APPLY)
 _JSON = ("", "application/json", MERGE, STRATEGIC, JSON)
 _ENCODINGS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
+CONTINUE = "100-continue"
 LARGEST_YAML = 16 * 1024
 """Bytes of YAML that is not JSON: reading it takes up to 5 us per byte, and nobody is served meanwhile."""
+
+
+def check_expectation(request: web.BaseRequest) -> None:
+    """Refuse what a client expects of us, unless it is that we say when to send the body."""
+    expected = request.headers.get("Expect", CONTINUE)
+    if expected.lower() != CONTINUE:
+        raise StatusError(417, f"Expect: {expected[:100]}: only {CONTINUE} can be met")
 
 
 async def read_body(request: web.BaseRequest) -> bytes:
@@ -37,6 +45,9 @@ async def read_body(request: web.BaseRequest) -> bytes:
     limit = request.client_max_size
     if (request.content_length or 0) > limit:
         raise _too_large(f"{request.content_length} bytes", limit)
+    if "Expect" in request.headers and request.version >= HttpVersion11:
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # the response is yet to come
     data = await request.read()
     encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding == "identity":

@@ -30,7 +30,12 @@ from stromboli.embedded.http.request_paths import RequestInfo, parse_request
 from stromboli.embedded.http.user_shares import UserShares
 from stromboli.embedded.http.watch_responses import serve_watch
 from stromboli.embedded.kinds.builtin_kinds import REVIEWS
-from stromboli.embedded.kinds.status_errors import invalid_options, no_such_resource, too_large_version
+from stromboli.embedded.kinds.status_errors import (
+    bad_request,
+    invalid_options,
+    no_such_resource,
+    too_large_version,
+)
 from stromboli.embedded.nodes.pod_logs import LogSource
 from stromboli.embedded.objects import deletion, subresources
 from stromboli.embedded.objects.object_verbs import Objects, WriteResult
@@ -89,6 +94,8 @@ class Router:
             return error_response(error)
         except web.HTTPRequestEntityTooLarge as error:
             return error_response(StatusError(413, f"the request is too large: {error.text}"))
+        except web.RequestPayloadError as error:
+            return error_response(bad_request(f"the body cannot be read: {' '.join(str(error).split())}"))
         except WriteFailed as error:
             log.error("not written: %s", error)
             return error_response(StatusError(500, f"Internal error occurred: not written: {error}"))
@@ -99,6 +106,7 @@ class Router:
             return error_response(StatusError(500, "Internal error occurred: see the log of the server"))
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        request_bodies.check_expectation(request)
         path, method = request.rel_url.raw_path, request.method
         if path in HEALTH or path.startswith(tuple(f"{endpoint}/" for endpoint in HEALTH)):
             return web.Response(text="ok")
