@@ -61,6 +61,11 @@ def pattern_error(pattern: str) -> str:
     return ""
 
 
+def program_size(pattern: str) -> int:
+    """Instructions of a compiled pattern; the time of a match is at most that, times the bytes of the text."""
+    return _compiled(pattern).programsize
+
+
 @contextmanager
 def matching() -> Iterator[None]:
     """Let all matches within, such as those of one object, spend `MAX_STEPS` together."""

@@ -284,3 +284,84 @@ def test_what_may_not_be_deleted_does_not_hold_the_rest_of_its_namespace_or_owne
             await eventually(lambda: is_(names(api, MAPS), ["a", "owner"]))
 
     asyncio.run(scenario())
+
+
+def condition(expression: str, name: str = "c") -> Json:
+    return {"name": name, "expression": expression}
+
+
+def test_a_webhook_is_asked_if_all_its_conditions_hold(tmp_path: Path) -> None:
+    conditions = [
+        condition("object == null || object.metadata.name.startsWith('a')", "name"),
+        condition("request.userInfo.username == 'admin' && request.operation != 'DELETE'", "user"),
+        condition("oldObject == null || oldObject.data.n != object.data.n", "changed"),
+    ]
+
+    async def scenario() -> None:
+        async with hooked(tmp_path, lambda _: {"allowed": True}) as (api, url, asked):
+            await register(api, "validating", url, matchConditions=conditions)
+            for name in ("a", "b"):
+                await api.post(MAPS, config_map(name, {"n": "1"}))
+            await api.patch(f"{MAPS}/a", {"metadata": {"labels": {"x": "y"}}})
+            await api.patch(f"{MAPS}/a", {"data": {"n": "2"}})
+            await api.delete(f"{MAPS}/a")
+            assert [request["operation"] for request in asked] == ["CREATE", "UPDATE"]
+
+    asyncio.run(scenario())
+
+
+def test_the_failure_policy_decides_if_a_condition_has_no_value(tmp_path: Path) -> None:
+    failing = condition("object.data.missing == 'x'", "failing")
+
+    async def scenario() -> None:
+        async with hooked(tmp_path, lambda _: {"allowed": True}) as (api, url, asked):
+            await register(api, "validating", url, matchConditions=[failing])
+            status, refusal = await api.request("POST", MAPS, config_map("a", {"n": "1"}))
+            assert status == 403
+            assert 'match condition "failing" cannot be evaluated: no such key' in refusal["message"]
+            hooks = f"{HOOKS}/validatingwebhookconfigurations/h"
+            await api.patch(hooks, {"webhooks": [_changed(await api.get(hooks), failurePolicy="Ignore")]})
+            await api.post(MAPS, config_map("a", {"n": "1"}))
+            both = [failing, condition("object.metadata.name != 'b'", "other")]
+            changed = _changed(await api.get(hooks), failurePolicy="Fail", matchConditions=both)
+            await api.patch(hooks, {"webhooks": [changed]})
+            await api.post(MAPS, config_map("b", {"n": "1"}))
+            assert asked == []
+
+    asyncio.run(scenario())
+
+
+def _changed(configuration: Json, **changes: Json) -> Json:
+    return {**configuration["webhooks"][0], **changes}
+
+
+def test_conditions_that_cannot_be_evaluated_are_refused(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            for conditions, why in (
+                (
+                    [condition("authorizer.group('').resource('pods').check('get').allowed()")],
+                    "not supported here",
+                ),
+                ([condition("object.metadata.name ==")], "Syntax error"),
+                ([condition("object.metadata.name + 'x'")], "must evaluate to a bool"),
+                ([condition("")], "Required value"),
+                ([condition("true"), condition("false")], "Duplicate value"),
+                ([condition("true", "a b")], "name part must consist of"),
+                ([condition("true", f"c{number}") for number in range(65)], "must have at most 64 items"),
+            ):
+                hook = {
+                    "name": "hook.example.com",
+                    "clientConfig": {"url": "https://127.0.0.1:1/"},
+                    "sideEffects": "None",
+                    "admissionReviewVersions": ["v1"],
+                    "matchConditions": conditions,
+                }
+                configuration = {"metadata": {"name": "h"}, "webhooks": [hook]}
+                status, refusal = await api.request(
+                    "POST", f"{HOOKS}/mutatingwebhookconfigurations", configuration
+                )
+                assert status == 422, conditions
+                assert why in refusal["message"]
+
+    asyncio.run(scenario())

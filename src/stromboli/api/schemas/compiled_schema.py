@@ -25,7 +25,7 @@ _PLAIN = {"string": str, "boolean": bool}
 @lru_cache(maxsize=16384)
 def compiled(schema: Schema) -> Check:
     """The check of a value; kinds that share a type share its check."""
-    if schema.all_of or schema.any_of or schema.one_of or schema.none_of or schema.rules:
+    if schema.all_of or schema.any_of or schema.one_of or schema.none_of:
         return _combined(schema)
     if schema.nullable:
         inner_check = compiled(msgspec.structs.replace(schema, nullable=False))
@@ -62,7 +62,7 @@ def _untyped(schema: Schema) -> Check:
 
 def _combined(schema: Schema) -> Check:
     """Combined schemas are rare and validated the slow way; defaults are still set by the compiled check."""
-    inner = msgspec.structs.replace(schema, all_of=(), any_of=(), one_of=(), none_of=None, rules=())
+    inner = msgspec.structs.replace(schema, all_of=(), any_of=(), one_of=(), none_of=None)
     inner_check = compiled(inner)
     return lambda value: inner_check(value) and not problems(value, schema)
 
@@ -135,7 +135,7 @@ def _accept(_: Any) -> bool:
 def _is_plain(schema: Schema) -> bool:
     """Whether a value is valid if it has the Python type."""
     limited = schema.enum or schema.pattern or schema.min_length is not None or schema.max_length is not None
-    combined = schema.all_of or schema.any_of or schema.one_of or schema.none_of is not None or schema.rules
+    combined = schema.all_of or schema.any_of or schema.one_of or schema.none_of is not None
     special = schema.nullable or schema.int_or_string or schema.format in TEXT_FORMATS
     return schema.type in _PLAIN and not (limited or combined or special)
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from stromboli.api.patterns import pattern_error
 from stromboli.api.schemas.builtin_schemas import any_object, with_metadata
+from stromboli.api.schemas.rule_definitions import RuleChecks
 from stromboli.api.schemas.schema import ANYTHING, KEYWORDS, Rule, Schema
 from stromboli.api.schemas.schema_problems import (
     Problem,
@@ -43,11 +46,14 @@ class SchemaError(ValueError):
         self.problems = problems
 
 
-def from_crd(raw: Any, path: str = "openAPIV3Schema") -> Schema:
-    """The schema of a version of a CRD, with the metadata that all objects have; `raw` is None without a schema."""
+def from_crd(raw: Any, path: str = "openAPIV3Schema", check_rules: bool = True) -> Schema:
+    """The schema of a version of a CRD, with the metadata that all objects have; `raw` is None without a schema.
+
+    Without `check_rules` the validation rules are not compiled: what is wrong with them comes out for each object.
+    """
     if raw is None:
         return any_object()
-    parser = _Parser()
+    parser = _Parser(check_rules)
     schema = parser.node(raw, path, 0)
     if not parser.problems and schema.type != "object":
         parser.problems.append(invalid(f"{path}.type", schema.type, "must be object at the root"))
@@ -59,9 +65,14 @@ def from_crd(raw: Any, path: str = "openAPIV3Schema") -> Schema:
 class _Parser:
     """Parses schemas and collects their problems."""
 
-    def __init__(self) -> None:
+    def __init__(self, check_rules: bool) -> None:
         self.problems: list[Problem] = []
         self._nodes = 0
+        self._rule_checks = RuleChecks() if check_rules else None
+        self._alternatives = 0
+        """How many `anyOf`, `oneOf` and `not` are around."""
+        self._uncorrelatable = ""
+        """The path of the outermost list around whose items have no old values."""
 
     def node(self, raw: Any, path: str, depth: int, structural: bool = True) -> Schema:
         """A schema; without `structural` one below allOf, anyOf, oneOf or not, which only validates."""
@@ -78,11 +89,16 @@ class _Parser:
         if structural:
             self._check_structure(raw, path)
             fields |= self._extensions(raw, path)
+        rules = self._rules(raw, path)
         fields |= self._nested(raw, path, depth, structural)
         if fields.get("embedded_resource"):
             common = any_object().properties
             fields["properties"] = {**common, **fields.get("properties", {})}
-        return Schema(**fields)
+        schema = Schema(**fields, rules=rules)
+        if structural and self._rule_checks is not None and not self.problems:
+            for problem in self._rule_checks.problems(schema, path, self._uncorrelatable, depth == 0):
+                self._add(problem)
+        return schema
 
     def _add(self, problem: Problem) -> None:
         if len(self.problems) < 50:
@@ -130,7 +146,7 @@ class _Parser:
                 self._add(invalid(f"{path}.{name}", value, f"must be {expected}"))
 
     def _extensions(self, raw: dict[str, Any], path: str) -> dict[str, Any]:
-        """List and map types, and validation rules."""
+        """List and map types."""
         fields: dict[str, Any] = {}
         if raw.get("x-kubernetes-list-type") is not None:
             kind = self._one_of(raw["x-kubernetes-list-type"], _LIST_TYPES, f"{path}.x-kubernetes-list-type")
@@ -142,11 +158,22 @@ class _Parser:
             fields["map_type"] = self._one_of(raw["x-kubernetes-map-type"], _MAP_TYPES, key_path)
         if fields.get("list_type") == "map":
             fields["list_map_keys"] = self._keys(raw, path)
-        rules = raw.get("x-kubernetes-validations")
-        if isinstance(rules, list):
-            known = [rule for rule in rules if isinstance(rule, dict) and isinstance(rule.get("rule"), str)]
-            fields["rules"] = tuple(Rule(rule["rule"], str(rule.get("message") or "")) for rule in known)
         return fields
+
+    def _rules(self, raw: dict[str, Any], path: str) -> tuple[Rule, ...]:
+        rules = raw.get("x-kubernetes-validations")
+        if not rules:
+            return ()
+        path = f"{path}.x-kubernetes-validations"
+        if self._alternatives:
+            self._add(forbidden(path, "must be empty to be structural"))
+        parsed = []
+        for index, rule in enumerate(self._list(rules, path)):
+            try:
+                parsed.append(msgspec.convert(rule, Rule))
+            except msgspec.ValidationError as error:
+                self._add(invalid(f"{path}[{index}]", rule, str(error)))
+        return tuple(parsed)
 
     def _keys(self, raw: dict[str, Any], path: str) -> tuple[str, ...]:
         key_path = f"{path}.x-kubernetes-list-map-keys"
@@ -195,7 +222,11 @@ class _Parser:
         elif properties is not None:
             self._add(invalid(f"{path}.properties", properties, "must be an object"))
         if raw.get("items") is not None:
+            outside = self._uncorrelatable
+            if raw.get("x-kubernetes-list-type") != "map":
+                self._uncorrelatable = outside or path
             fields["items"] = self.node(raw["items"], f"{path}.items", depth + 1, structural)
+            self._uncorrelatable = outside
         additional = raw.get("additionalProperties")
         if additional is True:
             fields["additional_properties"] = ANYTHING
@@ -211,12 +242,16 @@ class _Parser:
             schemas = raw.get(name)
             if schemas is None or (raw.get("x-kubernetes-int-or-string") and schemas == _TRIVIAL):
                 continue
+            self._alternatives += name != "allOf"
             fields[field] = tuple(
                 self.node(schema, f"{path}.{name}[{index}]", depth + 1, structural=False)
                 for index, schema in enumerate(self._list(schemas, f"{path}.{name}"))
             )
+            self._alternatives -= name != "allOf"
         if raw.get("not") is not None:
+            self._alternatives += 1
             fields["none_of"] = self.node(raw["not"], f"{path}.not", depth + 1, structural=False)
+            self._alternatives -= 1
         return fields
 
     # -- values

@@ -13,11 +13,17 @@ Json = Any
 NO_PROPERTIES: Mapping[str, Schema] = {}
 
 
-class Rule(msgspec.Struct, frozen=True):
+class Rule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """A condition in CEL (`x-kubernetes-validations`)."""
 
     rule: str
     message: str = ""
+    message_expression: str = ""
+    reason: str = ""
+    field_path: str = ""
+    """Of the field that a problem is reported for, below the value; as in `.spec.replicas`."""
+    optional_old_self: bool | None = None
+    """Whether `oldSelf` is an optional value, and the rule evaluated without one too."""
 
 
 class Schema(msgspec.Struct, frozen=True, eq=False, kw_only=True):

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stromboli.api.patterns import PatternError, matches
-from stromboli.api.schemas.cel_rules import holds
 from stromboli.api.schemas.schema import Schema
 from stromboli.api.schemas.value_formats import TEXT_FORMATS, in_range, type_name
 
@@ -208,9 +207,6 @@ class _Validator:
             if count != 1:
                 detail = f'"{path}" must validate one and only one schema (oneOf). Found {count} valid alternatives'
                 yield invalid(path, value, detail)
-        for rule in schema.rules:
-            if not holds(rule.rule, value):
-                yield Problem(path, INVALID, f"Invalid value: {rule.message or f'failed rule: {rule.rule}'}")
         if schema.none_of is not None and self._is_valid(value, schema.none_of, path):
             yield invalid(path, value, f'"{path}" must not validate the schema (not)')
 

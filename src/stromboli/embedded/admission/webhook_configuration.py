@@ -8,6 +8,7 @@ import msgspec
 from msgspec import field
 
 from stromboli.api.types.meta import LabelSelector
+from stromboli.embedded.admission.match_conditions import MatchCondition
 from stromboli.embedded.admission.write_request import WriteRequest
 
 
@@ -55,6 +56,7 @@ class Webhook(msgspec.Struct, rename="camel"):
     failure_policy: str = "Fail"
     namespace_selector: LabelSelector | None = None
     object_selector: LabelSelector | None = None
+    match_conditions: tuple[MatchCondition, ...] = ()
     timeout_seconds: int = 10
     side_effects: str = ""
 

@@ -15,6 +15,7 @@ import aiohttp
 import msgspec
 
 from stromboli.api.selectors import matches_labels
+from stromboli.embedded.admission.match_conditions import MatchError, conditions_match
 from stromboli.embedded.admission.webhook_configuration import Webhook, WebhookConfiguration
 from stromboli.embedded.admission.write_request import WriteRequest, admission_review
 from stromboli.embedded.api_status import StatusError
@@ -123,10 +124,32 @@ class Webhooks:
         record = self._store.get("namespaces", "", request.namespace)
         return record is None or matches_labels(webhook.namespace_selector, record.labels)
 
+    def _matches(
+        self, webhook: Webhook, request: WriteRequest, content: Content | None, old: Content | None
+    ) -> bool:
+        """Whether all conditions hold; if that cannot be told, the failure policy decides."""
+        if not webhook.match_conditions:
+            return True
+        try:
+            return conditions_match(
+                webhook.match_conditions, admission_review(request, content, old)["request"]
+            )
+        except MatchError as error:
+            if webhook.failure_policy == "Ignore":
+                return False
+            kind = request.kind
+            raise StatusError(
+                403,
+                f'{kind.id} "{request.name}" is forbidden: admission webhook "{webhook.name}": {error}',
+                "Forbidden",
+            ) from None
+
     async def _call(
         self, webhook: Webhook, request: WriteRequest, content: Content | None, old: Content | None
     ) -> _AdmissionResponse | None:
-        """None if the call fails and the failure policy ignores that."""
+        """None if the conditions do not match, or if the call fails and the failure policy ignores that."""
+        if not self._matches(webhook, request, content, old):
+            return None
         if request.dry_run and webhook.side_effects not in ("None", "NoneOnDryRun"):
             raise bad_request(f'admission webhook "{webhook.name}" does not support dry run')
         try:

@@ -213,9 +213,7 @@ class _Definitions:
         if schema.none_of is not None:
             node["not"] = self._node(schema.none_of)
         if schema.rules:
-            node["x-kubernetes-validations"] = [
-                {"rule": rule.rule, "message": rule.message} for rule in schema.rules
-            ]
+            node["x-kubernetes-validations"] = [msgspec.to_builtins(rule) for rule in schema.rules]
         return node
 
 

@@ -9,7 +9,7 @@ from stromboli.api.resources.qos import qos_class
 from stromboli.api.schemas.schema_problems import Problem, invalid
 from stromboli.api.schemas.value_formats import json_equal
 from stromboli.api.types.pod import pod_resources
-from stromboli.embedded.kinds import batch_job_rules, config_data_rules, object_metadata
+from stromboli.embedded.kinds import batch_job_rules, config_data_rules, object_metadata, webhook_rules
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import definition_problems
 
@@ -233,6 +233,8 @@ def problems(kind: Kind, content: Content, old: Content | None) -> Iterable[Prob
         return config_data_rules.config_map_problems(content, old or {})
     if kind.id == config_data_rules.SECRETS:
         return config_data_rules.secret_problems(content, old or {})
+    if kind.id in webhook_rules.KINDS:
+        return webhook_rules.problems(content)
     return []
 
 

@@ -14,6 +14,7 @@ from stromboli.api.schemas.metadata_rules import label_problems, metadata_proble
 from stromboli.api.schemas.normalization import ValidationResult
 from stromboli.api.schemas.schema import Schema
 from stromboli.api.schemas.schema_problems import Problem, first_problems
+from stromboli.api.schemas.validation_rules import rule_problems
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds.kind import Content, Kind
 
@@ -21,7 +22,7 @@ from stromboli.embedded.kinds.kind import Content, Kind
 @lru_cache(1024)
 def schema(kind: Kind) -> Schema:
     if kind.definition is not None:
-        return from_crd((kind.definition.get("schema") or {}).get("openAPIV3Schema"))
+        return from_crd((kind.definition.get("schema") or {}).get("openAPIV3Schema"), check_rules=False)
     return builtin_schemas.schema(kind.api_version, kind.kind) or builtin_schemas.any_object()
 
 
@@ -62,7 +63,10 @@ def prune(kind: Kind, content: Any) -> list[str]:
 def problems(kind: Kind, content: Content, old: Content | None) -> list[Problem]:
     """What is wrong with an object whose types are valid."""
     if kind.definition is not None:
-        return first_problems(metadata_problems(content["metadata"], kind.kind, builtin=False))
+        return first_problems(
+            metadata_problems(content["metadata"], kind.kind, builtin=False),
+            rule_problems(content, old, schema(kind)),
+        )
     problems = kind_semantics.problems(content, kind.kind)
     if old is not None:
         problems += kind_semantics.update_problems(old, content, kind.kind)

@@ -1,0 +1,108 @@
+"""Values of custom objects as validation rules see them: typed by the schema, without what has none."""
+
+from __future__ import annotations
+
+import base64
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from stromboli.api.cel.time_values import Duration, Timestamp
+from stromboli.api.go_scalars import duration
+from stromboli.api.schemas.schema import Schema
+
+_KEYWORDS = (
+    "true false null in as break const continue else for function if import let loop package namespace return"
+)
+_RESERVED = frozenset([*_KEYWORDS.split(), "var", "void", "while"])
+_SEQUENCES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_ESCAPED = re.compile(r"__|[-./]")
+_ESCAPABLE = re.compile(r"[A-Za-z_./-][A-Za-z0-9_./-]*")
+_METADATA = ("name", "generateName")
+"""What rules see of the metadata of an object."""
+
+
+class UnreadableValue(ValueError):
+    """A text that is not of its format."""
+
+
+@lru_cache(4096)
+def escaped(name: str) -> str:
+    """The identifier of a field; empty if it has none."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    if not _ESCAPABLE.fullmatch(name):
+        return ""
+    return _ESCAPED.sub(lambda match: _SEQUENCES[match[0]], name)
+
+
+def is_visible(schema: Schema) -> bool:
+    """Whether rules see values of this schema: those without a type they do not."""
+    if schema.int_or_string:
+        return True
+    if schema.type == "array":
+        return schema.items is not None and is_visible(schema.items)
+    if schema.type == "object" and schema.additional_properties is not None:
+        return is_visible(schema.additional_properties)
+    return bool(schema.type)
+
+
+def rule_value(value: Any, schema: Schema, is_root: bool = False) -> Any:
+    """A valid value, with numbers, bytes, times and the names of fields as CEL has them."""
+    if value is None or schema.int_or_string:
+        return value
+    match schema.type:
+        case "object":
+            return _object(value, schema, is_root or schema.embedded_resource)
+        case "array":
+            return [rule_value(item, schema.element) for item in value]
+        case "number":
+            return float(value)
+        case "integer":
+            return int(value)
+        case "string":
+            return _text(value, schema.format)
+    return value
+
+
+def _object(value: dict[str, Any], schema: Schema, is_root: bool) -> dict[str, Any]:
+    if schema.additional_properties is not None:
+        return {key: rule_value(item, schema.additional_properties) for key, item in value.items()}
+    result = {}
+    for key, item in value.items():
+        inner = schema.properties.get(key)
+        if is_root and key == "metadata" and isinstance(item, dict):
+            result[key] = {name: item[name] for name in _METADATA if name in item}
+        elif inner is not None and is_visible(inner) and (name := escaped(key)):
+            result[name] = rule_value(item, inner)
+    return result
+
+
+def _text(text: str, format: str) -> Any:
+    try:
+        match format:
+            case "byte":
+                return bytearray(base64.b64decode(text, validate=True))
+            case "date-time" | "datetime":
+                moment = datetime.fromisoformat(_without_fraction(text)).astimezone(UTC)
+                return Timestamp(moment, _nanoseconds(text))
+            case "date":
+                return Timestamp(datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC), 0)
+            case "duration":
+                seconds = duration(text)
+                if seconds is None:
+                    raise ValueError
+                return Duration(round(seconds * 10**9))
+    except (ValueError, OverflowError):
+        raise UnreadableValue(f"{text[:100]!r} is no {format}") from None
+    return text
+
+
+def _without_fraction(text: str) -> str:
+    return re.sub(r"\.[0-9]+", "", text.upper().replace(" ", "T"))
+
+
+def _nanoseconds(text: str) -> int:
+    fraction = re.search(r"\.([0-9]{1,9})", text)
+    return int(fraction[1].ljust(9, "0")) if fraction else 0

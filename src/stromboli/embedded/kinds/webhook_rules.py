@@ -1,0 +1,67 @@
+"""Webhook configurations: their match conditions must be expressions that this server can evaluate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from stromboli.api.cel.expression import CelError, Environment, Expression
+from stromboli.api.name_rules import qualified_name_errors
+from stromboli.api.schemas.schema_problems import TOO_MANY, Problem, duplicate, invalid, required
+from stromboli.embedded.kinds.kind import Content
+
+KINDS = frozenset(
+    f"{name}webhookconfigurations.admissionregistration.k8s.io" for name in ("mutating", "validating")
+)
+MAX_CONDITIONS = 64
+"""Of a webhook, as on a real API server."""
+
+
+@lru_cache(1)
+def _environment() -> Environment:
+    return Environment(("object", "oldObject", "request"))
+
+
+@lru_cache(512)
+def compiled_condition(text: str) -> Expression:
+    """The expression of a match condition."""
+    return _environment().compile(text)
+
+
+def problems(content: Content) -> list[Problem]:
+    """What is wrong with the match conditions of a configuration."""
+    return [
+        problem
+        for index, webhook in enumerate(content.get("webhooks") or ())
+        for problem in _conditions(webhook.get("matchConditions") or [], f"webhooks[{index}].matchConditions")
+    ]
+
+
+def _conditions(conditions: list[dict[str, Any]], path: str) -> Iterator[Problem]:
+    if len(conditions) > MAX_CONDITIONS:
+        detail = f"Too many: {len(conditions)}: must have at most {MAX_CONDITIONS} items"
+        yield Problem(path, TOO_MANY, detail)
+        return
+    names: set[str] = set()
+    for index, condition in enumerate(conditions):
+        yield from _condition(condition, f"{path}[{index}]")
+        name = condition.get("name") or ""
+        if name in names:
+            yield duplicate(f"{path}[{index}].name", name)
+        names.add(name)
+
+
+def _condition(condition: dict[str, Any], path: str) -> Iterator[Problem]:
+    name, text = condition.get("name") or "", condition.get("expression") or ""
+    if not name:
+        yield required(f"{path}.name")
+    for error in qualified_name_errors(name) if name else ():
+        yield invalid(f"{path}.name", name, error)
+    if not text.strip():
+        yield required(f"{path}.expression")
+        return
+    try:
+        compiled_condition(text)
+    except CelError as error:
+        yield invalid(f"{path}.expression", text, f"compilation failed: {error}")

@@ -1,0 +1,151 @@
+"""Expressions are compiled and type-checked, take what they need of their variables, and cost what was foretold."""
+
+import sys
+import time
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from stromboli.api.cel.evaluation_cost import cost
+from stromboli.api.cel.expression import (
+    MAX_COST,
+    CelError,
+    CostBudget,
+    CostExceeded,
+    Environment,
+    EvaluationError,
+)
+from stromboli.api.cel.supported_functions import EFFORTS
+from stromboli.api.cel.value_size import measured
+
+ENVIRONMENT = Environment(["self", "other"])
+
+
+def evaluate(text: str, **values: Any) -> Any:
+    return ENVIRONMENT.compile(text).evaluate(values)
+
+
+def test_an_expression_has_a_value_for_its_variables() -> None:
+    assert evaluate("self.a > 1 && other.exists(x, x == self.a)", self={"a": 2}, other=[1, 2]) is True
+    assert ENVIRONMENT.compile("self + '!'", "string").evaluate({"self": "hi"}) == "hi!"
+
+
+@pytest.mark.parametrize(
+    "text", ["self.a ==", "unknown == 1", "1 + 1", "self.foo()", "true && 'a'", "\ud800", "\0"]
+)
+def test_what_cannot_be_compiled_is_refused(text: str) -> None:
+    with pytest.raises(CelError):
+        ENVIRONMENT.compile(text)
+
+
+@pytest.mark.parametrize("text", ["self.a == 1", "self[3] == 1", "1 / self.zero == 1", "dyn(self)"])
+def test_what_has_no_value_is_an_error(text: str) -> None:
+    with pytest.raises(EvaluationError):
+        evaluate(text, self={"zero": 0})
+
+
+def test_a_result_that_is_null_leaves_none_alone() -> None:
+    """The library takes a reference of None for each null that it hands out, until the process aborts."""
+    expression = ENVIRONMENT.compile("self.a")
+    before = sys.getrefcount(None)
+    for _ in range(100):
+        with pytest.raises(EvaluationError):
+            expression.evaluate({"self": {"a": None}})
+    assert sys.getrefcount(None) > before - 50
+
+
+def test_only_what_is_used_is_converted() -> None:
+    expression = ENVIRONMENT.compile("self.spec.?a.orValue(1) == 1 && has(self.spec.b.c) && other == 1")
+    assert expression.paths == {"self": {"spec": {"a": None, "b": {"c": None}}}, "other": None}
+    assert expression.evaluate({"self": {"spec": {"b": {"c": 1}, "huge": "x" * 10**8}}, "other": 1})
+
+
+def test_evaluations_share_a_budget() -> None:
+    budget = CostBudget()
+    expression = ENVIRONMENT.compile("self.all(x, x >= 0)")
+    values = {"self": list(range(1000))}
+    assert expression.evaluate(values, budget)
+    assert 0 < MAX_COST - budget.steps < MAX_COST / 10
+    with pytest.raises(CostExceeded, match="shorten lists and texts, or simplify the expression"):
+        all(expression.evaluate(values, budget) for _ in range(1000))
+
+
+def test_each_function_that_may_be_used_exists() -> None:
+    """A name in the table that the library does not know would be a promise that nobody keeps."""
+    calls = [name for name in EFFORTS if name.isidentifier() or name.startswith(("sets.", "optional."))]
+    assert len(calls) > 40
+    for name in calls:
+        forms = [
+            f"dyn(self.{name}({arguments})) == null"
+            for arguments in ("", "other", "other, other", "0", "0, 1")
+        ]
+        forms += [f"dyn({name}({arguments})) == null" for arguments in ("self", "self, other", "")]
+        assert any(_compiles(form) for form in forms), name
+
+
+def _compiles(text: str) -> bool:
+    try:
+        ENVIRONMENT.compile(text)
+    except CelError:
+        return False
+    return True
+
+
+LISTS = st.sampled_from(
+    ["self.l", "self.n", "self.s.split('a')", "self.l.map(x, dyn(x))", "dyn([self.s, self.t])"]
+)
+TEXTS = st.sampled_from(["self.s", "self.t", "'abc'", "self.s.replace('a', self.t)", "(self.s + self.t)"])
+
+
+@st.composite
+def expressions(draw: st.DrawFn) -> str:
+    one, two, text, other = draw(LISTS), draw(LISTS), draw(TEXTS), draw(TEXTS)
+    form = draw(
+        st.sampled_from(
+            [
+                f"{one} == {two}",
+                f"{text} in {two}",
+                f"{one}.all(x, {two}.exists(y, x == y))",
+                f"{one}.map(x, {text}).join({other}).size() > 0",
+                f"{one}.all(x, {text}.contains({other}))",
+                f"{one}.filter(x, {text} != {other}).size() > 3",
+                f"{one}.all(x, {text}.indexOf({other}) > 0 || {text}.matches('(a|aa)+$'))",
+                f"sets.contains({one}, {two})",
+                f"{one}.all(x, {text}.split({other}).size() > 0)",
+                f"'%s %s'.format([{one}, {text}]).lowerAscii().reverse() == ''",
+                f"({one} + {one}).distinct().size() > 0",
+            ]
+        )
+    )
+    return str(form)
+
+
+@settings(max_examples=60, deadline=None)
+@given(expressions(), st.integers(0, 400), st.integers(0, 4000))
+@example("self.l.map(x, self.l).size() > 0", 400, 1)
+@example("self.l.all(x, self.s.split('').size() > 0)", 400, 400)
+def test_what_fits_the_budget_is_quick(text: str, items: int, length: int) -> None:
+    value = {
+        "l": list(range(items)),
+        "n": [{"a": str(item)} for item in range(items)],
+        "s": "a" * length,
+        "t": "ab" * 9,
+    }
+    expression = ENVIRONMENT.compile(text)
+    started = time.perf_counter()
+    try:
+        expression.evaluate({"self": value})
+    except CostExceeded:
+        assert time.perf_counter() - started < 1
+    except EvaluationError:
+        pass
+    assert time.perf_counter() - started < 1.5
+
+
+def test_a_cost_grows_with_what_is_read() -> None:
+    tree = ENVIRONMENT.compile("self.s.contains('a')").tree
+    short, long = ({"self": measured({"s": "x" * length})} for length in (10, 100_000))
+    assert cost(tree, short) < 100_000
+    assert cost(tree, long) > 1_000_000
