@@ -1,5 +1,6 @@
 """OpenAPI documents: whole, with what kubectl looks for, and made again only where something changed."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -20,7 +21,7 @@ REGISTRY = KindRegistry((*BUILT_IN, CUSTOM))
 
 
 def read(root: str) -> Any:
-    document = openapi_document(REGISTRY, f"/openapi/v3/{root}", "application/json")
+    document = asyncio.run(openapi_document(REGISTRY, f"/openapi/v3/{root}", "application/json"))
     assert document is not None
     return json.loads(document[0])
 
@@ -49,7 +50,7 @@ def test_the_index_names_each_group_with_a_hash_that_changes_with_it() -> None:
     assert {"api/v1", "apis/apps/v1", "apis/batch/v1", "apis/example.com/v1"} <= before.keys()
     assert before["apis/apps/v1"] == after["apis/apps/v1"]
     assert before["apis/example.com/v1"] != after["apis/example.com/v1"]
-    assert openapi_document(REGISTRY, "/openapi/v3/apis/nonsense/v1", "application/json") is None
+    assert asyncio.run(openapi_document(REGISTRY, "/openapi/v3/apis/nonsense/v1", "application/json")) is None
 
 
 def test_merge_keys_and_kinds_stand_where_kubectl_looks() -> None:

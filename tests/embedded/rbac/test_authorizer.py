@@ -8,7 +8,7 @@ from stromboli.embedded.rbac.access_reviews import BadReview, complete_review
 from stromboli.embedded.rbac.authorizer import Authorizer, forbidden_message
 from stromboli.embedded.rbac.bootstrap_roles import bootstrap_policy
 from stromboli.embedded.rbac.escalation import escalation_error
-from stromboli.embedded.rbac.policy_rules import Attributes, PolicyRule, User, rules_of
+from stromboli.embedded.rbac.policy_rules import Attributes, PolicyRule, RuleIndex, User, rules_of
 
 ANN = User("ann", ("system:authenticated",))
 ROOT = User("root", ("system:masters",))
@@ -332,3 +332,61 @@ def test_a_rule_is_made_of_its_parts():
     parts = list(whole.permissions())
     assert len(parts) == 8
     assert all(whole.allows(part) for part in parts)
+
+
+def test_a_user_of_very_many_rules_and_bindings_is_judged_quickly() -> None:
+    """By what is compared, not by time: a rule that does not name the resource is not asked."""
+    asked = 0
+
+    class Counting(PolicyRule, frozen=True):
+        def allows(self, attributes: Attributes) -> bool:
+            nonlocal asked
+            asked += 1
+            return super().allows(attributes)
+
+    rules = tuple(Counting(("get",), ("",), (f"things{number}",)) for number in range(10_000))
+    index = RuleIndex((*rules, Counting(("list",), ("*",), ("*",))))
+    assert index.allows(Attributes("get", "", "things7"))
+    assert not index.allows(Attributes("delete", "", "things8"))
+    assert index.allows(Attributes("list", "apps", "others"))
+    assert asked == 4
+
+
+def test_a_binding_that_changes_or_goes_is_forgotten_by_its_old_subjects() -> None:
+    rule = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
+    authorizer = Authorizer([("clusterroles", {"metadata": {"name": "reader"}, "rules": [rule]})])
+
+    def bind(*users: str) -> None:
+        subjects = [{"kind": "User", "name": name} for name in users]
+        role = {"kind": "ClusterRole", "name": "reader"}
+        binding = {"metadata": {"name": "b"}, "roleRef": role, "subjects": subjects}
+        authorizer.put("clusterrolebindings", binding)
+
+    def readers() -> list[str]:
+        request = Attributes("get", "", "pods")
+        return [name for name in ("ann", "bob") if authorizer.authorize(User(name), request).allowed]
+
+    bind("ann", "ann")
+    assert readers() == ["ann"]
+    bind("bob")
+    assert readers() == ["bob"]
+    authorizer.drop("clusterrolebindings", "", "b")
+    assert readers() == []
+
+
+def test_a_role_of_too_many_combinations_is_not_taken_apart() -> None:
+    names = [f"n{number}" for number in range(100)]
+    wide = {"verbs": names, "apiGroups": names, "resources": names, "resourceNames": names}
+    mine = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+    role = {"metadata": {"name": "mine"}, "rules": [mine]}
+    subject = {"kind": "User", "name": "ann"}
+    binding = {
+        "metadata": {"name": "b"},
+        "roleRef": {"kind": "ClusterRole", "name": "mine"},
+        "subjects": [subject],
+    }
+    held = {**mine, "verbs": names}
+    authorizer = Authorizer([("clusterroles", {**role, "rules": [held]}), ("clusterrolebindings", binding)])
+    content = {"metadata": {"name": "wide"}, "rules": [wide]}
+    why = escalation_error(authorizer, User("ann"), "clusterroles", content)
+    assert "more than 100000 rights in one role" in why

@@ -19,6 +19,11 @@ from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change, Record
 
 QUOTAS = "resourcequotas"
+MAX_QUOTAS = 100
+"""Quotas of a namespace; every write in it asks all of them."""
+MAX_HARD = 500
+"""Resources that a quota limits; its status has all of them."""
+Scopes = tuple[tuple[str, str, tuple[str, ...]], ...]
 _ZERO = Fraction()
 _COUNTED_BY_NAME = {
     "services",
@@ -47,12 +52,19 @@ def usage(kind_id: str, content: Content) -> Charges:
     return charges
 
 
-def _in_scope(quota: Content, kind_id: str, content: Content) -> bool:
-    """Whether the quota counts this object: all of its scopes have to match."""
+def _scopes(quota: Content) -> Scopes:
+    """The scopes of a quota: name, operator and values of each."""
     spec = quota.get("spec") or {}
+    scopes: list[tuple[str, str, tuple[str, ...]]]
     scopes = [(str(scope), "Exists", ()) for scope in spec.get("scopes") or ()]
     for term in (spec.get("scopeSelector") or {}).get("matchExpressions") or ():
-        scopes.append((str(term.get("scopeName")), str(term.get("operator")), term.get("values") or ()))
+        values = tuple(map(str, term.get("values") or ()))
+        scopes.append((str(term.get("scopeName")), str(term.get("operator")), values))
+    return tuple(scopes)
+
+
+def _in_scope(scopes: Scopes, kind_id: str, content: Content) -> bool:
+    """Whether a quota with these scopes counts this object: all of them have to match."""
     if not scopes:
         return True
     return kind_id == "pods" and all(_scope_matches(content, *scope) for scope in scopes)
@@ -91,47 +103,58 @@ class Quotas:
 
     def __init__(self, store: Store):
         self._store = store
-        self._used: dict[tuple[str, str], Charges] = {}
-        """By namespace and name of the quota; a missing one is counted when it is needed."""
+        self._used: dict[tuple[str, Scopes], Charges] = {}
+        """By namespace and scopes, whatever quotas limit; missing ones are counted when they are needed."""
         store.on_apply(self._on_apply)
 
     def used(self, record: Record) -> Charges:
         """What the objects that the quota counts use together."""
-        quota_key = record.key.namespace, record.key.name
-        if quota_key not in self._used:
-            quota, total = record.object(), Charges()
+        namespace, scopes = record.key.namespace, _scopes(record.object())
+        if (namespace, scopes) not in self._used:
+            total = Charges()
             for resource in self._store.resources():
-                for member in self._store.list(resource, record.key.namespace):
+                for member in self._store.list(resource, namespace):
                     content = member.object() if resource in ("pods", "persistentvolumeclaims") else {}
-                    if _in_scope(quota, resource, content):
+                    if _in_scope(scopes, resource, content):
                         add_charges(total, usage(resource, content))
-            self._used[quota_key] = total
-        return self._used[quota_key]
+            self._used[namespace, scopes] = total
+        return self._used[namespace, scopes]
 
     def _on_apply(self, change: Change) -> None:
         """A write took effect (or was undone)."""
-        if not self._used:
-            return
         key = change.key
         if key.resource == QUOTAS:
-            self._used.pop((key.namespace, key.name), None)
-        for quota_key, total in self._used.items():
-            if quota_key[0] == key.namespace:
-                record = self._store.get(QUOTAS, *quota_key)
-                quota = record.object() if record is not None else {}
-                for version, sign in ((change.before, -1), (change.after, 1)):
-                    content = version.object() if version is not None else None
-                    if content is not None and _in_scope(quota, key.resource, content):
-                        add_charges(total, usage(key.resource, content), sign)
+            before, after = (
+                version and _scopes(version.object()) for version in (change.before, change.after)
+            )
+            if before != after:
+                self._forget_unused(key.namespace)
+        totals = [
+            (scopes, total) for (namespace, scopes), total in self._used.items() if namespace == key.namespace
+        ]
+        if not totals:
+            return
+        for version, sign in ((change.before, -1), (change.after, 1)):
+            content = version.object() if version is not None else None
+            for scopes, total in totals:
+                if content is not None and _in_scope(scopes, key.resource, content):
+                    add_charges(total, usage(key.resource, content), sign)
+
+    def _forget_unused(self, namespace: str) -> None:
+        quotas = {_scopes(record.object()) for record in self._store.list(QUOTAS, namespace)}
+        for key in [key for key in self._used if key[0] == namespace and key[1] not in quotas]:
+            del self._used[key]
 
     def check(self, kind: Kind, content: Content, old: Content | None = None) -> None:
         """Refuse what would exceed a quota."""
+        if kind.id == QUOTAS:
+            self._check_size(kind, content, old)
         if not kind.namespaced or not len(self._store.table(QUOTAS)):
             return
         for record in self._store.list(QUOTAS, content["metadata"]["namespace"]):
             quota = record.object()
             hard = (quota.get("spec") or {}).get("hard") or {}
-            if not _in_scope(quota, kind.id, content):
+            if not _in_scope(_scopes(quota), kind.id, content):
                 continue
             if kind.id == "pods" and old is None:
                 _check_stated(kind, record, hard, content)
@@ -139,6 +162,18 @@ class Quotas:
             if old is not None:
                 add_charges(increase, usage(kind.id, old), -1)
             self._check_room(kind, record, hard, increase, str(content["metadata"].get("name", "")))
+
+    def _check_size(self, kind: Kind, content: Content, old: Content | None) -> None:
+        """Of a quota itself."""
+        meta = content["metadata"]
+        quotas = sum(1 for _ in self._store.list(QUOTAS, meta["namespace"])) + (old is None)
+        hard = len((content.get("spec") or {}).get("hard") or ())
+        if quotas > MAX_QUOTAS:
+            why = f"namespace {meta['namespace']} would have {quotas} quotas, and {MAX_QUOTAS} are allowed"
+            raise forbidden(kind, str(meta.get("name", "")), f"{why}: limit more resources in fewer quotas")
+        if hard > MAX_HARD:
+            why = f"spec.hard limits {hard} resources, and {MAX_HARD} are allowed in one quota"
+            raise forbidden(kind, str(meta.get("name", "")), f"{why}: divide them among several quotas")
 
     def _check_room(
         self, kind: Kind, record: Record, hard: Mapping[str, Any], increase: Charges, name: str

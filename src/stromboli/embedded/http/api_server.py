@@ -184,7 +184,7 @@ class ApiServer:
             with guard("bookmarks"):
                 self.hub.send_bookmarks()
             with guard("expiry of events"):
-                self.controllers.event_expiry.expire()
+                await self.controllers.event_expiry.expire()
 
 
 def _stored_secret(path: Path) -> str:

@@ -1,27 +1,30 @@
 """OpenAPI documents: v3 per group and version, v2 for all kinds.
 
 kubectl uses v3 for `explain`, for the merge keys of `apply`, and to find out whether the server validates; older ones
-use v2, as protobuf. Documents are built when they are first requested, and again only where a kind has changed.
+use v2, as protobuf. Documents are built when they are first requested, kind by kind with pauses for other requests, and
+again only where a kind has changed.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from stromboli.api.schemas import builtin_schemas
 from stromboli.api.schemas.schema import KEYWORDS, Schema
-from stromboli.embedded.http.openapi_protobuf import encoded
+from stromboli.embedded.http.openapi_protobuf import encode_document, encode_schema
 from stromboli.embedded.kinds import object_schemas
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.patching.patch_request import accepted_patch_types
+from stromboli.embedded.time_slices import TimeSlices
 
 Node = dict[str, Any]
+Part = TypeVar("Part")
 
 ROOT = "/openapi/"
 _V3 = f"{ROOT}v3/"
@@ -37,17 +40,34 @@ _PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
 # -- documents
 
 
-def openapi_document(registry: KindRegistry, path: str, accept: str) -> tuple[bytes, str] | None:
+async def openapi_document(registry: KindRegistry, path: str, accept: str) -> tuple[bytes, str] | None:
     """A document below /openapi and its content type; None if there is no such path."""
     kinds = tuple(registry)
     if path == f"{ROOT}v2":
         if any(media_type in accept for media_type in PROTOBUF_ACCEPTED):
+            await _in_slices(_protobuf_definitions, kinds)
             return v2_protobuf(kinds), PROTOBUF
+        await _in_slices(lambda kind: _definitions(kind, is_v3=False), kinds)
         return v2(kinds), "application/json"
+    groups = _by_root(kinds)
     if path == f"{ROOT}v3":
+        await _in_slices(lambda kind: _definitions(kind, is_v3=True), kinds)
+        await _in_slices(v3, groups.values())
         return index(kinds), "application/json"
-    group = _by_root(kinds).get(path.removeprefix(_V3))
-    return (v3(group), "application/json") if group else None
+    group = groups.get(path.removeprefix(_V3))
+    if group is None:
+        return None
+    await _in_slices(lambda kind: _definitions(kind, is_v3=True), group)
+    return v3(group), "application/json"
+
+
+async def _in_slices(build: Callable[[Part], object], parts: Iterable[Part]) -> None:
+    """Build parts of a document, which are kept until it is put together."""
+    slices = TimeSlices()
+    for part in parts:
+        build(part)
+        if slices.due:
+            await slices.pause()
 
 
 def index(kinds: Iterable[Kind]) -> bytes:
@@ -74,30 +94,50 @@ def _root(kind: Kind) -> str:
 @lru_cache(maxsize=128)
 def v3(kinds: tuple[Kind, ...]) -> bytes:
     """A group and version, as JSON."""
-    schemas = _Definitions("#/components/schemas/", is_v3=True)
-    schemas.add(kinds)
     paths = _paths(kinds, is_v3=True)
-    components = {"schemas": schemas.definitions}
+    components = {"schemas": _all_definitions(kinds, is_v3=True)}
     return msgspec.json.encode({"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": components})
 
 
 @lru_cache(maxsize=2)
 def v2(kinds: tuple[Kind, ...]) -> bytes:
     """All kinds, as JSON."""
-    return msgspec.json.encode(_swagger(kinds))
+    definitions = _all_definitions(kinds, is_v3=False)
+    return msgspec.json.encode({**_swagger(kinds), "definitions": definitions})
 
 
 @lru_cache(maxsize=2)
 def v2_protobuf(kinds: tuple[Kind, ...]) -> bytes:
     """All kinds, as protobuf (`PROTOBUF_ACCEPTED`)."""
-    return encoded(_swagger(kinds))
+    definitions: dict[str, bytes] = {}
+    for kind in kinds:
+        definitions |= _protobuf_definitions(kind)
+    return encode_document(_swagger(kinds), definitions)
 
 
-def _swagger(kinds: Sequence[Kind]) -> Node:
-    definitions = _Definitions("#/definitions/", is_v3=False)
-    definitions.add(kinds)
-    paths = _paths(kinds, is_v3=False)
-    return {"swagger": "2.0", "info": _INFO, "paths": paths, "definitions": definitions.definitions}
+def _swagger(kinds: Iterable[Kind]) -> Node:
+    """A document of version 2 without its definitions."""
+    return {"swagger": "2.0", "info": _INFO, "paths": _paths(kinds, is_v3=False)}
+
+
+def _all_definitions(kinds: Iterable[Kind], is_v3: bool) -> dict[str, Node]:
+    definitions: dict[str, Node] = {}
+    for kind in kinds:
+        definitions |= _definitions(kind, is_v3)
+    return definitions
+
+
+@lru_cache(maxsize=2048)
+def _definitions(kind: Kind, is_v3: bool) -> dict[str, Node]:
+    """The schema of a kind, and those that it refers to."""
+    definitions = _Definitions("#/components/schemas/" if is_v3 else "#/definitions/", is_v3)
+    definitions.add(kind)
+    return definitions.definitions
+
+
+@lru_cache(maxsize=1024)
+def _protobuf_definitions(kind: Kind) -> dict[str, bytes]:
+    return {name: encode_schema(node) for name, node in _definitions(kind, is_v3=False).items()}
 
 
 # -- paths: only what kubectl reads
@@ -144,11 +184,10 @@ class _Definitions:
         self._prefix = prefix
         self._is_v3 = is_v3
 
-    def add(self, kinds: Iterable[Kind]) -> None:
-        for kind in kinds:
-            schema = object_schemas.schema(kind)
-            name = schema.name or ".".join([*reversed(kind.group.split(".")), kind.version, kind.kind])
-            self.definitions[name] = {**self._body(schema), _GVK: [_gvk(kind)]}
+    def add(self, kind: Kind) -> None:
+        schema = object_schemas.schema(kind)
+        name = schema.name or ".".join([*reversed(kind.group.split(".")), kind.version, kind.kind])
+        self.definitions[name] = {**self._body(schema), _GVK: [_gvk(kind)]}
 
     def _ref(self, name: str) -> Node:
         if name not in self.definitions:

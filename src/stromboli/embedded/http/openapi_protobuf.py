@@ -15,14 +15,14 @@ Node = dict[str, Any]
 Encode = Callable[[Any], bytes]
 
 
-def encoded(document: Node) -> bytes:
-    """The document as a protobuf message."""
+def encode_document(document: Node, definitions: dict[str, bytes]) -> bytes:
+    """The document as a protobuf message, with definitions that are encoded already."""
     return b"".join(
         (
             _string(1, document["swagger"]),
             _bytes(2, _string(1, document["info"]["title"]) + _string(2, document["info"]["version"])),
             _bytes(8, _named(2, document["paths"], _path)),
-            _bytes(9, _named(1, document["definitions"], _schema)),
+            _bytes(9, _named(1, definitions, bytes)),
         )
     )
 
@@ -121,13 +121,14 @@ _SCHEMA: dict[str, Encode] = {
     "minProperties": lambda value: _integer(18, value),
     "required": _strings(19),
     "enum": lambda value: b"".join(_bytes(20, _any(item)) for item in value),
-    "additionalProperties": lambda value: _bytes(21, _bytes(1, _schema(value))),
+    "additionalProperties": lambda value: _bytes(21, _bytes(1, encode_schema(value))),
     "type": lambda value: _bytes(22, _string(1, value)),
-    "items": lambda value: _bytes(23, _bytes(1, _schema(value))),
-    "properties": lambda value: _bytes(25, _named(1, value, _schema)),
+    "items": lambda value: _bytes(23, _bytes(1, encode_schema(value))),
+    "properties": lambda value: _bytes(25, _named(1, value, encode_schema)),
 }
 
 
-def _schema(node: Node) -> bytes:
+def encode_schema(node: Node) -> bytes:
+    """A definition as a protobuf message."""
     known = b"".join(encode(node[name]) for name, encode in _SCHEMA.items() if name in node)
     return known + _extensions(31, node)

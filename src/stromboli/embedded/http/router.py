@@ -125,7 +125,7 @@ class Router:
                 return await self._dispatch(request, info, user, query)
         self._authorizer.check_path(user, path, method.lower())
         async with self._shares.seats(user):
-            return self._document(request, path.rstrip("/"))
+            return await self._document(request, path.rstrip("/"))
 
     def _width(self, request: web.BaseRequest, info: RequestInfo) -> int:
         """How many seats a request takes: more if its body is large, or many objects are read."""
@@ -133,9 +133,12 @@ class Router:
             return 1 + len(self._objects.store.table(info.kind.id)) // OBJECTS_PER_SEAT
         return 1 + (request.content_length or 0) // LARGE
 
-    def _document(self, request: web.BaseRequest, path: str) -> web.Response:
-        find = openapi_document if path.startswith(ROOT) else discovery_document
-        document = find(self._objects.registry, path, request.headers.get("Accept", ""))
+    async def _document(self, request: web.BaseRequest, path: str) -> web.Response:
+        registry, accept = self._objects.registry, request.headers.get("Accept", "")
+        if path.startswith(ROOT):
+            document = await openapi_document(registry, path, accept)
+        else:
+            document = discovery_document(registry, path, accept)
         if document is None:
             if path.startswith(("/api/", "/apis/")):
                 raise no_such_resource()

@@ -17,13 +17,12 @@ from stromboli.embedded.kube_controllers.status_controllers import DisruptionCon
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Change, Key
 from stromboli.embedded.store.version_log import WriteFailed
+from stromboli.embedded.time_slices import TimeSlices
 
 log = logging.getLogger(__name__)
 
 RETRY_AFTER = 5.0
 """Seconds after which a reconciliation that failed is tried again."""
-PORTION = 20
-"""Objects that are reconciled before requests have their turn."""
 
 
 class ControllerLoop:
@@ -78,10 +77,11 @@ class ControllerLoop:
         while True:
             await self._wake.wait()
             self._wake.clear()
+            slices = TimeSlices()
             while self._queue:
-                for _ in range(min(PORTION, len(self._queue))):
-                    await self._reconcile_next()
-                await asyncio.sleep(0)
+                await self._reconcile_next()
+                if slices.due:
+                    await slices.pause()
 
     async def _reconcile_next(self) -> None:
         key = next(iter(self._queue))

@@ -13,6 +13,7 @@ from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.objects.deletion import FOREGROUND, ORPHAN, DeleteOptions, Preconditions, delete
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Change, Key, Record
+from stromboli.embedded.time_slices import TimeSlices
 
 
 class GarbageCollector(Controller):
@@ -69,15 +70,18 @@ class GarbageCollector(Controller):
         meta = record.meta
         finalizers = (meta.finalizers or ()) if meta.deletion_timestamp else ()
         if ORPHAN in finalizers:
-            self._orphan_dependents(record)
+            await self._orphan_dependents(record)
         elif FOREGROUND in finalizers:
             await self._delete_dependents(record)
         if meta.owner_references:
             await self._delete_if_unowned(record)
 
-    def _orphan_dependents(self, owner: Record) -> None:
+    async def _orphan_dependents(self, owner: Record) -> None:
+        slices = TimeSlices()
         for dependent in self._dependents_of(owner.meta.uid):
             self._remove_owners(dependent, {owner.meta.uid})
+            if slices.due:
+                await slices.pause()
         self._remove_finalizer(owner, ORPHAN)
 
     async def _delete_dependents(self, owner: Record) -> None:
@@ -85,7 +89,10 @@ class GarbageCollector(Controller):
         uid = owner.meta.uid
         blocked = False
         failure: StatusError | None = None
-        for dependent in list(self._dependents_of(uid)):
+        slices = TimeSlices()
+        for dependent in self._dependents_of(uid):
+            if slices.due:
+                await slices.pause()
             references = dependent.meta.owner_references or ()
             if any(other.uid != uid and other.uid in self._keys for other in references):
                 self._remove_owners(dependent, {uid})

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.store.records import Change, Key, Record
+from stromboli.embedded.time_slices import TimeSlices
 
 
 class PodGarbageCollector(Controller):
@@ -20,7 +21,7 @@ class PodGarbageCollector(Controller):
         store, pods = self._objects.store, list[Record]()
         record = store.get(*key)
         if key.resource == "nodes" and record is None:
-            pods = [pod for pod in store.list("pods") if pod.field("spec.nodeName") == key.name]
+            pods = await self._pods_of_node(key.name)
         elif key.resource == "pods" and record is not None:
             pods = [record] if store.get("nodes", "", record.field("spec.nodeName")) is None else []
         for pod in pods:
@@ -28,3 +29,12 @@ class PodGarbageCollector(Controller):
                 self._objects.system_update(
                     pod, lambda content: content["metadata"].update(deletionGracePeriodSeconds=0)
                 )
+
+    async def _pods_of_node(self, name: str) -> list[Record]:
+        pods, slices = [], TimeSlices()
+        for pod in self._objects.store.list("pods"):
+            if pod.field("spec.nodeName") == name:
+                pods.append(pod)
+            if slices.due:
+                await slices.pause()
+        return pods

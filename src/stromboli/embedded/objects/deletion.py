@@ -18,6 +18,7 @@ from stromboli.embedded.kinds.status_errors import bad_request, forbidden, inval
 from stromboli.embedded.objects.kind_versions import to_served_version
 from stromboli.embedded.objects.object_verbs import Objects, is_removable
 from stromboli.embedded.store.records import Record
+from stromboli.embedded.time_slices import TimeSlices
 from stromboli.kube.timestamps import timestamp
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
@@ -109,8 +110,11 @@ async def delete_all(objects: Objects, kinds: Iterable[Kind], namespace: str = "
     """Delete all objects of some kinds; returns how many are left. A failure is raised after the last object."""
     left = 0
     failure: StatusError | None = None
+    slices = TimeSlices()
     for kind in kinds:
-        for record in list(objects.store.list(kind.id, namespace)):
+        for record in objects.store.list(kind.id, namespace):
+            if slices.due:
+                await slices.pause()
             if not record.meta.deletion_timestamp:
                 try:
                     request = WriteRequest(kind, *record.key[1:], APISERVER_USER)

@@ -31,6 +31,47 @@ class Budget(NamedTuple):
         return max(self.healthy - self.desired, 0) if self.expected else 0
 
 
+class _Owner(msgspec.Struct, rename="camel", gc=False):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class _Metadata(msgspec.Struct, rename="camel", gc=False):
+    owner_references: tuple[_Owner, ...] | None = None
+
+
+class _Condition(msgspec.Struct, gc=False):
+    type: str = ""
+    status: str = ""
+
+
+class _Status(msgspec.Struct, gc=False):
+    phase: str = ""
+    conditions: tuple[_Condition, ...] | None = None
+
+
+class _Pod(msgspec.Struct, gc=False):
+    """What is read of a pod; the rest, which is most of it, is not decoded."""
+
+    metadata: _Metadata
+    status: _Status | None = None
+
+    @property
+    def ready(self) -> bool:
+        conditions = (self.status.conditions if self.status else None) or ()
+        return any(condition.type == "Ready" and condition.status == "True" for condition in conditions)
+
+    @property
+    def owner(self) -> _Owner | None:
+        return next((owner for owner in self.metadata.owner_references or () if owner.controller), None)
+
+
+_decode_pod = msgspec.json.Decoder(_Pod, strict=False).decode
+
+
 def _selector(budget: Content) -> LabelSelector | None:
     try:
         return msgspec.convert((budget.get("spec") or {}).get("selector"), LabelSelector | None)
@@ -42,13 +83,14 @@ def count_pods(objects: Objects, record: Record) -> Budget:
     """The counts of a budget for its current pods."""
     budget = record.object()
     selector = _selector(budget)
-    pods = [
-        pod
-        for pod in objects.store.list("pods", record.key.namespace)
-        if matches_labels(selector, pod.labels) and pod.field("status.phase") not in _FINISHED
-    ]
-    expected = _expected(objects, pods)
-    healthy = sum(is_healthy(pod) for pod in pods)
+    namespace, healthy, owners = record.key.namespace, 0, list[_Owner | None]()
+    for candidate in objects.store.list("pods", namespace):
+        if matches_labels(selector, candidate.labels):
+            pod = _decode_pod(candidate.data)
+            if pod.status is None or pod.status.phase not in _FINISHED:
+                owners.append(pod.owner)
+                healthy += pod.ready and not candidate.meta.deletion_timestamp
+    expected = _expected(objects, namespace, owners)
     spec = budget.get("spec") or {}
     if spec.get("maxUnavailable") is not None:
         desired = max(expected - _scaled_value(spec["maxUnavailable"], expected), 0)
@@ -57,29 +99,23 @@ def count_pods(objects: Objects, record: Record) -> Budget:
     return Budget(expected, healthy, desired)
 
 
-def _expected(objects: Objects, pods: Iterable[Record]) -> int:
+def _expected(objects: Objects, namespace: str, owners: Iterable[_Owner | None]) -> int:
     """The replicas of the pods' controllers; a pod without such a controller counts as one."""
     replicas_by_owner: dict[str, int] = {}
     uncontrolled = 0
-    for pod in pods:
-        references = pod.object()["metadata"].get("ownerReferences") or ()
-        owner = next((reference for reference in references if reference.get("controller")), None)
-        kind = objects.registry.by_kind(owner["apiVersion"], owner["kind"]) if owner else None
-        controller = objects.store.get(kind.id, pod.key.namespace, owner["name"]) if owner and kind else None
+    for owner in owners:
+        kind = objects.registry.by_kind(owner.api_version, owner.kind) if owner else None
+        controller = objects.store.get(kind.id, namespace, owner.name) if owner and kind else None
         replicas = controller.field("spec.replicas") if controller is not None else ""
         if owner and replicas.isdecimal():
-            replicas_by_owner[owner["uid"]] = int(replicas)
+            replicas_by_owner[owner.uid] = int(replicas)
         else:
             uncontrolled += 1
     return uncontrolled + sum(replicas_by_owner.values())
 
 
 def is_healthy(pod: Record) -> bool:
-    conditions = (pod.object().get("status") or {}).get("conditions") or ()
-    ready = any(
-        condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions
-    )
-    return ready and not pod.meta.deletion_timestamp
+    return _decode_pod(pod.data).ready and not pod.meta.deletion_timestamp
 
 
 def _scaled_value(value: Any, total: int) -> int:

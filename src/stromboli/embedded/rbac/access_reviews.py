@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stromboli.embedded.rbac.authorizer import Authorizer
+from stromboli.embedded.rbac.authorizer import MAX_RULES, Authorizer
 from stromboli.embedded.rbac.policy_rules import Attributes, PolicyRule, User
 
 Content = dict[str, Any]
@@ -75,4 +75,4 @@ def _rules_status(rules: list[PolicyRule]) -> Content:
             )
         if rule.non_resource_urls:
             paths.append({"verbs": rule.verbs, "nonResourceURLs": rule.non_resource_urls})
-    return {"resourceRules": resources, "nonResourceRules": paths, "incomplete": False}
+    return {"resourceRules": resources, "nonResourceRules": paths, "incomplete": len(rules) >= MAX_RULES}

@@ -7,10 +7,10 @@ from itertools import chain, islice
 from typing import Any
 
 from stromboli.embedded.rbac.authorizer import ALL_RULES, MASTERS, Authorizer
-from stromboli.embedded.rbac.policy_rules import GROUP, Attributes, PolicyRule, User, rules_of
+from stromboli.embedded.rbac.policy_rules import GROUP, Attributes, PolicyRule, RuleIndex, User, rules_of
 
 MAX_PERMISSIONS = 100_000
-"""Permissions of a role that are checked; a larger role needs the verb `escalate`."""
+"""Permissions of a role, and comparisons with rules of its author; a larger role needs the verb `escalate`."""
 MAX_SHOWN = 5
 
 
@@ -44,9 +44,11 @@ def escalation_error(authorizer: Authorizer, user: User, resource: str, content:
 
 def _not_covered(rules: Iterable[PolicyRule], held: list[PolicyRule]) -> Iterator[str]:
     """Permissions of these rules that no held rule allows."""
-    permissions = chain.from_iterable(rule.permissions() for rule in rules)
-    for permission in islice(permissions, MAX_PERMISSIONS):
-        if not any(rule.allows(permission) for rule in held):
+    index, left = RuleIndex(tuple(held)), MAX_PERMISSIONS
+    for permission in chain.from_iterable(rule.permissions() for rule in rules):
+        left -= 1 + len(index.candidates(permission))
+        if left < 0:
+            yield f"more than {MAX_PERMISSIONS} rights in one role"
+            return
+        if not index.allows(permission):
             yield f"{permission.verb} {permission.path or permission.target}"
-    if next(permissions, None) is not None:
-        yield f"more than {MAX_PERMISSIONS} rights in one role"

@@ -79,6 +79,29 @@ class PolicyRule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
             yield Attributes(verb, group, plural, subresource, name)
 
 
+class RuleIndex:
+    """Rules by the resources that they name, so that a request is compared with few of them."""
+
+    def __init__(self, rules: tuple[PolicyRule, ...]) -> None:
+        self.rules = rules
+        self._by_resource: dict[str, list[PolicyRule]] = {}
+        self._others: list[PolicyRule] = []
+        """With wildcards, or of paths."""
+        for rule in rules:
+            if rule.non_resource_urls or any(resource.startswith(ANY) for resource in rule.resources):
+                self._others.append(rule)
+            else:
+                for resource in set(rule.resources):
+                    self._by_resource.setdefault(resource, []).append(rule)
+
+    def candidates(self, attributes: Attributes) -> list[PolicyRule]:
+        """The rules that may allow a request."""
+        return [*self._by_resource.get(attributes.target, ()), *self._others]
+
+    def allows(self, attributes: Attributes) -> bool:
+        return any(rule.allows(attributes) for rule in self.candidates(attributes))
+
+
 def _path_matches(rule: str, path: str) -> bool:
     if rule in (ANY, path):
         return True

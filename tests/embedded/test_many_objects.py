@@ -1,0 +1,112 @@
+"""Whatever goes over very many objects is done in slices, between which the event loop serves others."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from stromboli.embedded.http.api_server import ApiServer
+from stromboli.embedded.store.records import Key
+from tests.embedded.api_requests import PODS, config_map, pod, running
+from tests.embedded.loop_lag import LoopLag
+
+COUNT = 10_000
+MAPS = "/api/v1/namespaces/default/configmaps"
+OWNER = "00000000-0000-0000-0000-000000000001"
+
+
+async def fill(server: ApiServer, names: str, **meta: Any) -> None:
+    """Pods as they are stored, without the way through the API."""
+    container = {
+        "name": "m",
+        "image": "i",
+        "env": [{"name": f"E{number}", "value": "x"} for number in range(10)],
+    }
+    for number in range(COUNT):
+        name = f"{names}{number:05}"
+        content = pod(
+            name, containers=[container], metadata={"namespace": "default", "uid": f"uid-{name}", **meta}
+        )
+        content["status"] = {"phase": "Pending"}
+        server.store.put(Key("pods", "default", name), content)
+        if number % 200 == 0:
+            await server.store.wait_committed()
+            await asyncio.sleep(0)
+    await server.store.wait_committed()
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def test_deleting_very_many_objects_lets_others_be_served(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, tls=False) as api:
+            pods = api.server.store.table("pods")
+            owner = config_map("owner", uid=OWNER, namespace="default")
+            api.server.store.put(Key("configmaps", "default", "owner"), owner)
+            reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": OWNER}
+            await fill(api.server, "d", ownerReferences=[{**reference, "blockOwnerDeletion": True}])
+            assert len(pods) == COUNT
+            async with LoopLag() as lag:
+                await api.delete(f"{MAPS}/owner?propagationPolicy=Foreground")
+                await until(lambda: not len(pods))
+            lag.check("dependents of an owner")
+
+    asyncio.run(scenario())
+
+
+def test_counting_very_many_pods_lets_others_be_served(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, tls=False) as api:
+            await fill(api.server, "p", labels={"app": "web"})
+            budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+            spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
+            async with LoopLag() as lag:
+                for number in range(3):
+                    await api.post(budgets, {"metadata": {"name": f"b{number}"}, "spec": spec})
+                store = api.server.store
+                await until(lambda: b'"expectedPods":10000' in store.get(disrupted, "default", "b2").data)
+            lag.check("budgets")
+
+    disrupted = "poddisruptionbudgets.policy"
+    asyncio.run(scenario())
+
+
+def test_the_use_of_a_quota_is_counted_once_and_not_at_every_write(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, tls=False) as api:
+            await fill(api.server, "p")
+            quotas = "/api/v1/namespaces/default/resourcequotas"
+            await api.post(quotas, {"metadata": {"name": "q"}, "spec": {"hard": {"pods": str(COUNT + 9)}}})
+            store = api.server.store
+            await until(lambda: b'"used"' in store.get("resourcequotas", "default", "q").data)
+            async with LoopLag() as lag:
+                for number in range(9):
+                    await api.post(PODS, pod(f"new{number}"))
+                    used = f'"used":{{"pods":"{COUNT + 1 + number}"}}'.encode()
+                    await until(lambda used=used: used in store.get("resourcequotas", "default", "q").data)
+            lag.check("pods below a quota")
+            assert (await api.request("POST", PODS, pod("late")))[0] == 403
+
+    asyncio.run(scenario())
+
+
+def test_a_namespace_has_so_many_quotas_of_so_many_resources(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, tls=False) as api:
+            quotas = "/api/v1/namespaces/default/resourcequotas"
+            hard = {f"count/things{number}": "1" for number in range(501)}
+            status, answer = await api.request(
+                "POST", quotas, {"metadata": {"name": "q"}, "spec": {"hard": hard}}
+            )
+            assert (status, "limits 501 resources, and 500 are allowed" in answer["message"]) == (403, True)
+            for number in range(100):
+                await api.post(quotas, {"metadata": {"name": f"q{number}"}})
+            status, answer = await api.request("POST", quotas, {"metadata": {"name": "q"}})
+            assert (status, "would have 101 quotas, and 100 are allowed" in answer["message"]) == (403, True)
+
+    asyncio.run(scenario())
