@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, cast
 
@@ -52,6 +53,7 @@ class Connection(asyncio.Protocol):
         self._header_begun = True
         self._request: web.BaseRequest | None = None
         self._streams = False
+        self._left: Callable[[], None] | None = None
         self._unread = (self._since, 0)
         """When it was last looked at how much the client had not read, and how much that was."""
 
@@ -70,7 +72,7 @@ class Connection(asyncio.Protocol):
         proven = self.phase is Phase.REQUEST
         self._guard.move(self, Phase.IDLE if proven else Phase.WAITING)
         self._since, self._header_begun = self._loop.time(), False
-        self._request, self._streams = None, False
+        self._request, self._streams, self._left = None, False, None
         self._check_by(self._since + min(self._guard.limits.idle_time, self._guard.limits.write_time))
 
     def prove(self) -> None:
@@ -78,9 +80,10 @@ class Connection(asyncio.Protocol):
         if self.phase is Phase.UNPROVEN_REQUEST:
             self._guard.move(self, Phase.REQUEST)
 
-    def stream(self) -> None:
-        """The response to the request under way takes as long as its client likes."""
+    def stream(self, left: Callable[[], None] | None) -> None:
+        """The response to the request under way takes as long as its client likes; `left` is called if that leaves."""
         self._streams = True
+        self._left = left
 
     # -- time
 
@@ -220,6 +223,8 @@ class Connection(asyncio.Protocol):
         self._forget()
         if self._http is not None:
             self._http.connection_lost(error)
+        if self._left is not None:
+            self._left()
 
 
 def connection_of(request: web.BaseRequest) -> Connection | None:
@@ -234,7 +239,10 @@ def prove(request: web.BaseRequest) -> None:
         connection.prove()
 
 
-def stream(request: web.BaseRequest) -> None:
-    """The response to a request has no end of its own: its client is not cut off for reading slowly."""
+def stream(request: web.BaseRequest, left: Callable[[], None] | None = None) -> None:
+    """The response to a request has no end of its own: its client is not cut off for reading slowly.
+
+    `left` is called when the client leaves: aiohttp tells that to nobody who waits for something to send.
+    """
     if (connection := connection_of(request)) is not None:
-        connection.stream()
+        connection.stream(left)

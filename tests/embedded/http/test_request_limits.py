@@ -10,39 +10,10 @@ from pathlib import Path
 import pytest
 
 from stromboli.embedded.nodes.pod_logs import LogQuery
-from stromboli.embedded.store import watch_hub
 from stromboli.embedded.store.version_log import StoreInUse
 from tests.embedded.api_requests import PODS, config_map, pod, running
 
 MAPS = "/api/v1/namespaces/default/configmaps"
-
-
-def test_a_reader_who_does_not_keep_up_is_cut_off_and_resumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watch_hub, "LARGEST_BACKLOG", 200_000)
-
-    async def scenario() -> None:
-        async with running(tmp_path) as api:
-            version = (await api.get(MAPS))["metadata"]["resourceVersion"]
-            large = {"x": "y" * 100_000}
-            seen: list[str] = []
-            async with api.watch(f"{MAPS}?resourceVersion={version}") as following:
-                for number in range(200):
-                    await api.post(MAPS, config_map(f"m{number:03}", large))
-                try:
-                    while (event := await following()) is not None:
-                        seen.append(event["object"]["metadata"]["name"])
-                        version = event["object"]["metadata"]["resourceVersion"]
-                except Exception as error:
-                    assert "Payload" in type(error).__name__ or isinstance(error, OSError | ValueError)
-            assert len(seen) < 200
-            async with api.watch(f"{MAPS}?resourceVersion={version}&timeoutSeconds=1") as following:
-                while (event := await following()) is not None:
-                    seen.append(event["object"]["metadata"]["name"])
-            assert seen == [f"m{number:03}" for number in range(200)]
-
-    asyncio.run(scenario())
 
 
 def test_pages_are_bounded_and_numbers_are_numbers(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.store.query_selectors import Selector
 from stromboli.embedded.store.records import Change, Key, Record
-from stromboli.embedded.store.watch_hub import Watch, WatchHub
+from stromboli.embedded.store.watch import Watch
+from stromboli.embedded.store.watch_hub import WatchHub
 from tests.embedded.api_requests import PODS, config_map, pod, running
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -115,7 +116,7 @@ def test_a_watch_that_cannot_show_a_change_ends_and_the_others_go_on() -> None:
 
     async def scenario() -> None:
         kind = Kind("", "v1", "things", "Thing")
-        hub = WatchHub(10)
+        hub = WatchHub()
         broken = Watch(kind, "", Selector(), "alice", fragile)
         whole = Watch(kind, "", Selector(), "bob")
         hub.add(broken)

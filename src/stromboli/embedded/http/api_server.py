@@ -30,14 +30,14 @@ from stromboli.embedded.auth.cluster_authority import ClusterAuthority
 from stromboli.embedded.auth.identity import SHORTEST_SECRET, Tokens
 from stromboli.embedded.data_files import DataError, make_folder, read_file, write_secret
 from stromboli.embedded.http.router import Router
-from stromboli.embedded.http.user_shares import MOST_WATCHES
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kube_controllers.controller_loop import ControllerLoop
 from stromboli.embedded.nodes.pod_logs import LogSource
 from stromboli.embedded.objects.bootstrap_objects import bootstrap
 from stromboli.embedded.objects.object_verbs import Objects
-from stromboli.embedded.store.history import HISTORY_LIMIT
+from stromboli.embedded.store.history import HISTORY_BYTES, HISTORY_LIMIT
 from stromboli.embedded.store.object_store import Store
+from stromboli.embedded.store.watch_buffers import WATCH_BYTES, WatchBuffers
 from stromboli.embedded.store.watch_hub import WatchHub
 
 log = logging.getLogger(__name__)
@@ -62,6 +62,8 @@ class ApiServer:
     """Whether to add Volcano's kinds."""
     logs: LogSource | None = None
     history: int = HISTORY_LIMIT
+    history_bytes: int = HISTORY_BYTES
+    watch_bytes: int = WATCH_BYTES
     power_safe: bool = False
     """Whether to wait for the disk at each commit."""
     volcano_settings: Settings | None = None
@@ -76,9 +78,9 @@ class ApiServer:
         self.authority = ClusterAuthority(pki)
         self.token = _stored_secret(pki / "token")
         tokens = Tokens(_stored_secret(pki / "signing").encode(), self.token)
-        self.store = Store(self.data / "objects.db", self.history, self.power_safe)
+        self.store = Store(self.data / "objects.db", self.history, self.power_safe, self.history_bytes)
         registry = KindRegistry()
-        self.hub = WatchHub(MOST_WATCHES)
+        self.hub = WatchHub(WatchBuffers(self.watch_bytes))
         authorizer = RequestAuthorizer(self.store)
         settings = self.volcano_settings
         volcano = VolcanoAdmission(self.store, settings) if settings is not None else None
@@ -87,6 +89,7 @@ class ApiServer:
         self.controllers = ControllerLoop(self.objects)
         self.store.on_commit(self.controllers.on_commit)
         self.store.on_commit(self.hub.publish)
+        self.store.on_compaction(self.hub.buffers.compact)
         self._router = Router(self.objects, self.hub, tokens, authorizer, self.logs)
         try:
             await self._start()

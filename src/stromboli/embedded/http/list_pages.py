@@ -1,4 +1,4 @@
-"""Lists: selectors, resource versions and pages. Stored objects are spliced in without decoding them."""
+"""Lists: selectors, resource versions and pages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from stromboli.embedded.auth.identity import decode_base64url, encode_base64url
 from stromboli.embedded.http.query_parameters import Query, read_number
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.status_errors import bad_request, expired, too_large_version
-from stromboli.embedded.objects.kind_versions import to_served_version
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.query_selectors import Selector, parse_fields, parse_labels
 from stromboli.embedded.store.records import Record
@@ -85,8 +84,6 @@ def list_page(store: Store, kind: Kind, namespace: str, query: Query) -> Page:
         meta["continue"] = token.text()
         if selector.empty:
             meta["remainingItemCount"] = 1 + sum(1 for _ in candidates)
-    if kind.storage_version:
-        records = [to_served_version(kind, record) for record in records]
     return Page(records, meta)
 
 
@@ -147,11 +144,3 @@ def _at_revision(
         else:
             records[full_name] = record
     return (records[full_name] for full_name in sorted(records))
-
-
-def encode_page(kind: Kind, page: Page) -> bytes:
-    """A list, spliced from the encoded objects."""
-    head = msgspec.json.encode(
-        {"kind": kind.list_kind_name, "apiVersion": kind.api_version, "metadata": page.meta}
-    )
-    return b'%b,"items":[%b]}' % (head[:-1], b",".join([record.data for record in page.records]))

@@ -16,20 +16,21 @@ from stromboli.embedded.auth.identity import Tokens
 from stromboli.embedded.http import list_pages, request_bodies
 from stromboli.embedded.http.authentication import Authenticator
 from stromboli.embedded.http.discovery import VERSION, discovery_document
+from stromboli.embedded.http.json_responses import error_response, json_response, write_response
 from stromboli.embedded.http.log_responses import send_log
 from stromboli.embedded.http.openapi_documents import ROOT, openapi_document
 from stromboli.embedded.http.query_parameters import Query, read_flag, read_number
 from stromboli.embedded.http.representations import (
-    WHOLE,
     Representation,
-    encode_list,
     encode_object,
     negotiate,
 )
 from stromboli.embedded.http.request_paths import RequestInfo, parse_request
-from stromboli.embedded.http.user_shares import UserShares
+from stromboli.embedded.http.streamed_responses import list_response
+from stromboli.embedded.http.user_shares import UserShares, share_of
 from stromboli.embedded.http.watch_responses import serve_watch
 from stromboli.embedded.kinds.builtin_kinds import REVIEWS
+from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.status_errors import (
     bad_request,
     invalid_options,
@@ -155,7 +156,7 @@ class Router:
         if info.verb == "list":
             page = list_pages.list_page(store, kind, info.namespace, query)
             await store.wait_committed()
-            return json_response(encode_list(kind, page, representation))
+            return self._list_response(request, kind, user, page, representation)
         if info.verb == "get":
             return await self._get(request, info, representation, query)
         data = await request_bodies.read_body(request)
@@ -164,8 +165,11 @@ class Router:
         write = _Write(info, query, data, media_type, write_request)
         if kind in REVIEWS:
             return json_response(msgspec.json.encode(self._review(write)), 201)
-        if info.verb in ("delete", "deletecollection"):
+        if info.verb == "delete":
             return await self._delete(write)
+        if info.verb == "deletecollection":
+            page = await self._delete_collection(write)
+            return self._list_response(request, kind, user, page, representation)
         result = await (self._write_subresource(write) if info.subresource else self._write(write))
         await store.wait_committed()
         return write_response(info, result, representation)
@@ -248,26 +252,37 @@ class Router:
         return WriteResult(msgspec.json.encode(subresources.read_scale(kind, record)), result.warnings)
 
     async def _delete(self, write: _Write) -> web.Response:
-        info, objects = write.info, self._objects
-        body = write.body() if write.data.strip() else None
-        delete_options = deletion.read_options(body, write.query)
-        dry_run = write.request.dry_run or bool(delete_options.dry_run)
-        request = write.request._replace(dry_run=dry_run)
-        if info.verb == "delete":
-            data = await deletion.delete(objects, request, delete_options)
-        else:
-            page = list_pages.list_page(objects.store, info.kind, info.namespace, write.query)
-            for record in page.records:
-                _, namespace, name = record.key
-                try:
-                    target = request._replace(namespace=namespace, name=name)
-                    await deletion.delete(objects, target, delete_options)
-                except StatusError as error:
-                    if error.code != 404:
-                        raise
-            data = list_pages.encode_page(info.kind, page)
-        await objects.store.wait_committed()
+        data = await deletion.delete(self._objects, *_deletion(write))
+        await self._objects.store.wait_committed()
         return json_response(data)
+
+    async def _delete_collection(self, write: _Write) -> list_pages.Page:
+        """Delete what a list request with the same query would return; that list."""
+        info, objects = write.info, self._objects
+        request, delete_options = _deletion(write)
+        page = list_pages.list_page(objects.store, info.kind, info.namespace, write.query)
+        for record in page.records:
+            _, namespace, name = record.key
+            try:
+                target = request._replace(namespace=namespace, name=name)
+                await deletion.delete(objects, target, delete_options)
+            except StatusError as error:
+                if error.code != 404:
+                    raise
+        await objects.store.wait_committed()
+        return page
+
+    def _list_response(
+        self, request: web.BaseRequest, kind: Kind, user: User, page: list_pages.Page, form: Representation
+    ) -> web.Response:
+        return list_response(request, self._hub.buffers, share_of(user).owner, kind, page, form)
+
+
+def _deletion(write: _Write) -> tuple[WriteRequest, deletion.DeleteOptions]:
+    body = write.body() if write.data.strip() else None
+    options = deletion.read_options(body, write.query)
+    dry_run = write.request.dry_run or bool(options.dry_run)
+    return write.request._replace(dry_run=dry_run), options
 
 
 def _write_request(info: RequestInfo, user: User, query: Query, request: web.BaseRequest) -> WriteRequest:
@@ -285,26 +300,3 @@ def _write_request(info: RequestInfo, user: User, query: Query, request: web.Bas
         manager=manager[:128],
         validation=query.get("fieldValidation", "Warn"),
     )
-
-
-def write_response(info: RequestInfo, result: WriteResult, representation: Representation) -> web.Response:
-    data = result.data
-    if representation != WHOLE and not info.subresource:
-        record = Record(Key(info.kind.id, "", ""), 0, data)
-        data = encode_object(info.kind, record, representation)
-    response = json_response(data, 201 if result.created else 200)
-    for warning in result.warnings[:50]:
-        text = warning[:500].replace("\\", "\\\\").replace('"', '\\"')
-        response.headers.add("Warning", f'299 - "{text}"')
-    return response
-
-
-def json_response(data: bytes, status: int = 200) -> web.Response:
-    return web.Response(body=data, status=status, content_type=JSON)
-
-
-def error_response(error: StatusError) -> web.Response:
-    response = json_response(msgspec.json.encode(error.status()), error.code)
-    if error.retry_after:
-        response.headers["Retry-After"] = str(error.retry_after)
-    return response

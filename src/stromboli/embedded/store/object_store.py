@@ -55,6 +55,7 @@ class Store:
         """Those who wait for the commit of a revision, in its order."""
         self._writer: asyncio.Task[None] | None = None
         self._commit_listeners: list[CommitListener] = []
+        self._compaction_listeners: list[Callable[[int], None]] = []
         self._apply_listeners: list[Callable[[Change], None]] = []
         with explained_damage(path):
             self._log = VersionLog(path, power_safe)
@@ -167,6 +168,10 @@ class Store:
         """Called with each batch once it is committed."""
         self._commit_listeners.append(listener)
 
+    def on_compaction(self, listener: Callable[[int], None]) -> None:
+        """Called with the revision up to which history has just been dropped."""
+        self._compaction_listeners.append(listener)
+
     def on_apply(self, listener: Callable[[Change], None]) -> None:
         """Called with each change as it takes effect, before its commit, and with the reverse if that fails."""
         self._apply_listeners.append(listener)
@@ -236,6 +241,8 @@ class Store:
     def _drop(self, compaction: Compaction) -> None:
         self.history.drop(compaction.revision)
         self.compacted_revision = compaction.revision
+        for listener in self._compaction_listeners:
+            listener(compaction.revision)
 
     async def compact(self) -> None:
         """Drop all history: watches can only begin with a list."""

@@ -28,19 +28,20 @@ def table(
         "apiVersion": version,
         "metadata": meta or {},
         "columnDefinitions": printer.columns if headers else (),
-        "rows": [_row(printer, content, now, include) for content in contents],
+        "rows": [row(printer, content, now, include) for content in contents],
     }
 
 
-def _row(printer: TablePrinter, content: Content, now: float, include: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"cells": printer.row(content, now)}
+def row(printer: TablePrinter, content: Content, now: float, include: str) -> dict[str, Any]:
+    """One object as a row."""
+    encoded: dict[str, Any] = {"cells": printer.row(content, now)}
     if printer is PODS:
-        _add_completed(content, row)
+        _add_completed(content, encoded)
     if include == "Object":
-        row["object"] = content
+        encoded["object"] = content
     elif include == "Metadata":
-        row["object"] = partial_metadata(content)
-    return row
+        encoded["object"] = partial_metadata(content)
+    return encoded
 
 
 def _add_completed(pod: Content, row: dict[str, Any]) -> None:

@@ -1,0 +1,93 @@
+"""Responses that are sent piece by piece, so that a client that does not read holds little: watches and long lists."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
+
+from aiohttp import web
+
+from stromboli.embedded.http.json_responses import json_response
+from stromboli.embedded.http.list_pages import Page
+from stromboli.embedded.http.representations import JSON, Representation, encode_list
+from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.store.watch import LARGEST_WRITE
+from stromboli.embedded.store.watch_buffers import Line, Reader, WatchBuffers
+
+
+async def send_stream(
+    request: web.BaseRequest, reader: Reader, pieces: AsyncIterator[bytes]
+) -> web.StreamResponse:
+    """Send a body without an end of its own, each piece once the client has read nearly all that came before."""
+    response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache"})
+    response.enable_chunked_encoding()
+    _connect(request, reader)
+    try:
+        await response.prepare(request)
+        async for piece in pieces:
+            await response.write(piece)
+            await request.writer.drain()
+        await response.write_eof()
+    except ConnectionError:
+        pass  # the client left, or was cut off
+    return response
+
+
+def _connect(request: web.BaseRequest, reader: Reader) -> None:
+    """Let the connection keep little that the client has not read, and end if the reader is cut off."""
+    if request.transport is not None:
+        reader.disconnect = request.transport.abort
+        request.transport.set_write_buffer_limits(LARGEST_WRITE)
+
+
+class ListReader(Reader):
+    """A client that reads a list as it was at a revision."""
+
+    def __init__(self, user: str, revision: int):
+        super().__init__(user)
+        self._revision = revision
+
+    @property
+    def oldest_revision(self) -> int:
+        return self._revision + 1
+
+
+def list_response(
+    request: web.BaseRequest, buffers: WatchBuffers, user: str, kind: Kind, page: Page, form: Representation
+) -> web.Response:
+    """A list: a short one whole, a long one encoded as its client reads it, when the request has left its seat."""
+    parts = encode_list(kind, page, form)
+    if sum(len(record.data) for record in page.records) <= LARGEST_WRITE:
+        return json_response(b"".join(parts))
+    reader = ListReader(user, int(page.meta["resourceVersion"]))
+    return web.Response(body=_sent_parts(request, buffers, reader, parts), content_type=JSON)
+
+
+async def _sent_parts(
+    request: web.BaseRequest, buffers: WatchBuffers, reader: Reader, parts: Iterable[bytes]
+) -> AsyncIterator[bytes | memoryview]:
+    """The parts in pieces, between which others have their turn; what was encoded and is not sent yet is counted."""
+    _connect(request, reader)
+    buffers.add(reader)
+    try:
+        for part in _joined(parts):
+            buffers.hold(reader, Line(part))
+            for start in range(0, len(part), LARGEST_WRITE):
+                buffers.advance(reader)
+                yield memoryview(part)[start : start + LARGEST_WRITE]
+            buffers.release(reader)
+            await asyncio.sleep(0)
+    finally:
+        buffers.remove(reader)
+
+
+def _joined(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Small parts together."""
+    small, size = list[bytes](), 0
+    for part in parts:
+        small.append(part)
+        size += len(part)
+        if size >= LARGEST_WRITE:
+            yield b"".join(small)
+            small, size = [], 0
+    yield b"".join(small)
