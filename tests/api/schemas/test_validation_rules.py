@@ -99,7 +99,7 @@ def problems(schema: Schema, spec: Any, old: Any = None) -> list[str]:
         ("self.m['a-b'] == 2 && self.l[0] == 1 && self.m.x == 1", True),
         ("self.d + 1.0 == 2.5 && self.d > 1", True),
         ("self.?z.orValue('none') == 'none' && self.?b.hasValue()", True),
-        ("self.__namespace__ == 'default' && self.dash__dash__ed == 'x'", True),
+        ("self.__namespace__ == self.namespace && self.dash__dash__ed == 'x'", True),
         ("type(self.port) == string ? self.port == 'http' : self.port > 0", True),
         ("self.when == timestamp('2024-05-01T10:00:00.5Z') && self.wait > duration('1h')", True),
         ("self.data == b'hi'", True),
@@ -137,7 +137,7 @@ def test_a_rule_without_a_value_does_not_hold_and_says_why(rule: str, why: str) 
         ("!has(self.names[0].nn)", "undefined field 'nn'"),
         ("self.names.all(x, x.nn != '')", "undefined field 'nn'"),
         ("self.open.anything.size() == 1", "undefined field 'anything'"),
-        ("self.namespace == 'x'", "undefined field 'namespace'"),
+        ("self.dash_ed == 'x'", "undefined field 'dash_ed'"),
         ("self.b.foo()", "undeclared reference to 'foo'"),
         (
             "quantity(self.b).isGreaterThan(quantity('1'))",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from stromboli.api.cel.expression import CelError, Expression
 from stromboli.api.cel.syntax_tree import CALL, COMPREHENSION, IDENTIFIER, SELECT, Node
-from stromboli.api.schemas.rule_values import escaped, is_visible
+from stromboli.api.schemas.rule_values import identifiers, is_visible
 from stromboli.api.schemas.schema import Rule, Schema
 from stromboli.api.schemas.schema_problems import INVALID, Problem, forbidden, invalid, required, unsupported
 from stromboli.api.schemas.validation_rules import REASONS, compiled
@@ -169,7 +169,7 @@ def _field(schema: Schema | None, name: str) -> Schema | None:
     if schema.additional_properties is not None:
         return schema.additional_properties
     for key, inner in schema.properties.items():
-        if escaped(key) == name and is_visible(inner):
+        if name in identifiers(key) and is_visible(inner):
             return _with_metadata(inner) if inner.embedded_resource else inner
     raise CelError(f"undefined field '{name}'")
 

@@ -28,13 +28,13 @@ class UnreadableValue(ValueError):
 
 
 @lru_cache(4096)
-def escaped(name: str) -> str:
-    """The identifier of a field; empty if it has none."""
+def identifiers(name: str) -> tuple[str, ...]:
+    """What a field is called in rules: escaped, and as it is if it is a keyword; nothing if it cannot be escaped."""
     if name in _RESERVED:
-        return f"__{name}__"
+        return f"__{name}__", name
     if not _ESCAPABLE.fullmatch(name):
-        return ""
-    return _ESCAPED.sub(lambda match: _SEQUENCES[match[0]], name)
+        return ()
+    return (_ESCAPED.sub(lambda match: _SEQUENCES[match[0]], name),)
 
 
 def is_visible(schema: Schema) -> bool:
@@ -74,8 +74,8 @@ def _object(value: dict[str, Any], schema: Schema, is_root: bool) -> dict[str, A
         inner = schema.properties.get(key)
         if is_root and key == "metadata" and isinstance(item, dict):
             result[key] = {name: item[name] for name in _METADATA if name in item}
-        elif inner is not None and is_visible(inner) and (name := escaped(key)):
-            result[name] = rule_value(item, inner)
+        elif inner is not None and is_visible(inner) and (names := identifiers(key)):
+            result |= dict.fromkeys(names, rule_value(item, inner))
     return result
 
 
