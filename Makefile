@@ -5,7 +5,7 @@ DEV := .venv/.dev
 PIP := --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-kubernetes test-embedded lint format bench bench-kubernetes crds lock clean
+.PHONY: help install dev demo test soak test-kubernetes test-embedded lint format bench bench-kubernetes crds lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ demo: install  ## Watch two teams share a cluster, in under a minute
 
 test: dev  ## Run the tests that need nothing but Python, with all cores
 	$(BIN)/pytest -n auto
+
+soak: dev  ## Load a whole cluster with honest and hostile users for an hour, and kill it now and then
+	STROMBOLI_SOAK_SECONDS=$${STROMBOLI_SOAK_SECONDS:-3600} $(BIN)/pytest -s tests/soak
 
 test-kubernetes: dev  ## Run the tests against a real API server (needs Go; builds it once, in minutes)
 	$(BIN)/pytest -n 2 --dist loadfile -m kubernetes -rs tests/kubernetes

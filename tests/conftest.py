@@ -16,3 +16,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 def pytest_addoption(parser: pytest.Parser) -> None:
     servers = ("real", "embedded")
     parser.addoption("--server", choices=servers, default="", help="the API server of tests/kubernetes")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The soak takes a minute whatever the machine, so it begins first and nobody waits for it in the end."""
+    items.sort(key=lambda item: item.path.parent.name != "soak")
