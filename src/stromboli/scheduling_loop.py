@@ -66,6 +66,7 @@ class Scheduler:
         usage: UsageFeed | None = None,
         services: Mapping[str, Any] | None = None,
         features: Iterable[str] = (),
+        interruptible: bool = True,
     ) -> None:
         """Without `usage` and `services` no network is used: node usage comes from files only."""
         self.world = world
@@ -76,6 +77,7 @@ class Scheduler:
             "timer": perf_counter,
             "services": services,
             "features": frozenset(features),
+            "interruptible": interruptible,
         }
         self._usage = usage or UsageFeed(LOCAL, warn)
         self._file = policy if isinstance(policy, PolicyFile) else None

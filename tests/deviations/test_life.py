@@ -142,11 +142,13 @@ def test_a_plugin_that_fails_over_one_job_costs_that_job_alone() -> None:
     assert result.why("bad-0") == "plugin 'picky' failed in job_order: RuntimeError: no opinion"
 
 
-def test_an_order_that_fails_three_times_in_a_row_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_order_that_fails_for_all_jobs_three_times_in_a_row_is_set_aside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(Picky, "victim", "everybody")
-    world = World(nodes="n1 cpu=4").job("j", cpu=1)
+    world = World(nodes="n1 cpu=4").job("j", cpu=1).job("k", cpu=1)
     result = world.run(PLACE, "picky", plugin_classes=[Picky], cycles=4)
-    assert [len(cycle.binds) for cycle in result.cycles] == [0, 0, 0, 1]
+    assert [len(cycle.binds) for cycle in result.cycles] == [0, 0, 0, 2]
 
 
 def test_a_limit_that_fails_lets_nobody_in(monkeypatch: pytest.MonkeyPatch) -> None:

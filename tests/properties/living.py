@@ -40,10 +40,12 @@ def engine(
     actions: str = ACTIONS,
     plugin_classes: Iterable[type[Plugin]] = (),
     action_functions: Iterable[Action] = (),
+    interruptible: bool = True,
 ) -> Engine:
     """An engine without a world, whose tiers are lists of plugin names."""
     catalog = _catalog(tuple(plugin_classes), tuple(action_functions))
-    return Engine(policy_of(catalog, actions, " | ".join(tiers), ""), catalog)
+    policy = policy_of(catalog, actions, " | ".join(tiers), "")
+    return Engine(policy, catalog, interruptible=interruptible)
 
 
 class LivingWorld:

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.api.types.meta import Object
-from stromboli.engine.cycle import MAX_FAILURES
+from stromboli.engine.decisions import Event
+from stromboli.engine.failing_plugins import FIRST_PAUSE, LONGEST_PAUSE, MAX_FAILURES, Pauses
 from stromboli.engine.placement.node_functions import Check, NodeFilter, NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
@@ -67,7 +68,8 @@ def trouble(points: Iterable[str], raises: Callable[[str, tuple[Any, ...]], bool
 
 @pytest.fixture(autouse=True)
 def _quiet(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL + 1, "stromboli.engine.cycle")
+    for module in ("cycle", "failing_plugins"):
+        caplog.set_level(logging.CRITICAL + 1, f"stromboli.engine.{module}")
 
 
 @given(
@@ -103,7 +105,7 @@ def test_the_state_survives_any_mistake(
 @given(objects=worlds(most_pods=10, mostly_pending=True), seed=st.integers(0, 2**32))
 @examples(60)
 def test_a_plugin_that_is_well_again_decides_as_if_nothing_had_been(objects: list[Object], seed: int) -> None:
-    """After lost cycles the next good one is that of an engine that never saw any trouble."""
+    """After lost cycles, and pauses, the next good one is that of an engine that never saw any trouble."""
     chance = random.Random(seed)
     ill = True
     plugin = trouble(["on_move", "closing"], lambda point, items: ill and chance.random() < 0.5)
@@ -114,6 +116,7 @@ def test_a_plugin_that_is_well_again_decides_as_if_nothing_had_been(objects: lis
     if not all(lost):
         return
     ill = False
+    world.now += LONGEST_PAUSE
     healthy = LivingWorld(objects, lambda: engine("priority, gang", "predicates"))
     healthy.now = world.now
     assert binds(world.cycle().decisions) == binds(healthy.cycle().decisions)
@@ -171,16 +174,91 @@ def test_a_mistake_over_one_job_leaves_that_job_out_and_no_other(point: str) -> 
     assert f"plugin 'trouble' failed in {point}" in waiting.condition.message
 
 
-@pytest.mark.parametrize("point", ["job_order", "queue_order", "task_order", "score_nodes"])
-def test_an_order_or_score_that_fails_three_times_in_a_row_is_disabled(
+ORDERS_AND_SCORES = ["job_order", "queue_order", "task_order", "score_nodes"]
+
+
+@pytest.mark.parametrize("point", ORDERS_AND_SCORES)
+def test_an_order_or_score_that_fails_over_one_job_is_kept_for_all_others(point: str) -> None:
+    """However long it goes on, and however many jobs of one user are like that."""
+    world = two_jobs(trouble([point], concerns_bad))
+    for _ in range(3 * MAX_FAILURES):
+        outcome = world.step()
+        assert outcome.set_aside == ()
+        assert ("default/bad-x-0", "n0") not in binds(outcome.decisions)
+
+
+def all_but_two_namespaces(*own: type[Plugin]) -> LivingWorld:
+    """A user floods one namespace; another user's job runs in another."""
+    world = two_jobs(*own)
+    world.step()
+    for number in range(40):
+        world.put(group(f"flood{number}", 1, phase="Inqueue", namespace="flood"))
+        world.put(pod(f"flood{number}-x-0", f"flood{number}", namespace="flood"))
+    return world
+
+
+def test_a_user_with_many_bad_jobs_does_not_switch_off_a_score_for_others() -> None:
+    world = all_but_two_namespaces(
+        trouble(
+            ["score_nodes"], lambda point, items: items[0].namespace == "flood" or concerns_bad(point, items)
+        )
+    )
+    for _ in range(2 * MAX_FAILURES):
+        assert world.step().set_aside == ()
+
+
+def fails_for_all(point: str, mood: dict[str, bool]) -> type[Plugin]:
+    return trouble([point], lambda point, items: mood["ill"])
+
+
+@pytest.mark.parametrize("point", ORDERS_AND_SCORES)
+def test_an_order_or_score_that_fails_for_all_jobs_three_times_in_a_row_is_set_aside(
     point: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.ERROR, "stromboli.engine.cycle")
-    world = two_jobs(trouble([point], concerns_bad))
-    for _ in range(MAX_FAILURES):
-        assert ("default/bad-x-0", "n0") not in binds(world.step().decisions)
-    assert f"plugin 'trouble': {point} failed in 3 cycles in a row and is set aside" in caplog.text
-    assert binds(world.step().decisions) == [("default/bad-x-0", "n0")]
+    caplog.set_level(logging.ERROR, "stromboli.engine.failing_plugins")
+    world = two_jobs(fails_for_all(point, {"ill": True}))
+    outcomes = [world.step() for _ in range(MAX_FAILURES)]
+    assert [binds(outcome.decisions) for outcome in outcomes] == [[]] * MAX_FAILURES
+    (culprit,) = outcomes[-1].set_aside
+    text = f"plugin 'trouble': {culprit.point} failed for all jobs in 3 cycles in a row and is set aside"
+    assert text in caplog.text
+    told = [decision for decision in outcomes[-1].decisions if isinstance(decision, Event)]
+    assert [(event.kind, event.name, event.reason) for event in told if text in event.message] == [
+        ("Queue", "root", "PluginSetAside")
+    ]
+    assert len(binds(world.step().decisions)) == 2
+
+
+def test_what_was_set_aside_is_tried_again_after_pauses_that_double_until_it_works() -> None:
+    mood = {"ill": True}
+    asked: list[float] = []
+    world = two_jobs(
+        trouble(["score_nodes"], lambda point, items: (asked.append(world.now), mood["ill"])[1])  # type: ignore[func-returns-value]
+    )
+    while not world.step().set_aside:
+        pass
+    begin, asked[:] = world.now - 1, []
+    while world.now < begin + 7 * FIRST_PAUSE:
+        assert world.step().set_aside
+    assert [time - begin for time in dict.fromkeys(asked)] == [FIRST_PAUSE, 3 * FIRST_PAUSE]
+    mood["ill"] = False
+    outcome = world.step()
+    assert outcome.set_aside == ()
+    assert "PluginResumed" in [event.reason for event in outcome.decisions if isinstance(event, Event)]
+
+
+def test_a_pause_is_never_longer_than_the_longest() -> None:
+    pauses = Pauses[str]()
+    now, lengths = 0.0, []
+    for _ in range(10):
+        seconds, now = pauses.begin("x", now)
+        lengths.append(seconds)
+    assert lengths == sorted(lengths)
+    assert lengths[:2] == [FIRST_PAUSE, 2 * FIRST_PAUSE]
+    assert lengths[-1] == LONGEST_PAUSE
+    assert pauses.begin("x", now + LONGEST_PAUSE).seconds == FIRST_PAUSE, (
+        "it was well for as long as it had paused"
+    )
 
 
 @pytest.mark.parametrize(
@@ -194,12 +272,36 @@ def test_a_limit_or_filter_that_fails_is_never_disabled(point: str) -> None:
 
 def test_an_order_that_fails_now_and_then_is_kept() -> None:
     failing = iter([True, True, False] * 3)
-    mood = {"bad": True}
-    world = two_jobs(trouble(["job_order"], lambda point, items: mood["bad"] and items[0].name == "bad"))
+    mood = {"ill": True}
+    world = two_jobs(fails_for_all("job_order", mood))
     world.put(group("bad", 5, phase="Inqueue"))
-    for mood["bad"] in failing:
-        world.step()
-    assert world.engine._disabled == set()
+    for mood["ill"] in failing:
+        assert world.step().set_aside == ()
+
+
+@pytest.mark.parametrize("key", [None, float("nan")])
+def test_a_key_without_a_place_in_the_order_costs_its_job_alone(key: float | None) -> None:
+    body = {"name": "trouble", "job_order": lambda self, job: key if job.name == "bad" else 1.0}
+    world = two_jobs(type("Trouble", (Plugin,), body))
+    assert binds(world.step().decisions) == [("default/good-x-0", "n0")]
+    assert "failed in" in task_named(world.intake.cluster, "bad-x-0").condition.message
+
+
+@pytest.mark.parametrize("score", [float("inf"), float("-inf"), float("nan"), 1e300])
+def test_a_score_out_of_bounds_costs_its_job_alone(score: float) -> None:
+    def score_nodes(self: Plugin, task: Any, nodes: Any) -> Any:
+        return nodes.zeros() + (score if task.job.name == "bad" else 1.0)
+
+    world = two_jobs(type("Trouble", (Plugin,), {"name": "trouble", "score_nodes": score_nodes}))
+    for _ in range(2 * MAX_FAILURES):
+        outcome = world.step()
+        assert outcome.set_aside == ()
+    waiting = task_named(world.intake.cluster, "bad-x-0")
+    assert "plugin 'trouble' failed in score_nodes: BadAnswer" in waiting.condition.message
+    assert waiting.job is not None
+    text = f"expected finite scores of at most 1e+100, got {score} for n0"
+    assert text in outcome.session.objections[waiting.job]
+    assert task_named(world.intake.cluster, "good-x-0").node is not None
 
 
 @pytest.mark.parametrize("kind", [NodeFilter, NodeScore])
@@ -233,6 +335,62 @@ def test_a_mistake_at_open_close_or_in_a_listener_costs_the_cycle(point: str) ->
     assert outcome.decisions == []
     world.intake.cluster.settle()
     assert fingerprint(world.intake.cluster)["standing"] == before["standing"]
+
+
+def test_a_job_over_which_a_listener_fails_costs_one_cycle_and_is_left_out_of_the_next() -> None:
+    world = two_jobs(trouble(["on_move"], lambda point, items: items[0].task.job.name == "bad"))
+    cycles = [world.step() for _ in range(3)]
+    assert [outcome.lost is None for outcome in cycles] == [False, True, True]
+    assert binds(cycles[1].decisions) == [("default/good-x-0", "n0")]
+    waiting = task_named(world.intake.cluster, "bad-x-0")
+    assert "plugin 'trouble' failed in on_move: Mistake" in waiting.condition.message
+    world.now += FIRST_PAUSE
+    assert world.step().lost is not None, "it is tried again after a pause"
+
+
+@pytest.mark.parametrize(
+    "leaving", [SystemExit(3), GeneratorExit(), KeyboardInterrupt(), BaseException("odd")]
+)
+@pytest.mark.parametrize("point", [*OVER_ONE_JOB, "on_move"])
+def test_what_would_end_the_process_is_a_failure_like_any_other(leaving: BaseException, point: str) -> None:
+    def ask(self: Plugin, *items: Any) -> Any:
+        about = items[0].task.job.name == "bad" if point == "on_move" else concerns_bad(point, items)
+        if about:
+            raise leaving
+        return items[-1].zeros() if point == "score_nodes" else ANSWERS[point]
+
+    ask.__name__ = point
+    world = two_jobs(type("Trouble", (Plugin,), {"name": "trouble", point: ask}))
+    world.engine = engine(
+        "gang", "trouble", plugin_classes=[type(world.engine.rules.plugins[-1])], interruptible=False
+    )
+    assert [binds(world.step().decisions) for _ in range(2)].count([("default/good-x-0", "n0")]) == 1
+    message = task_named(world.intake.cluster, "bad-x-0").condition.message
+    assert f"plugin 'trouble' failed in {point}" in message
+    assert type(leaving).__name__ in message
+
+
+@pytest.mark.parametrize("point", ["opening", "closing"])
+def test_what_would_end_the_process_at_open_or_close_costs_the_cycle(point: str) -> None:
+    def leave(self: Plugin, *items: Any) -> None:
+        raise SystemExit("bye")
+
+    world = two_jobs(type("Trouble", (Plugin,), {"name": "trouble", point: leave}))
+    lost = world.cycle().lost
+    assert lost is not None
+    assert lost.message == f"plugin 'trouble' failed in {point}: SystemExit: bye"
+
+
+@pytest.mark.parametrize("point", ["job_order", "score_nodes", "on_move", "opening"])
+def test_an_interrupt_by_the_user_passes(point: str) -> None:
+    def interrupt(self: Plugin, *items: Any) -> None:
+        raise KeyboardInterrupt
+
+    interrupt.__name__ = point
+    world = two_jobs(type("Trouble", (Plugin,), {"name": "trouble", point: interrupt}))
+    with pytest.raises(KeyboardInterrupt):
+        world.cycle()
+    assert kept_sums(world.intake.cluster) == rebuilt_sums(world.intake.cluster)
 
 
 @pytest.mark.parametrize("second", [{"cpu": 100}, {"cpu": 5}])

@@ -8,31 +8,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from stromboli.engine.attribution import raise_attributed
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.decisions import Decision
 from stromboli.engine.explanation.wait_explanation import WaitExplanation, explain_job, explain_task
 from stromboli.engine.explanation.wait_gates import WaitCauses
+from stromboli.engine.failing_plugins import CostlyJobs, Culprit, FailingPlugins
 from stromboli.engine.outcome import report_outcome
 from stromboli.engine.placement.node_placement import Placement
-from stromboli.engine.plugin import POINTS, Plugin
+from stromboli.engine.plugin import Plugin
 from stromboli.engine.plugin_failures import CycleLost, Failure, failure_of
-from stromboli.engine.points import attribute_error, sort_keys
 from stromboli.engine.rules import Rules
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.job import Job
 from stromboli.model.task import Task
-from stromboli.policy.policy import Policy
+from stromboli.policy.policy import PluginEntry, Policy
 
 log = logging.getLogger(__name__)
-
-MAX_FAILURES = 3
-"""Cycles in a row that an order or a score may fail before it is disabled."""
-_GENERAL_FORMS = {"score_nodes": "node_scores"}
-_MAY_BE_DISABLED = {"score_nodes", "node_scores"} | {
-    name for name, point in POINTS.items() if point.combine is sort_keys and name != "shape_key"
-}
-
 
 _VOLCANO_HOOKS = {"opening": "OnSessionOpen", "closing": "OnSessionClose"}
 
@@ -54,6 +47,8 @@ class Outcome:
     """Seconds that each of them took to choose."""
     lost: Failure | None = None
     """Why the whole cycle came to nothing."""
+    set_aside: tuple[Culprit, ...] = ()
+    """The orders and scores that take no part in the next cycle because they failed for all jobs."""
 
     @property
     def pipelined(self) -> Mapping[str, str]:
@@ -79,15 +74,20 @@ class Engine:
         timer: Callable[[], float] = lambda: 0.0,
         services: Mapping[str, Any] | None = None,
         features: Iterable[str] = (),
+        interruptible: bool = True,
     ):
+        """Not `interruptible`: a KeyboardInterrupt is a plugin's failure, not a user's wish."""
         self.policy = policy
         self._services = dict(services or {})
         self._features = frozenset(features)
         self._catalog = catalog
         self._timer = timer
         self._actions = [catalog.actions[name] for name in policy.actions]
-        self._failing: dict[tuple[str, str], int] = {}
-        self._disabled: set[tuple[str, str]] = set()
+        self._confined = (Exception,) if interruptible else (Exception, KeyboardInterrupt)
+        self._failing = FailingPlugins()
+        self._costly = CostlyJobs()
+        self._logged: set[Failure] = set()
+        """The failures of the last cycle, which need not be logged again."""
         self._number = 0
         self._build_plugins()
         for action in dict.fromkeys(self._actions):
@@ -105,15 +105,18 @@ class Engine:
 
     def _build_plugins(self) -> None:
         """Build all plugins anew; the next session passes them the whole state."""
-        self._tiers: list[list[Plugin]] = [
-            [self._catalog.plugins[entry.name].build(entry.arguments, dict(entry.switches)) for entry in tier]
-            for tier in self.policy.tiers
-        ]
+        self._tiers = [[self._build(entry) for entry in tier] for tier in self.policy.tiers]
         self._fresh = True
         self._resolve()
 
+    def _build(self, entry: PluginEntry) -> Plugin:
+        try:
+            return self._catalog.plugins[entry.name].build(entry.arguments, dict(entry.switches))
+        except BaseException as error:
+            raise_attributed(error, entry.name, "build")
+
     def _resolve(self) -> None:
-        self.rules = Rules(self._tiers, self._disabled)
+        self.rules = Rules(self._tiers, self._failing.set_aside)
         self._placement = Placement(self.rules, self._timer)
         self._listeners = [
             plugin for plugin in self.rules.plugins if type(plugin).on_move is not Plugin.on_move
@@ -131,18 +134,23 @@ class Engine:
                     action(session)
             with self._timed(outcome, "close"):
                 self._finish(session, outcome)
-        except Exception as error:
-            outcome.lost = error.failure if isinstance(error, CycleLost) else failure_of(error)
-            log.exception("the cycle is lost: %s", outcome.lost.message)
+        except BaseException as error:
             self._abort(session)
-        except BaseException:
-            self._abort(session)
-            raise
+            if isinstance(error, KeyboardInterrupt) and not isinstance(error, self._confined):
+                raise
+            self._lose(outcome, error)
         finally:
             cluster.listeners = []
             outcome.filtering, outcome.scoring = self._placement.filtering, self._placement.scoring
-        self._disable_failing(session, outcome)
+        self._charge_failures(outcome)
         return outcome
+
+    def _lose(self, outcome: Outcome, error: BaseException) -> None:
+        """Note why a cycle is lost; the jobs that were worked on are left out for a while."""
+        lost = error if isinstance(error, CycleLost) else CycleLost(failure_of(error))
+        outcome.lost = lost.failure
+        log.error("the cycle is lost: %s", lost.failure.message, exc_info=error)
+        self._costly.add(lost.jobs, lost.failure, outcome.session.now)
 
     def _session(self, cluster: Cluster, now: float) -> Session:
         cluster.settle()
@@ -153,6 +161,7 @@ class Engine:
         session = Session(cluster, self.policy, self.rules, self._placement, now, f"{now:.0f}-{self._number}")
         session.services = self._services
         session.features = self._features
+        session.confined = self._confined
         cluster.dirty = Dirty(everything=False)
         return session
 
@@ -164,6 +173,7 @@ class Engine:
                 plugin.opening(session, session.changed)
         self._fresh = False
         session.cluster.listeners = list(self._listeners)
+        self._costly.leave_out(session)
 
     def _finish(self, session: Session, outcome: Outcome) -> None:
         session.remember_uncommitted()
@@ -187,9 +197,8 @@ class Engine:
         begin = self._timer()
         try:
             yield
-        except Exception as error:
-            attribute_error(error, plugin.name, point)
-            raise
+        except BaseException as error:
+            raise_attributed(error, plugin.name, point)
         outcome.plugins[plugin.name, _VOLCANO_HOOKS[point]] = self._timer() - begin
 
     @contextmanager
@@ -200,23 +209,17 @@ class Engine:
         finally:
             outcome.seconds[part] = outcome.seconds.get(part, 0.0) + self._timer() - begin
 
-    def _disable_failing(self, session: Session, outcome: Outcome) -> None:
-        """Disable an order or a score that failed too often in a row."""
-        for failure in dict.fromkeys(session.failures):
-            log.error("%s", failure.message, exc_info=failure.cause)
-        failures = [*session.failures, *([outcome.lost] if outcome.lost else [])]
-        failed = {
-            (failure.plugin, failure.point) for failure in failures if failure.point in _MAY_BE_DISABLED
-        }
-        self._failing = {culprit: self._failing.get(culprit, 0) + 1 for culprit in failed}
-        disabled = {culprit for culprit, times in self._failing.items() if times >= MAX_FAILURES}
-        if disabled:
-            for plugin, point in sorted(disabled):
-                log.error(
-                    "plugin %r: %s failed in %d cycles in a row and is set aside until the policy is loaded again",
-                    plugin,
-                    point,
-                    MAX_FAILURES,
-                )
-            self._disabled |= {(plugin, _GENERAL_FORMS.get(point, point)) for plugin, point in disabled}
-            self._resolve()
+    def _charge_failures(self, outcome: Outcome) -> None:
+        """Log what failed, and set aside the orders and scores that fail for all jobs."""
+        session = outcome.session
+        failures = dict.fromkeys(session.failures)
+        for failure in failures:
+            if failure not in self._logged:
+                log.error("%s", failure.message, exc_info=failure.cause)
+        self._logged = set(failures)
+        if outcome.lost is None:  # else plugins are new, and cannot be asked
+            events = self._failing.update(session, self.rules.plugins)
+            if events:
+                outcome.decisions.extend(events)
+                self._resolve()
+        outcome.set_aside = tuple(self._failing.set_aside)

@@ -52,7 +52,7 @@ class Heap(Generic[T]):
     def rekey_all(self) -> None:
         try:
             entries = [(self._key(item), serial, item) for item, serial in self._current.items()]
-        except Exception:
+        except BaseException:
             self.rekey(list(self._current))  # one by one, so that only the culprits are left out
         else:
             self._entries = entries

@@ -25,6 +25,7 @@ from stromboli.engine.points import (
     narrow,
     notify,
     point,
+    side_by_side,
     some,
     sort_keys,
     tier_intersection,
@@ -315,7 +316,7 @@ class Plugin:
 
     # -- nodes
 
-    @point(sort_keys)
+    @point(side_by_side)
     def shape_key(self, task: Task) -> Any:
         """What this plugin's node functions read of a task beyond its shape; must be hashable."""
 

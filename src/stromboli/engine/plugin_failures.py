@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from stromboli.api.errors import error_text
+from stromboli.engine.attribution import PluginExit
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
@@ -54,22 +55,25 @@ class CycleLost(Exception):
     def __init__(self, failure: Failure):
         super().__init__(failure.message)
         self.failure = failure
+        self.jobs: tuple[Job, ...] = ()
+        """The jobs that were worked on, if any were."""
 
 
 def failure_of(error: BaseException) -> Failure:
     """The failure of the plugin that was asked when the error came up, if any was."""
     plugin, point = vars(error).pop("__asked__", ("", ""))  # a plugin may raise the same object again
-    text = error_text(error)
+    raised = error.__cause__ if isinstance(error, PluginExit) and error.__cause__ else error
+    text = error_text(raised)
     return Failure(plugin, point, text if len(text) <= LONGEST else text[:LONGEST] + "...", error)
 
 
 class ReportGuard:
     """Notes what is raised while the outcome of a job is put into words, which must not cost the cycle."""
 
-    __slots__ = ("_failures",)
+    __slots__ = ("_session",)
 
-    def __init__(self, failures: list[Failure]):
-        self._failures = failures
+    def __init__(self, session: Session):
+        self._session = session
 
     def __enter__(self) -> None:
         pass
@@ -77,9 +81,9 @@ class ReportGuard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if not isinstance(error, Exception):
+        if error is None or not isinstance(error, self._session.confined):
             return False
-        self._failures.append(replace(failure_of(error), point=UNREPORTED))
+        self._session.failures.append(replace(failure_of(error), point=UNREPORTED))
         return True
 
 
@@ -98,7 +102,10 @@ class FailureGuard:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        if not isinstance(error, Exception) or isinstance(error, CycleLost):
+        if isinstance(error, CycleLost):
+            error.jobs = error.jobs or tuple(self._jobs)
+            return False
+        if error is None or not isinstance(error, self._session.confined):
             return False
         self._session.exclude(self._jobs, failure_of(error))
         return True

@@ -9,10 +9,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
+from math import isnan
 from types import GeneratorType
 from typing import Any, NamedTuple, TypeVar
 
-Method = Callable[..., Any]
+from stromboli.engine.attribution import Method, plugin_of, raise_attributed_to
+
 Tiers = Sequence[Sequence[Method]]
 Combine = Callable[[Tiers], Method]
 F = TypeVar("F", bound=Method)
@@ -61,17 +63,6 @@ def depends_on_everything(methods: Iterable[Method]) -> bool:
     return any(getattr(method, "__depends__", "item") == "everything" for method in methods)
 
 
-def attribute_error(error: Exception, plugin: str, point: str) -> None:
-    """Note on an error which plugin raised it at which point; of plugins that call each other, the innermost."""
-    if not hasattr(error, "__asked__"):
-        error.__asked__ = (plugin, point)  # type: ignore[attr-defined]
-
-
-def attribute_method(error: Exception, method: Method) -> None:
-    """Note on an error that this method of a plugin raised it."""
-    attribute_error(error, plugin_of(method), method.__name__)
-
-
 def attributed(method: Method) -> Method:
     """The method, noting its plugin on what it raises: for combining rules that plugins bring along."""
 
@@ -81,11 +72,6 @@ def attributed(method: Method) -> Method:
 
     call.__self__ = method.__self__  # type: ignore[attr-defined]
     return call
-
-
-def plugin_of(method: Method) -> str:
-    """The name of the plugin that a method belongs to."""
-    return getattr(getattr(method, "__self__", None), "name", "")
 
 
 def answers(methods: Iterable[Method], items: Sequence[Any], required: bool = False) -> Iterator[Any]:
@@ -100,9 +86,8 @@ def answers(methods: Iterable[Method], items: Sequence[Any], required: bool = Fa
                 answer = list(answer)  # a generator raises only when it is read
             if required:
                 _check_answer(answer)
-        except Exception as error:
-            attribute_method(error, method)
-            raise
+        except BaseException as error:
+            raise_attributed_to(method, error)
         yield answer
 
 
@@ -118,13 +103,34 @@ def sort_keys(tiers: Tiers) -> Method:
         parts = []
         try:
             for method in methods:
-                parts.append(method(item))
-        except Exception as error:
-            attribute_method(error, method)
-            raise
+                key = method(item)
+                if key is None or (isinstance(key, float) and isnan(key)):
+                    _check_answer(key)
+                    raise ValueError(
+                        "expected a sort key, got nan, which is neither smaller nor larger than any"
+                    )
+                parts.append(key)
+        except BaseException as error:
+            raise_attributed_to(method, error)
         return tuple(parts)
 
     return keys
+
+
+def side_by_side(tiers: Tiers) -> Method:
+    """What all plugins answer, as one value."""
+    methods = _flat(tiers)
+
+    def parts(item: Any) -> tuple[Any, ...]:
+        answered = []
+        try:
+            for method in methods:
+                answered.append(method(item))
+        except BaseException as error:
+            raise_attributed_to(method, error)
+        return tuple(answered)
+
+    return parts
 
 
 def first_nonzero(tiers: Tiers) -> Method:
@@ -150,9 +156,8 @@ def every(tiers: Tiers) -> Method:
                 if not answer:
                     _check_answer(answer)
                     return False
-        except Exception as error:
-            attribute_method(error, method)
-            raise
+        except BaseException as error:
+            raise_attributed_to(method, error)
         return True
 
     return agreed

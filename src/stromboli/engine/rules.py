@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
+from stromboli.engine.attribution import Method, raise_attributed
 from stromboli.engine.placement.node_functions import NodeFilter, NodeScore, Refusal
 from stromboli.engine.plugin import POINTS, Bound, Eviction, Invalid, Key, Plugin, QueueLimit
 from stromboli.engine.points import (
     Choice,
-    Method,
     Point,
     answers,
-    attribute_error,
     attributed,
     depends_on_everything,
     vote,
@@ -127,9 +126,8 @@ class Rules:
                     keys.append(bound.key if bound else unknown)
                     if bound:
                         bounds.append((plugin, bound))
-            except Exception as error:
-                attribute_error(error, plugin.name, "victim_bound")
-                raise
+            except BaseException as error:
+                raise_attributed(error, plugin.name, "victim_bound")
             tiers.append(bounds)
         always = (
             [entry for entry in tiers[0] if not entry[0].counts_gangs] if first_tier_spares and tiers else []
@@ -167,9 +165,8 @@ def _all_may(bounds: Iterable[tuple[Plugin, Bound]], job: Job) -> bool:
         try:
             if not bound.may(job):
                 return False
-        except Exception as error:
-            attribute_error(error, plugin.name, "victim_bound")
-            raise
+        except BaseException as error:
+            raise_attributed(error, plugin.name, "victim_bound")
     return True
 
 

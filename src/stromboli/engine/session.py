@@ -78,6 +78,8 @@ class Session(Transaction):
         """Why a job as a whole was left out, in a sentence that its user reads; actions add to it."""
         self.advice: dict[Job, Advice] = {}
         """Of jobs that were left out by `leave_out`."""
+        self.left_out: dict[Job, Failure] = {}
+        """Jobs that are not placed at all in this session because a plugin failed over them before."""
         self.failures: list[Failure] = []
         self.conditions: dict[Job, dict[str, Condition]] = {}
         """Conditions that plugins set on jobs in this session, by type."""
@@ -166,8 +168,10 @@ class Session(Transaction):
         return self._placement.find(self.cluster, task, within, resource_fit)
 
     def _refused(self, task: Task) -> Verdict | None:
-        """Why no node may take a task: a plugin refuses it, or its group is being evicted as a whole."""
+        """Why no node may take a task: a plugin refuses it or failed over it, or its group is evicted as a whole."""
         job = task.job
+        if job in self.left_out:
+            return verdict_text(self.left_out[job].message)
         if job is not None and job.disrupted_as_group and self.is_losing_tasks(job):
             return verdict_text("its group is being evicted as a whole")
         return self._placement.refused(task, len(self.cluster.columns)) or self._refused_by_requirement(task)
@@ -327,16 +331,25 @@ class Session(Transaction):
 
     def reporting(self) -> ReportGuard:
         """Around words about a job: whatever raises there costs neither the cycle nor the job."""
-        return ReportGuard(self.failures)
+        return ReportGuard(self)
 
     def exclude(self, jobs: Iterable[Job], failure: Failure) -> None:
         """These jobs get no room in this cycle because a plugin failed over them."""
         self.failures.append(failure)
         for job in jobs:
-            self.leave_out(job, failure.message, failure.way_out, failure.summary)
-            for task in job.by_status[Status.PENDING]:
-                self.verdicts.setdefault(job, {})[task] = verdict_text(failure.message)
-                self.tentative.pop(task, None)
+            self._charge(job, failure)
+
+    def leave_out_failed(self, job: Job, failure: Failure) -> None:
+        """Give a job no room, whatever an action tries, because a plugin failed over it in an earlier cycle."""
+        self.left_out[job] = failure
+        self._charge(job, failure)
+
+    def _charge(self, job: Job, failure: Failure) -> None:
+        """Let the user of a job read what failed over it."""
+        self.leave_out(job, failure.message, failure.way_out, failure.summary)
+        for task in job.by_status[Status.PENDING]:
+            self.verdicts.setdefault(job, {})[task] = verdict_text(failure.message)
+            self.tentative.pop(task, None)
 
     # -- the end
 

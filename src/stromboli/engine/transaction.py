@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from stromboli.api import names
 from stromboli.api.resources.resource_lists import resource_list
+from stromboli.engine.attribution import raise_attributed
 from stromboli.engine.decisions import Bind, Decision, Event, Evict
 from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.plugin_failures import CycleLost, failure_of
-from stromboli.engine.points import attribute_error
 from stromboli.engine.statement import Statement
 from stromboli.model.cluster import Change, Cluster, ListenerFailed, Refused
 from stromboli.model.status import Status
@@ -75,17 +75,14 @@ class Undo:
     committed: bool
 
 
-def _lost_cycle(failed: ListenerFailed) -> CycleLost:
-    attribute_error(failed.cause, getattr(failed.listener, "name", ""), "on_move")
-    return CycleLost(failure_of(failed.cause))
-
-
 class Transaction:
     """Moves on the way to becoming decisions."""
 
     def __init__(self, cluster: Cluster):
         self.cluster = cluster
         """All nodes, queues, jobs and tasks as they are at this moment of the cycle; read it, move by statements."""
+        self.confined: tuple[type[BaseException], ...] = (Exception,)
+        """What plugins raise that is confined to some jobs or to the cycle; an interrupt is not if it is the user's."""
         self.journal: list[Change | Undo] = []
         self.open_statements = 0
         self.rollbacks: list[int] = []
@@ -112,7 +109,7 @@ class Transaction:
         try:
             change = self.cluster.move(task, status, node)
         except ListenerFailed as error:
-            raise _lost_cycle(error) from error
+            self._lose_cycle(error)
         if isinstance(change, Refused):
             return change
         self.journal.append(change)
@@ -158,7 +155,13 @@ class Transaction:
         try:
             self.cluster.undo(change)
         except ListenerFailed as error:
-            raise _lost_cycle(error) from error
+            self._lose_cycle(error)
+
+    def _lose_cycle(self, failed: ListenerFailed) -> NoReturn:
+        try:
+            raise_attributed(failed.cause, getattr(failed.listener, "name", ""), "on_move")
+        except self.confined as error:
+            raise CycleLost(failure_of(error)) from failed
 
     def take_back(self) -> None:
         """Undo what was not committed. Should a listener fail on the way, the journal holds what is left to abort."""
@@ -172,7 +175,7 @@ class Transaction:
                     entry.back()
                 else:
                     self._undo(entry)
-        except Exception:
+        except BaseException:
             self.journal.extend(reversed(committed))
             raise
 

@@ -66,7 +66,7 @@ class Refused(NamedTuple):
 class ListenerFailed(Exception):
     """A listener raised; the state is as before the move."""
 
-    def __init__(self, cause: Exception, listener: Listener):
+    def __init__(self, cause: BaseException, listener: Listener):
         super().__init__(str(cause))
         self.cause = cause
         self.listener = listener
@@ -163,7 +163,7 @@ class Cluster:
         for notified, listener in enumerate(self.listeners):
             try:
                 why = listener.on_move(change)
-            except Exception as error:
+            except BaseException as error:
                 self._unmove(change, notified)
                 raise ListenerFailed(error, listener) from error
             if why is not None:
@@ -182,7 +182,7 @@ class Cluster:
         for listener in reversed(self.listeners[:notified]):
             try:
                 listener.on_move(reversed_change)
-            except Exception as error:
+            except BaseException as error:
                 raise ListenerFailed(error, listener) from error
 
     def _apply(self, change: Change) -> None:

@@ -94,6 +94,7 @@ class Replica:
             usage=UsageFeed(ALL),
             services={"post": transport.post, "clock": time.monotonic},
             features=[name for name, on in options.feature_gates if on],
+            interruptible=False,  # signals reach the main thread alone
         )
         self.scheduler.announce_policy()
         self.thread = CycleThread(self.world, self.scheduler, cycle_metrics, self.seam)

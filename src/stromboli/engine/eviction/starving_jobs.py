@@ -29,6 +29,7 @@ def _is_starving(session: Session, job: Job) -> bool:
     with session.guard(job):
         return (
             not job.waits_for_queue
+            and job not in session.left_out
             and session.rules.job_valid(job) is None
             and session.rules.job_starving(job)
         )

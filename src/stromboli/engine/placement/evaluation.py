@@ -38,6 +38,8 @@ MAX_STEPS_AT_ONCE = 32768
 """How many steps of nodes are evaluated together when there are many."""
 BUSY_AFTER = 8
 """Placements of a shape, each after another, after which all nodes are evaluated ahead for it."""
+MOST_SCORE = 1e100
+"""What a score may be at most, above or below zero."""
 NEVER = -np.inf
 
 
@@ -62,27 +64,42 @@ def passes(filter: NodeFilter, task: Task, nodes: Nodes) -> Bools:
     try:
         for check in checked(filter, task, nodes):
             passing &= check.passes
-    except Exception as error:
-        filter.attribute_error(error)
-        raise
+    except BaseException as error:
+        filter.raise_attributed(error)
     return passing
 
 
 def scored(score: NodeScore, task: Task, nodes: Nodes) -> Floats:
-    """A plugin's scores, refused if they are not one finite number per node."""
+    """A plugin's scores, refused if they are not one number per node, or if a number is out of bounds."""
     try:
         return _finite(score.score(task, nodes), nodes)
-    except Exception as error:
-        score.attribute_error(error)
-        raise
+    except BaseException as error:
+        score.raise_attributed(error)
 
 
 def _finite(column: Any, nodes: Nodes) -> Floats:
     scores = np.asarray(_one_per_node(column, nodes), dtype=np.float64)
-    odd = np.flatnonzero(~np.isfinite(scores))
+    odd = np.flatnonzero(~_within_bounds(scores))
     if len(odd):
-        raise BadAnswer(f"expected finite scores, got {scores[odd[0]]} for {nodes.name(int(odd[0]))}")
+        score, node = scores[odd[0]], nodes.name(int(odd[0]))
+        raise BadAnswer(f"expected finite scores of at most {MOST_SCORE:g}, got {score} for {node}")
     return scores
+
+
+def _within_bounds(scores: Floats) -> Bools:
+    """Where a score is a number and so small that the sum of many is one, too."""
+    within: Bools = np.abs(scores) <= MOST_SCORE
+    return within
+
+
+def finished(score: NodeScore, task: Task, nodes: Nodes, raw: Column, candidates: Bools) -> Floats:
+    """A plugin's scores normalised over the candidates, as `scored`."""
+    if score.finish is None:
+        return raw
+    try:
+        return _finite(score.finish(task, nodes, raw, read_only(candidates)), nodes)
+    except BaseException as error:
+        score.raise_attributed(error)
 
 
 def _one_per_node(column: Any, nodes: Nodes) -> Column:
@@ -265,11 +282,10 @@ class Evaluation:
                     part = _one_per_node(score.score(task, nodes), nodes)
                 total = batch if score.batch else single
                 total += part * score.weight if score.weight != 1 and score.reads != "static" else part
-        except Exception as error:
-            score.attribute_error(error)
-            raise
+        except BaseException as error:
+            score.raise_attributed(error)
         single += batch
-        if not np.isfinite(single).all():
+        if not _within_bounds(single).all():
             for score in self._steady:
                 scored(score, task, nodes)  # finds out whose scores are no numbers
         return single
@@ -308,9 +324,8 @@ class Evaluation:
         if function.reads == "pods" and function.version is not None:
             try:
                 return (function.version(task), self._objects)
-            except Exception as error:
-                function.attribute_error(error)
-                raise
+            except BaseException as error:
+                function.raise_attributed(error)
         if function.reads in ("usage", "pods"):
             return self.columns.clock
         return cycle if function.reads == "clock" else None
@@ -368,12 +383,7 @@ class Evaluation:
             return raw * score.weight
         known = self._groups.get(id(score))
         if known is None or known[0] is not raw or not np.array_equal(known[1], candidates):
-            nodes = Nodes(self.columns)
-            try:
-                final = _finite(score.finish(task, nodes, raw, read_only(candidates)), nodes)
-            except Exception as error:
-                score.attribute_error(error)
-                raise
+            final = finished(score, task, Nodes(self.columns), raw, candidates)
             known = self._groups[id(score)] = (raw, candidates, final * score.weight)
         return known[2]
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stromboli.engine.points import attribute_error
+from stromboli.engine.attribution import raise_attributed
 from stromboli.model.node_columns import (
     ALLOCATABLE,
     IDLE,
@@ -82,6 +82,8 @@ class Check(NamedTuple):
     """Whether evicting pods could change it."""
 
 
+_NO_MORE = Check(np.zeros(0, dtype=bool), "")
+"""Stands for the end of a filter's checks."""
 Version = Callable[["Task"], Any]
 
 
@@ -98,9 +100,9 @@ class NodeFilter:
     version: Version | None = None
     """With `pods`: a value that differs whenever the answer may."""
 
-    def attribute_error(self, error: Exception) -> None:
-        """Note on an error that it came up in this filter."""
-        attribute_error(error, self.plugin, _simple_form(self.checks, "filter_nodes") or "node_filters")
+    def raise_attributed(self, error: BaseException) -> NoReturn:
+        """Raise an error on, with this filter's plugin noted on it."""
+        raise_attributed(error, self.plugin, _simple_form(self.checks, "filter_nodes") or "node_filters")
 
 
 Finish = Callable[["Task", "Nodes", Column, Column], Column]
@@ -126,21 +128,25 @@ class NodeScore:
     batch: bool = False
     """Added after all scores that are not: the order in which Volcano adds, to the last bit."""
 
-    def attribute_error(self, error: Exception) -> None:
-        """Note on an error that it came up in this score."""
-        attribute_error(error, self.plugin, _simple_form(self.score, "score_nodes") or "node_scores")
+    def raise_attributed(self, error: BaseException) -> NoReturn:
+        """Raise an error on, with this score's plugin noted on it."""
+        raise_attributed(error, self.plugin, _simple_form(self.score, "score_nodes") or "node_scores")
 
 
 def checked(filter: NodeFilter, task: Task, nodes: Nodes) -> Iterator[Check]:
     """A filter's checks, one after the other; what it raises is attributed to its plugin."""
-    try:
-        for check in filter.checks(task, nodes):
-            if not isinstance(check, Check):
+    checks: Iterator[Check] | None = None
+    while True:
+        try:
+            checks = iter(filter.checks(task, nodes)) if checks is None else checks
+            check = next(checks, _NO_MORE)
+            if check is not _NO_MORE and not isinstance(check, Check):
                 raise BadAnswer(f"expected `yield Check(passes, reason)`, got {check!r}")
-            yield check
-    except Exception as error:
-        filter.attribute_error(error)
-        raise
+        except BaseException as error:
+            filter.raise_attributed(error)
+        if check is _NO_MORE:
+            return
+        yield check
 
 
 def _simple_form(function: Callable[..., Any], name: str) -> str:

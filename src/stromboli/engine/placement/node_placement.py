@@ -118,7 +118,7 @@ class Placement:
             self._known.move_to_end(key)
         try:
             evaluation.refresh(task, self._cycle)
-        except Exception:
+        except BaseException:
             del self._known[key]  # half refreshed is worse than unknown
             raise
         return evaluation

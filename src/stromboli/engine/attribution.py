@@ -1,0 +1,42 @@
+"""Which plugin an error is attributed to: the one that was asked, and of plugins that ask each other the innermost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from stromboli.api.errors import error_text
+
+Method = Callable[..., Any]
+
+
+class PluginExit(Exception):
+    """What a plugin raised to end the process or the thread, such as `SystemExit`: a failure like any other."""
+
+
+def raise_attributed(error: BaseException, plugin: str, point: str) -> NoReturn:
+    """Raise an error on, with the plugin and the point that were asked noted on it.
+
+    What would end the process becomes a `PluginExit`. An interrupt does not, since it may be the user's.
+    """
+    if isinstance(error, Exception | KeyboardInterrupt):
+        _note(error, plugin, point)
+        raise error
+    failure = PluginExit(error_text(error))
+    _note(failure, plugin, point)
+    raise failure from error
+
+
+def _note(error: BaseException, plugin: str, point: str) -> None:
+    if not hasattr(error, "__asked__"):
+        error.__asked__ = (plugin, point)  # type: ignore[attr-defined]
+
+
+def raise_attributed_to(method: Method, error: BaseException) -> NoReturn:
+    """Raise an error on, with this method of a plugin noted on it."""
+    raise_attributed(error, plugin_of(method), method.__name__)
+
+
+def plugin_of(method: Method) -> str:
+    """The name of the plugin that a method belongs to."""
+    return getattr(getattr(method, "__self__", None), "name", "")
