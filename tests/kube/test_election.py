@@ -74,6 +74,32 @@ def test_the_first_one_leads_and_the_second_waits() -> None:
     assert server.lease["spec"]["leaseDurationSeconds"] == 15
 
 
+def test_a_leader_with_a_problem_leaves_the_lease_to_another_replica() -> None:
+    """The event loop that renews goes on while a plugin hangs in another thread; renewing must not."""
+    server, clock = LeaseServer(), Clock()
+    problem = ""
+    settings = LeaseSettings("volcano-system", "volcano", "hung")
+
+    async def run() -> None:
+        nonlocal problem
+        hung = Election(server, settings, clock, Clock(1.7e9), sleep=clock.sleep, problem=lambda: problem)
+        other = candidate(server, "other", clock)
+        await hung.acquire()
+        assert not await other._try_acquire_or_renew()
+        problem = "plugin 'x' has been running in score_nodes for 60 seconds"
+        begin = clock()
+        await asyncio.wait_for(hung.renew_until_lost(), 5)
+        assert not hung.may_write(), "it writes nothing more"
+        assert clock() - begin <= settings.retry
+        await hung.release()
+        assert server.holder == "hung", "it is not handed back: requests may be under way until it ends"
+        await asyncio.wait_for(other.acquire(), 5)
+        assert clock() - begin <= settings.duration + 2 * settings.retry
+
+    asyncio.run(run())
+    assert server.holder == "other"
+
+
 def test_writes_end_before_another_replica_may_lead() -> None:
     server, clock = LeaseServer(), Clock()
 

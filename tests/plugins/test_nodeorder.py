@@ -221,6 +221,50 @@ def soft(key: str = ZONE, skew: int = 1) -> Manifest:
     return {"topologyKey": key, "maxSkew": skew, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": WEB}
 
 
+@pytest.mark.parametrize("labelled", [False, True])
+def test_more_spread_constraints_than_a_float_has_powers_leave_the_score_finite(labelled: bool) -> None:
+    count = 1030
+    keys = [f"rack{number % 900}" for number in range(count)]
+    nodes = [
+        node(name, labels={key: name for key in keys if labelled}, cpu="8", memory="8Gi")
+        for name in ("a", "b")
+    ]
+    constraints = [
+        {
+            "topologyKey": key,
+            "maxSkew": 2**31 - 1,
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": WEB,
+        }
+        for key in keys
+    ]
+    asking = p("web", topologySpreadConstraints=constraints)
+    there = [with_spec(pod("r", on="a"), "web")]
+    assert scores("podtopologyspread", *nodes, *there, asking) == (
+        {"a": 99, "b": 100} if labelled else {"a": 0, "b": 0}
+    )
+    world = make_world("podtopologyspread", *nodes, *there, asking, actions="enqueue, allocate")
+    result = world.step()
+    assert result.failures == []
+    assert binds(result) == {"p": "b" if labelled else "a"}
+
+
+def test_what_tells_nodes_apart_stays_exact_however_many_constraints_there_are() -> None:
+    """Only the last constraint differs: its count must not drown in those before."""
+    keys = [f"rack{number}" for number in range(80)]
+    nodes = [node(name, labels=dict.fromkeys(keys[:-1], "same") | {keys[-1]: name}) for name in ("a", "b")]
+    asking = p(
+        "web",
+        topologySpreadConstraints=[
+            {"topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": WEB}
+            for key in keys
+        ],
+    )
+    there = [with_spec(pod("r", on="a"), "web")]
+    world = make_world("podtopologyspread", *nodes, *there, asking, actions="enqueue, allocate")
+    assert binds(world.step()) == {"p": "b"}
+
+
 def test_soft_spreading_prefers_the_domain_with_fewer_pods_and_ignores_nodes_without_the_key() -> None:
     nodes = [zoned("a", "1"), zoned("b", "2"), zoned("none")]
     there = [running("r0", on="a"), running("r1", on="a"), running("r2", on="b")]

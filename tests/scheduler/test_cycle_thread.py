@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from stromboli.engine.plugin import Plugin
+from stromboli.scheduler import watchdog
 from stromboli.scheduler.cycle_metrics import CycleMetrics
-from stromboli.scheduler.cycle_thread import CycleThread
+from stromboli.scheduler.cycle_thread import STUCK_AFTER, CycleThread
 from stromboli.scheduler.scheduler_metrics import Metrics
 from stromboli.scheduler.thread_seam import ThreadSeam
 
@@ -118,3 +121,48 @@ def test_a_loop_that_breaks_down_says_so_at_once_even_while_standing_by() -> Non
         return thread
 
     assert asyncio.run(story()).crashed
+
+
+def test_a_cycle_that_does_not_come_to_its_end_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> tuple[str, str]:
+        thread = thread_over(World())
+        before = thread.problem
+        now = time.monotonic()
+        monkeypatch.setattr(time, "monotonic", lambda: now + STUCK_AFTER + 1)
+        return before, thread.problem
+
+    before, after = asyncio.run(story())
+    assert before == ""
+    assert after.startswith("no cycle has ended for 30")
+
+
+def test_a_plugin_that_hangs_in_the_cycle_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watchdog's own thread sees it; in a tenth of a second instead of a minute."""
+    monkeypatch.setattr(watchdog, "SLOW_AFTER", 0.05)
+    monkeypatch.setattr(watchdog, "HANGS_AFTER", 0.1)
+    monkeypatch.setattr(watchdog, "INTERVAL", 0.01)
+    free = threading.Event()
+
+    class Hanging(Plugin):
+        name = "hanging"
+
+        def job_order(self, job: Any) -> int:
+            free.wait(20)
+            return 0
+
+    async def story() -> str:
+        world = World()
+        plugin = Hanging(None, {})
+        monkeypatch.setattr(world, "cycle", lambda: plugin.job_order(None))
+        thread = thread_over(world)
+        thread.start()
+        world.seam.lead()
+        await until(lambda: thread.problem)
+        problem = thread.problem
+        free.set()
+        await until(lambda: not thread.problem)
+        world.seam.stop()
+        await asyncio.wait_for(thread.ended.wait(), 5)
+        return problem
+
+    assert "plugin 'hanging' has been running in job_order for" in asyncio.run(story())

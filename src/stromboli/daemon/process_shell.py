@@ -103,7 +103,8 @@ class ElectedProcess(DaemonProcess[AnyElectedOptions]):
 
     def _join_election(self, lease_client: Client) -> None:
         settings = self.options.lease_settings(self._identity)
-        self._election = Election(lease_client, settings) if settings is not None else None
+        if settings is not None:
+            self._election = Election(lease_client, settings, problem=self._problem)
 
     async def _lead(self, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
         """Acquire the lease, work while it is kept, release it; the exit status."""
@@ -133,6 +134,10 @@ class ElectedProcess(DaemonProcess[AnyElectedOptions]):
     def _exit_status(self) -> int:
         """Of a process that is stopped before it leads."""
         return 0
+
+    def _problem(self) -> str:
+        """Why another replica should lead: the lease is not renewed then. Empty if all is well."""
+        return ""
 
     def _lease_lost(self) -> None:
         """Called before the work is cancelled."""

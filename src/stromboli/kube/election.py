@@ -80,7 +80,9 @@ class Election:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        problem: Callable[[], str] = lambda: "",
     ):
+        """`problem`: why another replica should lead; empty as long as this one works."""
         self.settings = settings
         self.leader = ""
         """Identity of the leader, as last read."""
@@ -90,6 +92,7 @@ class Election:
         self._clock = clock
         self._wall = wall
         self._sleep = sleep
+        self._problem = problem
         self._lease: Lease | None = None
         self._observed: tuple[str, float] = ("", 0.0)
         """The lease's resource version last observed, and when it was first observed."""
@@ -113,15 +116,20 @@ class Election:
         log.info("became leader: lease %s/%s", self.settings.namespace, self.settings.name)
 
     async def renew_until_lost(self) -> None:
-        """Renew the lease as long as that goes well; returns when it is lost."""
+        """Renew the lease as long as that goes well and there is no `problem`; returns when it is lost."""
+        problem = ""
         while self.may_write():
             await self._sleep(self.settings.retry)
-            if self._renewed is None or not self.may_write():
+            problem = self._problem()
+            if self._renewed is None or not self.may_write() or problem:
                 break
             if not await self._try_acquire_or_renew() and self._is_held_by_another():
                 break
         self._renewed = None
-        why = f"to {self.leader}" if self._is_held_by_another() else "as it was not renewed in time"
+        if problem:
+            why = f"as it is no longer renewed: {problem}"
+        else:
+            why = f"to {self.leader}" if self._is_held_by_another() else "as it was not renewed in time"
         log.error("lost the lease %s/%s %s", self.settings.namespace, self.settings.name, why)
 
     async def release(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import dataclass
 
 from stromboli.api.go_scalars import duration
@@ -13,6 +13,9 @@ from stromboli.model.requirements.placement_requirement import WAITING_TIME
 from stromboli.model.task import Task
 from stromboli.policy.argument_checks import duration_like
 from stromboli.policy.arguments import arg
+
+NEVER = sys.float_info.max
+"""The deadline of a job without a waiting time: later than any other, and finite as every key of an order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,6 @@ class Sla(Plugin):
         return Vote.PERMIT if self.session.now >= self._deadline(job) else Vote.ABSTAIN
 
     def _deadline(self, job: Job) -> float:
-        """When a job's waiting time ends; infinite where there is none."""
+        """When a job's waiting time ends; `NEVER` where there is none."""
         waiting = self._default if job.waiting_time is None else job.waiting_time
-        return math.inf if waiting is None else job.created + waiting
+        return NEVER if waiting is None else job.created + waiting

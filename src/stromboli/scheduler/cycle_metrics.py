@@ -10,6 +10,7 @@ from functools import partial
 from stromboli.daemon.metric_types import forget
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind, Evict
+from stromboli.engine.failing_plugins import Culprit
 from stromboli.engine.plugin_failures import UNREPORTED
 from stromboli.engine.queue_limits import deserved_share, own_limits
 from stromboli.engine.session import Session
@@ -36,6 +37,7 @@ class CycleMetrics:
         self._name_counts: Counter[str] = Counter()
         """How many of these share a name, for the series that have no namespace."""
         self._oldest: dict[str, float] = {}
+        self._set_aside: set[Culprit] = set()
 
     def cycle(self, outcome: Outcome) -> None:
         """A cycle ended."""
@@ -52,6 +54,7 @@ class CycleMetrics:
                 metrics.action.labels(part).observe(seconds * MS)
         for (plugin, when), seconds in outcome.plugins.items():
             metrics.plugin.labels(plugin, when).observe(seconds * MS)
+        self._update_set_aside(set(outcome.set_aside))
         if outcome.lost:
             metrics.lost.inc()
             return
@@ -67,6 +70,13 @@ class CycleMetrics:
                 self._update_jobs(session)
             with metrics.guard("queue metrics"):
                 self._update_queues(session)
+
+    def _update_set_aside(self, now: set[Culprit]) -> None:
+        for culprit in self._set_aside - now:
+            forget(self.metrics.set_aside, *culprit)
+        for culprit in now - self._set_aside:
+            self.metrics.set_aside.labels(*culprit).set(1)
+        self._set_aside = now
 
     # -- decisions
 

@@ -13,12 +13,13 @@ from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.decision_log import log_decisions
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.thread_seam import ThreadSeam
+from stromboli.scheduler.watchdog import Watchdog
 from stromboli.scheduling_loop import Scheduler
 
 log = logging.getLogger(__name__)
 
 STUCK_AFTER = 300.0
-"""Seconds without the end of a cycle after which we should be restarted."""
+"""Seconds without the end of a cycle after which the process should be replaced, whoever takes so long."""
 GC_THRESHOLDS = (20_000, 20, 50)
 """Of Python's garbage collector; with its own 700 it takes a tenth of our time under load."""
 
@@ -35,16 +36,21 @@ class CycleThread:
         self._scheduler = scheduler
         self._cycle_metrics = cycle_metrics
         self._seam = seam
+        self._watchdog = Watchdog(cycle_metrics.metrics)
         self._last_cycle = time.monotonic()
 
     @property
-    def silence(self) -> float:
-        """Seconds since a cycle last ended, or since it last followed the cluster."""
-        return time.monotonic() - self._last_cycle
+    def problem(self) -> str:
+        """Why the process should be replaced: a plugin hangs, or no cycle comes to its end; empty if all is well."""
+        silence = time.monotonic() - self._last_cycle
+        stuck = f"no cycle has ended for {silence:.0f} seconds" if silence > STUCK_AFTER else ""
+        return self._watchdog.problem or stuck
 
     def start(self) -> None:
         gc.set_threshold(*GC_THRESHOLDS)
-        threading.Thread(target=self._run, name="cycles", daemon=True).start()
+        thread = threading.Thread(target=self._run, name="cycles", daemon=True)
+        thread.start()
+        self._watchdog.watch(thread)
 
     def _note_cycle(self) -> None:
         self._last_cycle = time.monotonic()

@@ -13,7 +13,6 @@ from stromboli.kube.api_resources import discover
 from stromboli.kube.election import Election
 from stromboli.kube.reflector import Expired
 from stromboli.kube.request import ApiError, NoResponse
-from stromboli.scheduler.cycle_thread import STUCK_AFTER
 from stromboli.scheduler.dump_folder import dump_folder, prune
 from stromboli.scheduler.options import Options
 from stromboli.scheduler.replica import Replica
@@ -44,8 +43,7 @@ class Introspection:
         return self._metrics.guard
 
     def alive(self) -> str:
-        silence = self._replica.thread.silence
-        return f"no cycle has ended for {silence:.0f} seconds" if silence > STUCK_AFTER else ""
+        return self._replica.thread.problem
 
     def ready(self) -> str:
         """A standby replica is ready once it could take over."""

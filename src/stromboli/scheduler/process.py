@@ -99,6 +99,9 @@ class Process(ElectedProcess[Options]):
     def _exit_status(self) -> int:
         return self._replica.status if self._replica is not None else 0
 
+    def _problem(self) -> str:
+        return self._replica.thread.problem if self._replica is not None else ""
+
     def _lease_lost(self) -> None:
         if self._replica is not None:
             self._replica.stop()

@@ -158,6 +158,16 @@ class Metrics(MetricSet):
             "write_failures_total", "Binds and evictions that failed", ("decision",), own
         )
         self.lost = self._counter("lost_cycles_total", "Cycles that came to nothing", (), own)
+        plugin = ("plugin", "point")
+        self.plugin_running = self._gauge(
+            "plugin_running_seconds", "A call of a plugin that has not returned for long", plugin, own
+        )
+        self.slow_plugin_calls = self._counter(
+            "slow_plugin_calls_total", "Calls of plugins that did not return for long", plugin, own
+        )
+        self.set_aside = self._gauge(
+            "plugin_set_aside", "1 for an order or a score that failed for all jobs", plugin, own
+        )
         self.mirror_lag = self._gauge("mirror_lag_seconds", "Age of the oldest unapplied change", (), own)
         self.waiting_writes = self._gauge("waiting_writes", "Objects with something to be written", (), own)
         self.dropped_events = self._gauge(

@@ -17,6 +17,9 @@ from stromboli.model.node_columns import Node
 from stromboli.model.queue import Queue
 from stromboli.model.requirements.group_demands import queue_demands
 
+MOST_OF_A_NODE = 2**56
+"""What a node counts for at most of a resource: a hundred times as much, and many pods as large, still fit 64 bits."""
+
 # -- queues
 
 
@@ -87,8 +90,8 @@ def put_node(cluster: Cluster, obj: NodeObject) -> None:
         sizes[resource] = sizes.get(resource, 0) + whole_number(obj.metadata.annotations.get(key, ""))
         if sizes[resource] > INT64_MAX:
             raise BadObject(f"metadata.annotations.{key}", "with what is allocatable, more than fits 64 bits")
-    allocatable = cluster.dims.rows(sizes)
-    status = view_amounts(obj.status.allocatable, "status.allocatable")
+    allocatable = cluster.dims.rows(_saturated(sizes))
+    status = _saturated(view_amounts(obj.status.allocatable, "status.allocatable"))
     cpu, memory = status.get(names.CPU, 0), status.get(names.MEMORY, 0)
     view = (status.get(names.PODS, 0), cpu, memory, cpu, memory, status.get(names.NVIDIA_GPU, 0))
     cluster.columns.widen()
@@ -103,6 +106,10 @@ def put_node(cluster: Cluster, obj: NodeObject) -> None:
         cluster.layout_stale = True
     if before is not None and scheduling_properties_changed(before, obj):
         cluster.resize(node)
+
+
+def _saturated(sizes: dict[str, int]) -> dict[str, int]:
+    return {resource: min(size, MOST_OF_A_NODE) for resource, size in sizes.items()}
 
 
 def drop_node(cluster: Cluster, obj: NodeObject) -> None:

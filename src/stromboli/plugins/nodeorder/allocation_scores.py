@@ -44,7 +44,7 @@ def _mean_share(task: Task, nodes: Nodes, least: bool) -> Ints:
     cpu, memory = (sizes - full if least else full) * 100 // np.maximum(sizes, 1)
     has_cpu, has_memory = np.minimum(sizes, 1)
     mean: Ints = (cpu + memory) // np.maximum(has_cpu + has_memory, 1)
-    return mean
+    return np.clip(mean, 0, 100)  # a pod may request more than any sum can hold
 
 
 def asks_for_balance(task: Task) -> bool:
@@ -69,7 +69,7 @@ def _balance(used: Ints, sizes: Ints) -> Ints:
     Of several states of the same nodes at once: (state, resource, node).
     """
     has = sizes > 0
-    fractions = np.minimum(used / np.maximum(sizes, 1), 1.0) * has
+    fractions = np.clip(used / np.maximum(sizes, 1), 0.0, 1.0) * has
     deviation = (
         _of_two(fractions, has)
         if len(sizes) == 2

@@ -48,13 +48,13 @@ def image_locality(task: Task, nodes: Nodes) -> Column:
     spec, columns = task.shape.spec, nodes.columns
     known = columns.derived(_images)
     total = np.zeros(len(columns), dtype=np.int64)
-    for name in _images_of(spec):
-        if name in known:
-            size, rows = known[name]
-            total[rows] += int(size * (len(rows) / len(columns)))
     most = MANY_IMAGES * (len(spec.containers) + len(spec.init_containers))
     if most <= FEW_IMAGES:
         return nodes.zeros()
+    for name in _images_of(spec):
+        if name in known:
+            size, rows = known[name]
+            total[rows] += min(int(size * (len(rows) / len(columns))), most)
     return nodes.pick(100 * (np.clip(total, FEW_IMAGES, most) - FEW_IMAGES) // (most - FEW_IMAGES))
 
 

@@ -51,7 +51,7 @@ class PodPreferences:
         return tuple([pods.version for _, pods in self._pods()])
 
     def score(self, task: Task, nodes: Nodes) -> Column:
-        total = np.zeros(len(nodes.columns), dtype=np.int64)
+        total = np.zeros(len(nodes.columns))  # floats: weights times pods may exceed 64 bits
         for term, pods in self._pods():
             total += term.weight * pods.in_domain_of_node(nodes.columns, term.topology_key)
         return nodes.pick(total)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 _encoder = msgspec.msgpack.Encoder(order="sorted")
 SYSTEM_DEFAULTS = ((names.HOSTNAME, 3), (names.ZONE, 5))
+EXACT = 2.0**52
+"""Whole numbers up to this are exact as floats, and a hundred times as much fits 64 bits."""
 MISSING = -1
 """Among counts: the node does not have the topology key."""
 
@@ -73,7 +75,10 @@ class SoftSpreading:
         """A number that differs wherever any count does; `finish` computes the score once there are candidates."""
         raw = np.zeros(len(nodes.columns))
         for counts in self._counts(task):
-            raw = raw * (counts.max(initial=0) + 2) + counts
+            base = counts.max(initial=0) + 2
+            if raw.max(initial=0) * base > EXACT:
+                raw = np.unique(raw, return_inverse=True)[1].astype(np.float64)
+            raw = raw * base + (counts - MISSING)
         return nodes.pick(raw)
 
     def _counts(self, task: Task) -> Floats:
@@ -125,7 +130,8 @@ class SoftSpreading:
 def _rounded(scores: Column) -> Ints:
     """To whole numbers, halves up."""
     whole = np.floor(scores)
-    return (whole + (scores - whole >= 0.5)).astype(np.int64)
+    rounded: Column = np.clip(whole + (scores - whole >= 0.5), -EXACT, EXACT)
+    return rounded.astype(np.int64)
 
 
 def _fewer_is_better(scores: Ints, kept: Bools) -> Column:

@@ -201,10 +201,12 @@ def _size(node: Node) -> tuple[int, int]:
 
 def _utilization(percent: float, load: float, size: float) -> float:
     """The utilization of a node from 0 to 1, with its unmeasured load."""
+    percent = min(max(percent, 0.0), 100.0)
     return min(max((percent / 100 * size + load) / size, 0.0), 1.0) if size > 0 else 0.0
 
 
 def _utilizations(percent: Floats, load: Floats, size: Floats) -> Floats:
     utilization: Floats = np.zeros(len(size))
+    percent = np.clip(percent, 0.0, 100.0)
     np.divide(percent / 100 * size + load, size, out=utilization, where=size > 0)
     return np.clip(utilization, 0.0, 1.0)
