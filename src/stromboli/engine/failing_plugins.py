@@ -29,8 +29,10 @@ MAX_FAILURES = 3
 """Cycles in a row in which an order or a score may fail for all jobs before it is set aside."""
 MAX_ASKED = 16
 """Jobs about which a plugin that failed is asked at most, to tell whether it fails for all."""
-FIRST_PAUSE, LONGEST_PAUSE = 10.0, 600.0
-"""Seconds of the cluster's time until what was set aside or left out is tried again: at first, and at most."""
+FIRST_PAUSE = 10.0
+"""Seconds of the cluster's time until what was set aside or left out is tried again, for the first time."""
+LONGEST_PAUSE = 600.0
+"""Seconds that such a pause lasts at most."""
 _GENERAL_FORMS = {"score_nodes": "node_scores"}
 _MAY_BE_SET_ASIDE = {"node_scores", *(name for name, point in POINTS.items() if point.combine is sort_keys)}
 Key = TypeVar("Key", bound=Hashable)
