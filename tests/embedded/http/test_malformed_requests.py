@@ -228,11 +228,16 @@ def test_bodies_and_expectations_that_cannot_be_met_are_refused(
                 refused = await answer(b"garbage", f"Content-Encoding: {encoding}")
                 assert (status_of(refused), b'"reason":"BadRequest"' in refused) == (400, True)
             assert status_of(await answer(b"", "Expect: wonders")) == 417
+            for header in (b"Content-Type", b"User-Agent", b"Expect", b"Authorization", b"Impersonate-User"):
+                latin = post(path, b"{}", known).replace(b"Host: x", b"Host: x\r\n" + header + b": \xe4")
+                assert status_of(await exchange(port, latin)) == 400
             named = b'{"metadata":{"name":"a"}}'
             continued, _, created = (await answer(named, "Expect: 100-continue")).partition(b"\r\n\r\n")
             assert (continued, status_of(created)) == (b"HTTP/1.1 100 Continue", 201)
             unknown = await exchange(port, post(path, named, "Expect: 100-continue"))
             assert status_of(unknown) == 401, "nobody is told to send what will not be read"
+            old = f"GET {path}?watch=true&timeoutSeconds=1 HTTP/1.0\r\n{known}\r\n\r\n".encode()
+            assert (await exchange(port, old)).count(b'"type":"ADDED"') == 1, "a watch of an old client"
             chunked = "Transfer-Encoding: chunked"
             broken = post(path, b"", known, chunked).replace(b"Content-Length: 0\r\n", b"") + b"5\r\n{"
             _, writer = await asyncio.open_connection("127.0.0.1", port)

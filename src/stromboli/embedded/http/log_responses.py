@@ -7,7 +7,7 @@ from contextlib import aclosing, suppress
 from datetime import datetime
 from typing import Any
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from stromboli.daemon.guarded_connection import stream
 from stromboli.embedded.api_status import StatusError
@@ -44,7 +44,8 @@ async def send_log(
         reason = _waiting_reason(pod, container)
         raise bad_request(f'container "{container}" in pod "{name}" is waiting to start: {reason}')
     response = web.StreamResponse(headers={"Content-Type": "text/plain"})
-    response.enable_chunked_encoding()
+    if request.version >= HttpVersion11:
+        response.enable_chunked_encoding()
     left = read_number(query, "limitBytes")
     async with aclosing(chunks):
         with suppress(ConnectionError):  # the client left

@@ -28,16 +28,8 @@ _YAML = ("application/yaml", APPLY)
 _JSON = ("", "application/json", MERGE, STRATEGIC, JSON)
 _ENCODINGS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
-CONTINUE = "100-continue"
 LARGEST_YAML = 16 * 1024
 """Bytes of YAML that is not JSON: reading it takes up to 5 us per byte, and nobody is served meanwhile."""
-
-
-def check_expectation(request: web.BaseRequest) -> None:
-    """Refuse what a client expects of us, unless it is that we say when to send the body."""
-    expected = request.headers.get("Expect", CONTINUE)
-    if expected.lower() != CONTINUE:
-        raise StatusError(417, f"Expect: {expected[:100]}: only {CONTINUE} can be met")
 
 
 async def read_body(request: web.BaseRequest) -> bytes:

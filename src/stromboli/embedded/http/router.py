@@ -25,6 +25,7 @@ from stromboli.embedded.http.representations import (
     encode_object,
     negotiate,
 )
+from stromboli.embedded.http.request_headers import check_headers
 from stromboli.embedded.http.request_paths import RequestInfo, parse_request
 from stromboli.embedded.http.streamed_responses import list_response
 from stromboli.embedded.http.user_shares import UserShares, share_of
@@ -107,7 +108,7 @@ class Router:
             return error_response(StatusError(500, "Internal error occurred: see the log of the server"))
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        request_bodies.check_expectation(request)
+        check_headers(request)
         path, method = request.rel_url.raw_path, request.method
         if path in HEALTH or path.startswith(tuple(f"{endpoint}/" for endpoint in HEALTH)):
             return web.Response(text="ok")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from stromboli.embedded.http.json_responses import json_response
 from stromboli.embedded.http.list_pages import Page
@@ -20,7 +20,8 @@ async def send_stream(
 ) -> web.StreamResponse:
     """Send a body without an end of its own, each piece once the client has read nearly all that came before."""
     response = web.StreamResponse(headers={"Content-Type": JSON, "Cache-Control": "no-cache"})
-    response.enable_chunked_encoding()
+    if request.version >= HttpVersion11:  # for an older client the body ends with the connection
+        response.enable_chunked_encoding()
     _connect(request, reader)
     try:
         await response.prepare(request)
