@@ -120,3 +120,15 @@ def test_plugins_and_actions_are_listed_with_their_arguments(run: Run) -> None:
     assert actions["allocate"]["arguments"][0]["key"] == "predicateErrorCacheEnable"
     assert all(entry["doc"] for entry in [*listed.values(), *actions.values()])
     assert "enqueue  Let waiting jobs in" in run("actions").stdout
+
+
+@pytest.mark.parametrize("arguments", [("policy", "show", "basic"), ("plugins",), ("--help",)], ids=" ".join)
+def test_a_full_disk_under_the_output_is_told_in_a_line(arguments: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "stromboli", *arguments]
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: standard output cannot be written: No space left on device")
+    assert done.stderr.count("\n") == 1

@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 import msgspec
+from cryptography import x509
 
 from stromboli.admission.webhook_certificates import Keys, issue, needs_renewal
 from stromboli.api.types.meta import Object
@@ -121,6 +122,16 @@ def _keys(secret: _Secret | None) -> Keys | None:
         return None
 
 
+def tell_expiry(keys: Keys, now: datetime) -> None:
+    """Warn of a certificate that API servers will not accept."""
+    certificate = x509.load_pem_x509_certificates(keys.certificate)[0]
+    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if not begins <= now <= ends:
+        log.warning(
+            "the certificate is valid from %s to %s, not now: no webhook call will succeed", begins, ends
+        )
+
+
 def load(context: ssl.SSLContext, keys: Keys, folder: Path) -> None:
     """Serve new connections with these keys. Python reads them from files only."""
     files = folder / "tls.crt", folder / "tls.key"
@@ -128,9 +139,11 @@ def load(context: ssl.SSLContext, keys: Keys, folder: Path) -> None:
         file.touch(mode=0o600)
         file.write_bytes(content)
     try:
-        context.load_cert_chain(*files)
+        context.load_cert_chain(*files, password="")  # never ask on a terminal
     except ssl.SSLError as error:
-        raise CertificateError(f"the certificate and its key do not fit: {error}") from None
+        raise CertificateError(
+            f"the certificate and its key do not fit: {error}; give both as PEM, the key without a password"
+        ) from None
     finally:
         for file in files:
             file.unlink(missing_ok=True)

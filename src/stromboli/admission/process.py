@@ -151,6 +151,7 @@ class Process(DaemonProcess[Options]):
                 keys = await source.current()
                 if keys.certificate != served:
                     certificate_source.load(context, keys, folder)
+                    certificate_source.tell_expiry(keys, datetime.now(UTC))
                     served = keys.certificate
                 if keys.authority:
                     missing = await webhook_registration.write_ca_bundle(

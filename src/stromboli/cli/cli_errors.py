@@ -1,12 +1,18 @@
 """Errors as a sentence on standard error; a traceback only with `--debug`."""
 
+import errno
 import logging
-from contextlib import suppress
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import typer
 
 BAD_INPUT = 2
 """Exit status for wrong usage or input; 1 is for a plan that failed, 0 for the rest."""
+
+_OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class Usage(Exception):
@@ -34,6 +40,29 @@ def print_error(message: str) -> None:
 
 def print_warning(message: str) -> None:
     typer.echo(f"warning: {message}", err=True)
+
+
+def is_output_error(error: OSError) -> bool:
+    """Whether it is standard output that could not be written: any other file has a name."""
+    return error.filename is None and error.errno in _OUTPUT_ERRORS
+
+
+@contextmanager
+def checked_output() -> Iterator[None]:
+    """What standard output does not take, as on a full disk, becomes a message and exit status 1."""
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except OSError as error:
+        if not is_output_error(error):
+            raise
+        with suppress(OSError, ValueError):  # what is left in the buffer has nowhere to go
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print_error(f"standard output cannot be written: {error.strerror}; what is there is not complete")
+        raise SystemExit(1) from None
 
 
 class _StderrHandler(logging.Handler):

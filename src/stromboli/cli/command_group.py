@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from stromboli.api.go_scalars import boolean
-from stromboli.cli.cli_errors import BAD_INPUT, is_expected, messages_of, print_error
+from stromboli.cli.cli_errors import BAD_INPUT, checked_output, is_expected, messages_of, print_error
 
 
 def subcommands(help: str) -> typer.Typer:
@@ -75,6 +75,10 @@ class CommandGroup(TyperGroup):
         super().__init__(**settings)
         for name, entry in self.table.items():
             self.add_command(LazyCommand(name, entry))
+
+    def main(self, *arguments: Any, **settings: Any) -> Any:
+        with checked_output():
+            return super().main(*arguments, **settings)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from stromboli.cli.cli_errors import Usage, print_error
+from stromboli.cli.cli_errors import Usage, is_output_error, print_error
 from stromboli.cli.command_group import subcommands
 from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, chosen_policy, preset_names
 from stromboli.daemon import log_format
@@ -116,6 +116,8 @@ def up(
         print_error(f"cannot start: {error}")
         status = 1
     except OSError as error:
+        if is_output_error(error):
+            raise
         print_error(f"cannot start: {_start_error(error, host, port or folder.last_port)}")
         status = 1
     finally:

@@ -123,10 +123,20 @@ def _tls(options: CommonOptions) -> ssl.SSLContext | None:
     """TLS for the health endpoint, if all three files are given."""
     if not (options.ca_cert_file and options.tls_cert_file and options.tls_private_key_file):
         return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=options.ca_cert_file)
+    try:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=options.ca_cert_file)
+    except OSError as error:
+        raise BadFlag(f"--ca-cert-file: {options.ca_cert_file}: no certificates: {error}") from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_mode = ssl.CERT_OPTIONAL
-    context.load_cert_chain(options.tls_cert_file, options.tls_private_key_file)
+    certificate, key = options.tls_cert_file, options.tls_private_key_file
+    try:
+        context.load_cert_chain(certificate, key, password="")  # never ask on a terminal
+    except OSError as error:
+        raise BadFlag(
+            f"--tls-cert-file {certificate}, --tls-private-key-file {key}: not a certificate and its key as PEM"
+            f" without a password: {error}"
+        ) from None
     return context
 
 
