@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import socket
 from collections.abc import AsyncIterator, Iterable, Iterator
 
 from aiohttp import HttpVersion11, web
@@ -14,6 +14,9 @@ from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.store.watch import LARGEST_WRITE
 from stromboli.embedded.store.watch_buffers import Line, Reader, WatchBuffers
 
+SEND_BUFFER = 128 * 1024
+"""Bytes of a watch that the system keeps for a client that does not read; by itself it would take megabytes."""
+
 
 async def send_stream(
     request: web.BaseRequest, reader: Reader, pieces: AsyncIterator[bytes]
@@ -23,6 +26,10 @@ async def send_stream(
     if request.version >= HttpVersion11:  # for an older client the body ends with the connection
         response.enable_chunked_encoding()
     _connect(request, reader)
+    if request.transport is not None:
+        request.transport.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER
+        )
     try:
         await response.prepare(request)
         async for piece in pieces:
@@ -74,10 +81,10 @@ async def _sent_parts(
         for part in _joined(parts):
             buffers.hold(reader, Line(part))
             for start in range(0, len(part), LARGEST_WRITE):
+                await buffers.turns.next()
                 buffers.advance(reader)
                 yield memoryview(part)[start : start + LARGEST_WRITE]
             buffers.release(reader)
-            await asyncio.sleep(0)
     finally:
         buffers.remove(reader)
 

@@ -21,7 +21,7 @@ from stromboli.embedded.store.watch_buffers import Encoder, Reader, WatchBuffers
 
 log = logging.getLogger(__name__)
 
-LARGEST_WRITE = 64 * 1024
+LARGEST_WRITE = 32 * 1024
 """Bytes that are handed to a connection at once; the rest waits until the client has read them."""
 _MOST_CONSIDERED = 500
 """Queued changes that are looked at before others have their turn."""
@@ -156,10 +156,10 @@ class Watch(Reader):
     async def next_lines(self) -> bytes:
         """Wait for events, and return as much of them as goes into one write; empty when the watch has ended."""
         while True:
-            if lines := self._take_lines():
-                return lines
-            if self._queue:  # changes that it does not select
-                await asyncio.sleep(0)
+            if self.oldest_revision is not None:
+                await self.buffers.turns.next()
+                if lines := self._take_lines():
+                    return lines
             elif self.ended:
                 return b""
             else:
