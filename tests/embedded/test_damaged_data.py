@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import resource
@@ -141,6 +142,24 @@ def test_a_damaged_row_is_named_and_never_left_out(data: Path, content: object, 
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize(
+    ("resource", "field"),
+    [
+        ("clusterroles.rbac.authorization.k8s.io", "rules"),
+        ("clusterrolebindings.rbac.authorization.k8s.io", "subjects"),
+        ("clusterrolebindings.rbac.authorization.k8s.io", "roleRef"),
+        ("customresourcedefinitions.apiextensions.k8s.io", "spec"),
+    ],
+)
+def test_an_object_that_the_server_itself_cannot_understand_is_named(
+    data: Path, resource: str, field: str
+) -> None:
+    content = {"metadata": {"name": "odd", "resourceVersion": "9999"}, field: 5}
+    row = (9999, resource, "", "odd", 0, json.dumps(content).encode())
+    change(data, "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?)", *row)
+    assert f"row 9999 ({resource} odd) is damaged: " in refusal(data)
+
+
 def test_objects_of_a_kind_that_is_not_known_are_kept_and_told(
     data: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -255,6 +274,7 @@ def test_secrets_are_on_the_disk_before_they_have_their_name(
             server.write_kubeconfig(tmp_path / "kubeconfig")
 
     asyncio.run(scenario())
+    assert (tmp_path / f"{OBJECTS}.lock").stat().st_mode & 0o777 == 0o600
     names = ("ca.key", "ca.crt", "token", "signing", "server.key", "server.crt")
     for path in (*(tmp_path / "pki" / name for name in names), tmp_path / "kubeconfig"):
         begin = steps.index(("fsync", f"{path}.new"))

@@ -22,11 +22,11 @@ class RequestAuthorizer:
     """An RBAC authorizer, kept up with the store."""
 
     def __init__(self, store: Store):
-        self._authorizer = Authorizer(
-            (kind, record.object())
-            for resource, kind in _RBAC_KINDS.items()
-            for record in store.list(resource)
-        )
+        self._authorizer = Authorizer()
+        for resource, kind in _RBAC_KINDS.items():
+            for record in store.list(resource):
+                with store.reading(record):
+                    self._authorizer.put(kind, record.object())
         store.on_commit(self._on_commit)
 
     def _on_commit(self, batch: Sequence[Change]) -> None:

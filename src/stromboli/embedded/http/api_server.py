@@ -79,6 +79,20 @@ class ApiServer:
         self.token = _stored_secret(pki / "token")
         tokens = Tokens(_stored_secret(pki / "signing").encode(), self.token)
         self.store = Store(self.data / "objects.db", self.history, self.power_safe, self.history_bytes)
+        try:
+            self._assemble(tokens)
+        except BaseException:
+            await self.store.close()
+            raise
+        try:
+            await self._start()
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    def _assemble(self, tokens: Tokens) -> None:
+        """Connect the parts with the store."""
         registry = KindRegistry()
         self.hub = WatchHub(WatchBuffers(self.watch_bytes))
         authorizer = RequestAuthorizer(self.store)
@@ -91,12 +105,6 @@ class ApiServer:
         self.store.on_commit(self.hub.publish)
         self.store.on_compaction(self.hub.buffers.compact)
         self._router = Router(self.objects, self.hub, tokens, authorizer, self.logs)
-        try:
-            await self._start()
-        except BaseException:
-            await self.__aexit__()
-            raise
-        return self
 
     async def _start(self) -> None:
         await bootstrap(self.objects, self.crds)

@@ -24,7 +24,8 @@ PRIORITY_CLASSES = (
 async def bootstrap(objects: Objects, crds: bool) -> None:
     """Register stored definitions, and create what is missing."""
     for record in objects.store.list(DEFINITIONS):
-        objects.registry.register_definition(record.object())
+        with objects.store.reading(record):
+            objects.registry.register_definition(record.object())
     for name in NAMESPACES:
         await _ensure(objects, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     for name, value, description in PRIORITY_CLASSES:

@@ -11,6 +11,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import msgspec
 from stromboli.embedded.store.history import HISTORY_BYTES, HISTORY_LIMIT, History
 from stromboli.embedded.store.object_table import ObjectTable
 from stromboli.embedded.store.records import Change, Key, Record
-from stromboli.embedded.store.stored_rows import explained_damage
+from stromboli.embedded.store.stored_rows import explained_damage, explained_row
 from stromboli.embedded.store.version_log import (
     LARGEST_TRANSACTION,
     Compaction,
@@ -102,6 +103,10 @@ class Store:
 
     def list(self, resource: str, namespace: str = "") -> Iterator[Record]:
         return self.table(resource).ordered(namespace)
+
+    def reading(self, record: Record) -> AbstractContextManager[None]:
+        """While the server starts and makes sense of an object: if that is impossible, its row is damaged."""
+        return explained_row(self._log.path, record)
 
     def resources(self) -> Sequence[str]:
         return [name for name, table in self._tables.items() if len(table)]

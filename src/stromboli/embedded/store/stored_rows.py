@@ -22,18 +22,33 @@ _OUT_OF_ORDER = ("readonly", "disk", "full", "unable to open", "locked")
 def read_row(path: str, row: tuple[Any, ...]) -> tuple[Record, bool]:
     """A version, and whether it is the last state of a deleted object; `DataError` if it cannot be read."""
     revision, resource, namespace, name, deleted, data = row
+    record = Record(Key(resource, namespace, name), revision, data)
     try:
-        record = Record(Key(resource, namespace, name), revision, data)
         if not isinstance(data, bytes) or not all(isinstance(part, str) for part in record.key):
             raise ValueError("not an object as it was written")
         record.check()
     except (ValueError, RecursionError) as error:
-        full_name = f"{namespace}/{name}" if namespace else name
-        raise DataError(
-            f"{path}: row {revision} ({resource} {full_name}) is damaged: {error}; restore the file from a copy, or,"
-            f' if you can do without that object, sqlite3 {path} "DELETE FROM versions WHERE revision = {revision}"'
-        ) from None
+        raise _damaged_row(path, record, error) from None
     return record, bool(deleted)
+
+
+@contextmanager
+def explained_row(path: str, record: Record) -> Iterator[None]:
+    """Turn an error about an object that the server itself has to understand into words about its row."""
+    try:
+        yield
+    except (TypeError, AttributeError, LookupError, ValueError) as error:
+        raise _damaged_row(path, record, f"{type(error).__name__}: {error}") from None
+
+
+def _damaged_row(path: str, record: Record, problem: object) -> DataError:
+    resource, namespace, name = record.key
+    full_name = f"{namespace}/{name}" if namespace else name
+    statement = f"DELETE FROM versions WHERE revision = {record.revision}"
+    return DataError(
+        f"{path}: row {record.revision} ({resource} {full_name}) is damaged: {problem}; restore the file from a copy,"
+        f' or, if you can do without that object, sqlite3 {path} "{statement}"'
+    )
 
 
 @contextmanager

@@ -74,7 +74,7 @@ class VersionLog:
     """An open SQLite file, locked for this process."""
 
     def __init__(self, path: Path | str, power_safe: bool = False):
-        self._path = str(path)
+        self.path = str(path)
         self._power_safe = power_safe
         self._checkpoint_at = CHECKPOINT_BYTES
         self._vacuum_due = False
@@ -87,9 +87,9 @@ class VersionLog:
             raise
 
     def _open(self) -> None:
-        self._resources.enter_context(_acquire_lock(self._path))
+        self._resources.enter_context(_acquire_lock(self.path))
         self._db = sqlite3.connect(
-            self._path, 0, isolation_level=None, check_same_thread=False, cached_statements=256
+            self.path, 0, isolation_level=None, check_same_thread=False, cached_statements=256
         )
         self._resources.callback(self._db.close)
         self._thread = ThreadPoolExecutor(1, "version-log")
@@ -110,7 +110,7 @@ class VersionLog:
             self._db.execute("PRAGMA auto_vacuum=INCREMENTAL")
             self._db.execute("VACUUM")
         except sqlite3.OperationalError as error:
-            log.warning("%s: not written anew, so that it will not shrink: %s", self._path, error)
+            log.warning("%s: not written anew, so that it will not shrink: %s", self.path, error)
 
     def _pragma(self, name: str) -> int:
         (value,) = self._db.execute(f"PRAGMA {name}").fetchone()
@@ -127,7 +127,7 @@ class VersionLog:
             "SELECT revision, resource, namespace, name, gone, data FROM versions ORDER BY revision"
         )
         for row in rows:
-            yield read_row(self._path, row)
+            yield read_row(self.path, row)
 
     async def write(self, batch: Sequence[Change], compaction: Compaction | None, revision: int) -> None:
         """Add a batch and compact history, in one transaction."""
@@ -156,7 +156,7 @@ class VersionLog:
         except Exception as error:  # of SQLite, or of a value that it cannot store
             if db.in_transaction:
                 db.execute("ROLLBACK")
-            raise WriteFailed(f"{self._path}: {error}") from None
+            raise WriteFailed(f"{self.path}: {error}") from None
         self._vacuum_due = self._vacuum_due or compaction is not None
 
     def _compact(self, compaction: Compaction) -> None:
@@ -176,7 +176,7 @@ class VersionLog:
         except sqlite3.Error as error:  # what is committed stays so, in the log
             self._checkpoint_at = self._log_bytes() + CHECKPOINT_BYTES
             self._vacuum_due = False
-            log.warning("%s: the write-ahead log grows: %s", self._path, error)
+            log.warning("%s: the write-ahead log grows: %s", self.path, error)
 
     def _upkeep(self) -> None:
         if self._log_bytes() >= self._checkpoint_at:
@@ -190,7 +190,7 @@ class VersionLog:
         """Write the log into the database and empty it; another process that reads the file may prevent that."""
         busy, *_ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
-            log.warning("%s: the write-ahead log grows while another process reads the file", self._path)
+            log.warning("%s: the write-ahead log grows while another process reads the file", self.path)
         self._checkpoint_at = self._log_bytes() + CHECKPOINT_BYTES
         self._db.execute(
             "UPDATE facts SET value = value"
@@ -198,7 +198,7 @@ class VersionLog:
 
     def _log_bytes(self) -> int:
         try:
-            return os.stat(f"{self._path}-wal").st_size
+            return os.stat(f"{self.path}-wal").st_size
         except FileNotFoundError:
             return 0
 
@@ -206,7 +206,7 @@ class VersionLog:
         try:
             await self._run(self._db.execute, "PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error as error:  # what is committed stays so, in the log
-            log.warning("%s: the write-ahead log stays beside it: %s", self._path, error)
+            log.warning("%s: the write-ahead log stays beside it: %s", self.path, error)
         self.abandon()
 
     def abandon(self) -> None:
@@ -218,7 +218,7 @@ def _acquire_lock(path: str) -> IO[str]:
     """A store serves reads from memory, so only one process may have its file; the lock ends with the process."""
     try:
         Path(path).touch(mode=0o600)  # it holds Secrets
-        lock = open(f"{path}.lock", "a")  # noqa: SIM115 - held as long as the store
+        lock = os.fdopen(os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+")
     except OSError as error:
         raise unwritable(Path(path), error) from None
     try:
