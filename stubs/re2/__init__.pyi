@@ -6,7 +6,8 @@ class Options:
     max_mem: int
     log_errors: bool
 
-class _Match: ...
+class _Match:
+    def group(self) -> bytes: ...
 
 class _Regexp:
     @property

@@ -55,6 +55,8 @@ PROPERTIES: dict[str, Json] = {
     "when": {"type": "string", "format": "date-time"},
     "wait": {"type": "string", "format": "duration"},
     "data": {"type": "string", "format": "byte", "maxLength": 40},
+    "q": TEXT,
+    "host": {"type": "string", "maxLength": 40},
     "inner": {"type": "object", "properties": {"a": {"type": "integer"}, "b": TEXT}},
 }
 RULES = [
@@ -103,6 +105,17 @@ RULES = [
     "self.b + 'x' != 'ax'",
     "int(self.d) < 3",
     "self.a in self.l || self.b in self.s",
+    "quantity(self.q).isGreaterThan(quantity('1500m'))",
+    "!isQuantity(self.q) || quantity(self.q).compareTo(quantity('1Ki')) < 0",
+    "isQuantity(self.q) && quantity(self.q).add(quantity('500m')).isLessThan(quantity('2'))",
+    "quantity(self.q) == quantity('1024')",
+    "isIP(self.host) ? ip(self.host).family() == 4 : isCIDR(self.host)",
+    "isIP(self.host) && cidr('10.0.0.0/8').containsIP(self.host) && !ip(self.host).isLoopback()",
+    "isCIDR(self.host) && cidr(self.host).prefixLength() > 8 && cidr(self.host).masked() == cidr(self.host)",
+    "ip(self.host).isGlobalUnicast() && ip.isCanonical(self.host)",
+    "self.b.find('b+') != 'b'",
+    "self.l.sum() > 3 && self.l.isSorted()",
+    "self.l.max() > 2 || self.l.min() == 0",
 ]
 OPTIONAL_OLD = "oldSelf.hasValue() ? self.a == oldSelf.value().a + 1 : self.a == 1"
 
@@ -221,6 +234,30 @@ def checked(plane: ControlPlane) -> Iterator[ControlPlane]:
     plane.kubectl("delete", "crd", f"checks.{GROUP}")
 
 
+HOSTS = [
+    *(
+        "10.1.2.3",
+        "11.0.0.1",
+        "127.0.0.1",
+        "::1",
+        "2001:db8::1",
+        "2001:DB8:0::1",
+        "010.0.0.1",
+        "::ffff:10.0.0.1",
+    ),
+    *(
+        "10.0.0.0/8",
+        "10.1.2.3/16",
+        "10.0.0.0/33",
+        "fe80::/64",
+        "10.0.0.0/08",
+        "host",
+        "255.255.255.255",
+        "fe80::1%a",
+    ),
+]
+
+
 def random_spec(random: Random) -> Json:
     letters = ["a", "b", "c", "aa", "ab", "A", "abcd"]
 
@@ -248,6 +285,8 @@ def random_spec(random: Random) -> Json:
         ),
         "wait": random.choice(["1h30m", "90m", "1h29m59.999999999s", "2h"]),
         "data": random.choice(["aGk=", "aG8="]),
+        "q": random.choice(["1", "2", "1Ki", "1024", "0.5", "1.5k", "-1", "x", "1e3", "100n"]),
+        "host": random.choice(HOSTS),
         "inner": random.choice([{}, {"a": 2}, {"a": 1, "b": "x"}]),
     }
     return {key: value for key, value in spec.items() if random.random() < 0.85}

@@ -52,6 +52,15 @@ def matches(pattern: str, text: str) -> bool:
     return compiled.search(data) is not None
 
 
+def first_match(text: str, pattern: str) -> str:
+    """The first part of a text that the pattern matches; empty if there is none."""
+    compiled = _compiled(pattern)
+    data = text.encode(errors="replace")
+    _spend(len(data) * compiled.programsize, pattern)
+    match = compiled.search(data)
+    return match.group().decode(errors="replace") if match else ""
+
+
 def pattern_error(pattern: str) -> str:
     """Why this is not a pattern that may be used, in the words of Go's regexp; empty if it is."""
     try:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from stromboli.api.cel.evaluation_cost import MAX_ITERATIONS, cost
 from stromboli.api.cel.supported_functions import EFFORTS, MISSING
 from stromboli.api.cel.syntax_tree import CALL, CONSTANT, IDENTIFIER, SELECT, STRUCT, Node, read_tree
+from stromboli.api.cel.tree_encoding import encoded_tree
+from stromboli.api.cel.tree_rewriting import TABLE, FunctionTable, declarations, rewritten
 from stromboli.api.cel.value_size import UnsupportedValue, measured
 from stromboli.api.patterns import pattern_error
 
@@ -19,6 +21,9 @@ MAX_EXPRESSION = 5 * 1024
 """Bytes of an expression."""
 MAX_COST = 100_000_000
 """Steps of an evaluation, or of all that share a `CostBudget`: a step is about a nanosecond."""
+
+MAX_CALLS = 100
+"""Different calls of functions that the library lacks, beyond those that are known in advance."""
 
 Paths = dict[str, "Paths"] | None
 """Fields that an expression uses, by name, with those of each that it uses; None for all."""
@@ -70,7 +75,8 @@ class Environment:
         listed = "".join(f"- name: {name}\n" for name in _EXTENSIONS)
         self._environment = cel.NewEnv(
             config=cel.NewEnvConfigFromYaml(f"extensions:\n{listed}"),
-            variables=dict.fromkeys(variables, cel.Type.DYN),
+            variables=dict.fromkeys((*variables, TABLE), cel.Type.DYN),
+            functions=declarations(),
         )
 
     def compile(self, text: str, result: str = "bool") -> Expression:
@@ -86,8 +92,15 @@ class Environment:
         expected = self._types.BOOL if result == "bool" else self._types.STRING
         if compiled.return_type() not in (expected, self._types.DYN):
             raise CelError(f"cel expression must evaluate to a {result}")
-        tree = read_tree(compiled.serialize())
+        written = read_tree(compiled.serialize())
+        tree = rewritten(written)
         _check_functions(tree)
+        if tree != written:
+            if any(node.has_optional for node in tree):
+                raise CelError(
+                    "optional elements, as in [?a.b], are not supported here with functions of Kubernetes"
+                )
+            compiled = self._environment.deserialize(encoded_tree(tree))
         return Expression(text, tree, compiled, expected, self._types.ERROR)
 
 
@@ -102,6 +115,7 @@ class Expression:
         self._compiled = compiled
         self._expected = expected
         self._error = error
+        self._table = FunctionTable(tree)
 
     def uses(self, variable: str) -> bool:
         """Whether the expression needs a variable."""
@@ -118,18 +132,37 @@ class Expression:
         """The result for the values of the variables."""
         budget = budget or CostBudget()
         needed = {name: _reduced(values[name], paths) for name, paths in self.paths.items() if name in values}
+        if not self._table.is_needed:
+            return self._result(self._evaluated(needed, budget))
+        needed[TABLE] = self._table.results(needed, budget.spend)
+        for _ in range(MAX_CALLS):
+            result = self._evaluated(needed, budget)
+            try:
+                call = self._table.call(str(result), budget.spend) if result.type() == self._error else None
+            except EvaluationError:
+                raise
+            except ValueError as error:
+                raise EvaluationError(str(error)) from None
+            if call is None:
+                return self._result(result)
+            needed[TABLE][call[0]] = call[1]
+        raise EvaluationError(f"more than {MAX_CALLS} different calls of functions of Kubernetes")
+
+    def _evaluated(self, values: Mapping[str, Any], budget: CostBudget) -> cel.Value:
         try:
-            budget.spend(cost(self.tree, {name: measured(value) for name, value in needed.items()}))
+            budget.spend(cost(self.tree, {name: measured(value) for name, value in values.items()}))
         except UnsupportedValue as error:
             raise EvaluationError(str(error)) from None
         try:
-            result = self._compiled.eval(data=needed)
+            return self._compiled.eval(data=values)
         except (RuntimeError, MemoryError) as error:
             raise EvaluationError(_runtime_error(str(error))) from None
+
+    def _result(self, result: cel.Value) -> Any:
+        """The library counts references to None wrongly: a result that is null must not be asked for its value."""
         kind = result.type()
         if kind == self._expected:
             return result.value()
-        # The library counts references to None wrongly: a result that is null must not be asked for its value.
         raise EvaluationError(_runtime_error(str(result)) if kind == self._error else "no such overload")
 
 

@@ -134,13 +134,10 @@ EFFORTS: Mapping[str, Effort] = {
 
 MISSING = {
     "authorization": "authorizer",
-    "quantity": "quantity isQuantity",
     "URL": "url isURL",
-    "IP": "ip isIP ip.isCanonical",
-    "CIDR": "cidr isCIDR",
     "semver": "semver isSemver",
-    "regex": "find findAll",
-    "list": "isSorted sum min max lists.range",
+    "regex": "findAll",
+    "list": "lists.range",
     "comprehension": "cel.@mapInsert",
     "format": "format.named",
 }

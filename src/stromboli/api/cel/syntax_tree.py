@@ -5,7 +5,8 @@ The message is `cel.expr.CheckedExpr` of the CEL specification. Macros such as `
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,10 @@ CONSTANT, IDENTIFIER, SELECT, CALL, LIST, STRUCT, COMPREHENSION = (
     "struct",
     "comprehension",
 )
+
+
+class Unsigned(int):
+    """A constant such as `1u`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,8 @@ class Node:
     """Of a constant."""
     is_test: bool = False
     """Whether a selection only tests presence, as `has()` does."""
+    has_optional: bool = False
+    """Whether a list or struct has optional elements, as in `[?a.b]`."""
     is_method: bool = False
     """Whether the first child of a call is its target."""
     accumulator: str = ""
@@ -99,20 +106,32 @@ def _children(fields: dict[int, list[Any]], *numbers: int) -> tuple[Node, ...]:
 
 
 def _constant(fields: dict[int, list[Any]]) -> Node:
-    if 6 in fields:
-        return Node(CONSTANT, value=_text(fields, 6))
-    if 7 in fields:
-        return Node(CONSTANT, value=fields[7][0])
-    if 3 in fields:
-        number = fields[3][0]
-        return Node(CONSTANT, value=number - 2**64 if number >= 2**63 else number)
-    return Node(CONSTANT, value=fields[4][0] if 4 in fields else None)
+    for number, read in _CONSTANTS.items():
+        if number in fields:
+            return Node(CONSTANT, value=read(fields[number][0]))
+    return Node(CONSTANT)
+
+
+def _signed(number: int) -> int:
+    return number - 2**64 if number >= 2**63 else number
+
+
+_CONSTANTS: dict[int, Callable[[Any], Any]] = {
+    2: bool,
+    3: _signed,
+    4: Unsigned,
+    5: lambda data: struct.unpack("<d", data)[0],
+    6: bytes.decode,
+    7: bytes,
+}
+"""By the field of `cel.expr.Constant` that is set; null has none of these."""
 
 
 def _struct(fields: dict[int, list[Any]]) -> Node:
     entries = [_message(data) for data in fields.get(2, ())]
     children = tuple(child for entry in entries for child in _children(entry, 3, 4))
-    return Node(STRUCT, _text(fields, 1), children)
+    has_optional = any(5 in entry for entry in entries)
+    return Node(STRUCT, _text(fields, 1), children, has_optional=has_optional)
 
 
 def _comprehension(fields: dict[int, list[Any]]) -> Node:
@@ -130,7 +149,7 @@ _READERS = {
     4: lambda fields: Node(IDENTIFIER, _text(fields, 1)),
     5: lambda fields: Node(SELECT, _text(fields, 2), _children(fields, 1), is_test=3 in fields),
     6: lambda fields: Node(CALL, _text(fields, 2), _children(fields, 1, 3), is_method=1 in fields),
-    7: lambda fields: Node(LIST, children=_children(fields, 1)),
+    7: lambda fields: Node(LIST, children=_children(fields, 1), has_optional=2 in fields),
     8: _struct,
     9: _comprehension,
 }
