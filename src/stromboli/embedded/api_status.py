@@ -24,6 +24,12 @@ REASONS = {
 }
 
 
+LONGEST_MESSAGE = 32 * 1024
+"""Characters of a message; names and paths that a client sent may make it longer than anybody reads."""
+LONGEST_CAUSE = 1024
+"""Characters of a text in the details: a cause, a field, a name."""
+
+
 class StatusError(Exception):
     """A request that fails; `status()` is the response body."""
 
@@ -48,11 +54,24 @@ class StatusError(Exception):
             "apiVersion": "v1",
             "metadata": {},
             "status": "Failure",
-            "message": self.message,
+            "message": _cut(self.message, LONGEST_MESSAGE),
             "reason": self.reason,
         }
         retry = {"retryAfterSeconds": self.retry_after} if self.retry_after else {}
         if retry or self.details is not None:
-            status["details"] = {**(self.details or {}), **retry}
+            status["details"] = {**_cut_details(self.details or {}), **retry}
         status["code"] = self.code
         return status
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
+
+
+def _cut_details(details: Any) -> Any:
+    """Texts anywhere in the details, such as names and fields."""
+    if isinstance(details, str):
+        return _cut(details, LONGEST_CAUSE)
+    if isinstance(details, dict):
+        return {key: _cut_details(value) for key, value in details.items()}
+    return [_cut_details(value) for value in details] if isinstance(details, list) else details

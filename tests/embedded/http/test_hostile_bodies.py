@@ -280,6 +280,23 @@ def test_a_refusal_says_how_many_more_fields_are_unknown(tmp_path: Path) -> None
     asyncio.run(scenario())
 
 
+def test_a_refusal_does_not_repeat_long_names(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            long = "x" * 1_000_000
+            for body in (
+                {**config_map("a"), long: {}},
+                config_map("a", {f"{number}{long[:60_000]}/": "" for number in range(40)}),
+                config_map(long),
+                config_map("a", labels={long: long}),
+            ):
+                status, answer = await api.request("POST", f"{MAPS}?fieldValidation=Strict", body)
+                assert status in (400, 422)
+                assert len(json.dumps(answer)) < 200_000
+
+    asyncio.run(scenario())
+
+
 def test_json_that_is_sent_as_yaml_may_be_large_and_yaml_may_not(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as api:

@@ -66,3 +66,13 @@ def test_fields_are_equal_or_not() -> None:
         (r"reason=a\,b\=c", True),
     ):
         assert Selector((), parse_fields(text)).matches({}, lambda path: fields.get(path, "")) is meant
+
+
+def test_a_selector_has_so_many_conditions_but_sets_of_any_size() -> None:
+    values = ",".join(f"v{number}" for number in range(1000))
+    assert len(parse_labels(f"a in ({values})")[0].values) == 1000
+    for parse, operator in ((parse_labels, "!="), (parse_fields, "=")):
+        terms = [f"a{number}{operator}b" for number in range(51)]
+        assert len(parse(",".join(terms[:50]))) == 50
+        with pytest.raises(StatusError, match="has 51 conditions, and 50 are allowed"):
+            parse(",".join(terms))

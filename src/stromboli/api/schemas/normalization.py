@@ -10,7 +10,7 @@ import msgspec
 from stromboli.api.patterns import matching
 from stromboli.api.schemas.compiled_schema import compiled
 from stromboli.api.schemas.schema import Schema
-from stromboli.api.schemas.schema_problems import Problem, problems
+from stromboli.api.schemas.schema_problems import Problem, child_path, problems
 
 Content = dict[str, Any]
 
@@ -22,6 +22,8 @@ class ValidationResult(NamedTuple):
     problems: list[Problem]
 
 
+MAX_UNKNOWN = 1_000
+"""Unknown fields whose paths are kept."""
 VALID = ValidationResult([], [])
 
 
@@ -39,22 +41,24 @@ def normalize(content: Any, schema: Schema, path: str = "") -> ValidationResult:
 def prune(node: Any, schema: Schema, path: str = "") -> list[str]:
     """Remove, in place, fields without a schema, and nulls that are not nullable.
 
-    Returns the paths of the unknown fields. Quantities that are numbers become strings. In built-in kinds, an empty
-    string of an enum is removed too.
+    Returns the paths of the unknown fields; those beyond `MAX_UNKNOWN` are only counted, as dots. Quantities that are
+    numbers become strings. In built-in kinds, an empty string of an enum is removed too.
     """
-    return list(_pruned(node, schema, path, bool(schema.name)))
+    unknown: list[str] = []
+    for found in _pruned(node, schema, path, bool(schema.name)):
+        unknown.append(found if len(unknown) < MAX_UNKNOWN else "...")
+    return unknown
 
 
 def _pruned(node: Any, schema: Schema, path: str, builtin: bool) -> Iterator[str]:
     if isinstance(node, dict):
         for key in list(node):
             inner = schema.properties.get(key) or schema.additional_properties
-            child_path = f"{path}.{key}" if path else key
             value = node[key]
             if inner is None:
                 if not schema.preserve_unknown_fields and schema.type == "object":
                     del node[key]
-                    yield child_path
+                    yield child_path(path, key)
             elif (value is None and not inner.nullable and (inner.type or not builtin)) or (
                 builtin and value == "" and inner.enum
             ):
@@ -63,8 +67,8 @@ def _pruned(node: Any, schema: Schema, path: str, builtin: bool) -> Iterator[str
                 inner.format == "quantity" and isinstance(value, int | float) and not isinstance(value, bool)
             ):
                 node[key] = str(value)
-            else:
-                yield from _pruned(value, inner, child_path, builtin)
+            elif isinstance(value, dict | list):
+                yield from _pruned(value, inner, child_path(path, key), builtin)
     elif isinstance(node, list) and schema.items is not None:
         for index, value in enumerate(node):
             yield from _pruned(value, schema.items, f"{path}[{index}]", builtin)

@@ -19,6 +19,7 @@ from stromboli.api.schemas.value_formats import TEXT_FORMATS, in_range, type_nam
 
 MAX_PROBLEMS = 50
 _MAX_SHOWN = 200
+_MAX_KEY = 253
 
 INVALID, REQUIRED, TYPE = "FieldValueInvalid", "FieldValueRequired", "FieldValueTypeInvalid"
 UNSUPPORTED, DUPLICATE = "FieldValueNotSupported", "FieldValueDuplicate"
@@ -68,6 +69,12 @@ def forbidden(field: str, detail: str) -> Problem:
 
 def too_long(field: str, limit: int) -> Problem:
     return Problem(field, TOO_LONG, f"Too long: may not be more than {limit} bytes")
+
+
+def child_path(path: str, key: str) -> str:
+    """The path of a key; one that nobody would read is cut, since the paths of everything below repeat it."""
+    key = key if len(key) <= _MAX_KEY else key[:_MAX_KEY] + "..."
+    return f"{path}.{key}" if path else key
 
 
 def format_value(value: Any) -> str:
@@ -139,7 +146,7 @@ class _Validator:
                 inner = schema.properties.get(key) or schema.additional_properties
                 is_missing = key in schema.required and self._counts_as_missing(item, schema.child(key))
                 if inner is not None and not is_missing:
-                    yield from self.check(item, inner, f"{path}.{key}" if path else key)
+                    yield from self.check(item, inner, child_path(path, key))
         count = len(value)
         if schema.max_properties is not None and count > schema.max_properties:
             yield _too_many(path, count, schema.max_properties)

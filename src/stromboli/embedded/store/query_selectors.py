@@ -10,6 +10,8 @@ from typing import NamedTuple
 from stromboli.embedded.kinds.status_errors import bad_request
 
 LONGEST = 64 * 1024
+MOST_TERMS = 50
+"""Conditions of a selector; all of them are looked at for every object and every change."""
 _NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?"
 _KEY = re.compile(rf"(?:{_NAME}/)?{_NAME}")
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
@@ -78,7 +80,15 @@ def parse_labels(text: str) -> Labels:
     """`a=b,c!=d,e in (f,g),h,!i`."""
     if len(text) > LONGEST:
         raise bad_request(f"labelSelector: longer than {LONGEST} characters")
-    return tuple(_requirement(term) for term in _split_terms(text))
+    return tuple(_requirement(term) for term in _checked(_split_terms(text), "labelSelector"))
+
+
+def _checked(terms: list[str], parameter: str) -> list[str]:
+    if len(terms) > MOST_TERMS:
+        raise bad_request(
+            f"{parameter}: has {len(terms)} conditions, and {MOST_TERMS} are allowed: use sets of labels, a in (b,c)"
+        )
+    return terms
 
 
 def _split_terms(text: str) -> list[str]:
@@ -115,7 +125,7 @@ def parse_fields(text: str) -> Fields:
     if len(text) > LONGEST:
         raise bad_request(f"fieldSelector: longer than {LONGEST} characters")
     terms = []
-    for term in filter(None, map(str.strip, re.split(r"(?<!\\),", text))):
+    for term in _checked([*filter(None, map(str.strip, re.split(r"(?<!\\),", text)))], "fieldSelector"):
         match = re.match(r"^([^!=]+?)(==|!=|=)(.*)$", term)
         if not match:
             raise bad_request(f"invalid selector: {term[:200]!r}; can't understand")
