@@ -8,12 +8,29 @@ from typing import Any
 
 from stromboli.embedded.http.api_server import ApiServer
 from stromboli.embedded.store.records import Key
-from tests.embedded.api_requests import PODS, config_map, pod, running
+from tests.embedded.api_requests import PODS, ApiCaller, config_map, pod, running
 from tests.embedded.loop_lag import LoopLag
 
 COUNT = 10_000
 MAPS = "/api/v1/namespaces/default/configmaps"
 OWNER = "00000000-0000-0000-0000-000000000001"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+METADATA = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+LABELS = "%2C".join(f"a!=v{number}" for number in range(50))
+READS = [
+    ("a list", PODS, ""),
+    ("a table", PODS, TABLE),
+    ("metadata", PODS, METADATA),
+    ("a label selector", f"{PODS}?labelSelector={LABELS}", ""),
+    ("a field selector", f"{PODS}?fieldSelector=status.phase!=Running,spec.nodeName!=a", ""),
+    ("a watch", f"{PODS}?watch=true&timeoutSeconds=1", ""),
+    ("a watch of a table", f"{PODS}?watch=true&timeoutSeconds=1", TABLE),
+    (
+        "a watch with a field selector",
+        f"{PODS}?watch=true&timeoutSeconds=1&fieldSelector=spec.nodeName!=b",
+        "",
+    ),
+]
 
 
 async def fill(server: ApiServer, names: str, **meta: Any) -> None:
@@ -36,6 +53,30 @@ async def fill(server: ApiServer, names: str, **meta: Any) -> None:
     await server.store.wait_committed()
 
 
+async def read(api: ApiCaller, path: str, accept: str) -> int:
+    """The size of the answer, which is not decoded."""
+    headers = {"Authorization": f"Bearer {api.server.token}", "Accept": accept or "application/json"}
+    size = 0
+    async with api._session.get(api.server.url + path, headers=headers) as answer:
+        assert answer.status == 200, await answer.text()
+        async for chunk in answer.content.iter_chunked(65536):
+            size += len(chunk)
+    return size
+
+
+def test_reading_very_many_objects_lets_others_be_served(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, tls=False) as api:
+            await fill(api.server, "p")
+            for subject, path, accept in READS:
+                async with LoopLag() as lag:
+                    size = await read(api, path, accept)
+                assert size > COUNT * 100, subject
+                lag.check(subject)
+
+    asyncio.run(scenario())
+
+
 async def until(condition: Any) -> None:
     async with asyncio.timeout(60):
         while not condition():
@@ -46,6 +87,17 @@ def test_deleting_very_many_objects_lets_others_be_served(tmp_path: Path) -> Non
     async def scenario() -> None:
         async with running(tmp_path, tls=False) as api:
             pods = api.server.store.table("pods")
+            await fill(api.server, "p")
+            async with (
+                LoopLag() as lag,
+                api._session.delete(
+                    api.server.url + PODS, headers={"Authorization": f"Bearer {api.server.token}"}
+                ) as answer,
+            ):
+                assert answer.status == 200
+                while await answer.content.readany():
+                    pass
+            lag.check("a collection")
             owner = config_map("owner", uid=OWNER, namespace="default")
             api.server.store.put(Key("configmaps", "default", "owner"), owner)
             reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": OWNER}

@@ -149,7 +149,7 @@ async def attempt(server: ApiServer, kind: Kind, content: Any, patch: Any, media
                 await objects.update(request, change)
             except StatusError as refusal:
                 assert refusal.code < 500, refusal
-        list_pages.list_page(objects.store, kind, namespace, {})
+        await list_pages.list_page(objects.store, kind, namespace, {})
         await deletion.delete(objects, request, deletion.DeleteOptions())
     except StatusError as refusal:
         assert refusal.code < 500, refusal

@@ -202,6 +202,27 @@ def test_a_request_that_is_cancelled_as_its_turn_comes_gives_its_seat_back() -> 
     asyncio.run(scenario())
 
 
+def test_in_one_round_of_the_loop_few_parts_of_a_user_are_encoded_and_some_of_each() -> None:
+    async def scenario() -> None:
+        shares, encoded, rounds = UserShares(), list[str](), list[list[str]]()
+
+        async def stream(user: User) -> None:
+            async with shares.turn(user):
+                encoded.append(user.name)
+
+        async with asyncio.TaskGroup() as group:
+            for user in [User("greedy")] * 6 + [User("ann"), ADMIN]:
+                group.create_task(stream(user))
+            while len(encoded) < 8:
+                before = len(encoded)
+                await asyncio.sleep(0)
+                rounds.append(encoded[before:])
+        assert rounds[0] == ["greedy", "greedy", "ann", "admin"]
+        assert all(len(names) <= user_shares.USER_TURNS for names in rounds[1:])
+
+    asyncio.run(scenario())
+
+
 def test_two_hundred_connections_of_a_user_do_not_delay_the_administrator(tmp_path: Path) -> None:
     """Without turns, all 200 requests of the user are served before each of the administrator's."""
 

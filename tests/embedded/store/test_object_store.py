@@ -120,18 +120,18 @@ def test_any_moment_in_the_history_can_be_listed_page_by_page_even_after_restart
         assert store.revision - store.compacted_revision <= max(history, 1) or history == 0
         for revision, expected in moments.items():
             if revision > store.compacted_revision:
-                assert listed(store, revision, limit) == expected
+                assert await listed(store, revision, limit) == expected
         await store.close()
 
     asyncio.run(scenario())
 
 
-def listed(store: Store, revision: int, limit: int) -> dict[str, int]:
+async def listed(store: Store, revision: int, limit: int) -> dict[str, int]:
     """All pages of a list as of a revision."""
     revisions: dict[str, int] = {}
     query = {"resourceVersion": str(revision), "resourceVersionMatch": "Exact", "limit": str(limit)}
     while True:
-        got = list_page(store, KIND, "default", query)
+        got = await list_page(store, KIND, "default", query)
         assert got.meta["resourceVersion"] == str(revision)
         revisions |= {record.key.name: record.revision for record in got.records}
         if "continue" not in got.meta:
@@ -165,11 +165,11 @@ def test_a_page_of_the_past_does_not_show_what_is_about_to_be_committed(tmp_path
         for name in "abc":
             store.put(key(name), content(n=1))
         await store.wait_committed()
-        first = list_page(store, KIND, "default", {"limit": "1"})
+        first = await list_page(store, KIND, "default", {"limit": "1"})
         store.put(key("b"), content(n=2))
         store.remove(key("c"), content())
         store.put(key("d"), content())
-        rest = list_page(store, KIND, "default", {"continue": first.meta["continue"]})
+        rest = await list_page(store, KIND, "default", {"continue": first.meta["continue"]})
         assert [(record.key.name, record.object()["n"]) for record in rest.records] == [("b", 1), ("c", 1)]
         await store.close()
 

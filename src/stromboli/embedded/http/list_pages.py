@@ -16,6 +16,7 @@ from stromboli.embedded.kinds.status_errors import bad_request, expired, too_lar
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.query_selectors import Selector, parse_fields, parse_labels
 from stromboli.embedded.store.records import Record
+from stromboli.embedded.time_slices import TimeSlices
 
 LARGEST_PAGE = 10_000
 """Objects in one page, whatever `limit` says."""
@@ -61,23 +62,25 @@ def read_selector(kind: Kind, query: Query) -> Selector:
     return selector
 
 
-def list_page(store: Store, kind: Kind, namespace: str, query: Query) -> Page:
-    """The objects that a list request asks for."""
+async def list_page(store: Store, kind: Kind, namespace: str, query: Query) -> Page:
+    """The objects that a list request asks for, as they are when it begins."""
     selector = read_selector(kind, query)
     limit = min(read_number(query, "limit") or 0, LARGEST_PAGE)
     start = read_continue(query["continue"]) if query.get("continue") else None
     revision = _snapshot_revision(store, start, query)
     after = (start.namespace, start.name) if start else None
     candidates = _candidates(store, kind, namespace, selector, revision, after)
+    meta: dict[str, Any] = {"resourceVersion": str(revision if revision is not None else store.revision)}
     records: list[Record] = []
-    more = False
+    more, slices = False, TimeSlices()
     for record in candidates:
+        if slices.due:
+            await slices.pause()
         if selector.empty or selector.matches(record.labels, record.field):
             if limit and len(records) == limit:
                 more = True
                 break
             records.append(record)
-    meta: dict[str, Any] = {"resourceVersion": str(revision if revision is not None else store.revision)}
     if more:
         last = records[-1].key
         token = ContinueToken(int(meta["resourceVersion"]), last.namespace, last.name)

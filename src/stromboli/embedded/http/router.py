@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -46,7 +47,7 @@ from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.store.records import Key, Record
 from stromboli.embedded.store.version_log import WriteFailed
 from stromboli.embedded.store.watch_hub import WatchHub
-from stromboli.embedded.time_slices import LARGE
+from stromboli.embedded.time_slices import LARGE, TimeSlices
 
 log = logging.getLogger(__name__)
 
@@ -152,10 +153,11 @@ class Router:
     ) -> web.StreamResponse:
         kind, store = info.kind, self._objects.store
         if info.verb == "watch":
-            return await serve_watch(request, store, self._hub, kind, info.namespace, user, query)
+            turn = partial(self._shares.turn, user)
+            return await serve_watch(request, store, self._hub, kind, info.namespace, user, turn, query)
         representation = negotiate(request.headers.get("Accept", ""), query.get("includeObject", ""))
         if info.verb == "list":
-            page = list_pages.list_page(store, kind, info.namespace, query)
+            page = await list_pages.list_page(store, kind, info.namespace, query)
             await store.wait_committed()
             return self._list_response(request, kind, user, page, representation)
         if info.verb == "get":
@@ -261,8 +263,11 @@ class Router:
         """Delete what a list request with the same query would return; that list."""
         info, objects = write.info, self._objects
         request, delete_options = _deletion(write)
-        page = list_pages.list_page(objects.store, info.kind, info.namespace, write.query)
+        page = await list_pages.list_page(objects.store, info.kind, info.namespace, write.query)
+        slices = TimeSlices()
         for record in page.records:
+            if slices.due:
+                await slices.pause()
             _, namespace, name = record.key
             try:
                 target = request._replace(namespace=namespace, name=name)
@@ -276,7 +281,8 @@ class Router:
     def _list_response(
         self, request: web.BaseRequest, kind: Kind, user: User, page: list_pages.Page, form: Representation
     ) -> web.Response:
-        return list_response(request, self._hub.buffers, share_of(user).owner, kind, page, form)
+        owner, turn = share_of(user).owner, partial(self._shares.turn, user)
+        return list_response(request, self._hub.buffers, owner, turn, kind, page, form)
 
 
 def _deletion(write: _Write) -> tuple[WriteRequest, deletion.DeleteOptions]:

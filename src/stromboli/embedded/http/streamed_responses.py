@@ -11,7 +11,7 @@ from stromboli.embedded.http.json_responses import json_response
 from stromboli.embedded.http.list_pages import Page
 from stromboli.embedded.http.representations import JSON, Representation, encode_list
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.store.watch import LARGEST_WRITE
+from stromboli.embedded.store.watch import LARGEST_WRITE, Turn
 from stromboli.embedded.store.watch_buffers import Line, Reader, WatchBuffers
 
 SEND_BUFFER = 128 * 1024
@@ -61,27 +61,40 @@ class ListReader(Reader):
 
 
 def list_response(
-    request: web.BaseRequest, buffers: WatchBuffers, user: str, kind: Kind, page: Page, form: Representation
+    request: web.BaseRequest,
+    buffers: WatchBuffers,
+    user: str,
+    turn: Turn,
+    kind: Kind,
+    page: Page,
+    form: Representation,
 ) -> web.Response:
-    """A list: a short one whole, a long one encoded as its client reads it, when the request has left its seat."""
+    """A list: a short one whole, a long one encoded as its client reads it, part by part when it is the user's turn."""
     parts = encode_list(kind, page, form)
     if sum(len(record.data) for record in page.records) <= LARGEST_WRITE:
         return json_response(b"".join(parts))
     reader = ListReader(user, int(page.meta["resourceVersion"]))
-    return web.Response(body=_sent_parts(request, buffers, reader, parts), content_type=JSON)
+    return web.Response(body=_sent_parts(request, buffers, reader, turn, parts), content_type=JSON)
 
 
 async def _sent_parts(
-    request: web.BaseRequest, buffers: WatchBuffers, reader: Reader, parts: Iterable[bytes]
+    request: web.BaseRequest, buffers: WatchBuffers, reader: Reader, turn: Turn, parts: Iterable[bytes]
 ) -> AsyncIterator[bytes | memoryview]:
     """The parts in pieces, between which others have their turn; what was encoded and is not sent yet is counted."""
     _connect(request, reader)
     buffers.add(reader)
     try:
-        for part in _joined(parts):
+        joined = _joined(parts)
+        while True:
+            async with turn():
+                part = next(joined, None)
+            if part is None:
+                break
             buffers.hold(reader, Line(part))
             for start in range(0, len(part), LARGEST_WRITE):
-                await buffers.turns.next()
+                if start:
+                    async with turn():
+                        pass
                 buffers.advance(reader)
                 yield memoryview(part)[start : start + LARGEST_WRITE]
             buffers.release(reader)

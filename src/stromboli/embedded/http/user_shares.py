@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from stromboli.daemon.connection_limits import MOST_CONNECTIONS
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import ANONYMOUS
 from stromboli.embedded.rbac.authorizer import MASTERS
@@ -45,6 +46,12 @@ PRIVILEGED_WAITING = 2_000
 RETRY_AFTER = 1
 WATCH_RETRY_AFTER = 5
 """Seconds after which a client that is refused may try again."""
+
+
+TURNS = 16
+"""Parts of long lists and watches that are encoded in one round of the event loop."""
+USER_TURNS = 2
+"""How many of these are one user's."""
 
 
 class Share(NamedTuple):
@@ -162,6 +169,8 @@ class UserShares:
     def __init__(self) -> None:
         self._shared = SeatPool(SHARED_SEATS)
         self._privileged = SeatPool(PRIVILEGED_SEATS)
+        self._turns = SeatPool(TURNS)
+        self._privileged_turns = SeatPool(TURNS)
         self._watches: dict[str, int] = {}
         self._shared_watches = 0
 
@@ -176,6 +185,19 @@ class UserShares:
             yield
         finally:  # only when the event loop comes round, so that others are served before the next of this user
             asyncio.get_running_loop().call_soon(pool.release, share, width)
+
+    @asynccontextmanager
+    async def turn(self, user: User) -> AsyncIterator[None]:
+        """Wait until a part of a long response of this user may be encoded."""
+        privileged = is_privileged(user)
+        pool = self._privileged_turns if privileged else self._turns
+        share = share_of(user)._replace(seats=TURNS if privileged else USER_TURNS, waiting=MOST_CONNECTIONS)
+        await pool.acquire(share, 1)
+        try:
+            yield
+            await asyncio.sleep(0)  # others have their turn before the next part of this response
+        finally:
+            pool.release(share, 1)
 
     @contextmanager
     def watch(self, user: User) -> Iterator[None]:

@@ -20,7 +20,7 @@ from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.status_errors import bad_request, expired, too_large_version
 from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.store.object_store import Store
-from stromboli.embedded.store.watch import Bookmark, Watch, watch_event
+from stromboli.embedded.store.watch import Bookmark, Turn, Watch, watch_event
 from stromboli.embedded.store.watch_hub import WatchHub
 
 LONGEST_WATCH = 3600
@@ -35,9 +35,13 @@ async def serve_watch(
     kind: Kind,
     namespace: str,
     user: User,
+    turn: Turn,
     query: Query,
 ) -> web.StreamResponse:
-    """Stream events until the client leaves, the timeout ends, or the client does not keep up."""
+    """Stream events until the client leaves, the timeout ends, or the client does not keep up.
+
+    Each part is encoded when it is the user's `turn`.
+    """
     representation = negotiate(request.headers.get("Accept", ""), query.get("includeObject", ""))
     encoder = encoder_of(kind, representation)
     watch = Watch(kind, namespace, read_selector(kind, query), share_of(user).owner, encoder)
@@ -50,17 +54,17 @@ async def serve_watch(
         expiry = _queue_initial_events(store, watch, query)
         await store.wait_committed()
         stream(request, watch.leave)
-        return await send_stream(request, watch, _lines(watch, expiry))
+        return await send_stream(request, watch, _lines(watch, turn, expiry))
     finally:
         end.cancel()
         hub.remove(watch)
 
 
-async def _lines(watch: Watch, expiry: StatusError | None) -> AsyncIterator[bytes]:
+async def _lines(watch: Watch, turn: Turn, expiry: StatusError | None) -> AsyncIterator[bytes]:
     if expiry is not None:
         yield watch_event("ERROR", msgspec.json.encode(expiry.status()))
         return
-    while lines := await watch.next_lines():
+    while lines := await watch.next_lines(turn):
         yield lines
 
 

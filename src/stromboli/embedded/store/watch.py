@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,6 +24,8 @@ log = logging.getLogger(__name__)
 
 LARGEST_WRITE = 32 * 1024
 """Bytes that are handed to a connection at once; the rest waits until the client has read them."""
+Turn = Callable[[], AbstractAsyncContextManager[None]]
+"""Within it, a part of a response is encoded."""
 _MOST_CONSIDERED = 500
 """Queued changes that are looked at before others have their turn."""
 
@@ -85,8 +88,8 @@ class Watch(Reader):
     # -- what comes
 
     def begin(self, records: Iterable[Record], revision: int) -> None:
-        """Queue all objects as they are at a revision."""
-        self._initial.extend(filter(self.selects, records))
+        """Queue all objects as they are at a revision; whether they are selected is seen when their turn comes."""
+        self._initial.extend(records)
         self.revision = self._initial_revision = revision
         self.buffers.queue(self, len(self._initial))
         self._wake.set()
@@ -153,13 +156,15 @@ class Watch(Reader):
             return self._sending
         return self._queue[0].revision if self._queue else None
 
-    async def next_lines(self) -> bytes:
-        """Wait for events, and return as much of them as goes into one write; empty when the watch has ended."""
+    async def next_lines(self, turn: Turn = nullcontext) -> bytes:
+        """Wait for events and a turn, and return as much as goes into one write; empty when the watch has ended."""
         while True:
             if self.oldest_revision is not None:
-                await self.buffers.turns.next()
-                if lines := self._take_lines():
+                async with turn():
+                    lines = self._take_lines()
+                if lines:  # otherwise the next changes are none that it selects
                     return lines
+                await asyncio.sleep(0)
             elif self.ended:
                 return b""
             else:
@@ -193,7 +198,8 @@ class Watch(Reader):
                 record = self._initial.popleft()
                 self.buffers.queue(self, -1)
                 self._sending = self._initial_revision + 1
-                self._encode(Event(record.revision, "ADDED", record))
+                if self.selects(record):
+                    self._encode(Event(record.revision, "ADDED", record))
             elif self._queue:
                 queued = self._queue.popleft()
                 self.buffers.queue(self, -1)

@@ -17,7 +17,6 @@ from itertools import count
 from typing import Protocol
 
 from stromboli.embedded.store.records import Record
-from stromboli.embedded.store.write_turns import WriteTurns
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +107,6 @@ class WatchBuffers:
         self.bytes = 0
         self.bytes_of_users: Counter[str] = Counter()
         self._clock = count()
-        self.turns = WriteTurns()
         self.lines = LineCache(min(limit, LINE_CACHE_BYTES))
 
     def add(self, reader: Reader) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 from stromboli.embedded.store.records import Change
 from stromboli.embedded.store.watch import Bookmark, Event, Watch
 from stromboli.embedded.store.watch_buffers import WatchBuffers
+from stromboli.embedded.time_slices import SLICE
 
 log = logging.getLogger(__name__)
 
@@ -20,6 +24,8 @@ class WatchHub:
         self.buffers = buffers or WatchBuffers()
         self.revision = 0
         """Of the last change that was published."""
+        self._pending: deque[Change] = deque()
+        """Changes that are still to be published."""
 
     def add(self, watch: Watch) -> None:
         watch.buffers = self.buffers
@@ -34,11 +40,23 @@ class WatchHub:
         return iter([watch for watches in self._watches.values() for watch in watches])
 
     def publish(self, batch: Sequence[Change]) -> None:
-        self.revision = batch[-1].revision
-        for change in batch:
-            events: dict[str, Event] = {}
+        """Hand on changes, in order: at once, or with pauses where many changes meet many watches."""
+        is_first = not self._pending
+        self._pending.extend(batch)
+        if is_first:
+            self._publish_pending()
+
+    def _publish_pending(self) -> None:
+        end = time.monotonic() + SLICE
+        while self._pending:
+            change, events = self._pending[0], dict[str, Event]()
             for watch in self._watches.get(change.key.resource, ()):
                 _publish(watch, change, events)
+            self.revision = change.revision
+            self._pending.popleft()
+            if self._pending and time.monotonic() >= end:
+                asyncio.get_running_loop().call_soon(self._publish_pending)
+                return
 
     def send_bookmarks(self) -> None:
         """So that clients can resume from a recent revision after a quiet time."""
