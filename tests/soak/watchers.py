@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import ssl
+import time
 from collections import Counter
 from contextlib import suppress
 
@@ -17,6 +19,8 @@ UNREAD_BUFFER = 1024
 """Bytes that the client takes from its socket before it stops reading."""
 SLOW_READ = 16 * 1024
 """Bytes a second."""
+HOLD = 12.0
+"""Seconds, more or less, until a client gives up its connection: who does not read is not told of its end."""
 PAUSE = 2.0
 """Seconds until a client that was cut off or refused comes again."""
 
@@ -57,15 +61,16 @@ class GreedyClients:
             await asyncio.sleep(PAUSE)
 
     async def _hold(self, sort: str, request: bytes) -> None:
-        """Send, and keep the connection until the server or a kill ends it."""
+        """Send, and keep the connection for a while, unless the server or a kill ends it."""
         host, port = self._cluster.address
         limit = SLOW_READ if sort == "slow" else UNREAD_BUFFER
         reader, writer = await asyncio.open_connection(host, port, ssl=self._trust, limit=limit)
         self.opened[sort] += 1
+        end = time.monotonic() + random.uniform(0.5, 1.5) * HOLD
         try:
             writer.write(request)
             await writer.drain()
-            while not writer.is_closing() and not reader.at_eof() and self._up.is_set():
+            while time.monotonic() < end and not reader.at_eof() and self._up.is_set():
                 if sort == "slow" and not await reader.read(SLOW_READ):
                     return
                 await asyncio.sleep(1)
