@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
 
 from tests.docs.pages import ROOT
+from tests.soak.limits import MIB, Limits
 
 PAGE = (ROOT / "docs" / "security.md").read_text()
 _ROW = re.compile(
@@ -43,6 +46,92 @@ class Bound(NamedTuple):
         return float(number.replace(",", "")) * UNITS[unit]
 
 
+SOURCE = ROOT / "src"
+BOUND_WORDS = {
+    "LARGEST",
+    "MAX",
+    "MOST",
+    "LONGEST",
+    "DEEPEST",
+    "LIMIT",
+    "BUDGET",
+    "TIMEOUT",
+    "TTL",
+    "BYTES",
+    "SEATS",
+}
+NO_BOUNDS = {
+    "how much is shown": """
+        api.name_cycles.MAX_NAMES_SHOWN
+        api.wait_messages.MAX_BYTES
+        api.wait_messages.MAX_SENTENCE_BYTES
+        api.wait_messages.MAX_SUMMARY_BYTES
+        cli.lint.MAX_KINDS
+        cli.plan_text.MAX_LINES
+        controllers.job.executor.MAX_ERRORS_SHOWN
+        controllers.job.job_status.MAX_MESSAGE
+        embedded.objects.object_verbs.MAX_PATH
+        embedded.rbac.escalation.MAX_SHOWN
+        engine.explanation.shortages.MOST_HOLDERS
+        engine.plugin_failures.LONGEST
+        engine.unmet_requirements.MOST_NAMES
+        plugins.extender.plugin.LONGEST
+    """,
+    "beyond it a slower way leads to the same": """
+        api.manifests.yaml_lines.MAX_BYTES
+        api.manifests.yaml_lines.MAX_DEPTH
+        api.manifests.yaml_lines.MAX_VALUES
+        api.schemas.field_suggestions.MAX_LENGTH
+        engine.placement.evaluation.MAX_STEPS
+        engine.placement.evaluation.MAX_STEPS_AT_ONCE
+        engine.placement.node_placement.MAX_SHAPES
+        model.intake.sub_jobs.LONGEST
+    """,
+    "what counts as how much of a bound": """
+        embedded.store.history.CHANGE_BYTES
+        embedded.store.watch_buffers.REFERENCE_BYTES
+    """,
+    "a pause, or a time after which something is looked at again": """
+        controllers.job.controller.ORPHAN_COMMAND_TTL
+        controllers.job.expectations.TIMEOUT
+        embedded.kube_controllers.status_controllers.BUDGET_DELAY
+        embedded.nodes.timer_heap.TimerHeap.MAX_WAIT
+        plugins.fairshare.usage_history.MAX_GAP
+    """,
+    "a default, or a number of Go": """
+        admission.rules.job_rules.MAX_RETRY
+        api.go_scalars.MAX_DURATION
+        api.resources.quantity.INT64_MAX
+        cli.demo.command.TIME_LIMIT
+        engine.eviction.gang_eviction.DEFAULT_MAX_DOMAINS
+    """,
+}
+"""Constants that are named like bounds and take nothing from anybody, by the reason."""
+
+
+def bound_constants() -> Iterator[str]:
+    """Every public number of a module or class that is named like a bound."""
+    for file in SOURCE.rglob("*.py"):
+        module = ".".join(file.relative_to(SOURCE).with_suffix("").parts)
+        for node in ast.parse(file.read_text()).body:
+            inner = node.body if isinstance(node, ast.ClassDef) else []
+            yield from (f"{module}.{name}" for name in _numbers(node))
+            yield from (f"{module}.{node.name}.{name}" for part in inner for name in _numbers(part))
+
+
+def _numbers(node: ast.stmt) -> list[str]:
+    """The names that a statement gives to numbers, if they are named like bounds."""
+    if not isinstance(node, ast.Assign) or isinstance(node.value, ast.Call | ast.Dict | ast.JoinedStr):
+        return []
+    texts = [
+        part
+        for part in ast.walk(node.value)
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    ]
+    names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return [name for name in names if not texts and BOUND_WORDS & set(name.split("_")) and name[0] != "_"]
+
+
 BOUNDS = [
     Bound(row["name"], row["file"].replace("/", "."), row["value"].strip()) for row in _ROW.finditer(PAGE)
 ]
@@ -61,3 +150,20 @@ def test_a_bound_in_the_documentation_is_the_one_in_the_code(bound: Bound) -> No
     for part in bound.name.split("."):
         value = getattr(value, part)
     assert value == pytest.approx(bound.amount)
+
+
+def test_every_bound_of_the_code_stands_in_the_tables() -> None:
+    told = {f"{bound.module}.{bound.name}" for bound in BOUNDS}
+    excused = {f"stromboli.{name}" for names in NO_BOUNDS.values() for name in names.split()}
+    constants = set(bound_constants())
+    assert sorted(constants - told - excused) == []
+    assert sorted(excused - constants) == [], "no such constant any more"
+
+
+def test_the_limits_of_the_soak_are_those_that_it_is_held_to() -> None:
+    limits = Limits()
+    assert f"within {limits.bind:g} s; within {limits.bind_after_kill:g} s of a kill" in PAGE
+    assert f"within {limits.ready:g} s 99 of 100 times, within {limits.ready_worst:g} s always" in PAGE
+    assert f"| memory | {limits.memory // MIB:,} MiB |" in PAGE
+    assert f"| {limits.disk // MIB} MiB: the history" in PAGE
+    assert f"| descriptors | {limits.descriptors}," in PAGE

@@ -18,7 +18,7 @@ from tests.soak.api_user import ApiUser, Outcomes
 from tests.soak.cluster_process import ClusterProcess
 from tests.soak.ledger import Ledger
 from tests.soak.ledger_writes import LedgerWrites, settle_all
-from tests.soak.limits import MIB, NODES, SECONDS, SEED, Load, limits_here
+from tests.soak.limits import MIB, NODES, SECONDS, SEED, limits_here, load_here
 from tests.soak.measurements import Measurements, percentile
 from tests.soak.mutating_client import MutatingClient
 from tests.soak.probes import BindProbe, ReadyProbe
@@ -40,7 +40,7 @@ class Soak:
     """One run: the cluster, its users, and what was measured."""
 
     def __init__(self, folder: Path) -> None:
-        self.load = Load()
+        self.load = load_here()
         self.cluster = ClusterProcess(folder / "data", "--nodes", NODES)
         self.outcomes = Outcomes()
         self.ledger = Ledger()
