@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -20,9 +21,10 @@ WRONG = 'actions: "alocate"\n'
 
 class Unbuildable(Plugin):
     name = "unbuildable"
+    raised: ClassVar[BaseException] = RuntimeError("out of order")
 
     def __init__(self, arguments: object, switches: dict[str, bool]):
-        raise RuntimeError("out of order")
+        raise self.raised
 
 
 @pytest.fixture
@@ -55,14 +57,20 @@ def test_a_wrong_new_file_leaves_the_last_good_one_in_force_and_says_so_once(fil
     ]
 
 
-def test_a_plugin_that_cannot_be_built_leaves_the_policy_before_in_force(file: Path) -> None:
+@pytest.mark.parametrize("raised", [RuntimeError("out of order"), SystemExit("out of order")])
+def test_a_plugin_that_cannot_be_built_leaves_the_policy_before_in_force(
+    file: Path, raised: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Unbuildable, "raised", raised)
     catalog, warnings = catalog_with([Unbuildable], []), list[str]()
     scheduler = Scheduler(Rehearsal(), PolicyFile(file, catalog), catalog, warn=warnings.append)
     file.write_text(GOOD.replace("gang", "unbuildable"))
     scheduler.cycle()
     scheduler.cycle()
     assert [entry.name for entry in scheduler.engine.policy.plugins] == ["gang"]
-    assert warnings == [f"{file}: RuntimeError: out of order", f"{file}: the policy before stays in force"]
+    (why, outcome) = warnings
+    assert why.endswith(f"{type(raised).__name__}: out of order")
+    assert outcome == f"{file}: the policy before stays in force"
 
 
 class Told(Rehearsal):

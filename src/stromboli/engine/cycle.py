@@ -92,7 +92,10 @@ class Engine:
         self._build_plugins()
         for action in dict.fromkeys(self._actions):
             if action.initialise is not None:
-                action.initialise()
+                try:
+                    action.initialise()
+                except BaseException as error:
+                    raise_attributed(error, action.name, "initialise")
 
     def close(self) -> None:
         """Uninitialise the actions of a policy that is no longer in force."""
@@ -100,7 +103,7 @@ class Engine:
             if action.uninitialise is not None:
                 try:
                     action.uninitialise()
-                except Exception:  # it is on its way out: the new policy must not wait for it
+                except (Exception, SystemExit):  # it is on its way out: the new policy must not wait for it
                     log.exception("action %s failed to uninitialise", action.name)
 
     def _build_plugins(self) -> None:

@@ -1,12 +1,18 @@
-"""Says which plugin does not return, at which extension point and for how long, from a thread of its own."""
+"""Says which plugin does not return, at which extension point and for how long, from a thread of its own.
+
+Code that holds the interpreter's lock, such as a regular expression, stops this thread too, with the event loop, its endpoints
+and the lease. Then a timer that needs no lock writes the stacks of all threads to stderr.
+"""
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 
 from stromboli.daemon.log_format import about
@@ -47,9 +53,14 @@ class Watchdog:
 
     def _run(self, thread: threading.Thread) -> None:
         while thread.is_alive():
+            with suppress(
+                OSError, ValueError, AttributeError, RuntimeError
+            ):  # without a stderr there is no timer
+                faulthandler.dump_traceback_later(HANGS_AFTER)
             thread.join(INTERVAL)
             with self._metrics.guard("watchdog"):
                 self.look(sys._current_frames().get(thread.ident or 0))
+        faulthandler.cancel_dump_traceback_later()
 
     def look(self, frame: FrameType | None) -> None:
         """Compare the calls on a stack with those of the last look."""

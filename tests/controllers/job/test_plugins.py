@@ -309,15 +309,16 @@ def test_a_name_may_be_taken_once() -> None:
         JobPlugins([Mine])
 
 
-def test_a_plugin_that_breaks_costs_its_job_alone_and_says_why() -> None:
+@pytest.mark.parametrize(
+    ("raised", "text"), [(KeyError("oops"), "KeyError: 'oops'"), (SystemExit(3), "SystemExit: 3")]
+)
+def test_a_plugin_that_breaks_costs_its_job_alone_and_says_why(raised: BaseException, text: str) -> None:
     class Broken(JobPlugin):
         name = "broken"
 
         def dress(self, member: Member, pod: dict[str, Any]) -> None:
-            raise KeyError("oops")
+            raise raised
 
     simulated = SimulatedJob(make_job(plugins={"broken": []}), plugins=JobPlugins([Broken])).settle()
     assert simulated.phase == "Pending"
-    assert simulated.recorded == [
-        ("PluginError", "Execute plugin when job add failed, err: KeyError: 'oops'")
-    ]
+    assert simulated.recorded == [("PluginError", f"Execute plugin when job add failed, err: {text}")]

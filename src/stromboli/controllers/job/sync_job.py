@@ -156,7 +156,7 @@ def attachments(builder: OutcomeBuilder) -> tuple[Attachment, ...]:
     """The attachments of all plugins; none if a plugin fails."""
     try:
         return _wanted_attachments(builder)
-    except (PluginFailure, BadObject):
+    except (PluginFailure, BadObject, SystemExit):
         return ()
 
 
@@ -177,7 +177,7 @@ def _attach(builder: OutcomeBuilder) -> None:
     try:
         wanted = _wanted_attachments(builder)
         digest = _digest(wanted)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _plugin_error(error) from error
     if wanted and digest != builder.observed.cache.attached:
         builder.writes.append(Attach(wanted))
@@ -189,7 +189,7 @@ def _digest(wanted: tuple[Attachment, ...]) -> str:
     return hashlib.sha256(manifests).hexdigest()[:16] if wanted else ""
 
 
-def _plugin_error(error: Exception) -> _CannotSync:
+def _plugin_error(error: BaseException) -> _CannotSync:
     text = str(error) if isinstance(error, PluginFailure | BadObject) else f"{type(error).__name__}: {error}"
     return _CannotSync(names.PLUGIN_ERROR, names.PLUGIN_FAILED.format(error=text[:500]))
 
@@ -261,6 +261,6 @@ def _pod_manifest(builder: OutcomeBuilder, member: Member) -> Manifest:
         pod = pod_of(member, is_forwarding(builder.observed), lost.since if lost is not None else None)
         for plugin in _plugins_of(builder):
             plugin.dress(member, pod)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _plugin_error(error) from error
     return pod
