@@ -1,7 +1,7 @@
 """Says which plugin does not return, at which extension point and for how long, from a thread of its own.
 
-Code that holds the interpreter's lock, such as a regular expression, stops this thread too, with the event loop, its endpoints
-and the lease. Then a timer that needs no lock writes the stacks of all threads to stderr.
+Code that holds the interpreter's lock, such as a regular expression, stops this thread too, with the event loop, its
+endpoints and the lease. Then a timer that needs no lock writes the stacks of all threads to stderr.
 """
 
 from __future__ import annotations
