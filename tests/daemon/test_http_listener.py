@@ -39,6 +39,8 @@ async def _answer(request: web.BaseRequest) -> web.StreamResponse:
             await response.write(LARGE)
         await response.write(b"end")
         return response
+    if request.path == "/late":
+        await asyncio.sleep(1.2)
     return web.Response(body=await request.read() or b"ok")
 
 
@@ -153,6 +155,36 @@ def test_the_header_of_a_further_request_has_to_come_in_time_too(tls: bool) -> N
 
 
 @BOTH
+def test_a_header_that_does_not_end_is_refused(tls: bool) -> None:
+    async def story() -> None:
+        async with listening(tls) as site:
+            reader, writer = await site.send("GET / HTTP/1.1\r\nHost: x\r\n")
+            reading = asyncio.create_task(reader.read(100))
+            await asyncio.sleep(0)  # let it wait: a reset that comes later takes nothing from it
+            for number in range(17):  # the last is too much
+                writer.write(b"X-%02d: %s\r\n" % (number, b"x" * 4000))
+            assert (await asyncio.wait_for(reading, PATIENCE)).startswith(b"HTTP/1.1 431 ")
+
+    asyncio.run(story())
+
+
+@BOTH
+def test_a_header_may_come_in_pieces_with_a_large_body_behind_it(tls: bool) -> None:
+    async def story() -> None:
+        async with listening(tls) as site:
+            body = LARGE[:900_000]
+            text = request("/", f"Content-Length: {len(body)}").encode() + body
+            streams = await site.connect()
+            for piece in (text[:30], text[30:-900_001], text[-900_001:-899_999], text[-899_999:]):
+                streams[1].write(piece)
+                await streams[1].drain()
+                await asyncio.sleep(0.02)
+            assert await response(streams) == body
+
+    asyncio.run(story())
+
+
+@BOTH
 def test_a_body_that_trickles_is_not_waited_for(tls: bool) -> None:
     async def story() -> None:
         async with listening(tls, body_time=0.3) as site:
@@ -180,6 +212,18 @@ def test_a_large_body_has_more_time() -> None:
             await asyncio.sleep(1)
             streams[1].write(b"yz")
             assert (await response(streams))[-3:] == b"xyz"
+
+    asyncio.run(story())
+
+
+@BOTH
+def test_a_body_that_the_server_does_not_read_yet_is_not_late(tls: bool) -> None:
+    async def story() -> None:
+        async with listening(tls, body_time=0.7, write_time=0.1, slowest=10**9) as site:
+            body = LARGE[:900_000]
+            streams = await site.send(request("/late", f"Content-Length: {len(body)}"))
+            streams[1].write(body)
+            assert await response(streams) == body
 
     asyncio.run(story())
 

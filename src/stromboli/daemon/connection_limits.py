@@ -10,6 +10,8 @@ MOST_CONNECTIONS = 8192
 """Open at once; beyond that the connection goes that has been idle for longest."""
 MOST_UNPROVEN = 512
 """Open at once without any request that was authenticated; beyond that the oldest of them goes."""
+MOST_HEADER_BYTES = 64 * 1024
+"""In the header of a request whose client is not known yet; aiohttp itself takes a MiB."""
 HEADER_TIME = 10.0
 """Seconds from the first byte of a request to the end of its header; for the first, TLS handshake included."""
 BODY_TIME = 30.0
@@ -30,6 +32,7 @@ class ConnectionLimits:
 
     connections: int = MOST_CONNECTIONS
     unproven: int = MOST_UNPROVEN
+    header_bytes: int = MOST_HEADER_BYTES
     header_time: float = HEADER_TIME
     body_time: float = BODY_TIME
     idle_time: float = IDLE_TIME

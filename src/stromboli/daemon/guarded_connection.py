@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from stromboli.daemon.connection_guard import ConnectionGuard
 
 
+END_OF_HEADER = b"\r\n\r\n"
+
+
 class Phase(Enum):
     """What a connection is doing, in the order in which connections are given up when there are too many."""
 
@@ -27,6 +30,14 @@ class Phase(Enum):
     IDLE = "between two requests"
     UNPROVEN_REQUEST = "a request under way, of nobody knows whom"
     REQUEST = "a request under way"
+
+
+class Header(Enum):
+    """How much has come of the header of the next request."""
+
+    AWAITED = "nothing"
+    BEGUN = "a part, or it is the first one"
+    COMPLETE = "everything, and aiohttp is about to read it"
 
 
 class Connection(asyncio.Protocol):
@@ -49,8 +60,10 @@ class Connection(asyncio.Protocol):
         self._since = self._loop.time()
         """Since when this header or body has been coming, or there was no request."""
         self._received = 0
-        """Bytes of the request since then."""
-        self._header_begun = True
+        """Bytes of the header or body since then."""
+        self._header = Header.BEGUN
+        self._tail = b""
+        """The last bytes of the header so far, which may be a part of its end."""
         self._request: web.BaseRequest | None = None
         self._streams = False
         self._left: Callable[[], None] | None = None
@@ -64,14 +77,15 @@ class Connection(asyncio.Protocol):
         proven = self.phase in (Phase.IDLE, Phase.REQUEST)
         self._guard.move(self, Phase.REQUEST if proven else Phase.UNPROVEN_REQUEST)
         self._since, self._received = self._loop.time(), 0
-        self._request = request
+        self._request, self._header = request, Header.COMPLETE
         self._check_by(self._since + self._guard.limits.body_time)
 
     def end(self) -> None:
         """Its response is complete, or about to be written."""
         proven = self.phase is Phase.REQUEST
         self._guard.move(self, Phase.IDLE if proven else Phase.WAITING)
-        self._since, self._header_begun = self._loop.time(), False
+        self._since, self._received = self._loop.time(), 0
+        self._header, self._tail = Header.AWAITED, b""
         self._request, self._streams, self._left = None, False, None
         self._check_by(self._since + min(self._guard.limits.idle_time, self._guard.limits.write_time))
 
@@ -118,12 +132,14 @@ class Connection(asyncio.Protocol):
     def _deadline(self) -> tuple[float, str]:
         """Until when the client has to send something, and what is wrong if it does not."""
         limits = self._guard.limits
-        if self._request is None:
-            if self._header_begun:
-                return self._since + limits.header_time, f"no header within {limits.header_time:g} seconds"
+        if self._header is Header.AWAITED:
             return self._since + limits.idle_time, ""
-        if self._request.content.is_eof():
+        if self._header is Header.BEGUN:
+            return self._since + limits.header_time, f"no header within {limits.header_time:g} seconds"
+        if self._request is not None and self._request.content.is_eof():
             return float("inf"), ""
+        if self._transport is not None and not self._transport.is_reading():
+            self._since = self._loop.time()  # it is the server that does not read
         time_left = limits.body_time + self._received / limits.slowest
         return (
             self._since + time_left,
@@ -198,14 +214,43 @@ class Connection(asyncio.Protocol):
             self._early = b""
 
     def data_received(self, data: bytes) -> None:
+        if self._transport is not None and self._transport.is_closing():
+            return
         self._received += len(data)
-        if self._request is None and not self._header_begun:
-            self._header_begun, self._since = True, self._loop.time()
-            self._check_by(self._since + self._guard.limits.header_time)
+        if self._header is not Header.COMPLETE and not self._take_header(data):
+            return
         if self._http is None:
             self._early += data
         else:
             self._http.data_received(data)
+
+    def _take_header(self, data: bytes) -> bool:
+        """Note how much of a header has come; False if that is too much of somebody unknown."""
+        limits = self._guard.limits
+        if self._header is Header.AWAITED:
+            self._header, self._since = Header.BEGUN, self._loop.time()
+            self._check_by(self._since + limits.header_time)
+        joined = self._tail + data
+        self._tail = joined[-len(END_OF_HEADER) + 1 :]
+        size, end = self._received, joined.find(END_OF_HEADER)
+        if end >= 0:
+            self._header = Header.COMPLETE
+            size -= len(joined) - end - len(END_OF_HEADER)
+        if size <= limits.header_bytes or self.phase is not Phase.WAITING:
+            return True
+        self._refuse(f"a header of more than {limits.header_bytes} bytes")
+        return False
+
+    def _refuse(self, reason: str) -> None:
+        if self._transport is None:
+            self.close(reason)
+            return
+        self._guard.closed(reason, logging.INFO)
+        text = f"{reason}: send fewer or shorter fields\n"
+        fields = f"Content-Length: {len(text)}\r\nConnection: close"
+        head = f"HTTP/1.1 431 Request Header Fields Too Large\r\n{fields}\r\n\r\n"
+        self._transport.write(f"{head}{text}".encode())
+        self._transport.close()
 
     def eof_received(self) -> None:
         if self._http is not None:
