@@ -334,3 +334,34 @@ def test_the_rules_of_hypernodes() -> None:
     assert selected(exactMatch=exact, regexMatch=regex) == [
         "spec.members[0].selector: Invalid value: Only one of ExactMatch, RegexMatch, or LabelMatch can be specified"
     ]
+
+
+def test_what_an_update_leaves_as_it_was_is_compared_once() -> None:
+    strict = {"type": "string", "x-kubernetes-validations": [{"rule": "self != 'x'"}]}
+    values = ["x"] * 3000
+    started = time.perf_counter()
+    assert problems(schema_of({"type": "array", "items": strict}), values, old=list(values)) == []
+    assert time.perf_counter() - started < 2
+
+
+def test_a_value_is_converted_only_as_far_as_its_rules_read_it() -> None:
+    schema: dict[str, Any] = {"type": "array", "items": {"type": "integer"}}
+    value: Any = list(range(20_000))
+    for _ in range(50):
+        rules = [{"rule": "!has(self.b) || self.b != ''"}]
+        schema = {
+            "type": "object",
+            "properties": {"a": schema, "b": {"type": "string"}},
+            "x-kubernetes-validations": rules,
+        }
+        value = {"a": value, "b": "x"}
+    started = time.perf_counter()
+    assert problems(schema_of(schema), value) == []
+    assert time.perf_counter() - started < 2
+
+
+def test_the_rules_of_a_definition_are_bounded_together() -> None:
+    rules = [{"rule": f"self.b != '{'x' * 1000}{number}'"} for number in range(20)]
+    with pytest.raises(SchemaError, match="may have at most 16384 bytes together"):
+        with_rules(*rules)
+    assert with_rules(*rules[:1] * 20)

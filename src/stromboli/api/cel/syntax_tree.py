@@ -48,9 +48,11 @@ class Node:
 
     def __iter__(self) -> Iterator[Node]:
         """The node and all nodes below."""
-        yield self
-        for child in self.children:
-            yield from child
+        nodes = [self]
+        while nodes:
+            node = nodes.pop()
+            yield node
+            nodes += node.children
 
 
 def read_tree(serialized: bytes) -> Node:
@@ -61,20 +63,22 @@ def read_tree(serialized: bytes) -> Node:
 def _message(data: bytes) -> dict[int, list[Any]]:
     """The fields of a protobuf message by number, each with its values; bytes are not interpreted."""
     fields: dict[int, list[Any]] = {}
-    position = 0
-    while position < len(data):
-        tag, position = _varint(data, position)
-        wire = tag & 7
-        value: Any
-        if wire == 0:
-            value, position = _varint(data, position)
-        elif wire == 2:
-            length, position = _varint(data, position)
-            value, position = data[position : position + length], position + length
+    position, end = 0, len(data)
+    while position < end:
+        tag = data[position]  # no message of an expression has a field beyond 15, so tags take a byte
+        value: Any = data[position + 1]
+        position += 2
+        if tag & 7 == 1:
+            value, position = data[position - 1 : position + 7], position + 7
         else:
-            width = 8 if wire == 1 else 4
-            value, position = data[position : position + width], position + width
-        fields.setdefault(tag >> 3, []).append(value)
+            if value >= 0x80:
+                value, position = _varint(data, position - 1)
+            if tag & 7 == 2:
+                value, position = data[position : position + value], position + value
+        if tag >> 3 in fields:
+            fields[tag >> 3].append(value)
+        else:
+            fields[tag >> 3] = [value]
     return fields
 
 

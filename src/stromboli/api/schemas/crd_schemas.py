@@ -46,14 +46,17 @@ class SchemaError(ValueError):
         self.problems = problems
 
 
-def from_crd(raw: Any, path: str = "openAPIV3Schema", check_rules: bool = True) -> Schema:
+def from_crd(
+    raw: Any, path: str = "openAPIV3Schema", check_rules: bool = True, rule_checks: RuleChecks | None = None
+) -> Schema:
     """The schema of a version of a CRD, with the metadata that all objects have; `raw` is None without a schema.
 
     Without `check_rules` the validation rules are not compiled: what is wrong with them comes out for each object.
+    Versions of a CRD share `rule_checks`.
     """
     if raw is None:
         return any_object()
-    parser = _Parser(check_rules)
+    parser = _Parser((rule_checks or RuleChecks()) if check_rules else None)
     schema = parser.node(raw, path, 0)
     if not parser.problems and schema.type != "object":
         parser.problems.append(invalid(f"{path}.type", schema.type, "must be object at the root"))
@@ -65,10 +68,10 @@ def from_crd(raw: Any, path: str = "openAPIV3Schema", check_rules: bool = True) 
 class _Parser:
     """Parses schemas and collects their problems."""
 
-    def __init__(self, check_rules: bool) -> None:
+    def __init__(self, rule_checks: RuleChecks | None) -> None:
         self.problems: list[Problem] = []
         self._nodes = 0
-        self._rule_checks = RuleChecks() if check_rules else None
+        self._rule_checks = rule_checks
         self._alternatives = 0
         """How many `anyOf`, `oneOf` and `not` are around."""
         self._uncorrelatable = ""

@@ -12,8 +12,8 @@ from stromboli.api.schemas.schema import Rule, Schema
 from stromboli.api.schemas.schema_problems import INVALID, Problem, forbidden, invalid, required, unsupported
 from stromboli.api.schemas.validation_rules import REASONS, compiled
 
-MAX_RULES = 32 * 1024
-"""Bytes of the different rules of a schema together: each is compiled."""
+MAX_RULES = 16 * 1024
+"""Bytes of the different rules of a CRD together: each is compiled."""
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\['([^']+)'\]")
 _ROOT_METADATA = Schema(
@@ -22,7 +22,7 @@ _ROOT_METADATA = Schema(
 
 
 class RuleChecks:
-    """The checks of all rules of a schema."""
+    """The checks of all rules of a definition."""
 
     def __init__(self) -> None:
         self._texts: set[str] = set()
@@ -42,7 +42,8 @@ class RuleChecks:
             self._texts |= {rule.rule, rule.message_expression}
             if sum(map(len, self._texts)) > MAX_RULES:
                 yield forbidden(
-                    rule_path, f"the rules of a schema may have at most {MAX_RULES} bytes together"
+                    rule_path,
+                    f"the different rules of a definition may have at most {MAX_RULES} bytes together",
                 )
                 return
             shape = list(_shape_problems(rule, schema, rule_path))
@@ -98,14 +99,16 @@ def _expression_problems(rule: Rule, schema: Schema, path: str, uncorrelatable: 
     try:
         expression = compiled(rule.rule)
         _check_fields(expression.tree, schema)
-        compiled(rule.rule, optional_old=bool(rule.optional_old_self))
+        if rule.optional_old_self:
+            compiled(rule.rule, optional_old=True)
     except CelError as error:
         yield _uncompiled(f"{path}.rule", rule.rule, error)
         return
     try:
         if rule.message_expression:
             _check_fields(compiled(rule.message_expression, "string").tree, schema)
-            compiled(rule.message_expression, "string", bool(rule.optional_old_self))
+            if rule.optional_old_self:
+                compiled(rule.message_expression, "string", optional_old=True)
     except CelError as error:
         yield _uncompiled(f"{path}.messageExpression", rule.message_expression, error)
     yield from _old_problems(rule, expression, path, uncorrelatable)

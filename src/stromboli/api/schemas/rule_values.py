@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
+from stromboli.api.cel.expression import Paths
 from stromboli.api.cel.time_values import Duration, Timestamp
 from stromboli.api.go_scalars import duration
 from stromboli.api.schemas.schema import Schema
@@ -48,13 +49,13 @@ def is_visible(schema: Schema) -> bool:
     return bool(schema.type)
 
 
-def rule_value(value: Any, schema: Schema, is_root: bool = False) -> Any:
-    """A valid value, with numbers, bytes, times and the names of fields as CEL has them."""
+def rule_value(value: Any, schema: Schema, paths: Paths = None, is_root: bool = False) -> Any:
+    """A valid value, with numbers, bytes, times and the names of fields as CEL has them; of objects, these paths."""
     if value is None or schema.int_or_string:
         return value
     match schema.type:
         case "object":
-            return _object(value, schema, is_root or schema.embedded_resource)
+            return _object(value, schema, paths, is_root or schema.embedded_resource)
         case "array":
             return [rule_value(item, schema.element) for item in value]
         case "number":
@@ -66,17 +67,26 @@ def rule_value(value: Any, schema: Schema, is_root: bool = False) -> Any:
     return value
 
 
-def _object(value: dict[str, Any], schema: Schema, is_root: bool) -> dict[str, Any]:
-    if schema.additional_properties is not None:
-        return {key: rule_value(item, schema.additional_properties) for key, item in value.items()}
+def _object(value: dict[str, Any], schema: Schema, paths: Paths, is_root: bool) -> dict[str, Any]:
+    values = schema.additional_properties
+    if values is not None:
+        used = value if paths is None else value.keys() & paths.keys()
+        return {key: rule_value(value[key], values, _below(paths, key)) for key in used}
     result = {}
     for key, item in value.items():
         inner = schema.properties.get(key)
+        names = [name for name in identifiers(key) if paths is None or name in paths]
+        if not names:
+            continue
         if is_root and key == "metadata" and isinstance(item, dict):
             result[key] = {name: item[name] for name in _METADATA if name in item}
-        elif inner is not None and is_visible(inner) and (names := identifiers(key)):
-            result |= dict.fromkeys(names, rule_value(item, inner))
+        elif inner is not None and is_visible(inner):
+            result |= {name: rule_value(item, inner, _below(paths, name)) for name in names}
     return result
+
+
+def _below(paths: Paths, key: str) -> Paths:
+    return None if paths is None else paths[key]
 
 
 def _text(text: str, format: str) -> Any:

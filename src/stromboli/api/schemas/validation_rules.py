@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -46,19 +46,20 @@ REASONS = {
 _OPTIONAL_OLD = "cel.bind(oldSelf, has_old_value ? optional.of(old_value) : optional.none(), (\n{}\n))"
 
 
-Pair = tuple[Any, Any] | None
-
-
 @lru_cache(1)
 def _environment() -> Environment:
     return Environment(("self", "oldSelf", "old_value", "has_old_value"))
 
 
-@lru_cache(2048)
 def compiled(text: str, result: str = "bool", optional_old: bool = False) -> Expression:
     """An expression of a rule; with `optional_old`, its `oldSelf` is an optional value."""
-    expression = _environment().compile(text, result)
-    return _environment().compile(_OPTIONAL_OLD.format(text), result) if optional_old else expression
+    expression = _compiled(text, result)
+    return _compiled(_OPTIONAL_OLD.format(text), result) if optional_old else expression
+
+
+@lru_cache(2048)
+def _compiled(text: str, result: str) -> Expression:
+    return _environment().compile(text, result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,38 @@ def rule_problems(content: Any, old: Any, schema: Schema) -> Iterator[Problem]:
         yield from _Evaluation().check(tree, content, old, "", is_root=True)
 
 
+class _Subject(NamedTuple):
+    """A value that rules are about."""
+
+    schema: Schema
+    value: Any
+    old: Any
+    is_root: bool
+
+    def variables(self, expression: Expression) -> dict[str, Any]:
+        """The variables of an expression, with what it reads of them."""
+        values: dict[str, Any] = {"has_old_value": self.old is not None, "old_value": None}
+        for name in ("self", "oldSelf", "old_value"):
+            value = self.value if name == "self" else self.old
+            if name not in expression.paths or value is None:
+                continue
+            if name != "self":
+                value = _in_order(value, self.value, self.schema)
+            values[name] = rule_value(value, self.schema, expression.paths[name], self.is_root)
+        return values
+
+
+class _Correlated:
+    """A part of an object that has an old and a new value; whether they are equal is computed once."""
+
+    def __init__(self, old: Any, new: Any) -> None:
+        self._values = old, new
+
+    @cached_property
+    def is_unchanged(self) -> bool:
+        return json_equal(*self._values)
+
+
 class _Evaluation:
     """The evaluation of all rules of an object, which share a budget."""
 
@@ -113,13 +146,19 @@ class _Evaluation:
         self._is_over = False
 
     def check(
-        self, tree: RuleTree, value: Any, old: Any, path: str, correlated: Pair = None, is_root: bool = False
+        self,
+        tree: RuleTree,
+        value: Any,
+        old: Any,
+        path: str,
+        correlated: _Correlated | None = None,
+        is_root: bool = False,
     ) -> Iterator[Problem]:
-        """`correlated` is the old and the new value of the nearest part around that has both."""
+        """`correlated` is the nearest part around that has an old and a new value."""
         if value is None or self._is_over:
             return
         if old is not None:
-            correlated = (old, value)
+            correlated = _Correlated(old, value)
         yield from self._rules(tree, value, old, path, correlated, is_root)
         for part in tree.all_of:
             yield from self.check(part, value, old, path, correlated, is_root)
@@ -137,35 +176,27 @@ class _Evaluation:
                 yield from self.check(tree.items, item, earlier_item, f"{path}[{index}]", correlated)
 
     def _rules(
-        self, tree: RuleTree, value: Any, old: Any, path: str, correlated: Pair, is_root: bool
+        self, tree: RuleTree, value: Any, old: Any, path: str, correlated: _Correlated | None, is_root: bool
     ) -> Iterator[Problem]:
-        if not tree.rules:
-            return
-        try:
-            values = _variables(tree.schema, value, old, is_root)
-        except UnreadableValue as error:
-            yield _failed(tree.schema, path, f"{error} evaluating rule: {_description(tree.rules[0])}")
-            return
         for rule in tree.rules:
-            problem, is_final = self._rule(rule, tree.schema, value, values, path)
-            if problem is not None and (is_final or correlated is None or not json_equal(*correlated)):
+            problem, is_final = self._rule(rule, _Subject(tree.schema, value, old, is_root), path)
+            if problem is not None and (is_final or correlated is None or not correlated.is_unchanged):
                 yield problem
             if self._is_over:
                 return
 
-    def _rule(
-        self, rule: Rule, schema: Schema, value: Any, values: dict[str, Any], path: str
-    ) -> tuple[Problem | None, bool]:
+    def _rule(self, rule: Rule, subject: _Subject, path: str) -> tuple[Problem | None, bool]:
         """What is wrong, if anything, and whether it is so for a value that did not change, too."""
+        schema = subject.schema
         try:
             expression = compiled(rule.rule, optional_old=bool(rule.optional_old_self))
         except CelError as error:
             return _failed(schema, path, f"rule compile error: {error}"), True
         is_transition = expression.uses("oldSelf")
-        if is_transition and not values["has_old_value"] and not rule.optional_old_self:
+        if is_transition and subject.old is None and not rule.optional_old_self:
             return None, True
         try:
-            if expression.evaluate(values, self._budget):
+            if expression.evaluate(subject.variables(expression), self._budget):
                 return None, is_transition
         except CostExceeded as error:
             self._is_over = True
@@ -173,41 +204,29 @@ class _Evaluation:
                 "validation failed due to running out of cost budget, no further validation rules will be run"
             )
             return _failed(schema, path, f"{why}: {error} (rule: {_description(rule)})"), True
-        except EvaluationError as error:
+        except (EvaluationError, UnreadableValue) as error:
             return _failed(schema, path, f"{error} evaluating rule: {_description(rule)}"), True
-        return self._violation(rule, schema, value, values, path), is_transition
+        return self._violation(rule, subject, path), is_transition
 
-    def _violation(
-        self, rule: Rule, schema: Schema, value: Any, values: dict[str, Any], path: str
-    ) -> Problem:
-        detail = self._message(rule, values) or rule.message.strip() or f"failed rule: {rule.rule.strip()}"
+    def _violation(self, rule: Rule, subject: _Subject, path: str) -> Problem:
+        detail = self._message(rule, subject) or rule.message.strip() or f"failed rule: {rule.rule.strip()}"
         reason, text = REASONS.get(rule.reason, REASONS["FieldValueInvalid"])
         field = f"{path}{rule.field_path}" if path else rule.field_path.removeprefix(".")
         if reason in (FORBIDDEN, REQUIRED):
             return Problem(field, reason, f"{text}: {detail}")
-        shown = "" if schema.type in ("object", "array") else f": {format_value(value)}"
+        shown = "" if subject.schema.type in ("object", "array") else f": {format_value(subject.value)}"
         return Problem(field, reason, f"{text}{shown}" + (f": {detail}" if reason == INVALID else ""))
 
-    def _message(self, rule: Rule, values: dict[str, Any]) -> str:
+    def _message(self, rule: Rule, subject: _Subject) -> str:
         """What the rule's `messageExpression` says; empty if it fails."""
         if not rule.message_expression:
             return ""
         try:
             expression = compiled(rule.message_expression, "string", bool(rule.optional_old_self))
-            message = str(expression.evaluate(values, self._budget)).strip()
-        except (CelError, EvaluationError):
+            message = str(expression.evaluate(subject.variables(expression), self._budget)).strip()
+        except (CelError, EvaluationError, UnreadableValue):
             return ""
         return "" if "\n" in message or len(message.encode()) > MAX_MESSAGE else message
-
-
-def _variables(schema: Schema, value: Any, old: Any, is_root: bool) -> dict[str, Any]:
-    values: dict[str, Any] = {"self": rule_value(value, schema, is_root), "has_old_value": old is not None}
-    if old is not None:
-        aligned = _in_order(old, value, schema)
-        values["oldSelf"] = values["old_value"] = rule_value(aligned, schema, is_root)
-    else:
-        values["old_value"] = None
-    return values
 
 
 def _in_order(old: Any, new: Any, schema: Schema) -> Any:

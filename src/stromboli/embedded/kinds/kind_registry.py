@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from stromboli.api.schemas.crd_schemas import SchemaError, from_crd
+from stromboli.api.schemas.rule_definitions import RuleChecks
 from stromboli.api.schemas.schema_problems import (
     INVALID,
     UNSUPPORTED,
@@ -165,10 +166,11 @@ def _version_problems(spec: dict[str, Any]) -> list[Problem]:
 
 
 def _schema_problems(versions: list[dict[str, Any]]) -> list[Problem]:
+    rule_checks = RuleChecks()
     for index, version in enumerate(versions):
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         try:
-            from_crd(schema, f"spec.versions[{index}].schema.openAPIV3Schema")
+            from_crd(schema, f"spec.versions[{index}].schema.openAPIV3Schema", rule_checks=rule_checks)
         except SchemaError as error:
             return error.problems
     return []
