@@ -223,9 +223,12 @@ def test_flows(sent: dict[str, Any], expected: list[str]) -> None:
     assert texts("/jobflows/validate", sent) == expected
 
 
-def test_a_flow_as_long_as_somebody_likes_is_followed() -> None:
-    long = flow(**{f"s{index}": [f"s{index + 1}"] for index in range(5000)}, s5000=[])
-    assert texts("/jobflows/validate", long) == []
+def test_a_long_flow_is_followed_and_one_that_is_too_long_is_refused() -> None:
+    def chain(steps: int) -> dict[str, Any]:
+        return flow(**{f"s{index}": [f"s{index + 1}"] for index in range(steps - 1)}, **{f"s{steps - 1}": []})
+
+    assert texts("/jobflows/validate", chain(1000)) == []
+    assert texts("/jobflows/validate", chain(1001)) == ["the flow has 1001 steps, at most 1000 are allowed"]
 
 
 def cron(schedule: Any = "0 2 * * *", name: str = "nightly", **spec: Any) -> dict[str, Any]:

@@ -129,7 +129,7 @@ def test_a_generated_name_is_given_an_end() -> None:
 
 def test_too_many_pods_are_refused() -> None:
     many = job(tasks=[{"name": "a", "replicas": 100_001, "template": template()}])
-    with pytest.raises(BadInput, match="at most 100000 are made for one job"):
+    with pytest.raises(BadInput, match="the job has 100001 pods, at most 100000 are allowed"):
         plan([many])
     with pytest.raises(BadInput, match="at most 100000 are made"):
         plan([workload("ReplicaSet", replicas=100_001)])

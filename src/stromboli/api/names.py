@@ -303,6 +303,7 @@ NAME_TAKEN_MESSAGE = (
     '{kind} "{name}" exists already and is not of this {owner}: '
     "delete or rename it, or give the {owner} another name"
 )
+TOO_LARGE = "TooLarge"
 REJECTED = "Rejected"
 REJECTED_MESSAGE = "The API server refuses what the job needs, until the job is changed: {error}"
 STATUS_REJECTED = "The API server refuses the status of the job, until the job is changed: {error}"

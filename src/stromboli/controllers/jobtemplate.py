@@ -11,6 +11,9 @@ from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
 from stromboli.controllers.jobflow.flow_jobs import CREATED_BY_TEMPLATE
 
+MAX_JOBS = 1_000
+"""Jobs that a template's status lists, the last by name."""
+
 
 class JobTemplateController(Controller[str]):
     """One key per template, `namespace/name`."""
@@ -35,7 +38,7 @@ class JobTemplateController(Controller[str]):
 
     async def sync(self, key: str) -> float | None:
         template = self.templates.get(key)
-        jobs = tuple(job.name for job in self._created[key])
+        jobs = tuple(job.name for job in self._created[key][-MAX_JOBS:])
         if template is not None and jobs and jobs != template.status.job_depends_on_list:
             patch = {"status": {"jobDependsOnList": list(jobs)}}
             self.templates.mutated(await self.context.writer.patch(template, patch, "status"))

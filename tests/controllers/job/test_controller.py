@@ -439,7 +439,7 @@ def test_one_broken_job_does_not_stop_the_others() -> None:
             ]
             recorded = dict(api.events)
             assert "failed to get plugin nonsense" in recorded["PluginError"]
-            assert "at most 100000" in recorded["FailedCreate"]
+            assert "at most 100000" in recorded["TooLarge"]
 
     run(story())
 

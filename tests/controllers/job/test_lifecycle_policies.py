@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stromboli.api.go_scalars import MAX_DURATION
-from stromboli.controllers.job.lifecycle_policies import LifecycleEvent, policy_action
+from stromboli.controllers.job.lifecycle_policies import LifecycleEvent, PolicyActions
 from tests.controllers.job.simulated_job import NOON, SimulatedJob, make_job, policy, running, task
 
 FAILED, EVICTED, PENDING = "PodFailed", "PodEvicted", "PodPending"
@@ -58,7 +58,8 @@ def test_the_policy_table(
     own: list[Any], jobs: list[Any], trigger: dict[str, Any], expected: tuple[str, float] | None
 ) -> None:
     job = make_job(task(policies=own), policies=jobs)
-    assert policy_action(job, LifecycleEvent(**{"since": NOON, "task": "worker", **trigger})) == expected
+    event = LifecycleEvent(**{"since": NOON, "task": "worker", **trigger})
+    assert PolicyActions(job).action_for(event) == expected
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from stromboli.api.errors import BadObject
 from stromboli.api.resources.quota_charges import as_resource_list
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.controllers.job.job_pod_group import group_changes, group_of, minimum_charges, minimum_pods
-from stromboli.controllers.job.job_pods import Member, members, pod_of
+from stromboli.controllers.job.job_pods import Member, missing_members, pod_of
 from tests.controllers.job.simulated_job import NOON, make_job, task
 
 
@@ -90,7 +90,10 @@ def test_scheduler_and_priority_of_the_template_stand_and_of_the_job_fill_in() -
 
 def test_partitions_are_labels_by_index() -> None:
     job = make_job(task(replicas=5, partitionPolicy={"totalPartitions": 3, "partitionSize": 2}))
-    labels = [pod_of(member)["metadata"]["labels"]["volcano.sh/partition-id"] for member in members(job)]
+    labels = [
+        pod_of(member)["metadata"]["labels"]["volcano.sh/partition-id"]
+        for member in missing_members(job, job.spec.tasks[0], ())
+    ]
     assert labels == ["0", "0", "1", "1", "2"]
 
 

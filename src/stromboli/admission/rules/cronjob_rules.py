@@ -3,6 +3,7 @@
 import re
 
 from stromboli.admission.rules.field import Field
+from stromboli.admission.rules.job_size_rules import check_job
 from stromboli.admission.rules.rule_context import Context
 from stromboli.api.cron_schedule import BadSchedule, read_schedule, read_zone
 from stromboli.api.name_rules import qualified_name_errors
@@ -17,6 +18,7 @@ def check(cron: Field, context: Context) -> None:
     if cron["spec"]["timeZone"].given:
         _check_zone(cron["spec"]["timeZone"])
     _check_name(cron["metadata"]["name"])
+    check_job(cron["spec"]["jobTemplate"]["spec"])
 
 
 def _check_schedule(field: Field) -> None:

@@ -1,8 +1,9 @@
 """Jobs: their defaults, and the problems of a new one."""
 
+from collections import Counter
 from typing import Any
 
-from stromboli.admission.rules import lifecycle_policy_rules, task_rules
+from stromboli.admission.rules import job_size_rules, lifecycle_policy_rules, task_rules
 from stromboli.admission.rules.field import Field
 from stromboli.admission.rules.network_topology_rules import check_topology
 from stromboli.admission.rules.rule_context import Context, QueueIndex
@@ -42,6 +43,8 @@ def check(job: Field, context: Context) -> None:
     tasks = spec["tasks"].items()
     if not tasks:
         spec["tasks"].wrong("No task specified in job spec", "add a task with replicas and a pod template")
+        return
+    if job_size_rules.check_job(spec):
         return
     _check_mpi_master(spec)
     check_topology(spec["networkTopology"])
@@ -146,6 +149,9 @@ def _check_dependencies(tasks: list[Field]) -> None:
     all_exist = True
     for task in tasks:
         field = task["dependsOn"]["name"]
+        if isinstance(field.value, list) and len(field.value) > len(tasks):
+            field.wrong(_NOT_A_DAG, f"name each of the {len(tasks)} tasks at most once")
+            return
         targets = field.texts()
         dependencies.setdefault(task["name"].text(), []).extend(targets)
         if why := _bad_targets(targets, known):
@@ -164,7 +170,7 @@ def _bad_targets(targets: list[str], known: set[str]) -> str:
     missing = [name for name in targets if name not in known]
     if missing:
         return f"there is no task {_first_few(missing)}"
-    repeated = sorted({name for name in targets if targets.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(targets).items() if count > 1)
     return f"name {_first_few(repeated)} once" if repeated else ""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from stromboli.admission.rules import job_rules
+from stromboli.admission.rules import job_rules, job_size_rules
 from stromboli.admission.rules.field import Field, Problem
 from stromboli.admission.rules.job_rules import check_total, number
 from stromboli.admission.rules.network_topology_rules import check_topology
@@ -78,6 +78,8 @@ def _keep_claim_names(spec: dict[str, Any], before: dict[str, Any]) -> None:
 def check(job: Field, old: Any, context: Context) -> None:
     """Report what may not change."""
     spec = job["spec"]
+    if job_size_rules.check_job(spec, old.get("spec") if isinstance(old, dict) else None):
+        return
     tasks = spec["tasks"].items()
     for task in tasks:
         _check_counts(task)

@@ -3,6 +3,7 @@
 from stromboli.admission.rules.field import Field
 from stromboli.admission.rules.rule_context import Context
 from stromboli.api.name_cycles import find_cycle, format_cycle
+from stromboli.api.object_bounds import MAX_STEPS
 
 _NOT_A_DAG = "jobflow Flow is not DAG"
 
@@ -11,6 +12,9 @@ def check(flow: Field, context: Context) -> None:
     """Report what is wrong with a flow."""
     flows = flow["spec"]["flows"]
     steps = flows.items()
+    if len(steps) > MAX_STEPS:
+        flows.wrong(f"the flow has {len(steps)} steps, at most {MAX_STEPS} are allowed", "use several flows")
+        return
     dependencies = {step["name"].text(): step["dependsOn"]["targets"].texts() for step in steps}
     for step in steps:
         for target in step["dependsOn"]["targets"].items():

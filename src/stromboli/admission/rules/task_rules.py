@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stromboli.admission.rules import lifecycle_policy_rules, pod_template_rules
+from stromboli.admission.rules import job_size_rules, lifecycle_policy_rules, pod_template_rules
 from stromboli.admission.rules.field import Field
 from stromboli.admission.rules.network_topology_rules import check_topology
 from stromboli.api.name_rules import qualified_name_errors
@@ -50,6 +50,8 @@ def check(task: Field, index: int, job: str, seen: set[str]) -> None:
             f"create pod with name {pod} validate failed [{' '.join(errors)}];",
             "shorten the names of job and task",
         )
+    if job_size_rules.check_containers(task["template"]["spec"]):
+        return
     is_valid = pod_template_rules.check(task["template"].renamed(f"spec.task[{index}].template"))
     if is_valid and task["topologyPolicy"].text() not in ("", "none"):
         _check_whole_cpus(task["template"]["spec"], index)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from time import monotonic
 
 from stromboli.api import names
-from stromboli.api.types.meta import Object
 from stromboli.api.types.scheduling import PodGroup, PriorityClass, Queue
-from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.api.types.volcano_job import Command, Job
 from stromboli.controllers import selection
 from stromboli.controllers.api_writer import FINAL_PAUSE, is_final
@@ -20,16 +18,14 @@ from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
 from stromboli.controllers.job.executor import Executor, JobGone, PartialFailure, Stale, StatusRejected
 from stromboli.controllers.job.expectations import Expectations
-from stromboli.controllers.job.job_pods import group_name, with_default_names
+from stromboli.controllers.job.job_observer import JobObserver
 from stromboli.controllers.job.job_record import JobRecord
 from stromboli.controllers.job.job_status import only_counts_differ
-from stromboli.controllers.job.job_volumes import generated_claim_name
-from stromboli.controllers.job.observed_events import version_of
 from stromboli.controllers.job.observed_state import ObservedState, Obstacle, Outcome, SetStatus
 from stromboli.controllers.job.owned_objects import NameTaken
 from stromboli.controllers.job.plugins.job_plugin_catalog import load_job_plugins
 from stromboli.controllers.job.reconcile import reconcile
-from stromboli.controllers.owner_references import BATCH_VERSION, controller_keys, controller_uid
+from stromboli.controllers.owner_references import BATCH_VERSION, controller_keys
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import ApiError
@@ -42,6 +38,14 @@ KEYS_PER_WORKER = 8
 """Jobs synced at a time per `--worker-threads`, as ours are tasks and no threads."""
 FLOOD = 20
 """Jobs in the work queue above which the first status of a job may wait."""
+SMALL_BATCH = 100
+"""Writes that a job may have at a time and still counts as small."""
+LARGE_RETRY = 0.5
+"""Seconds until a large job is requeued while half of the workers have such jobs."""
+LARGE_JOB = 1_000
+"""Pods and tasks above which a job is reconciled in a thread."""
+REST_FACTOR, LONGEST_REST = 4.0, 5.0
+"""How much longer than its reconcile a large job rests in which only pods changed, and at most, in seconds."""
 RETRY_SOON = 1.0
 NAME_TAKEN_RETRY = Backoff(first=1.0, longest=60.0)
 """Until a job is requeued that needs a name which another object has."""
@@ -60,20 +64,22 @@ class JobController(Controller[str]):
         super().__init__(context)
         self.workers = max(1, context.options.worker_threads) * KEYS_PER_WORKER
         self.max_retries = context.options.max_requeue_num
-        self._plugins = load_job_plugins(context.options.plugins_dir)
         self._executor = Executor(context)
+        self._large_jobs = asyncio.Semaphore(max(1, self.workers // 2))
+        """Held while many objects of a job are written, so that small jobs find a worker."""
         self._records: dict[str, JobRecord] = {}
         self._reconciling: set[str] = set()
         """Jobs that are reconciled again right after our writes, so that those need not enqueue them."""
         self._jobs = self.watch(Job, self._job_changed)
-        self._pods = self.watch(Pod, self._pod_changed)
-        self._own_pods = self._pods.index(controller_uid)
-        self._groups = self.watch(PodGroup, self._group_changed)
-        self._queues = self.watch(Queue)
-        self._classes = self.watch(PriorityClass) if context.options.gate("PriorityClass") else None
-        self._commands = None
+        self.watch(Pod, self._pod_changed)
+        self.watch(PodGroup, self._group_changed)
+        self.watch(Queue)
+        classes = self.watch(PriorityClass) if context.options.gate("PriorityClass") else None
+        commands = None
         if context.options.gate("QueueCommandSync"):
-            self._commands = self.watch(Command, _command_changed).index(_target)
+            commands = self.watch(Command, _command_changed).index(_target)
+        plugins = load_job_plugins(context.options.plugins_dir)
+        self._observer = JobObserver(context, plugins, classes, commands)
 
     # -- which jobs a change enqueues
 
@@ -103,22 +109,40 @@ class JobController(Controller[str]):
             if job is None:
                 return await self._job_deleted(key)
             record = self._record_of(key, job)
+            if record.rests_until > monotonic():
+                return record.rests_until - monotonic()
             if record.status_is_rejected(job, self.context.clock()):
                 return FINAL_PAUSE
-            observed = await self._observe(job, record)
-            outcome = reconcile(observed)
+            observed = await self._observer.observe(job, record)
+            outcome = await self._reconcile(observed, record)
             for event in outcome.events:
                 self.context.recorder.record(job, event)
             delay = self._status_delay(observed, outcome, record)
             if delay > 0:
                 outcome = replace(outcome, writes=outcome.writes[:-1])
             if not outcome.writes:
+                record.rest(REST_FACTOR, LONGEST_REST)
                 record.cache = outcome.cache
                 return self._requeue_after(observed, outcome, record, delay)
-            requeue_after = await self._execute(observed, outcome, record)
+            if len(outcome.writes) <= SMALL_BATCH:
+                requeue_after = await self._execute(observed, outcome, record)
+            elif self._large_jobs.locked():
+                return LARGE_RETRY
+            else:
+                async with self._large_jobs:
+                    requeue_after = await self._execute(observed, outcome, record)
             if requeue_after is not None:
                 return requeue_after
         return 0.0
+
+    async def _reconcile(self, observed: ObservedState, record: JobRecord) -> Outcome:
+        """In a thread if the job is large, so that the event loop is free meanwhile."""
+        if len(observed.pods) + len(observed.job.spec.tasks) <= LARGE_JOB:
+            return reconcile(observed)
+        begin = monotonic()
+        outcome = await asyncio.to_thread(reconcile, observed)
+        record.busy = monotonic() - begin
+        return outcome
 
     async def _execute(self, observed: ObservedState, outcome: Outcome, record: JobRecord) -> float | None:
         """Execute the writes; seconds after which to requeue the job if they could not all be executed for now."""
@@ -152,7 +176,7 @@ class JobController(Controller[str]):
             record.obstacle, record.failures = None, 0
         return None
 
-    async def _obstructed(self, job: Job, record: JobRecord, cause: BaseException) -> float:
+    async def _obstructed(self, job: Job, record: JobRecord, cause: Exception) -> float:
         """Not all objects could be created: write what there is and what is in the way; when to try again."""
         if isinstance(cause, NameTaken):
             record.obstacle = self._tell(job, record, Obstacle(names.NAME_TAKEN, str(cause)))
@@ -180,8 +204,8 @@ class JobController(Controller[str]):
         """After pods could not be created: write at least the counts of those that exist."""
         job = self._jobs.get(key)
         if job is not None:
-            observed = await self._observe(job, record)
-            writes = reconcile(replace(observed, may_create=False)).writes
+            observed = replace(await self._observer.observe(job, record), may_create=False)
+            writes = (await self._reconcile(observed, record)).writes
             status = [write for write in writes if isinstance(write, SetStatus)]
             with suppress(JobGone, StatusRejected):
                 await self._executor.execute(job, status, record.expectations)
@@ -225,58 +249,12 @@ class JobController(Controller[str]):
             )
         return record
 
-    async def _observe(self, job: Job, record: JobRecord) -> ObservedState:
-        job = with_default_names(job)
-        stored = (pod for pod in self._own_pods[job.metadata.uid] if _is_annotated(pod))
-        group = self._group(job, group_name(job)) or self._group(job, job.name)
-        await self._find_claims(job, record)
-        classes = self._classes or ()
-        return ObservedState(
-            job=job,
-            now=datetime.fromtimestamp(self.context.clock(), UTC),
-            plugins=self._plugins,
-            pods=record.expectations.pods(stored),
-            group=record.expectations.group(group),
-            queue=self._queues.get(job.spec.queue),
-            command=self._command(job.key, record),
-            cache=record.cache,
-            priorities={priority.name: priority.value for priority in classes} if job.spec.tasks else {},
-            has_claim=record.claims.__contains__,
-            may_create=not record.objects_are_rejected(job, self.context.clock()),
-            obstacle=record.obstacle,
-        )
-
-    def _group(self, job: Job, name: str) -> PodGroup | None:
-        """A group of that name if it is the job's; an older Volcano gave it the name of the job."""
-        group = self._groups.get(name, job.namespace)
-        return group if group is not None and _is_of(job, group) else None
-
-    async def _find_claims(self, job: Job, record: JobRecord) -> None:
-        """Look up the claims that a job needs before it starts; each until it was found once."""
-        if job.status.state.phase not in ("", names.POD_PENDING):
-            return
-        for index, volume in enumerate(job.spec.volumes):
-            name = volume.volume_claim_name
-            if name and name not in record.claims:
-                claim = await self.context.writer.read(PersistentVolumeClaim, name, job.namespace)
-                if claim is not None and (name != generated_claim_name(job, index) or _is_of(job, claim)):
-                    record.claims.add(name)
-
-    def _command(self, key: str, record: JobRecord | None) -> Command | None:
-        """The oldest command that is not executed yet."""
-        if self._commands is None:
-            return None
-        waiting = self._commands[key]
-        if record is not None:
-            waiting = record.expectations.commands(waiting)
-        return min(waiting, key=_age, default=None)
-
     async def _job_deleted(self, key: str) -> float | None:
         """Forget the job and its commands; a young command may be for a job that is not in the store yet."""
         record = self._records.pop(key, None)
         if record is not None:
             self.context.metrics.forget_job(key, record.queue)
-        command = self._command(key, None)
+        command = self._observer.command(key, None)
         if command is None:
             return None
         since = command.metadata.creation_timestamp
@@ -285,15 +263,6 @@ class JobController(Controller[str]):
             return ORPHAN_COMMAND_TTL - age
         await self.context.writer.delete(command)
         return RETRY_SOON
-
-
-def _is_of(job: Job, obj: Object) -> bool:
-    return job.metadata.uid in controller_uid(obj)
-
-
-def _is_annotated(pod: Pod) -> bool:
-    annotations = pod.metadata.annotations
-    return names.JOB_NAME in annotations and names.TASK_SPEC in annotations and version_of(pod) >= 0
 
 
 def _target(command: Command) -> Iterator[str]:
@@ -305,8 +274,3 @@ def _target(command: Command) -> Iterator[str]:
 def _command_changed(before: Command | None, now: Command | None) -> Iterator[str]:
     if now is not None:
         yield from _target(now)
-
-
-def _age(command: Command) -> tuple[float, str]:
-    since = command.metadata.creation_timestamp
-    return (since.timestamp() if since is not None else 0.0, command.name)

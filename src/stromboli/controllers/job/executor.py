@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
@@ -47,6 +48,8 @@ Action = Callable[[], Awaitable[None]]
 
 MAX_PARALLEL = 32
 """Pods of all jobs that are created or deleted at a time."""
+FOR_SMALL_JOBS = 8
+"""How many of these are left for jobs that create or delete fewer pods than that."""
 MAX_ERRORS_SHOWN = 3
 """Errors that one event names."""
 
@@ -54,7 +57,7 @@ MAX_ERRORS_SHOWN = 3
 class PartialFailure(Exception):
     """Not all pods could be created or deleted."""
 
-    def __init__(self, text: str, cause: BaseException) -> None:
+    def __init__(self, text: str, cause: Exception) -> None:
         super().__init__(text)
         self.cause = cause
         """The error that decides when the job is tried again."""
@@ -79,6 +82,7 @@ class Executor:
         self._context = context
         self._writer = context.writer
         self._slots = asyncio.Semaphore(MAX_PARALLEL)
+        self._large_job_slots = asyncio.Semaphore(MAX_PARALLEL - FOR_SMALL_JOBS)
 
     async def execute(self, job: Job, writes: Sequence[Write], expectations: Expectations) -> Job:
         """All writes in order, adjacent ones of pods in parallel; the job as it is then."""
@@ -164,16 +168,19 @@ class Executor:
 
     async def _in_parallel(self, job: Job, reason: str, writes: Sequence[Action]) -> None:
         """All of them, as far as there are free slots; one that fails does not stop the others."""
+        # Large jobs queue for slots of their own, so that some are left for small ones.
+        first = self._large_job_slots if len(writes) > MAX_PARALLEL else nullcontext()
+        remaining, errors = iter(writes), list[Exception]()
 
-        # Limited per job too, so that no large job fills the queue of the semaphore that all share.
-        own_slots = asyncio.Semaphore(MAX_PARALLEL)
+        async def work() -> None:
+            for write in remaining:
+                try:
+                    async with first, self._slots:
+                        await write()
+                except Exception as error:
+                    errors.append(error)
 
-        async def execute(write: Action) -> None:
-            async with own_slots, self._slots:
-                await write()
-
-        results = await asyncio.gather(*map(execute, writes), return_exceptions=True)
-        errors = [error for error in results if isinstance(error, BaseException)]
+        await asyncio.gather(*(work() for _ in range(min(len(writes), MAX_PARALLEL))))
         for error in errors:
             if isinstance(error, LeaseLost) or not isinstance(
                 error, ApiError | NoResponse | Stale | NameTaken
@@ -211,6 +218,6 @@ class Executor:
         expectations.deleted(pod.metadata.uid)
 
 
-def _briefest(errors: list[BaseException]) -> BaseException:
+def _briefest(errors: list[Exception]) -> Exception:
     """The error that is expected to pass first: a rejection and a name that is taken last longest."""
     return min(errors, key=lambda error: (is_final(error), isinstance(error, NameTaken)))

@@ -36,12 +36,21 @@ class JobRecord:
     claims: set[str] = field(default_factory=set)
     status_written: float = field(default_factory=monotonic)
     """When the status was last written, or the job was first seen."""
+    busy: float = 0.0
+    """Seconds that the last reconcile of a large job took."""
+    rests_until: float = 0.0
+    """When a large job may be reconciled again, by the steady clock."""
     obstacle: Obstacle | None = None
     """What keeps the job from the objects that it needs."""
     failures: int = 0
     """How often in a row it was met."""
     rejected_status: Rejection | None = None
     rejected_objects: Rejection | None = None
+
+    def rest(self, factor: float, longest: float) -> None:
+        """Leave the CPU to other jobs for a multiple of what the last reconcile took."""
+        if self.busy:
+            self.rests_until, self.busy = monotonic() + min(factor * self.busy, longest), 0.0
 
     def reject_status(self, job: Job, now: float) -> None:
         self.rejected_status = Rejection(job.metadata.resource_version, now + FINAL_PAUSE)

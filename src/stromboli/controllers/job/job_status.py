@@ -14,7 +14,9 @@ from stromboli.controllers.job.observed_state import Obstacle
 
 MAX_MESSAGE = 500
 """Characters of a state's message."""
-OBSTACLES = frozenset({names.NAME_TAKEN, names.REJECTED})
+MAX_CONDITIONS = 50
+"""Earlier conditions that are kept; phases of ours are fewer."""
+OBSTACLES = frozenset({names.NAME_TAKEN, names.REJECTED, names.TOO_LARGE})
 """Reasons of a pending job that go when the obstacle is gone."""
 _LIVE = (Phase.PENDING, Phase.RUNNING)
 
@@ -24,8 +26,8 @@ def with_phase(job: Job, to: Phase, now: datetime, reason: str = "", message: st
     at = now.replace(microsecond=0)
     status = msgspec.structs.replace(job.status)
     status.state = JobState(str(to), reason, message, at)
-    others = tuple(condition for condition in status.conditions if condition.status != to)
-    status.conditions = (*others, JobCondition(str(to), at))
+    others = [condition for condition in status.conditions if condition.status != to]
+    status.conditions = (*others[-MAX_CONDITIONS:], JobCondition(str(to), at))
     if to not in _LIVE and job.metadata.creation_timestamp is not None:
         status.running_duration = go_duration((at - job.metadata.creation_timestamp).total_seconds())
     return status

@@ -38,11 +38,22 @@ class PolicyAction(NamedTuple):
     delay: float = 0.0
 
 
-def policy_action(job: Job, trigger: LifecycleEvent) -> PolicyAction | None:
-    """The action of the first policy that matches an event."""
-    task = next((task for task in job.spec.tasks if task.name == trigger.task), None)
-    own = _first(task.policies, trigger) if task is not None and trigger.task else None
-    return own or _first(job.spec.policies, trigger)
+class PolicyActions:
+    """The actions of a job's policies; each kind of event of a task is looked up once."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._tasks = {task.name: task for task in reversed(job.spec.tasks)}
+        self._known: dict[tuple[str, str, int], PolicyAction | None] = {}
+
+    def action_for(self, trigger: LifecycleEvent) -> PolicyAction | None:
+        """The action of the first policy that matches an event."""
+        key = (trigger.event, trigger.task, trigger.exit_code)
+        if key not in self._known:
+            task = self._tasks.get(trigger.task) if trigger.task else None
+            own = _first(task.policies, trigger) if task is not None else None
+            self._known[key] = own or _first(self._job.spec.policies, trigger)
+        return self._known[key]
 
 
 def _first(policies: Iterable[LifecyclePolicy], trigger: LifecycleEvent) -> PolicyAction | None:

@@ -6,7 +6,7 @@ The replacement of a lost pod is annotated with the time of the loss, so that a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -83,18 +83,17 @@ def observed_pods(job: Job, pods: Iterable[JobPod], deleting: frozenset[str]) ->
 
 
 def lost_pods(
-    job: Job, pods: Mapping[str, JobPod], wanted: Iterable[str], cache: ReconcileCache, now: datetime
+    job: Job, pods: Mapping[str, JobPod], wanted: Set[str], cache: ReconcileCache, now: datetime
 ) -> dict[str, LifecycleEvent]:
     """Pods that should exist and were deleted by others: since the last reconcile, earlier, or before a restart."""
-    wanted_names = frozenset(wanted)
     delayed = cache.lost if cache.version == job.status.version else {}
     lost: dict[str, LifecycleEvent] = {}
     for name, seen in cache.pods.items():
         pod = pods.get(name)
         gone = pod is None or pod.metadata.uid != seen.uid
-        if gone and name in wanted_names and seen.version >= job.status.version:
+        if gone and name in wanted and seen.version >= job.status.version:
             lost[name] = _lost_pod(name, seen.task, seen.partition, now)
-    for name in wanted_names:
+    for name in wanted if delayed else [name for name in pods if name in wanted]:
         known = delayed.get(name)
         pod = pods.get(name)
         if known is not None and (pod is None or pod.status.phase == names.POD_PENDING):
@@ -117,10 +116,11 @@ def lifecycle_events(
     """All other events, in a fixed order: the first that leads to an action counts."""
     current = [pod for _, pod in sorted(pods.items()) if counts_for(job, pod)]
     yield from sorted(map(_failure, (pod for pod in current if pod.status.phase == names.POD_FAILED)))
+    current_by_task, all_by_task = _by_task(current), _by_task(pods.values())
     for task in job.spec.tasks:
-        own = [pod for pod in current if task_of(pod) == task.name]
+        own = current_by_task.get(task.name)
         if own:
-            yield from _task_events(task, own, pods, cache, now)
+            yield from _task_events(task, own, all_by_task[task.name], cache, now)
     if group is not None and group.status.phase == names.GROUP_UNKNOWN:
         since = cache.since.get((lifecycle_policies.UNKNOWN, "")) or _group_time(group, now)
         yield LifecycleEvent(
@@ -130,6 +130,13 @@ def lifecycle_events(
         if pod.status.phase == names.POD_PENDING and pod.metadata.deletion_timestamp is None:
             since = pod.metadata.creation_timestamp or _EPOCH
             yield _pod_event(lifecycle_policies.POD_PENDING, pod, since, f"pod {pod.name} is pending")
+
+
+def _by_task(pods: Iterable[JobPod]) -> dict[str, list[JobPod]]:
+    by_task: dict[str, list[JobPod]] = {}
+    for pod in pods:
+        by_task.setdefault(task_of(pod), []).append(pod)
+    return by_task
 
 
 def _pod_event(event: str, pod: JobPod, since: datetime, why: str, exit_code: int = 0) -> LifecycleEvent:
@@ -143,8 +150,9 @@ def _failure(pod: JobPod) -> LifecycleEvent:
 
 
 def _task_events(
-    task: TaskSpec, own: list[JobPod], pods: Mapping[str, JobPod], cache: ReconcileCache, now: datetime
+    task: TaskSpec, own: list[JobPod], of_task: list[JobPod], cache: ReconcileCache, now: datetime
 ) -> Iterator[LifecycleEvent]:
+    """Those of a task: `own` are its pods of the job's current version, `of_task` those of all versions."""
     restarts = _restarts(own)
     allowed = task.max_retry or DEFAULT_RETRIES
     if allowed > 0 and task.replicas > 0 and restarts >= allowed:
@@ -152,7 +160,6 @@ def _task_events(
         since = cache.since.get((lifecycle_policies.TASK_FAILED, task.name)) or _last_restart(own, now)
         why = f"containers of task {task.name} were restarted {restarts} times"
         yield _pod_event(lifecycle_policies.TASK_FAILED, last, since, why)
-    of_task = [pod for pod in pods.values() if task_of(pod) == task.name]
     done = [pod for pod in of_task if pod.status.phase == names.POD_SUCCEEDED]
     latest = [pod for pod in own if pod.status.phase == names.POD_SUCCEEDED]
     if task.replicas > 0 and len(done) >= task.replicas and latest:

@@ -12,7 +12,7 @@ from stromboli.api.types.volcano_job import Command
 from stromboli.controllers.job import lifecycle_policies
 from stromboli.controllers.job.job_phases import TARGETED, Action, default_transition, transition_of
 from stromboli.controllers.job.job_status import go_duration
-from stromboli.controllers.job.lifecycle_policies import LifecycleEvent, PolicyAction, policy_action
+from stromboli.controllers.job.lifecycle_policies import LifecycleEvent, PolicyAction, PolicyActions
 from stromboli.controllers.job.observed_events import partition_of, task_of
 from stromboli.controllers.job.observed_state import ObservedState
 from stromboli.controllers.user_event import UserEvent
@@ -71,33 +71,64 @@ def due_action(
 ) -> DueAction | None:
     """The first policy action that is due and would change something, with the targets of all its triggers."""
     phase = observed.job.status.state.phase
+    policies, targeted = PolicyActions(observed.job), TargetedPods(observed)
     action: DueAction | None = None
     for trigger in triggers:
-        policy = policy_action(observed.job, trigger)
+        policy = policies.action_for(trigger)
         if policy is None or transition_of(phase, policy.action) == default_transition(phase):
             continue
         due = trigger.since + timedelta(seconds=policy.delay)
         if policy.delay > 0 and due > observed.now:
             delayed.add(trigger, policy, due)
             continue
-        targets = _targets(observed, policy.action, trigger)
-        if policy.action in TARGETED and targets is None:
+        if policy.action in TARGETED and not targeted.names_any(policy.action, trigger):
             continue
         if action is None:
-            action = DueAction(policy.action, trigger.why, targets)
-        elif action.action == policy.action and targets is not None:
-            action = action._replace(targets=(action.targets or frozenset()) | targets)
-    return action
+            action = DueAction(policy.action, trigger.why)
+        if action.action == policy.action:
+            targeted.add(policy.action, trigger)
+    return action._replace(targets=targeted.names) if action is not None else None
 
 
-def _targets(observed: ObservedState, action: str, trigger: LifecycleEvent) -> frozenset[str] | None:
-    """The existing pods of the task, pod or partition that an action is about; None if the event names none."""
-    pods = observed.pods.values()
-    if action == Action.RESTART_TASK and trigger.task:
-        return frozenset(pod.name for pod in pods if task_of(pod) == trigger.task)
-    if action == Action.RESTART_POD and trigger.pod:
-        return frozenset({trigger.pod} & observed.pods.keys())
-    if action == Action.RESTART_PARTITION and trigger.partition:
-        own = (pod for pod in pods if task_of(pod) == trigger.task)
-        return frozenset(pod.name for pod in own if partition_of(pod) == trigger.partition) or None
-    return None
+class TargetedPods:
+    """The existing pods of the tasks, pods or partitions that an action is about; each group is added once."""
+
+    def __init__(self, observed: ObservedState) -> None:
+        self._observed = observed
+        self._groups: dict[tuple[str, str], list[str]] | None = None
+        self._added: set[tuple[str, str]] = set()
+        self._names: set[str] | None = None
+
+    @property
+    def names(self) -> frozenset[str] | None:
+        """None if no event named any."""
+        return frozenset(self._names) if self._names is not None else None
+
+    def names_any(self, action: str, trigger: LifecycleEvent) -> bool:
+        """Whether an event says which pods an action is about."""
+        if action == Action.RESTART_TASK:
+            return bool(trigger.task)
+        if action == Action.RESTART_POD:
+            return bool(trigger.pod)
+        return bool(trigger.partition) and bool(self._of((trigger.task, trigger.partition)))
+
+    def add(self, action: str, trigger: LifecycleEvent) -> None:
+        if action not in TARGETED or not self.names_any(action, trigger):
+            return
+        self._names = self._names if self._names is not None else set()
+        if action == Action.RESTART_POD:
+            self._names |= {trigger.pod} & self._observed.pods.keys()
+            return
+        group = (trigger.task, "" if action == Action.RESTART_TASK else trigger.partition)
+        if group not in self._added:
+            self._added.add(group)
+            self._names.update(self._of(group))
+
+    def _of(self, group: tuple[str, str]) -> list[str]:
+        """The pods of a task, or of a partition of it."""
+        if self._groups is None:
+            self._groups = {}
+            for pod in self._observed.pods.values():
+                for part in {"", partition_of(pod)}:
+                    self._groups.setdefault((task_of(pod), part), []).append(pod.name)
+        return self._groups.get(group, [])

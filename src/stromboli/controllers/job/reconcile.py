@@ -8,6 +8,7 @@ reconcile that creates or deletes pods leaves the counts to the next one, which 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from stromboli.api import names
 from stromboli.api.types.volcano_job import JobPod, JobStatus
@@ -25,7 +26,8 @@ from stromboli.controllers.job.job_phases import (
     transition_of,
 )
 from stromboli.controllers.job.job_pod_counts import ENDED, count
-from stromboli.controllers.job.job_pods import members
+from stromboli.controllers.job.job_pods import pod_names
+from stromboli.controllers.job.job_size import size_problem
 from stromboli.controllers.job.job_status import MAX_MESSAGE, with_counts, with_obstacle, with_phase
 from stromboli.controllers.job.lifecycle_policies import LifecycleEvent
 from stromboli.controllers.job.observed_events import (
@@ -40,6 +42,7 @@ from stromboli.controllers.job.observed_state import (
     DeleteGroup,
     Detach,
     ObservedState,
+    Obstacle,
     Outcome,
     SetStatus,
     Write,
@@ -54,28 +57,35 @@ from stromboli.controllers.job.policy_actions import (
 from stromboli.controllers.job.sync_job import PLUGIN_PREFIX, OutcomeBuilder, attachments, sync_job
 from stromboli.controllers.user_event import UserEvent
 
-MAX_PODS = 100_000
-"""Of one job, so that a mistake in one does not hold up all others."""
-
 
 def reconcile(observed: ObservedState) -> Outcome:
     """What is to be done about a job now."""
     if observed.job.metadata.deletion_timestamp is not None:
         return Outcome(_command_deletion(observed))
-    pods = sum(task.replicas for task in observed.job.spec.tasks)
-    if pods > MAX_PODS:
-        text = f"the job asks for {pods} pods, at most {MAX_PODS} are made for one job; split it"
-        return Outcome(_command_deletion(observed), (UserEvent(names.WARNING, names.FAILED_CREATE, text),))
-    wanted = {member.name for member in members(observed.job)}
+    if problem := size_problem(observed.job):
+        return _too_large(observed, Obstacle(names.TOO_LARGE, problem))
+    wanted = pod_names(observed.job)
     lost = lost_pods(observed.job, observed.pods, wanted, observed.cache, observed.now)
     own = {name: pod for name, pod in observed.pods.items() if name in wanted}
     triggers = list(lifecycle_events(observed.job, own, observed.group, observed.cache, observed.now))
     delayed = DelayedActions()
     action = commanded_action(observed) or due_action(observed, [*lost.values(), *triggers], delayed)
-    builder = OutcomeBuilder(observed, delayed, attached=observed.cache.attached)
+    builder = OutcomeBuilder(observed, wanted, delayed, attached=observed.cache.attached)
     if action is None or not _execute_action(builder, action):
         _sync(builder)
     return _outcome(builder, triggers, action)
+
+
+def _too_large(observed: ObservedState, obstacle: Obstacle) -> Outcome:
+    """Nothing is made of a job that is too large; it says so."""
+    job = observed.job
+    status = job.status if job.status.state.phase else with_phase(job, Phase.PENDING, observed.now)
+    status = with_obstacle(status, obstacle)
+    written = (SetStatus(status),) if status != job.status else ()
+    told = obstacle in observed.cache.recorded
+    events = () if told else (UserEvent(names.WARNING, *obstacle),)
+    cache = replace(observed.cache, recorded=frozenset({(obstacle.reason, obstacle.message)}))
+    return Outcome((*_command_deletion(observed), *written), events, cache=cache)
 
 
 def _outcome(builder: OutcomeBuilder, triggers: list[LifecycleEvent], action: DueAction | None) -> Outcome:

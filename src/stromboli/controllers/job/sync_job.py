@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
@@ -16,7 +16,7 @@ from stromboli.api.types.scheduling import PodGroup
 from stromboli.api.types.volcano_job import JobPod, JobSpec, Manifest
 from stromboli.controllers.job.job_phases import is_live
 from stromboli.controllers.job.job_pod_group import group_changes, group_of
-from stromboli.controllers.job.job_pods import Member, members, pod_of
+from stromboli.controllers.job.job_pods import Member, containers, missing_members, pod_of
 from stromboli.controllers.job.job_volumes import controlled_claims, volumes_of
 from stromboli.controllers.job.observed_events import is_out_of_sync, task_of
 from stromboli.controllers.job.observed_state import (
@@ -32,7 +32,7 @@ from stromboli.controllers.job.observed_state import (
 )
 from stromboli.controllers.job.plugins.job_plugin import Attachment, JobPlugin, PluginFailure
 from stromboli.controllers.job.policy_actions import DelayedActions
-from stromboli.controllers.job.task_dependencies import may_start
+from stromboli.controllers.job.task_dependencies import StartedTasks, may_start
 from stromboli.controllers.user_event import UserEvent
 
 RETRY_AFTER = timedelta(seconds=30)
@@ -40,6 +40,8 @@ RETRY_AFTER = timedelta(seconds=30)
 PLUGIN_PREFIX = "plugin-"
 PODS_PER_RECONCILE = 1000
 """Pods created at a time, so that a large job does not hold up the others; the next reconcile follows at once."""
+ENTRIES_PER_RECONCILE = 20_000
+"""Containers, volumes, variables and the like in all these pods together, unless it is a single pod."""
 
 
 @dataclass(slots=True)
@@ -47,6 +49,8 @@ class OutcomeBuilder:
     """Collects the outcome of a reconcile."""
 
     observed: ObservedState
+    wanted: frozenset[str]
+    """The names of all pods that the job should have."""
     delayed: DelayedActions = field(default_factory=DelayedActions)
     writes: list[Write] = field(default_factory=list)
     events: list[UserEvent] = field(default_factory=list)
@@ -238,21 +242,39 @@ def _record_group_condition(builder: OutcomeBuilder) -> None:
 def _sync_pods(builder: OutcomeBuilder) -> None:
     """Delete pods that are not wanted, and create missing ones once the group is enqueued."""
     observed = builder.observed
-    wanted = {member.name: member for member in members(observed.job)}
-    for pod in sorted(builder.own(), key=lambda pod: pod.name):
-        deleted = pod.metadata.deletion_timestamp is not None
-        if not deleted and (pod.name not in wanted or is_out_of_sync(pod)):
+    unwanted = [pod for pod in builder.own() if pod.name not in builder.wanted or is_out_of_sync(pod)]
+    for pod in sorted(unwanted, key=lambda pod: pod.name):
+        if pod.metadata.deletion_timestamp is None:
             builder.delete(pod, out_of_sync=True)
     group = observed.group
     if group is None or group.status.phase in ("", names.GROUP_PENDING) or not observed.may_create:
         return
-    ready = {task.name: may_start(observed.job, task, observed.pods) for task in observed.job.spec.tasks}
-    missing = (
-        member for name, member in wanted.items() if name not in observed.pods and ready[member.task.name]
-    )
-    for member in islice(missing, PODS_PER_RECONCILE):
-        builder.writes.append(CreatePod(_pod_manifest(builder, member)))
+    size = 0
+    for member in islice(_missing(builder), PODS_PER_RECONCILE):
+        manifest = _pod_manifest(builder, member)
+        builder.writes.append(CreatePod(manifest))
         builder.changes_pods = True
+        size += estimated_size(manifest)
+        if size > ENTRIES_PER_RECONCILE:
+            return
+
+
+def _missing(builder: OutcomeBuilder) -> Iterator[Member]:
+    """Pods that do not exist yet, of tasks that may start."""
+    job, pods = builder.observed.job, builder.observed.pods
+    started = StartedTasks(job, pods)
+    if len(pods.keys() & builder.wanted) == len(builder.wanted):
+        return
+    for task in job.spec.tasks:
+        if may_start(task, started):
+            yield from missing_members(job, task, pods)
+
+
+def estimated_size(manifest: Manifest) -> int:
+    """The number of entries in the lists of a pod's containers, which is what makes a pod large."""
+    spec = manifest["spec"]
+    lists = [value for container in containers(spec, init=True) for value in container.values()]
+    return sum(len(value) for value in (*lists, *spec.values()) if isinstance(value, list | dict)) + 10
 
 
 def _pod_manifest(builder: OutcomeBuilder, member: Member) -> Manifest:

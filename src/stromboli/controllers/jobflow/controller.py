@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.object_bounds import MAX_STEPS
 from stromboli.api.types.jobflow import JobFlow, JobFlowStatus, JobTemplate
 from stromboli.api.types.volcano_job import Job, Manifest
 from stromboli.controllers import selection
@@ -77,6 +78,10 @@ class JobFlowController(Controller[str]):
         if flow is None or flow.metadata.deletion_timestamp is not None:
             return None
         if flow.status.state.phase in TERMINAL:
+            return None
+        if (steps := len(flow.spec.flows)) > MAX_STEPS:
+            why = f"the flow has {steps} steps, at most {MAX_STEPS} are allowed: use several flows"
+            self._tell_obstacles(flow, [why])
             return None
         jobs = {job.name: job for job in self._owned[flow.metadata.uid]}
         passed = {

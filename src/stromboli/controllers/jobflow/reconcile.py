@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -27,6 +27,8 @@ DELETE = "delete"
 TERMINAL = frozenset({FAILED, "Terminating"})
 HISTORY_LIMIT = 50
 """Newest entries of a job's history that are kept."""
+MAX_TASKS_SHOWN = 100
+"""Tasks of a job above which its summary in the flow's status does not count their pods; the job's status does."""
 PROBE_PERIOD = 5.0
 """Seconds between two probes."""
 _UNKNOWN = ("Restarting", "Aborting", "Aborted", "")
@@ -61,8 +63,9 @@ def reconcile(
             flow.status, delete=list(own.values()) if flow.spec.job_retain_policy == DELETE else []
         )
     outcome = Outcome(flow.status)
+    complete = complete_jobs(flow, own)
     for step in flow.spec.flows:
-        if _is_due(flow, step, own, passed):
+        if _is_due(flow, step, own, complete, passed):
             template = templates.get(step.name)
             if template is None:
                 outcome.missing.append(step.name)
@@ -78,39 +81,33 @@ def reconcile(
 
 def waiting_for_probes(flow: JobFlow, jobs: Mapping[str, Job]) -> list[Flow]:
     """The steps whose job is not created yet, while those of their targets are: probes decide when it is."""
+    created = jobs.keys() | complete_jobs(flow, jobs)
     return [
         step
         for step in flow.spec.flows
         if _probe(step) is not None
-        and not _is_created(flow, step.name, jobs)
-        and all(_is_created(flow, target, jobs) for target in _targets(step))
+        and job_name(flow, step.name) not in created
+        and all(job_name(flow, target) in created for target in _targets(step))
     ]
 
 
-def is_complete(flow: JobFlow, name: str, jobs: Mapping[str, Job]) -> bool:
-    """Whether the job of a step is complete; it stays so when the job is deleted."""
-    job = jobs.get(job_name(flow, name))
-    if job is not None:
-        return job.status.state.phase == COMPLETED
-    return any(
-        status.name == job_name(flow, name) and status.state == COMPLETED
-        for status in flow.status.job_status_list
-    )
+def complete_jobs(flow: JobFlow, jobs: Mapping[str, Job]) -> frozenset[str]:
+    """The names of jobs of a flow that are complete; they stay so when they are deleted."""
+    before = {status.name for status in flow.status.job_status_list if status.state == COMPLETED}
+    now = {name for name, job in jobs.items() if job.status.state.phase == COMPLETED}
+    return frozenset(before - jobs.keys() | now)
 
 
 # -- which steps are due
 
 
-def _is_created(flow: JobFlow, name: str, jobs: Mapping[str, Job]) -> bool:
-    return job_name(flow, name) in jobs or is_complete(flow, name, jobs)
-
-
-def _is_due(flow: JobFlow, step: Flow, jobs: Mapping[str, Job], passed: Collection[str]) -> bool:
-    if _is_created(flow, step.name, jobs):
+def _is_due(
+    flow: JobFlow, step: Flow, jobs: Container[str], complete: Container[str], passed: Collection[str]
+) -> bool:
+    name = job_name(flow, step.name)
+    if name in jobs or name in complete:
         return False
-    if step.name in passed:
-        return True
-    return all(is_complete(flow, target, jobs) for target in _targets(step))
+    return step.name in passed or all(job_name(flow, target) in complete for target in _targets(step))
 
 
 def _targets(step: Flow) -> tuple[str, ...]:
@@ -130,8 +127,9 @@ def _status(flow: JobFlow, jobs: Mapping[str, Job], now: float) -> JobFlowStatus
     def jobs_in(*phases: str) -> tuple[str, ...]:
         return tuple(job.name for job in ordered if job.status.state.phase in phases)
 
-    done = [step.name for step in flow.spec.flows if is_complete(flow, step.name, jobs)]
-    completed = sorted({*(job_name(flow, name) for name in done), *jobs_in(COMPLETED)})
+    complete = complete_jobs(flow, jobs)
+    steps = {job_name(flow, step.name) for step in flow.spec.flows}
+    completed = sorted({*(steps & complete), *jobs_in(COMPLETED)})
     return JobFlowStatus(
         state=FlowState(_phase(flow, {job.status.state.phase for job in ordered}, completed)),
         pending_jobs=jobs_in("Pending"),
@@ -164,7 +162,7 @@ def _condition(job: Job) -> dict[str, Any]:
         "phase": status.state.phase,
         "createTime": rfc3339(created) if created is not None else "",
         "runningDuration": status.running_duration,
-        "taskStatusCount": counts,
+        "taskStatusCount": counts if len(counts) <= MAX_TASKS_SHOWN else {},
     }
     return {key: value for key, value in condition.items() if value}
 

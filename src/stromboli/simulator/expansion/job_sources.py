@@ -13,7 +13,7 @@ from stromboli.api.types.jobflow import JobFlow, JobTemplate
 from stromboli.api.types.volcano_job import Job, Manifest
 from stromboli.controllers.cronjob.reconcile import reconcile as reconcile_cron_job
 from stromboli.controllers.jobflow.flow_jobs import job_name
-from stromboli.controllers.jobflow.reconcile import is_complete
+from stromboli.controllers.jobflow.reconcile import complete_jobs
 from stromboli.controllers.jobflow.reconcile import reconcile as reconcile_flow
 from stromboli.controllers.owner_references import BATCH_VERSION
 from stromboli.simulator.expansion.cron_runs import next_run
@@ -61,10 +61,11 @@ class JobSources:
             yield _job_manifest(manifest)
 
     def _note_waiting_steps(self, flow: JobFlow, jobs: Mapping[str, Job]) -> None:
+        complete = complete_jobs(flow, jobs)
         for step in flow.spec.flows:
             name = job_name(flow, step.name)
             targets = step.depends_on.targets if step.depends_on is not None else ()
-            before = [target for target in targets if not is_complete(flow, target, jobs)]
+            before = [target for target in targets if job_name(flow, target) not in complete]
             if before and name not in jobs:
                 verb = "has" if len(before) == 1 else "have"
                 self._notes.append(

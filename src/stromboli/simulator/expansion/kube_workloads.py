@@ -12,7 +12,7 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject
-from stromboli.controllers.job.reconcile import MAX_PODS
+from stromboli.api.object_bounds import MAX_PODS
 from stromboli.controllers.workloads.workload import (
     ORDERED_READY,
     Manifest,

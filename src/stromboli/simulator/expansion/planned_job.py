@@ -11,7 +11,7 @@ from stromboli.api.types.meta import ObjectMeta
 from stromboli.api.types.volcano_job import Job, JobPod, JobPodStatus, Manifest, TaskSpec
 from stromboli.controllers.job.job_pods import Member, pod_of
 from stromboli.controllers.job.plugins.job_plugin import JobPlugin
-from stromboli.controllers.job.task_dependencies import may_start
+from stromboli.controllers.job.task_dependencies import StartedTasks, may_start
 
 
 @dataclass(slots=True)
@@ -38,8 +38,9 @@ class PlannedJob:
     def due_pods(self, phase_of: Callable[[str], str | None]) -> Iterator[Manifest]:
         """The pods that do not exist, of tasks that may start."""
         pods = self._pods(phase_of)
+        started = StartedTasks(self.job, pods)
         for task in self.job.spec.tasks:
-            if may_start(self.job, task, pods):
+            if may_start(task, started):
                 for member in self._members(task):
                     if member.name not in pods and member.name not in self.made:
                         self.made.add(member.name)
@@ -47,9 +48,9 @@ class PlannedJob:
 
     def waiting(self, phase_of: Callable[[str], str | None]) -> Iterator[str]:
         """A sentence for each task whose pods are not made yet."""
-        pods = self._pods(phase_of)
+        started = StartedTasks(self.job, self._pods(phase_of))
         for task in self.job.spec.tasks:
-            if task.depends_on is not None and not may_start(self.job, task, pods):
+            if task.depends_on is not None and not may_start(task, started):
                 either = " or " if task.depends_on.iteration == "any" else " and "
                 yield (
                     f"{self.subject}: the pods of task {task.name} ({task.replicas}) are made once "

@@ -9,6 +9,7 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject
+from stromboli.api.object_bounds import MAX_PODS
 from stromboli.api.types.volcano_job import Command, Job, Manifest
 from stromboli.controllers.job.job_phases import Phase, is_live, transition_of
 from stromboli.controllers.job.job_pod_group import group_of
@@ -16,7 +17,6 @@ from stromboli.controllers.job.job_pods import group_name
 from stromboli.controllers.job.job_volumes import volumes_of
 from stromboli.controllers.job.plugins.job_plugin import JobPlugin, PluginFailure
 from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
-from stromboli.controllers.job.reconcile import MAX_PODS
 from stromboli.simulator.expansion.observed_objects import ObservedObjects, OwnerKey
 from stromboli.simulator.expansion.planned_job import PlannedJob
 from stromboli.simulator.expansion.submission import BATCH, admitted, stable_uid

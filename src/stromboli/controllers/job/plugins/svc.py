@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from stromboli.api import names
 from stromboli.api.types.volcano_job import Job, Manifest
@@ -29,17 +30,27 @@ class Svc(JobPlugin):
     name = "svc"
     Arguments = Arguments
 
+    def __init__(self, arguments: Any) -> None:
+        super().__init__(arguments)
+        self._variables: tuple[Job, list[Manifest]] | None = None
+        """The variables of the job whose pods are made, which are the same for all of them."""
+
     def dress(self, member: Member, pod: Manifest) -> None:
         job, spec = member.job, pod["spec"]
         spec["hostname"] = spec.get("hostname") or member.name
         spec["subdomain"] = spec.get("subdomain") or job.name
         config_map = _config_map_name(job)
-        env = list(_references(job)) if self.arguments.hosts_env else []
+        env = self._references(job) if self.arguments.hosts_env else []
         for container in containers(spec, init=True):
             if env:
                 extend(container, "env", *({**variable} for variable in env))
             extend(container, "volumeMounts", {"name": config_map, "mountPath": HOSTS_FOLDER})
         extend(spec, "volumes", {"name": config_map, "configMap": {"name": config_map}})
+
+    def _references(self, job: Job) -> list[Manifest]:
+        if self._variables is None or self._variables[0] is not job:
+            self._variables = (job, list(_references(job)))
+        return self._variables[1]
 
     def attachments(self, job: Job) -> Iterator[Attachment]:
         yield Attachment(

@@ -1,0 +1,16 @@
+"""Whether a job is too large, which admission refuses: nothing is made of such a job."""
+
+from __future__ import annotations
+
+from stromboli.api.object_bounds import job_sizes
+from stromboli.api.types.volcano_job import Job
+
+
+def size_problem(job: Job) -> str:
+    """What there is too much of in a job, how much is allowed, and the way out; empty if nothing."""
+    spec = job.spec
+    pods = sum(task.replicas for task in spec.tasks)
+    policies = max([len(spec.policies), *(len(task.policies) for task in spec.tasks)])
+    for size in job_sizes(len(spec.tasks), pods, len(spec.volumes), policies):
+        return f"the job {size}: {size.way_out}"
+    return ""
