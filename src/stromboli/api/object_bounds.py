@@ -45,5 +45,10 @@ def job_sizes(tasks: int, pods: int, volumes: int, policies: int) -> Iterator[Si
     )
 
 
+def container_size(containers: int) -> Size:
+    """How large a pod is."""
+    return Size("containers", containers, MAX_CONTAINERS, "use several pods")
+
+
 def exceeding(sizes: Iterable[Size]) -> Iterator[Size]:
     return (size for size in sizes if size.amount > size.most)

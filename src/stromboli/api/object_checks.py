@@ -6,6 +6,7 @@ from operator import attrgetter
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.name_cycles import format_cycle
+from stromboli.api.object_bounds import container_size, exceeding
 from stromboli.api.resources.quantity import INT64_MAX
 from stromboli.api.resources.resource_lists import check_amounts
 from stromboli.api.types.meta import Object
@@ -76,6 +77,10 @@ def _length(entries: Mapping[str, str]) -> int:
 
 def _check_pod(pod: Pod) -> None:
     spec = pod.spec
+    count = len(spec.containers) + len(spec.init_containers)
+    if not spec.node_name:  # a pod that has a node counts there, however many containers it has
+        for size in exceeding([container_size(count)]):
+            raise BadObject("spec.containers", f"{size}: {size.way_out}")
     largest = 0
     for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
         for index, container in enumerate(containers):
@@ -85,7 +90,7 @@ def _check_pod(pod: Pod) -> None:
     if spec.overhead:
         largest = max(largest, check_amounts(spec.overhead, "spec.overhead"))
     largest = max(largest, _check_pod_status(pod))
-    if largest * (len(spec.containers) + len(spec.init_containers) + 1) > INT64_MAX:
+    if largest * (count + 1) > INT64_MAX:
         raise BadObject("spec.containers", "the requests add up to more than fits 64 bits")
 
 

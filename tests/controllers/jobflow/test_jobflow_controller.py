@@ -253,3 +253,34 @@ def test_templates_list_their_jobs_in_order_and_keep_the_last_list() -> None:
             assert job_template["status"]["jobDependsOnList"] == ["y"]
 
     asyncio.run(run())
+
+
+def test_a_flow_that_got_past_admission_and_is_too_long_says_so() -> None:
+    async def run() -> None:
+        api = InMemoryApi()
+        template(api, "a")
+        flow(api, *({"name": f"s{number}"} for number in range(1001)))
+        async with running_controllers(api, JobFlowController) as runner:
+            await wait_until(lambda: bool(api.events))
+            await wait_until_idle(api, runner)
+        ((_, text),) = api.events
+        assert text.endswith("the flow has 1001 steps, at most 1000 are allowed: use several flows")
+        assert api.writes == []
+
+    asyncio.run(run())
+
+
+def test_a_template_lists_so_many_jobs_and_no_more() -> None:
+    async def run() -> None:
+        api = InMemoryApi()
+        template(api, "a")
+        for number in range(1100):
+            labels = {"volcano.sh/createdByJobTemplate": "ns.a"}
+            meta = {"name": f"j{number:04}", "namespace": "ns", "labels": labels}
+            api.put("jobs", {"metadata": meta})
+        async with running_controllers(api, JobTemplateController) as runner:
+            await wait_until_idle(api, runner)
+        listed = api.find("jobtemplates", "a", "ns")["status"]["jobDependsOnList"]
+        assert (len(listed), listed[0], listed[-1]) == (1000, "j0100", "j1099")
+
+    asyncio.run(run())

@@ -262,3 +262,20 @@ def test_a_group_that_somebody_else_made_is_neither_used_nor_changed_nor_deleted
         assert 'PodGroup "podgroup-uid-r" exists already and is not of this Pod' in api.events[0][1]
 
     asyncio.run(run())
+
+
+def test_a_pod_of_too_many_containers_gets_no_group_and_is_told() -> None:
+    async def run() -> None:
+        api = InMemoryApi()
+        large = pod("large")
+        large["spec"]["containers"] *= 1001
+        api.put("pods", large)
+        api.put("pods", pod("small"))
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until(lambda: bool(api.events))
+            await wait_until_idle(api, runner)
+            assert names(api.every("podgroups")) == ["podgroup-uid-small"]
+        text = "the pod has 1001 containers, at most 1000 are allowed: use several pods"
+        assert api.events == [("TooLarge", text)]
+
+    asyncio.run(run())

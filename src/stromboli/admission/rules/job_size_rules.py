@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from stromboli.admission.rules.field import Field
-from stromboli.api.object_bounds import MAX_CONTAINERS, MAX_JOB_BYTES, Size, exceeding, job_sizes
+from stromboli.api.object_bounds import MAX_JOB_BYTES, Size, container_size, exceeding, job_sizes
 
 
 def check_job(spec: Field, before: Any = None) -> bool:
@@ -21,7 +21,7 @@ def check_job(spec: Field, before: Any = None) -> bool:
 def check_containers(pod_spec: Field) -> bool:
     """Report a pod with too many containers, and say whether it has."""
     count = sum(_length(pod_spec[key]) for key in ("containers", "initContainers", "ephemeralContainers"))
-    problem = next(exceeding([Size("containers", count, MAX_CONTAINERS, "use several pods")]), None)
+    problem = next(exceeding([container_size(count)]), None)
     if problem is not None:
         pod_spec["containers"].wrong(f"the pod {problem}", problem.way_out)
     return problem is not None

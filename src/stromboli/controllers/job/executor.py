@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from itertools import groupby
+from time import monotonic
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,6 +21,7 @@ from stromboli.api.types.volcano_job import Job, JobStatus, Manifest
 from stromboli.controllers.api_writer import decode_response, is_final
 from stromboli.controllers.context import Context
 from stromboli.controllers.job.expectations import Expectations
+from stromboli.controllers.job.job_pods import estimated_size
 from stromboli.controllers.job.observed_state import (
     Attach,
     CreateClaim,
@@ -50,6 +52,8 @@ MAX_PARALLEL = 32
 """Pods of all jobs that are created or deleted at a time."""
 FOR_SMALL_JOBS = 8
 """How many of these are left for jobs that create or delete fewer pods than that."""
+HUGE_POD = 500
+"""Containers, volumes, variables and the like of a pod above which pods are created one at a time, with pauses."""
 MAX_ERRORS_SHOWN = 3
 """Errors that one event names."""
 
@@ -75,6 +79,24 @@ class JobGone(Exception):
     """The job does not exist any more."""
 
 
+class PacedTurns:
+    """One at a time, and after each a pause as long as it took, for whoever has to read it and for others."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._begin = 0.0
+
+    async def __aenter__(self) -> None:
+        await self._lock.acquire()
+        self._begin = monotonic()
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            await asyncio.sleep(monotonic() - self._begin)
+        finally:
+            self._lock.release()
+
+
 class Executor:
     """The writes of the job controller."""
 
@@ -83,6 +105,7 @@ class Executor:
         self._writer = context.writer
         self._slots = asyncio.Semaphore(MAX_PARALLEL)
         self._large_job_slots = asyncio.Semaphore(MAX_PARALLEL - FOR_SMALL_JOBS)
+        self._huge_pods = PacedTurns()
 
     async def execute(self, job: Job, writes: Sequence[Write], expectations: Expectations) -> Job:
         """All writes in order, adjacent ones of pods in parallel; the job as it is then."""
@@ -90,7 +113,8 @@ class Executor:
             same: list[Any] = list(group)
             if kind is CreatePod:
                 creations = [partial(self._create, job, write, expectations) for write in same]
-                await self._in_parallel(job, names.FAILED_CREATE, creations)
+                huge = estimated_size(same[0].manifest) > HUGE_POD
+                await self._in_parallel(job, names.FAILED_CREATE, creations, huge)
             elif kind is DeletePod:
                 deletions = [partial(self._delete, write, expectations) for write in same]
                 await self._in_parallel(job, names.FAILED_DELETE, deletions)
@@ -166,10 +190,14 @@ class Executor:
 
     # -- pods
 
-    async def _in_parallel(self, job: Job, reason: str, writes: Sequence[Action]) -> None:
+    async def _in_parallel(self, job: Job, reason: str, writes: Sequence[Action], huge: bool = False) -> None:
         """All of them, as far as there are free slots; one that fails does not stop the others."""
         # Large jobs queue for slots of their own, so that some are left for small ones.
-        first = self._large_job_slots if len(writes) > MAX_PARALLEL else nullcontext()
+        first: AbstractAsyncContextManager[None] = nullcontext()
+        if huge:
+            first = self._huge_pods
+        elif len(writes) > MAX_PARALLEL:
+            first = self._large_job_slots
         remaining, errors = iter(writes), list[Exception]()
 
         async def work() -> None:

@@ -69,9 +69,10 @@ class JobObserver:
 
     async def _find_claims(self, job: Job, record: JobRecord) -> None:
         """Look up the claims that a job needs before it starts; each until it was found once."""
-        if job.status.state.phase not in ("", names.POD_PENDING):
+        started = job.status.state.phase not in ("", names.POD_PENDING)
+        if started or len(job.spec.volumes) > MAX_JOB_VOLUMES:
             return
-        for index, volume in enumerate(job.spec.volumes[:MAX_JOB_VOLUMES]):
+        for index, volume in enumerate(job.spec.volumes):
             name = volume.volume_claim_name
             if name and name not in record.claims:
                 claim = await self._context.writer.read(PersistentVolumeClaim, name, job.namespace)

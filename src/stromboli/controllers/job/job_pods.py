@@ -121,6 +121,13 @@ def containers(spec: Manifest, init: bool = False) -> list[Manifest]:
     return [container for key in keys for container in spec.get(key) or () if isinstance(container, dict)]
 
 
+def estimated_size(manifest: Manifest) -> int:
+    """The number of entries in the lists of a pod's containers, which is what makes a pod large."""
+    spec = manifest["spec"]
+    lists = [value for container in containers(spec, init=True) for value in container.values()]
+    return sum(len(value) for value in (*lists, *spec.values()) if isinstance(value, list | dict)) + 10
+
+
 def extend(manifest: Manifest, key: str, *items: Any) -> None:
     """Append to a list that may be missing."""
     manifest[key] = [*(manifest.get(key) or ()), *items]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stromboli.api.object_bounds import job_sizes
-from stromboli.api.types.volcano_job import Job
+from stromboli.api.object_bounds import container_size, exceeding, job_sizes
+from stromboli.api.types.volcano_job import Job, TaskSpec
 
 
 def size_problem(job: Job) -> str:
@@ -13,4 +13,13 @@ def size_problem(job: Job) -> str:
     policies = max([len(spec.policies), *(len(task.policies) for task in spec.tasks)])
     for size in job_sizes(len(spec.tasks), pods, len(spec.volumes), policies):
         return f"the job {size}: {size.way_out}"
+    for task in spec.tasks:
+        for size in exceeding([container_size(_containers(task))]):
+            return f"a pod of task {task.name} {size}: {size.way_out}"
     return ""
+
+
+def _containers(task: TaskSpec) -> int:
+    pod = task.template.get("spec")
+    lists = [pod.get(key) for key in ("containers", "initContainers")] if isinstance(pod, dict) else []
+    return sum(len(value) for value in lists if isinstance(value, list))

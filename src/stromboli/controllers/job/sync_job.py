@@ -16,7 +16,7 @@ from stromboli.api.types.scheduling import PodGroup
 from stromboli.api.types.volcano_job import JobPod, JobSpec, Manifest
 from stromboli.controllers.job.job_phases import is_live
 from stromboli.controllers.job.job_pod_group import group_changes, group_of
-from stromboli.controllers.job.job_pods import Member, containers, missing_members, pod_of
+from stromboli.controllers.job.job_pods import Member, estimated_size, missing_members, pod_of
 from stromboli.controllers.job.job_volumes import controlled_claims, volumes_of
 from stromboli.controllers.job.observed_events import is_out_of_sync, task_of
 from stromboli.controllers.job.observed_state import (
@@ -268,13 +268,6 @@ def _missing(builder: OutcomeBuilder) -> Iterator[Member]:
     for task in job.spec.tasks:
         if may_start(task, started):
             yield from missing_members(job, task, pods)
-
-
-def estimated_size(manifest: Manifest) -> int:
-    """The number of entries in the lists of a pod's containers, which is what makes a pod large."""
-    spec = manifest["spec"]
-    lists = [value for container in containers(spec, init=True) for value in container.values()]
-    return sum(len(value) for value in (*lists, *spec.values()) if isinstance(value, list | dict)) + 10
 
 
 def _pod_manifest(builder: OutcomeBuilder, member: Member) -> Manifest:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from stromboli.api import names
+from stromboli.api.object_bounds import container_size, exceeding
 from stromboli.api.types.meta import Object, OwnerReference
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.controllers import selection
@@ -111,19 +112,22 @@ class PodGroupController(Controller[Key]):
         if pod is None:
             self._told.pop(key.key, None)
             return None
+        for size in exceeding([container_size(len(pod.spec.containers) + len(pod.spec.init_containers))]):
+            self._tell(pod, names.TOO_LARGE, f"the pod {size}: {size.way_out}")
+            return None
         try:
             await self._sync_pod(pod)
         except NameTaken as error:
-            self._tell(pod, str(error))
+            self._tell(pod, names.NAME_TAKEN, str(error))
             return NAME_TAKEN_RETRY
         self._told.pop(key.key, None)
         return None
 
-    def _tell(self, pod: Pod, why: str) -> None:
+    def _tell(self, pod: Pod, reason: str, why: str) -> None:
         """Tell a pod once why it has no group."""
         if self._told.get(pod.key) != why:
             self._told[pod.key] = why
-            self.context.recorder.warning(pod, names.NAME_TAKEN, why)
+            self.context.recorder.warning(pod, reason, why)
 
     async def _sync_pod(self, pod: Pod) -> None:
         name = group_name(pod)
