@@ -24,7 +24,7 @@ from bench.measure import memory_peak
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.api.types.volcano_job import Job
 from stromboli.controllers.job.controller import JobController
-from stromboli.controllers.job.job_pods import members, pod_of
+from stromboli.controllers.job.job_pods import Member, pod_of
 from stromboli.controllers.options import Options
 from stromboli.controllers.runner import ControllerRunner
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
@@ -154,7 +154,8 @@ async def _bare(client: Client, prefix: str) -> float:
     """Pods per second that nobody looks after."""
     whole = manifest("bare")
     whole["metadata"]["uid"] = "none"
-    pod = pod_of(next(members(msgspec.convert(whole, Job))))
+    job = msgspec.convert(whole, Job)
+    pod = pod_of(Member(job, job.spec.tasks[0], 0))
     for key in ("namespace", "ownerReferences"):
         del pod["metadata"][key]
 

@@ -252,3 +252,9 @@ def test_a_patch_changes_the_template_task_by_task() -> None:
     assert spec["minAvailable"] == 2
     outcome = reconcile(flow({"name": "a", "patch": {"jobSpec": {"queue": "other"}}}), TEMPLATES, [], NOW)
     assert outcome.create[0]["spec"]["queue"] == "other"
+
+
+def test_the_summary_of_a_job_with_many_tasks_is_short() -> None:
+    counts = {f"t{index}": {"phase": {"Running": 1}} for index in range(101)}
+    status = reconcile(flow("a"), TEMPLATES, [job("a", "Running", taskStatusCount=counts)], NOW).status
+    assert "taskStatusCount" not in status.conditions["f-a"]
