@@ -39,6 +39,7 @@ from stromboli.embedded.store.history import HISTORY_BYTES, HISTORY_LIMIT
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.watch_buffers import WATCH_BYTES, WatchBuffers
 from stromboli.embedded.store.watch_hub import WatchHub
+from stromboli.embedded.time_slices import warn_of_lag
 
 log = logging.getLogger(__name__)
 
@@ -114,6 +115,7 @@ class ApiServer:
         self._tasks = [
             asyncio.create_task(self._run_periodically()),
             asyncio.create_task(self.controllers.run()),
+            asyncio.create_task(warn_of_lag()),
         ]
 
     def _tell_unknown_kinds(self) -> None:

@@ -29,7 +29,7 @@ from stromboli.embedded.http.representations import (
 from stromboli.embedded.http.request_headers import check_headers
 from stromboli.embedded.http.request_paths import RequestInfo, parse_request
 from stromboli.embedded.http.streamed_responses import list_response
-from stromboli.embedded.http.user_shares import UserShares, share_of
+from stromboli.embedded.http.user_shares import USER_SEATS, UserShares, share_of
 from stromboli.embedded.http.watch_responses import serve_watch
 from stromboli.embedded.kinds.builtin_kinds import REVIEWS
 from stromboli.embedded.kinds.kind import Kind
@@ -134,7 +134,11 @@ class Router:
         """How many seats a request takes: more if its body is large, or many objects are read."""
         if info.verb in ("list", "deletecollection"):
             return 1 + len(self._objects.store.table(info.kind.id)) // OBJECTS_PER_SEAT
-        return 1 + (request.content_length or 0) // LARGE
+        if (
+            request.content_length is None or "Content-Encoding" in request.headers
+        ):  # of unknown size, if there is one
+            return USER_SEATS if request.body_exists else 1
+        return 1 + request.content_length // LARGE
 
     async def _document(self, request: web.BaseRequest, path: str) -> web.Response:
         registry, accept = self._objects.registry, request.headers.get("Accept", "")

@@ -27,7 +27,7 @@ COMPONENTS = frozenset(
 """The users of our own processes, as `deploy/` names them."""
 PRIVILEGED_GROUPS = frozenset({MASTERS, "system:nodes"})
 
-SHARED_SEATS = 64
+SHARED_SEATS = 32
 """Seats that all users without privileges have together."""
 PRIVILEGED_SEATS = 128
 """Seats of administrators and components."""
