@@ -349,6 +349,34 @@ def test_without_free_descriptors_idle_connections_go_and_others_are_accepted(
     ]
 
 
+def test_every_address_is_served_on_one_port() -> None:
+    async def story() -> None:
+        runner = web.ServerRunner(web.Server(_answer, access_log=None))
+        listener = HttpListener(runner)
+        await listener.start(None, 0)
+        try:
+            assert {listening.getsockname()[1] for listening in listener._sockets} == {listener.port}
+            streams = await asyncio.open_connection("127.0.0.1", listener.port)
+            streams[1].write(request().encode())
+            assert await response(streams) == b"ok"
+            streams[1].transport.abort()
+        finally:
+            await listener.stop()
+
+    asyncio.run(story())
+
+
+def test_an_address_that_is_in_use_is_an_error() -> None:
+    async def story() -> None:
+        async with listening() as site:
+            listener = HttpListener(web.ServerRunner(web.Server(_answer)))
+            with pytest.raises(OSError, match="in use"):
+                await listener.start("127.0.0.1", site._listener.port)
+            await listener.stop()
+
+    asyncio.run(story())
+
+
 def test_the_limit_on_descriptors_is_raised_as_far_as_it_may_be() -> None:
     soft, hard = before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:

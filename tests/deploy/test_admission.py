@@ -68,6 +68,8 @@ def test_its_flags_are_flags_and_its_service_is_the_one_that_is_called() -> None
     command, *flags = container["args"]
     options = parse([flag.replace("$(NAMESPACE)", "volcano-system") for flag in flags])
     assert command == "admission"
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert (options.healthz_address, options.port) == (f":{ports['health']}", ports["webhooks"])
     service = only(ADMISSION, "Service")["metadata"]
     assert (options.webhook_namespace, options.webhook_service_name) == (
         service["namespace"],

@@ -5,9 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
+
+from stromboli.api.types.meta import ObjectMeta
+from stromboli.api.types.node import Node
 from stromboli.daemon.telemetry_guard import TelemetryGuard
+from stromboli.kube.api_resources import RESOURCES
+from stromboli.scheduler import state_dump
 from stromboli.scheduler.state_dump import write_dump
 
 
@@ -31,3 +38,17 @@ def test_a_plugin_whose_memory_cannot_be_encoded_is_left_out_of_the_dump(tmp_pat
     assert content["memory"] == {"infinite": None, "fine": {"a": 1}}
     assert content["objects"] == []
     assert len(failed) == 2
+
+
+def test_a_dump_that_grows_too_large_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nodes(*_: object) -> AsyncIterator[Node]:
+        for number in range(10):
+            yield Node(ObjectMeta(name=f"node-{number}"))
+
+    monkeypatch.setattr(state_dump, "_all", nodes)
+    monkeypatch.setattr(state_dump, "LARGEST_DUMP", 200)
+    kinds = {Node: RESOURCES[Node]}
+    dump = write_dump(None, kinds, {}, [], "", {}, tmp_path, 1000.0, TelemetryGuard())  # type: ignore[arg-type]
+    with pytest.raises(OSError, match="larger than 200 bytes"):
+        asyncio.run(dump)
+    assert list(tmp_path.iterdir()) == []

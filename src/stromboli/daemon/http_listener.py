@@ -123,7 +123,7 @@ async def _handle(handler: _Handler, request: web.BaseRequest) -> web.StreamResp
 
 
 async def _bind(host: str | None, port: int) -> list[socket.socket]:
-    """A socket for each address of a host; an address family that this machine does not have is left out."""
+    """A socket for each address of a host, all on one port; a family that this machine does not have is left out."""
     found = await asyncio.get_running_loop().getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
@@ -131,8 +131,10 @@ async def _bind(host: str | None, port: int) -> list[socket.socket]:
     missing: OSError | None = None
     try:
         for family, _, _, _, address in dict.fromkeys(found):
+            chosen = sockets[0].getsockname()[1] if sockets else port
+            place = (address[0], chosen, *address[2:])
             try:
-                sockets.append(socket.create_server(address, family=family, backlog=BACKLOG))
+                sockets.append(socket.create_server(place, family=family, backlog=BACKLOG))
             except OSError as error:
                 if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
                     raise
