@@ -262,3 +262,49 @@ def test_a_definition_does_not_take_the_place_of_what_the_server_has(tmp_path: P
             assert (await api.get("/apis/apps/v1/deployments"))["kind"] == "DeploymentList"
 
     asyncio.run(scenario())
+
+
+def with_rules(*rules: str) -> Any:
+    crd = definition(subresources=SUBRESOURCES)
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["x-kubernetes-validations"] = [{"rule": rule} for rule in rules]
+    return crd
+
+
+def test_rules_of_a_kind_are_in_force_for_every_write(tmp_path: Path) -> None:
+    rules = (
+        "self.metadata.name.startsWith('t')",
+        "self.spec.count >= oldSelf.spec.count",
+        "!has(self.status) || self.status.count <= self.spec.count",
+    )
+
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            await api.post(DEFINITIONS, with_rules(*rules))
+            status, refusal = await api.request("POST", TOYS, toy("x", 3))
+            assert status == 422
+            assert "failed rule: self.metadata.name.startsWith('t')" in refusal["message"]
+            await api.post(TOYS, toy("t", 3))
+            await api.patch(f"{TOYS}/t", {"spec": {"count": 4}})
+            status, refusal = await api.request(
+                "PATCH", f"{TOYS}/t", {"spec": {"count": 2}}, content_type=MERGE
+            )
+            assert (status, "oldSelf" in refusal["message"]) == (422, True)
+            await api.patch(f"{TOYS}/t/status", {"status": {"count": 4}})
+            status, refusal = await api.request(
+                "PATCH", f"{TOYS}/t/status", {"status": {"count": 5}}, content_type=MERGE
+            )
+            assert (status, "self.status.count" in refusal["message"]) == (422, True)
+
+    asyncio.run(scenario())
+
+
+def test_a_kind_with_a_rule_that_nobody_can_evaluate_is_refused(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            status, refusal = await api.request("POST", DEFINITIONS, with_rules("isURL(self.metadata.name)"))
+            assert status == 422
+            assert "Kubernetes' URL library is not supported here" in refusal["message"]
+            assert "x-kubernetes-validations[0].rule" in refusal["details"]["causes"][0]["field"]
+
+    asyncio.run(scenario())

@@ -365,3 +365,9 @@ def test_the_rules_of_a_definition_are_bounded_together() -> None:
     with pytest.raises(SchemaError, match="may have at most 16384 bytes together"):
         with_rules(*rules)
     assert with_rules(*rules[:1] * 20)
+
+
+def test_a_stored_pattern_that_cannot_be_compiled_refuses_objects() -> None:
+    schema = schema_of({"type": "string", "pattern": "(?=a)"}, check_rules=False)
+    (problem,) = normalize({"spec": "a"}, schema).problems
+    assert "cannot be matched: error parsing regexp: invalid or unsupported Perl syntax" in problem.message

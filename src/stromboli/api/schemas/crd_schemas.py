@@ -51,7 +51,8 @@ def from_crd(
 ) -> Schema:
     """The schema of a version of a CRD, with the metadata that all objects have; `raw` is None without a schema.
 
-    Without `check_rules` the validation rules are not compiled: what is wrong with them comes out for each object.
+    Without `check_rules` patterns and validation rules are not compiled: a wrong one, which an earlier version of
+    the server took, refuses each object.
     Versions of a CRD share `rule_checks`.
     """
     if raw is None:
@@ -117,7 +118,7 @@ class _Parser:
         self._take(fields, raw, _FLAGS, lambda value: isinstance(value, bool), path, "true or false")
         self._take(fields, raw, _NUMBERS, _is_number, path, "a number")
         self._take(fields, raw, _COUNTS, _is_count, path, "a number of at least 0")
-        if "pattern" in fields and (detail := pattern_error(fields["pattern"])):
+        if "pattern" in fields and self._rule_checks and (detail := pattern_error(fields["pattern"])):
             detail = f"must be a valid regular expression, but isn't: {detail}"
             self._add(invalid(f"{path}.pattern", fields.pop("pattern"), detail))
         if raw.get("enum") is not None:
