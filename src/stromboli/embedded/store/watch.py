@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, NamedTuple
 
@@ -94,12 +94,12 @@ class Watch(Reader):
         self.buffers.queue(self, len(self._initial))
         self._wake.set()
 
-    def resume(self, changes: Iterable[Change], revision: int) -> None:
+    def resume(self, changes: Sequence[Change], revision: int) -> None:
         """Queue the changes after a revision; whether they are selected is seen when their turn comes."""
-        self.revision = revision
-        for change in changes:
-            self.revision = change.revision
-            self._push(change)
+        self._queue.extend(changes)
+        self.revision = changes[-1].revision if changes else revision
+        self.buffers.queue(self, len(changes))
+        self._wake.set()
 
     def publish(self, change: Change, events: dict[str, Event]) -> None:
         """Queue a new change; `events` has its events by type, shared by all watches."""
