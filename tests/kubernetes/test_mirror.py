@@ -26,6 +26,7 @@ from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.thread_seam import ThreadSeam
 from tests.kubernetes import bulk_pods
 from tests.kubernetes.controlplane import ControlPlane
+from tests.kubernetes.embedded import EmbeddedPlane
 from tests.kubernetes.mirroring import CountingBuffer, Cutting, assert_in_step, mirroring, reflector, until
 from tests.manifests import binding, group, node, pod, queue
 
@@ -279,10 +280,11 @@ def test_ten_thousand_pods_created_while_the_watch_is_cut_again_and_again(
     assert bulk_pods.start("delete", plane.kubeconfig, namespace, count, "cut").wait(300) == 0
 
 
-def test_whoever_reads_too_slowly_is_cut_off_and_catches_up(
-    plane: ControlPlane, access: Access, namespace: str
-) -> None:
-    """While nobody takes news, a full buffer makes the watch stall; afterwards nothing is missing or told twice."""
+def test_whoever_reads_too_slowly_catches_up(plane: ControlPlane, access: Access, namespace: str) -> None:
+    """While nobody takes news, a full buffer makes the watch stall; afterwards nothing is missing or told twice.
+
+    The real server cuts it off, ours lets it wait as long as its history has what is to be told.
+    """
     count = 5_000
 
     async def story() -> None:
@@ -297,7 +299,7 @@ def test_whoever_reads_too_slowly_is_cut_off_and_catches_up(
             await assert_in_step(mirror)
             pods = reflector(mirror, Pod)
             print(f"\n{pods.events} events, {pods.lists} lists, {pods.watches} watches")
-            assert pods.watches > 1
+            assert pods.watches > 1 or isinstance(plane, EmbeddedPlane)
 
     asyncio.run(story())
     assert bulk_pods.start("delete", plane.kubeconfig, namespace, count, "slow").wait(300) == 0
