@@ -8,7 +8,7 @@ import json
 import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import suppress
 from typing import Any
 
 import aiohttp
@@ -98,19 +98,13 @@ class ApiUser:
         assert status in (200, 201, 202, 409), answer
         return answer
 
-    @asynccontextmanager
-    async def watch(self, path: str) -> AsyncIterator[AsyncIterator[Json]]:
+    async def watch(self, path: str) -> AsyncIterator[Json]:
         """Events as they come; ends when the connection does."""
         assert self._session is not None
         timeout = aiohttp.ClientTimeout(total=None)
-        try:
+        with suppress(aiohttp.ClientError, OSError):
             async with self._session.get(self.url(path), params={"watch": "true"}, timeout=timeout) as answer:
                 self.outcomes.record("watch", answer.status, path)
-                yield _events(answer)
-        except (aiohttp.ClientError, OSError):
-            return
-
-
-async def _events(answer: aiohttp.ClientResponse) -> AsyncIterator[Json]:
-    async for line in answer.content:
-        yield json.loads(line)
+                async for line in answer.content:
+                    if line.endswith(b"\n"):  # else it was cut off
+                        yield json.loads(line)

@@ -42,9 +42,8 @@ class BindProbe:
     async def _watch(self) -> None:
         while True:
             await self._user.up.wait()
-            async with self._user.watch(PROBES) as events:
-                async for event in events:
-                    self._note(event["object"])
+            async for event in self._user.watch(PROBES):
+                self._note(event["object"])
             await asyncio.sleep(0.05)
 
     def _note(self, content: Any) -> None:

@@ -20,7 +20,6 @@ ROLES = {
         _DEFINITIONS | {"resourceNames": ["toys.example.com"], "verbs": ["get", "update", "patch", "delete"]},
     ],
 }
-ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 GRANT_INTERVAL = 2.0
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 QUOTA = {"pods": "40", "requests.cpu": "8", "requests.memory": "16Gi", "count/jobs.batch.volcano.sh": "40"}
@@ -68,15 +67,20 @@ async def grant_again(administrator: ApiUser) -> None:
 
 
 async def _account(administrator: ApiUser, name: str, roles: list[tuple[str, str]]) -> str:
-    """A service account with roles, each in a namespace or everywhere, and its token."""
-    await administrator.must("POST", ACCOUNTS, _object("v1", "ServiceAccount", name))
+    """A service account with roles, each in a namespace or everywhere, and its token.
+
+    It has a namespace of its own, since accounts of one namespace share what a user may have.
+    """
+    accounts = f"/api/v1/namespaces/{name}/serviceaccounts"
+    await administrator.must("POST", "/api/v1/namespaces", _object("v1", "Namespace", name))
+    await administrator.must("POST", accounts, _object("v1", "ServiceAccount", name))
     await _grant(administrator, name, roles)
     request = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
         "spec": {"expirationSeconds": 36000},
     }
-    token: str = (await administrator.must("POST", f"{ACCOUNTS}/{name}/token", request))["status"]["token"]
+    token: str = (await administrator.must("POST", f"{accounts}/{name}/token", request))["status"]["token"]
     return token
 
 
@@ -89,7 +93,7 @@ async def _grant(administrator: ApiUser, name: str, roles: list[tuple[str, str]]
             kind,
             f"{name}-{role}",
             roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-            subjects=[{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
+            subjects=[{"kind": "ServiceAccount", "name": name, "namespace": name}],
         )
         await administrator.must("POST", path, binding)
 

@@ -202,6 +202,28 @@ def test_a_request_that_is_cancelled_as_its_turn_comes_gives_its_seat_back() -> 
     asyncio.run(scenario())
 
 
+def test_a_seat_that_is_free_when_the_next_request_was_cancelled_goes_to_the_one_after() -> None:
+    async def scenario() -> None:
+        pool = SeatPool(1)
+        share = SHARE._replace(seats=1)
+        await pool.acquire(share, 1)
+        waiting = [asyncio.create_task(pool.acquire(share, 1)) for _ in range(2)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()  # its future is cancelled at once, and its task hears of it later
+        pool.release(share, 1)
+        async with asyncio.timeout(5):
+            await waiting[1]
+        assert waiting[0].cancelled()
+        last = asyncio.create_task(pool.acquire(share, 1))
+        await asyncio.sleep(0)
+        last.cancel()
+        pool.release(share, 1)
+        async with asyncio.timeout(5):
+            await pool.acquire(share, 1)
+
+    asyncio.run(scenario())
+
+
 def test_in_one_round_of_the_loop_few_parts_of_a_user_are_encoded_and_some_of_each() -> None:
     async def scenario() -> None:
         shares, encoded, rounds = UserShares(), list[str](), list[list[str]]()

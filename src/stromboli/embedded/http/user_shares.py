@@ -116,10 +116,10 @@ class SeatPool:
         try:
             await request[0]
         except asyncio.CancelledError:
-            if request in line.waiting:
-                self._leave(line, request)
-            else:
+            if not request[0].cancelled():
                 self.release(share, width)
+            elif request in line.waiting:
+                self._leave(line, request)
             raise
 
     def _leave(self, line: _Line, request: tuple[asyncio.Future[None], int]) -> None:
@@ -137,14 +137,18 @@ class SeatPool:
 
     def _forget_if_idle(self, line: _Line) -> None:
         if not line.used and not line.waiting:
-            del self._lines[line.share.owner]
+            self._lines.pop(line.share.owner, None)
 
     def _hand_out(self) -> None:
         """Give free seats to the users who wait, a request each, until nobody can have more."""
         blocked = 0
         while blocked < len(self._turns):
-            line = self._turns.popleft()
+            line = self._turns[0]
             turn, width = line.waiting[0]
+            if turn.cancelled():  # and its task has yet to hear of it
+                self._leave(line, line.waiting[0])
+                continue
+            self._turns.popleft()
             if line.used + width > line.share.seats:
                 self._turns.append(line)
                 blocked += 1
