@@ -38,7 +38,7 @@ class Load:
 
 def load_here() -> Load:
     """By hand, more watches than one user may have."""
-    return Load(unread_watches=250, half_requests=100) if BY_HAND else Load()
+    return Load(unread_watches=220, half_requests=40) if BY_HAND else Load()
 
 
 @dataclass(frozen=True)

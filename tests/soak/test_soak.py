@@ -7,6 +7,7 @@ For a minute in the suite; for longer by hand, with a line of progress every ten
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Iterator
@@ -132,10 +133,13 @@ class Soak:
         limits, largest, ready = limits_here(), self.measurements.largest, self.ready.seconds()
         live = self.load.large_config_maps * self.load.config_map_bytes
         return {
-            "slowest bind, s": (max(self.binds.seconds), limits.bind),
-            "slowest bind after a kill, s": (max(self.binds.seconds_after_kill), limits.bind_after_kill),
+            "slowest bind, s": (max(self.binds.seconds, default=math.inf), limits.bind),
+            "slowest bind after a kill, s": (
+                max(self.binds.seconds_after_kill, default=math.inf),
+                limits.bind_after_kill,
+            ),
             "/readyz, 99 of 100, s": (percentile(ready, 0.99), limits.ready),
-            "/readyz, slowest, s": (max(ready), limits.ready_worst),
+            "/readyz, slowest, s": (max(ready, default=math.inf), limits.ready_worst),
             "memory, MiB": (largest["memory"] / MIB, limits.memory / MIB),
             "disk beyond objects, MiB": ((largest["disk"] - live) / MIB, limits.disk / MIB),
             "descriptors": (largest["descriptors"], limits.descriptors),
