@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.store import watch_hub
+from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.query_selectors import Selector
 from stromboli.embedded.store.records import Change, Key, Record
 from stromboli.embedded.store.watch import Watch
@@ -125,5 +129,27 @@ def test_a_watch_that_cannot_show_a_change_ends_and_the_others_go_on() -> None:
         hub.publish([Change(1, record.key, None, record)])
         assert await broken.next_lines() == b""
         assert b'"ADDED"' in await whole.next_lines()
+
+    asyncio.run(scenario())
+
+
+def test_writes_wait_for_changes_to_be_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_hub, "SLICE", -1.0)  # a pause after every change
+
+    async def scenario() -> None:
+        store, hub, behind = Store(tmp_path / "db"), WatchHub(), list[int]()
+        store.on_commit(lambda batch: behind.append(len(hub._pending)))
+        store.on_commit(hub.publish)
+        store.wait_for(hub.caught_up)
+        watch = Watch(Kind("", "v1", "things", "Thing"), "", Selector(), "alice")
+        hub.add(watch)
+        for number in range(20):
+            for name in "abcde":
+                store.put(Key("things", "default", name), {"metadata": {}, "number": number})
+            await store.wait_committed()
+        await hub.caught_up()
+        assert behind == [0] * 20
+        assert hub.revision == watch.revision == 100
+        await store.close()
 
     asyncio.run(scenario())

@@ -105,6 +105,7 @@ class ApiServer:
         self.store.on_commit(self.controllers.on_commit)
         self.store.on_commit(self.hub.publish)
         self.store.on_compaction(self.hub.buffers.compact)
+        self.store.wait_for(self.hub.caught_up)
         self._router = Router(self.objects, self.hub, tokens, authorizer, self.logs)
 
     async def _start(self) -> None:

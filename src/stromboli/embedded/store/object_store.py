@@ -10,7 +10,7 @@ import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain
 from pathlib import Path
@@ -58,6 +58,7 @@ class Store:
         self._commit_listeners: list[CommitListener] = []
         self._compaction_listeners: list[Callable[[int], None]] = []
         self._apply_listeners: list[Callable[[Change], None]] = []
+        self._followers: list[Callable[[], Awaitable[None]]] = []
         with explained_damage(path):
             self._log = VersionLog(path, power_safe)
             try:
@@ -173,6 +174,10 @@ class Store:
         """Called with each batch once it is committed."""
         self._commit_listeners.append(listener)
 
+    def wait_for(self, caught_up: Callable[[], Awaitable[None]]) -> None:
+        """Before the next transaction: nobody falls behind by more than one, however much is written."""
+        self._followers.append(caught_up)
+
     def on_compaction(self, listener: Callable[[int], None]) -> None:
         """Called with the revision up to which history has just been dropped."""
         self._compaction_listeners.append(listener)
@@ -187,6 +192,8 @@ class Store:
             while await self._write_batch() or self._log.upkeep_due:
                 if self._log.upkeep_due:
                     await self._log.upkeep()
+                for caught_up in self._followers:
+                    await caught_up()
         except WriteFailed as error:
             self._roll_back(error)
         finally:

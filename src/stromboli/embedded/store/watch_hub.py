@@ -58,6 +58,11 @@ class WatchHub:
                 asyncio.get_running_loop().call_soon(self._publish_pending)
                 return
 
+    async def caught_up(self) -> None:
+        """Until everything is published."""
+        while self._pending:
+            await asyncio.sleep(0)
+
     def send_bookmarks(self) -> None:
         """So that clients can resume from a recent revision after a quiet time."""
         for watch in self:
