@@ -300,9 +300,9 @@ def test_of_two_schedulers_one_leads_and_the_other_is_in_step_writes_nothing_and
         second = cluster.start_scheduler(server=proxy.url)
         cluster.submit("first", pods=4)
         cluster.wait_for_running("first", 4)
+        assert [seen for seen in proxy.seen if seen.method != "GET"] == []
         assert json.loads(second.get("/debug/consistency")[1]) == {"consistent": True, "differences": []}
         assert not second.leads
-        assert [seen for seen in proxy.seen if seen.method != "GET"] == []
         assert first.stop() == 0
         begin = time.monotonic()
         cluster.submit("second", pods=4)
