@@ -370,6 +370,28 @@ def test_what_would_end_the_process_is_a_failure_like_any_other(leaving: BaseExc
     assert type(leaving).__name__ in message
 
 
+def test_a_plugin_that_would_end_the_process_when_asked_for_its_scores_costs_its_job_alone() -> None:
+    def node_scores(self: Plugin, task: Any) -> list[NodeScore]:
+        if task.job.name == "bad":
+            raise SystemExit(3)
+        return []
+
+    world = two_jobs(type("Trouble", (Plugin,), {"name": "trouble", "node_scores": node_scores}))
+    outcomes = [world.step() for _ in range(2 * MAX_FAILURES)]
+    assert binds(outcomes[0].decisions) == [("default/good-x-0", "n0")]
+    assert [outcome.set_aside for outcome in outcomes] == [()] * len(outcomes)
+
+
+def test_a_plugin_that_answers_no_list_of_scores_for_any_job_is_set_aside() -> None:
+    def node_scores(self: Plugin, task: Any) -> None:
+        """Forgets to return anything."""
+
+    world = two_jobs(type("Trouble", (Plugin,), {"name": "trouble", "node_scores": node_scores}))
+    outcomes = [world.step() for _ in range(MAX_FAILURES + 1)]
+    assert [str(each) for each in outcomes[-1].set_aside] == ["plugin 'trouble': node_scores"]
+    assert len(binds(outcomes[-1].decisions)) == 2
+
+
 @pytest.mark.parametrize("point", ["opening", "closing"])
 def test_what_would_end_the_process_at_open_or_close_costs_the_cycle(point: str) -> None:
     def leave(self: Plugin, *items: Any) -> None:

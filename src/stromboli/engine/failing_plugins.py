@@ -187,12 +187,13 @@ class _Trial:
 
 
 def _question(session: Session, plugin: Plugin, point: str) -> Callable[[Any], object]:
+    ask = POINTS[point].combine([[getattr(plugin, point)]])
     if point != "node_scores":
-        return sort_keys([[getattr(plugin, point)]])
+        return ask
 
     def score(task: Any) -> None:
         nodes = Nodes(session.cluster.columns)
-        for score in plugin.node_scores(task) or ():
+        for score in ask(task):
             raw = scored(score, task, nodes)
             if len(nodes):
                 finished(score, task, nodes, raw, nodes.all())
