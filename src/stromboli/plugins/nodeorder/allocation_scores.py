@@ -41,10 +41,11 @@ def most_allocated(task: Task, nodes: Nodes) -> Column:
 def _mean_share(task: Task, nodes: Nodes, least: bool) -> Ints:
     sizes = nodes.view_allocatable[_NONZERO]
     full = np.minimum(nodes.view[_NONZERO] + task.shape.incoming[_NONZERO, None], sizes)
+    full = np.maximum(full, 0)  # a pod may request more than any sum can hold
     cpu, memory = (sizes - full if least else full) * 100 // np.maximum(sizes, 1)
     has_cpu, has_memory = np.minimum(sizes, 1)
     mean: Ints = (cpu + memory) // np.maximum(has_cpu + has_memory, 1)
-    return np.clip(mean, 0, 100)  # a pod may request more than any sum can hold
+    return mean
 
 
 def asks_for_balance(task: Task) -> bool:
@@ -69,7 +70,7 @@ def _balance(used: Ints, sizes: Ints) -> Ints:
     Of several states of the same nodes at once: (state, resource, node).
     """
     has = sizes > 0
-    fractions = np.clip(used / np.maximum(sizes, 1), 0.0, 1.0) * has
+    fractions = np.maximum(np.minimum(used / np.maximum(sizes, 1), 1.0), 0.0) * has
     deviation = (
         _of_two(fractions, has)
         if len(sizes) == 2
