@@ -45,8 +45,12 @@ from stromboli.kube.guarded_client import LeaseLost
 from stromboli.kube.request import ApiError, NoResponse
 
 Kind = TypeVar("Kind", bound=Object)
-Action = Callable[[], Awaitable[None]]
-"""A write that is not sent yet."""
+PodWrite = CreatePod | DeletePod
+_FAILED = {
+    CreatePod: (names.FAILED_CREATE, names.CREATING_FAILED),
+    DeletePod: (names.FAILED_DELETE, names.DELETING_FAILED),
+}
+"""The event about writes of pods that failed."""
 
 MAX_PARALLEL = 32
 """Pods of all jobs that are created or deleted at a time."""
@@ -112,12 +116,9 @@ class Executor:
         for kind, group in groupby(writes, type):
             same: list[Any] = list(group)
             if kind is CreatePod:
-                creations = [partial(self._create, job, write, expectations) for write in same]
-                huge = estimated_size(same[0].manifest) > HUGE_POD
-                await self._in_parallel(job, names.FAILED_CREATE, creations, huge)
+                await self._in_parallel(job, same, partial(self._create, job, expectations))
             elif kind is DeletePod:
-                deletions = [partial(self._delete, write, expectations) for write in same]
-                await self._in_parallel(job, names.FAILED_DELETE, deletions)
+                await self._in_parallel(job, same, partial(self._delete, expectations))
             else:
                 for write in same:
                     job = await self._single(job, write, expectations)
@@ -190,21 +191,17 @@ class Executor:
 
     # -- pods
 
-    async def _in_parallel(self, job: Job, reason: str, writes: Sequence[Action], huge: bool = False) -> None:
+    async def _in_parallel(
+        self, job: Job, writes: Sequence[PodWrite], execute: Callable[[Any], Awaitable[None]]
+    ) -> None:
         """All of them, as far as there are free slots; one that fails does not stop the others."""
-        # Large jobs queue for slots of their own, so that some are left for small ones.
-        first: AbstractAsyncContextManager[None] = nullcontext()
-        if huge:
-            first = self._huge_pods
-        elif len(writes) > MAX_PARALLEL:
-            first = self._large_job_slots
         remaining, errors = iter(writes), list[Exception]()
 
         async def work() -> None:
             for write in remaining:
                 try:
-                    async with first, self._slots:
-                        await write()
+                    async with self._turn(write, len(writes)), self._slots:
+                        await execute(write)
                 except Exception as error:
                     errors.append(error)
 
@@ -217,11 +214,17 @@ class Executor:
         if errors:
             summary = " ".join(str(error)[:200] for error in errors[:MAX_ERRORS_SHOWN])
             more = f" and {len(errors) - MAX_ERRORS_SHOWN} more" if len(errors) > MAX_ERRORS_SHOWN else ""
-            text = names.CREATING_FAILED if reason == names.FAILED_CREATE else names.DELETING_FAILED
+            reason, text = _FAILED[type(writes[0])]
             self._context.recorder.warning(job, reason, text.format(errors=summary + more))
             raise PartialFailure(f"{len(errors)} of {len(writes)} pods: {summary}{more}", _briefest(errors))
 
-    async def _create(self, job: Job, write: CreatePod, expectations: Expectations) -> None:
+    def _turn(self, write: PodWrite, count: int) -> AbstractAsyncContextManager[None]:
+        """What a write, of so many, waits for before it takes one of the slots that all jobs share."""
+        if isinstance(write, CreatePod) and estimated_size(write.manifest) > HUGE_POD:
+            return self._huge_pods
+        return self._large_job_slots if count > MAX_PARALLEL else nullcontext()
+
+    async def _create(self, job: Job, expectations: Expectations, write: CreatePod) -> None:
         """Create a pod; one of this job that exists already and is not in the store yet will do."""
         name = write.manifest["metadata"]["name"]
         answer = await self._writer.create(Pod, write.manifest, job.namespace)
@@ -237,7 +240,7 @@ class Executor:
         if is_new and created is not None and since is not None:
             self._context.metrics.pod_created((created - since).total_seconds())
 
-    async def _delete(self, write: DeletePod, expectations: Expectations) -> None:
+    async def _delete(self, expectations: Expectations, write: DeletePod) -> None:
         pod = write.pod
         if write.out_of_sync and names.OUT_OF_SYNC not in pod.metadata.annotations:
             patch = {"metadata": {"annotations": {names.OUT_OF_SYNC: "true"}}}
