@@ -113,6 +113,20 @@ def test_the_server_says_how_long_to_wait() -> None:
     assert pauses == [6]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "etcdserver: request is too large",
+        "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2233402 vs. 2097152)",
+    ],
+)
+def test_an_object_that_etcd_does_not_take_is_sent_once(message: str) -> None:
+    with serving(lambda asked: refused(500, "", message)) as server, pytest.raises(ApiError) as failed:
+        talk(server.url, lambda client: client.send_with_retries(GET))
+    assert (failed.value.status, str(failed.value)) == (413, message)
+    assert len(server.asked) == 1
+
+
 def test_patience_ends() -> None:
     with serving(lambda asked: refused(503)) as server, pytest.raises(ApiError):
         talk(server.url, lambda client: client.send_with_retries(GET, attempts=3))

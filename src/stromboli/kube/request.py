@@ -47,14 +47,20 @@ class Status(msgspec.Struct, gc=False):
     details: StatusDetails | None = None
 
 
+_TOO_LARGE = ("etcdserver: request is too large", "message larger than max")
+"""What API servers answer with 500 when etcd, or the connection to it, does not take an object of that size."""
+
+
 def api_error(status: int, body: bytes, retry_after: float | None = None) -> ApiError:
-    """The error in a response, as far as its body can be read."""
+    """The error in a response, as far as its body can be read; an object that is too large is always a 413."""
     try:
         refusal = msgspec.json.decode(body, type=Status)
     except (ValueError, RecursionError):
         refusal = Status(message=body[:200].decode(errors="replace").strip())
     if retry_after is None and refusal.details is not None and refusal.details.retry_after_seconds > 0:
         retry_after = refusal.details.retry_after_seconds
+    if status >= 500 and any(text in refusal.message for text in _TOO_LARGE):
+        status, retry_after = 413, None
     return ApiError(status, refusal.reason[:100], refusal.message[:2000] or f"status {status}", retry_after)
 
 

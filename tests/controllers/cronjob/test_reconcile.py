@@ -189,6 +189,22 @@ def test_the_concurrency_policy(
     assert outcome.requeue_after is not None
 
 
+@pytest.mark.parametrize("running", [999, 1000, 1500])
+def test_no_job_is_started_beside_a_thousand_and_the_status_lists_no_more(running: int) -> None:
+    jobs = [job(f"j{number:04}") for number in range(running)]
+    known = {"active": active(*(job.name for job in jobs[:10])), "lastScheduleTime": stamp("01:00:00")}
+    outcome = reconcile(cron(status=known), jobs, at("02:00:01"))
+    assert len(outcome.status.active) == min(running, 1000)
+    assert (outcome.start is not None) is (running < 1000)
+    if running >= 1000:
+        (event,) = outcome.events
+        assert event.reason == "TooManyActiveJobs"
+        assert "1000 are under way" in event.message
+        assert event.message.endswith("j0000, j0001, j0002, j0003, j0004 and 995 more")
+    again = reconcile(cron(status=msgspec.to_builtins(outcome.status)), jobs, at("02:00:02"))
+    assert again.status.active == outcome.status.active
+
+
 def test_a_forbidden_time_is_served_when_the_job_before_has_ended() -> None:
     status = {"active": active("a"), "lastScheduleTime": stamp("01:00:00")}
     outcome = reconcile(cron(status=status, concurrencyPolicy="Forbid"), [job("a", "Failed")], at("02:20:00"))

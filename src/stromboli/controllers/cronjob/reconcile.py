@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -21,6 +21,10 @@ SCHEDULED_AT = "volcano.sh/cronjob-scheduled-timestamp"
 FORBID, REPLACE = "Forbid", "Replace"
 MISSED_LIMIT = 100
 """Missed start times above which an event says so."""
+MAX_ACTIVE = 1_000
+"""Jobs under way at a time: no other is started, and a status lists no more."""
+MAX_NAMES_SHOWN = 5
+"""Jobs under way that an event names."""
 START_DELAY = 0.1
 """Seconds after the scheduled time at which the CronJob is requeued."""
 RESYNC = 600.0
@@ -126,7 +130,7 @@ def _update_active(jobs: list[Job], outcome: Outcome) -> None:
     ]
     latest = [time for time in (*succeeded, outcome.status.last_successful_time) if time is not None]
     outcome.status = CronJobStatus(
-        tuple(active), outcome.status.last_schedule_time, max(latest) if latest else None
+        tuple(active[:MAX_ACTIVE]), outcome.status.last_schedule_time, max(latest) if latest else None
     )
 
 
@@ -196,7 +200,7 @@ def _start(
 
 def _apply_concurrency_policy(cron: CronJob, jobs: list[Job], outcome: Outcome) -> bool:
     """What becomes of active jobs; whether another one may start."""
-    running = ", ".join(reference.name for reference in outcome.status.active)
+    running = _first_names(outcome.status.active)
     if cron.spec.concurrency_policy == FORBID:
         outcome.warn(
             "ForbidConcurrent", f"not starting a job because of prior execution still running: {running}"
@@ -207,7 +211,20 @@ def _apply_concurrency_policy(cron: CronJob, jobs: list[Job], outcome: Outcome) 
         uids = {reference.uid for reference in outcome.status.active}
         outcome.replace = [job for job in jobs if job.metadata.uid in uids]
         outcome.status.active = ()
+    if len(outcome.status.active) >= MAX_ACTIVE:
+        outcome.warn(
+            "TooManyActiveJobs",
+            f"not starting a job because {MAX_ACTIVE} are under way, the most that are allowed: delete some,"
+            f" or set spec.concurrencyPolicy to Forbid or Replace: {running}",
+        )
+        return False
     return True
+
+
+def _first_names(references: Sequence[Reference]) -> str:
+    more = len(references) - MAX_NAMES_SHOWN
+    names_shown = ", ".join(reference.name for reference in references[:MAX_NAMES_SHOWN])
+    return f"{names_shown} and {more} more" if more > 0 else names_shown
 
 
 # -- the job
