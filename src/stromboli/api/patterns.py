@@ -1,7 +1,8 @@
 """Patterns that users write, matched in linear time by RE2: the syntax and meaning of Go's, which Kubernetes uses.
 
-Linear is not yet short: a large pattern on a long text still takes seconds. So patterns are bounded in bytes and in
-memory, and a match in steps: bytes of the text times instructions of the pattern. `matching` bounds several together.
+Linear is not yet short: a large pattern takes milliseconds to compile, and seconds on a long text. So patterns are
+bounded in bytes and in memory, those of a definition together (`PatternSet`), and a match in steps: bytes of the text
+times instructions of the pattern. `matching` bounds several matches together.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ MAX_MEMORY = 512 * 1024
 """Bytes that a compiled pattern may take."""
 MAX_PATTERNS = 128
 """Compiled patterns that are kept: 64 MiB at most."""
+MAX_COMPILED = 32_000
+"""Instructions of the different patterns of a definition or an expression together, four bytes counted as one more."""
+STEPS_TO_COMPILE = 2000
+"""Nanoseconds to compile an instruction or four bytes of a pattern, at most."""
 MAX_STEPS = 20_000_000
 """Bytes of texts times instructions of patterns, of a match or of all that `matching` holds: at most some 40 ms."""
 
@@ -70,9 +75,41 @@ def pattern_error(pattern: str) -> str:
     return ""
 
 
+class PatternSet:
+    """The different patterns of a definition or an expression: each is compiled, so they are bounded together."""
+
+    def __init__(self) -> None:
+        self._patterns: set[str] = set()
+        self._size = 0
+
+    def add(self, pattern: str) -> None:
+        """Take in one more; PatternError if it may not be used, or is too much."""
+        if pattern in self._patterns:
+            return
+        if self._size <= MAX_COMPILED:
+            self._size += compiled_size(pattern)
+            self._patterns.add(pattern)
+        if self._size > MAX_COMPILED:
+            raise PatternError(
+                f"all different patterns together may have at most {MAX_COMPILED} instructions: "
+                "use fewer, or avoid counted repetitions and classes such as \\pL"
+            )
+
+
+def compiled_size(pattern: str) -> int:
+    """Instructions and, for what it takes to read them, bytes of a pattern: what the time to compile it depends on."""
+    return program_size(pattern) + len(pattern.encode()) // 4
+
+
+@lru_cache(4096)
 def program_size(pattern: str) -> int:
     """Instructions of a compiled pattern; the time of a match is at most that, times the bytes of the text."""
     return _compiled(pattern).programsize
+
+
+def steps_to_match(text_bytes: int, pattern: str) -> int:
+    """Nanoseconds, at most, to compile a pattern and to match a text of so many bytes once."""
+    return STEPS_TO_COMPILE * compiled_size(pattern) + 2 * text_bytes * program_size(pattern)
 
 
 @contextmanager

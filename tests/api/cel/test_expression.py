@@ -116,6 +116,7 @@ def expressions(draw: st.DrawFn) -> str:
                 f"{one}.all(x, {text}.split({other}).size() > 0)",
                 f"'%s %s'.format([{one}, {text}]).lowerAscii().reverse() == ''",
                 f"({one} + {one}).distinct().size() > 0",
+                f"{one}.sortBy(x, {text}).size() > 0",
             ]
         )
     )
@@ -126,6 +127,10 @@ def expressions(draw: st.DrawFn) -> str:
 @given(expressions(), st.integers(0, 400), st.integers(0, 4000))
 @example("self.l.map(x, self.l).size() > 0", 400, 1)
 @example("self.l.all(x, self.s.split('').size() > 0)", 400, 400)
+@example("self.l.all(x, !''.matches('[^a]{1000}b'))", 400, 0)
+@example(r"self.l.all(x, !x.a.matches('\\pL{9}'))", 400, 0)
+@example("self.n.map(x, x.a).sum().size() > 0", 400, 0)
+@example("self.l.map(x, self.s).sum().size() > 0", 400, 4000)
 def test_what_fits_the_budget_is_quick(text: str, items: int, length: int) -> None:
     value = {
         "l": list(range(items)),
@@ -142,6 +147,15 @@ def test_what_fits_the_budget_is_quick(text: str, items: int, length: int) -> No
     except EvaluationError:
         pass
     assert time.perf_counter() - started < 1.5
+
+
+def test_an_expression_has_few_instructions_of_patterns() -> None:
+    pattern = r"self.matches(r'\pL{{9}}a{{{}}}')"
+    started = time.perf_counter()
+    with pytest.raises(CelError, match="use fewer, or avoid counted repetitions"):
+        ENVIRONMENT.compile(" || ".join(pattern.format(number) for number in range(100)))
+    assert time.perf_counter() - started < 1
+    assert ENVIRONMENT.compile(" || ".join([pattern.format(1)] * 100))
 
 
 def test_a_cost_grows_with_what_is_read() -> None:

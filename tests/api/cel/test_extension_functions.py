@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stromboli.api.cel.expression import CelError, Environment, EvaluationError
+from stromboli.api.cel.expression import CelError, CostExceeded, Environment, EvaluationError
 from stromboli.api.cel.syntax_tree import read_tree
 from stromboli.api.cel.tree_encoding import encoded_tree
 from stromboli.api.resources.quantity import exact
@@ -99,6 +99,37 @@ def test_many_calls_are_bounded_in_time() -> None:
     with pytest.raises(EvaluationError):
         evaluate("self.find('[a-z]*[^z]{900}x') == ''", "xa" * 50_000)
     assert time.perf_counter() - started < 3
+
+
+@pytest.mark.parametrize("method", ["max", "min", "sum", "isSorted"])
+def test_nested_methods_are_evaluated_once_each(method: str) -> None:
+    """Trees in which an operand is repeated would grow exponentially."""
+    started = time.perf_counter()
+    with pytest.raises(EvaluationError):
+        evaluate(f"dyn(self{f'.{method}()' * 20}) == 1", [1])
+    with pytest.raises(EvaluationError):
+        evaluate("0.compareTo(" * 15 + "self" + ")" * 15 + " == 1", [1])
+    assert time.perf_counter() - started < 2
+
+
+def test_calls_that_are_nested_too_deeply_are_refused() -> None:
+    with pytest.raises(CelError, match="nested too deeply: simplify the expression"):
+        ENVIRONMENT.compile("ip(" * 25 + "self" + ")" * 25 + " == 1")
+
+
+@pytest.mark.parametrize("values", [["a", "b"], [[1], [2]], ["a"]])
+def test_only_numbers_have_a_sum(values: list[Any]) -> None:
+    """The sum of texts or lists, and of such sums, would take any amount of memory."""
+    with pytest.raises(EvaluationError, match="no such overload"):
+        evaluate("dyn(self.sum()) != null", values)
+
+
+def test_patterns_of_an_object_are_compiled_at_a_bounded_cost() -> None:
+    patterns = [rf"\pL{{9}}a{{{number}}}" for number in range(90)]
+    started = time.perf_counter()
+    with pytest.raises(CostExceeded):
+        evaluate("self.all(x, 'a'.find(x) == '')", patterns)
+    assert time.perf_counter() - started < 1
 
 
 def test_calls_leave_nothing_behind() -> None:

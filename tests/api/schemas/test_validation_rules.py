@@ -365,6 +365,23 @@ def test_the_rules_of_a_definition_are_bounded_together() -> None:
     with pytest.raises(SchemaError, match="may have at most 16384 bytes together"):
         with_rules(*rules)
     assert with_rules(*rules[:1] * 20)
+    with pytest.raises(SchemaError, match="may have at most 16384 bytes together"):
+        with_rules(*({"rule": f"{number} > 0"} for number in range(800)))
+    with pytest.raises(SchemaError, match="may have at most 5000 rules"):
+        with_rules(*[{"rule": "true"}] * 5001)
+
+
+def test_the_patterns_of_a_definition_are_bounded_together() -> None:
+    """Each is compiled when the definition is created, and again for objects if there are too many to be kept."""
+    names = [f"f{number}" for number in range(1000)]
+    fields = {name: {"type": "string", "pattern": rf"\pL{{9}}{name}"} for name in names}
+    started = time.perf_counter()
+    with pytest.raises(SchemaError, match="use fewer, or avoid counted repetitions"):
+        schema_of({"type": "object", "properties": fields})
+    with pytest.raises(SchemaError, match="use fewer, or avoid counted repetitions"):
+        with_rules(*({"rule": rf"self.b.matches(r'\pL{{9}}{name}')"} for name in names[:100]))
+    assert time.perf_counter() - started < 3
+    assert schema_of({"type": "object", "properties": dict.fromkeys(fields, fields["f1"])})
 
 
 def test_a_stored_pattern_that_cannot_be_compiled_refuses_objects() -> None:

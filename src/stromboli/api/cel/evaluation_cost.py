@@ -20,7 +20,7 @@ from stromboli.api.cel.syntax_tree import (
     Node,
 )
 from stromboli.api.cel.value_size import SCALAR, Size, joined, largest
-from stromboli.api.patterns import program_size
+from stromboli.api.patterns import steps_to_match
 
 MAX_ITERATIONS = 10_000
 """Of all loops of an evaluation together, as the library counts them."""
@@ -65,7 +65,7 @@ class _Estimate:
 
     def _call(self, node: Node, sizes: list[Size], times: int) -> Size:
         if node.name == "matches":
-            steps, result = 2 * sizes[0].bytes * program_size(node.children[1].value), SCALAR
+            steps, result = steps_to_match(sizes[0].bytes, node.children[1].value), SCALAR
         else:
             steps, result = EFFORTS[node.name](sizes)
         self.steps += steps * times

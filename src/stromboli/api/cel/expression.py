@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from stromboli.api.cel.syntax_tree import CALL, CONSTANT, IDENTIFIER, SELECT, ST
 from stromboli.api.cel.tree_encoding import encoded_tree
 from stromboli.api.cel.tree_rewriting import TABLE, FunctionTable, declarations, rewritten
 from stromboli.api.cel.value_size import UnsupportedValue, measured
-from stromboli.api.patterns import pattern_error
+from stromboli.api.patterns import PatternError, PatternSet
 
 if TYPE_CHECKING:
     from cel_expr_python import cel
@@ -100,8 +100,16 @@ class Environment:
                 raise CelError(
                     "optional elements, as in [?a.b], are not supported here with functions of Kubernetes"
                 )
-            compiled = self._environment.deserialize(encoded_tree(tree))
+            compiled = self._deserialized(tree)
         return Expression(text, tree, compiled, expected, self._types.ERROR)
+
+    def _deserialized(self, tree: Node) -> cel.Expression:
+        try:
+            return self._environment.deserialize(encoded_tree(tree))
+        except RuntimeError:
+            raise CelError(
+                "calls of functions of Kubernetes are nested too deeply: simplify the expression"
+            ) from None
 
 
 class Expression:
@@ -120,6 +128,11 @@ class Expression:
     def uses(self, variable: str) -> bool:
         """Whether the expression needs a variable."""
         return any(node.kind == IDENTIFIER and node.name == variable for node in self.tree)
+
+    @property
+    def patterns(self) -> Iterator[str]:
+        """The patterns of `matches`."""
+        return (node.children[1].value for node in self.tree if node.kind == CALL and node.name == "matches")
 
     @cached_property
     def paths(self) -> Mapping[str, Paths]:
@@ -167,26 +180,29 @@ class Expression:
 
 
 def _check_functions(tree: Node) -> None:
+    patterns = PatternSet()
     for node in tree:
         if node.kind == STRUCT and node.name:
             raise CelError(f"undeclared reference to '{node.name}'")
         if node.kind != CALL:
             continue
         if node.name == "matches":
-            _check_pattern(node)
+            _check_pattern(node, patterns)
         elif node.name not in EFFORTS:
             raise CelError(_with_library(f"undeclared reference to '{node.name}'"))
 
 
-def _check_pattern(node: Node) -> None:
+def _check_pattern(node: Node, patterns: PatternSet) -> None:
     """The cost of a pattern must be known before it is evaluated."""
     pattern = node.children[1]
     if pattern.kind != CONSTANT or not isinstance(pattern.value, str):
         raise CelError(
             "the pattern of matches() must be a literal here, because it bounds the cost; write it out"
         )
-    if error := pattern_error(pattern.value):
-        raise CelError(f"invalid matches argument: {error}")
+    try:
+        patterns.add(pattern.value)
+    except PatternError as error:
+        raise CelError(f"invalid matches argument: {error}") from None
 
 
 def _collect_paths(node: Node, used: dict[str, Paths]) -> None:

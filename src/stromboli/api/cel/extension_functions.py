@@ -12,7 +12,7 @@ from fractions import Fraction
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_interface, ip_network
 from typing import Any, NamedTuple
 
-from stromboli.api.patterns import first_match, program_size
+from stromboli.api.patterns import first_match, steps_to_match
 from stromboli.api.resources.quantity import QuantityError, exact
 
 _DIGITS = 150
@@ -150,7 +150,7 @@ def _is_link_local_multicast(text: str) -> bool:
 
 
 def _steps_to_match(text: str, pattern: str) -> int:
-    return 5000 + 2 * len(text.encode()) * program_size(pattern)
+    return 5000 + steps_to_match(len(text.encode()), pattern)
 
 
 FUNCTIONS = (

@@ -79,14 +79,17 @@ def _joins(sizes: Sizes) -> tuple[int, Size]:
 
 
 def _formats(sizes: Sizes) -> tuple[int, Size]:
-    template, arguments = sizes
-    length = template.bytes + (template.bytes // 2 + 1) * (arguments.child.bytes * 2 + 1000)
-    return 10 * length + 100 * (template.bytes // 2 + 1) * arguments.child.nodes, Size(length)
+    template, argument = sizes[0], sizes[1].child
+    clauses = template.bytes // 2 + 1
+    length = template.bytes + clauses * (argument.bytes * 2 + 25 * argument.nodes + 1000)
+    return 10 * length + 5000 * clauses * argument.nodes, Size(length)
 
 
 def _sorts(sizes: Sizes) -> tuple[int, Size]:
-    items = sizes[0].items
-    return (300 + sizes[0].child.bytes) * items * max(items.bit_length(), 1), sizes[0]
+    """The values, and the keys to sort them by if there are any."""
+    items = max(size.items for size in sizes)
+    longest = max(size.child.bytes for size in sizes)
+    return (300 + longest) * items * max(items.bit_length(), 1), sizes[0]
 
 
 def _flattens(sizes: Sizes) -> tuple[int, Size]:

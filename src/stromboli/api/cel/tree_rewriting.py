@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stromboli.api.cel.extension_functions import FUNCTIONS, Function
-from stromboli.api.cel.syntax_tree import CALL, COMPREHENSION, CONSTANT, IDENTIFIER, Node
+from stromboli.api.cel.syntax_tree import CALL, COMPREHENSION, CONSTANT, IDENTIFIER, LIST, Node
 
 if TYPE_CHECKING:
     from cel_expr_python import cel
@@ -75,35 +75,57 @@ def _sort(values: Node) -> Node:
     return Node(CALL, "sort", (values,), is_method=True)
 
 
+def _bind(name: str, value: Node, body: Node) -> Node:
+    """A value that is evaluated once, however often the body names it: repeated, trees would grow exponentially."""
+    variable = Node(IDENTIFIER, name)
+    children = (Node(LIST), value, Node(CONSTANT, value=False), variable, body)
+    return Node(COMPREHENSION, "@unused", children, accumulator=name)
+
+
+_LEFT, _RIGHT, _VALUES = (Node(IDENTIFIER, name) for name in ("@left", "@right", "@values"))
+
+
 def _compare(left: Node, right: Node) -> Node:
-    otherwise = _call("_?_:_", _call("_>_", left, right), _number(1), _number(0))
-    return _call("_?_:_", _call("_<_", left, right), _number(-1), otherwise)
+    otherwise = _call("_?_:_", _call("_>_", _LEFT, _RIGHT), _number(1), _number(0))
+    compared = _call("_?_:_", _call("_<_", _LEFT, _RIGHT), _number(-1), otherwise)
+    return _bind("@left", left, _bind("@right", right, compared))
+
+
+def _is_sorted(values: Node) -> Node:
+    return _bind("@values", values, _call("_==_", _VALUES, _sort(_VALUES)))
 
 
 def _largest(values: Node) -> Node:
-    return _call("_[_]", _sort(values), _call("_-_", _call("size", values), _number(1)))
+    last = _call("_-_", _call("size", _VALUES), _number(1))
+    return _bind("@values", values, _call("_[_]", _sort(_VALUES), last))
 
 
 def _sum(values: Node) -> Node:
     """The first value and all others added to it, so that the type is theirs; of none, 0."""
-    others = Node(CALL, "slice", (values, _number(1), _call("size", values)), is_method=True)
-    total = Node(IDENTIFIER, "@total")
-    step = _call("_+_", total, Node(IDENTIFIER, "@item"))
-    first = _call("_[_]", values, _number(0))
+    others = Node(CALL, "slice", (_VALUES, _number(1), _call("size", _VALUES)), is_method=True)
+    total, item = Node(IDENTIFIER, "@total"), Node(IDENTIFIER, "@item")
+    step = _if_number(item, _call("_+_", total, item))
+    first = _call("_[_]", _VALUES, _number(0))
     loop = Node(
         COMPREHENSION,
         "@item",
-        (others, first, Node(CONSTANT, value=True), step, total),
+        (others, _if_number(first, first), Node(CONSTANT, value=True), step, total),
         accumulator="@total",
     )
-    return _call("_?_:_", _call("_==_", _call("size", values), _number(0)), _number(0), loop)
+    is_empty = _call("_==_", _call("size", _VALUES), _number(0))
+    return _bind("@values", values, _call("_?_:_", is_empty, _number(0), loop))
+
+
+def _if_number(value: Node, result: Node) -> Node:
+    """The result, or an error if the value cannot be subtracted: sums of texts and lists would grow without bound."""
+    return _call("_[_]", Node(LIST, children=(_call("_-_", value, value), result)), _number(1))
 
 
 EXPRESSIONS: dict[str, Callable[..., Node]] = {
     "isGreaterThan": lambda left, right: _call("_>_", left, right),
     "isLessThan": lambda left, right: _call("_<_", left, right),
     "compareTo": _compare,
-    "isSorted": lambda values: _call("_==_", values, _sort(values)),
+    "isSorted": _is_sorted,
     "min": lambda values: _call("_[_]", _sort(values), _number(0)),
     "max": _largest,
     "sum": _sum,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -82,11 +82,12 @@ def measured(value: Any, depth: int = 0) -> Size:
         raise UnsupportedValue(f"a value with more than {MAX_DEPTH} levels cannot be evaluated")
     if isinstance(value, list):
         return _container(value, 0, depth)
-    size = _container(value.values(), sum(map(_text_bytes, value)), depth)
+    key_bytes = sum(map(_text_bytes, value))
     if depth >= _NAMED_LEVELS or len(value) > _MAX_NAMED:
-        return size
+        return _container(value.values(), key_bytes, depth)
     fields = {key: measured(item, depth + 1) for key, item in value.items()}
-    return Size(size.bytes, size.nodes, size.items, size.element, fields)
+    sizes = [Size(key_bytes), *fields.values()]
+    return replace(joined(sizes, len(value)), fields=fields)
 
 
 def _container(values: Collection[Any], key_bytes: int, depth: int) -> Size:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from stromboli.api.patterns import pattern_error
+from stromboli.api.patterns import PatternError
 from stromboli.api.schemas.builtin_schemas import any_object, with_metadata
 from stromboli.api.schemas.rule_definitions import RuleChecks
 from stromboli.api.schemas.schema import ANYTHING, KEYWORDS, Rule, Schema
@@ -118,9 +118,12 @@ class _Parser:
         self._take(fields, raw, _FLAGS, lambda value: isinstance(value, bool), path, "true or false")
         self._take(fields, raw, _NUMBERS, _is_number, path, "a number")
         self._take(fields, raw, _COUNTS, _is_count, path, "a number of at least 0")
-        if "pattern" in fields and self._rule_checks and (detail := pattern_error(fields["pattern"])):
-            detail = f"must be a valid regular expression, but isn't: {detail}"
-            self._add(invalid(f"{path}.pattern", fields.pop("pattern"), detail))
+        if "pattern" in fields and self._rule_checks:
+            try:
+                self._rule_checks.patterns.add(fields["pattern"])
+            except PatternError as error:
+                detail = f"must be a valid regular expression, but isn't: {error}"
+                self._add(invalid(f"{path}.pattern", fields.pop("pattern"), detail))
         if raw.get("enum") is not None:
             fields["enum"] = tuple(self._list(raw["enum"], f"{path}.enum"))
         if raw.get("default") is not None:

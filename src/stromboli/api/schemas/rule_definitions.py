@@ -7,13 +7,17 @@ from collections.abc import Iterator
 
 from stromboli.api.cel.expression import CelError, Expression
 from stromboli.api.cel.syntax_tree import CALL, COMPREHENSION, IDENTIFIER, SELECT, Node
+from stromboli.api.patterns import PatternError, PatternSet
 from stromboli.api.schemas.rule_values import identifiers, is_visible
 from stromboli.api.schemas.schema import Rule, Schema
 from stromboli.api.schemas.schema_problems import INVALID, Problem, forbidden, invalid, required, unsupported
 from stromboli.api.schemas.validation_rules import REASONS, compiled
 
-MAX_RULES = 16 * 1024
-"""Bytes of the different rules of a CRD together: each is compiled."""
+MAX_RULES = 5000
+"""Rules of a CRD, all fields and versions together."""
+MAX_RULE_BYTES = 16 * 1024
+"""Bytes of the different rules of a CRD together: each is compiled, and counts for `_BYTES_OF_RULE` more."""
+_BYTES_OF_RULE = 20
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\['([^']+)'\]")
 _ROOT_METADATA = Schema(
@@ -25,7 +29,10 @@ class RuleChecks:
     """The checks of all rules of a definition."""
 
     def __init__(self) -> None:
+        self.patterns = PatternSet()
         self._texts: set[str] = set()
+        self._bytes = 0
+        self._rules = 0
 
     def problems(self, schema: Schema, path: str, uncorrelatable: str, is_root: bool) -> Iterator[Problem]:
         """What is wrong with the rules of a schema. Items of the list at `uncorrelatable` have no old values."""
@@ -39,15 +46,26 @@ class RuleChecks:
     ) -> Iterator[Problem]:
         for index, rule in enumerate(rules):
             rule_path = f"{path}.x-kubernetes-validations[{index}]"
-            self._texts |= {rule.rule, rule.message_expression}
-            if sum(map(len, self._texts)) > MAX_RULES:
-                yield forbidden(
-                    rule_path,
-                    f"the different rules of a definition may have at most {MAX_RULES} bytes together",
-                )
+            if excess := self._excess(rule):
+                yield forbidden(rule_path, excess)
                 return
             shape = list(_shape_problems(rule, schema, rule_path))
-            yield from shape or _expression_problems(rule, schema, rule_path, uncorrelatable)
+            yield from shape or _expression_problems(rule, schema, rule_path, uncorrelatable, self.patterns)
+
+    def _excess(self, rule: Rule) -> str:
+        """Count a rule, and tell what is too much."""
+        self._rules += 1
+        for text in {rule.rule, rule.message_expression} - self._texts:
+            self._texts.add(text)
+            self._bytes += len(text.encode(errors="replace")) + _BYTES_OF_RULE
+        if self._rules > MAX_RULES:
+            return f"a definition may have at most {MAX_RULES} rules"
+        if self._bytes > MAX_RULE_BYTES:
+            return (
+                f"the different rules of a definition may have at most {MAX_RULE_BYTES} bytes together, "
+                f"each counted with {_BYTES_OF_RULE} more"
+            )
+        return ""
 
 
 def _with_metadata(schema: Schema) -> Schema:
@@ -95,10 +113,11 @@ def _is_path(text: str, schema: Schema) -> bool:
     return True
 
 
-def _expression_problems(rule: Rule, schema: Schema, path: str, uncorrelatable: str) -> Iterator[Problem]:
+def _expression_problems(
+    rule: Rule, schema: Schema, path: str, uncorrelatable: str, patterns: PatternSet
+) -> Iterator[Problem]:
     try:
-        expression = compiled(rule.rule)
-        _check_fields(expression.tree, schema)
+        expression = _checked(rule.rule, "bool", schema, patterns)
         if rule.optional_old_self:
             compiled(rule.rule, optional_old=True)
     except CelError as error:
@@ -106,12 +125,23 @@ def _expression_problems(rule: Rule, schema: Schema, path: str, uncorrelatable: 
         return
     try:
         if rule.message_expression:
-            _check_fields(compiled(rule.message_expression, "string").tree, schema)
+            _checked(rule.message_expression, "string", schema, patterns)
             if rule.optional_old_self:
                 compiled(rule.message_expression, "string", optional_old=True)
     except CelError as error:
         yield _uncompiled(f"{path}.messageExpression", rule.message_expression, error)
     yield from _old_problems(rule, expression, path, uncorrelatable)
+
+
+def _checked(text: str, result: str, schema: Schema, patterns: PatternSet) -> Expression:
+    expression = compiled(text, result)
+    _check_fields(expression.tree, schema)
+    try:
+        for pattern in expression.patterns:
+            patterns.add(pattern)
+    except PatternError as error:
+        raise CelError(str(error)) from None
+    return expression
 
 
 def _uncompiled(path: str, text: str, error: CelError) -> Problem:
