@@ -58,6 +58,25 @@ PROPERTIES: dict[str, Json] = {
     "q": TEXT,
     "host": {"type": "string", "maxLength": 40},
     "inner": {"type": "object", "properties": {"a": {"type": "integer"}, "b": TEXT}},
+    "default": {"type": "integer", "default": 3},
+    "none": {
+        "type": "object",
+        "nullable": True,
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer", "default": 1}},
+        "x-kubernetes-validations": [{"rule": "self.a > self.b", "message": "nullable"}],
+    },
+    "maps": {
+        "type": "object",
+        "maxProperties": 5,
+        "additionalProperties": {
+            "type": "object",
+            "properties": {"v": {"type": "integer"}},
+            "x-kubernetes-validations": [
+                {"rule": "self.v >= oldSelf.v", "message": "map-transition"},
+                {"rule": "self.v < 3", "message": "map-value"},
+            ],
+        },
+    },
 }
 RULES = [
     "self.a > 2",
@@ -116,6 +135,18 @@ RULES = [
     "self.b.find('b+') != 'b'",
     "self.l.sum() > 3 && self.l.isSorted()",
     "self.l.max() > 2 || self.l.min() == 0",
+    "has(self.n) || self.default == 3",
+    "has(self.none) != has(self.maps)",
+    "self.?none.a.orValue(2) == 2",
+    "self.default == oldSelf.default",
+    "self.maps == oldSelf.maps",
+    "self.maps.exists(k, self.maps[k].v == 2)",
+    "self.port == 0 || self.port == 'a'",
+    "self.l == oldSelf.l || self.m == oldSelf.m",
+    "string(self.d) == '3' || string(self.a) == '3' || string(self.t) == 'true'",
+    "self.d / 2.0 == 1.5 || double(self.a) / 2.0 == 1.5 || self.a / 2 == 1",
+    "self.b < 'b' || self.b.charAt(1) == 'b' || self.b.substring(1) == 'a'",
+    "self.when - timestamp('2024-01-01T00:00:00Z') > self.wait || self.when.getHours('+05:30') == 15",
 ]
 OPTIONAL_OLD = "oldSelf.hasValue() ? self.a == oldSelf.value().a + 1 : self.a == 1"
 
@@ -288,6 +319,9 @@ def random_spec(random: Random) -> Json:
         "q": random.choice(["1", "2", "1Ki", "1024", "0.5", "1.5k", "-1", "x", "1e3", "100n"]),
         "host": random.choice(HOSTS),
         "inner": random.choice([{}, {"a": 2}, {"a": 1, "b": "x"}]),
+        "default": random.choice([3, 4]),
+        "none": random.choice([None, {}, {"a": 2}, {"a": 2, "b": 3}]),
+        "maps": {name: {"v": random.randint(0, 3)} for name in some(["a", "b", "c.d"])},
     }
     return {key: value for key, value in spec.items() if random.random() < 0.85}
 
@@ -297,7 +331,12 @@ def verdicts(all_causes: list[Json]) -> set[str]:
     return {
         f"{cause['field']} {found[0]}"
         for cause in all_causes
-        if (found := re.search(r"(rule-\d+|keyed-transition|keyed|optional-old)$", cause["message"]))
+        if (
+            found := re.search(
+                r"(rule-\d+|keyed-transition|keyed|optional-old|nullable|map-transition|map-value)$",
+                cause["message"],
+            )
+        )
     }
 
 
@@ -341,6 +380,8 @@ def test_the_same_rules_hold_for_random_updates(checked: ControlPlane) -> None:
 
 PROPERTIES_WITHOUT_RULES: dict[str, Json] = json.loads(json.dumps(PROPERTIES))
 del PROPERTIES_WITHOUT_RULES["keyed"]["items"]["x-kubernetes-validations"]
+del PROPERTIES_WITHOUT_RULES["none"]["x-kubernetes-validations"]
+del PROPERTIES_WITHOUT_RULES["maps"]["additionalProperties"]["x-kubernetes-validations"]
 
 
 def _wait_for_rules(plane: ControlPlane) -> None:

@@ -219,6 +219,22 @@ def test_a_transition_rule_needs_an_old_value() -> None:
     assert problems(schema, {"a": 1}, old={"a": 2}) == ["spec: Invalid value: a must not shrink"]
 
 
+def test_a_field_that_is_null_is_absent() -> None:
+    text = {"type": "string", "nullable": True}
+    values = {"type": "object", "additionalProperties": text}
+    listed = {"type": "array", "items": text}
+    rule = "!has(self.n) && self.?n.orValue('z') == 'z' && 'k' in self.m && dyn(self.l) == [null]"
+    schema = schema_of(
+        {
+            "type": "object",
+            "properties": {"n": text, "m": values, "l": listed},
+            "x-kubernetes-validations": [{"rule": rule}],
+        }
+    )
+    assert problems(schema, {"n": None, "m": {"k": None}, "l": [None]}) == []
+    assert problems(schema, {"n": "x", "m": {"k": None}, "l": [None]}) != []
+
+
 def test_an_optional_old_value_is_asked_for() -> None:
     rule = "!oldSelf.hasValue() ? self.a == 0 : self.a == oldSelf.value().a + 1 // counts"
     schema = with_rules({"rule": rule, "optionalOldSelf": True, "message": "count"})
@@ -226,6 +242,22 @@ def test_an_optional_old_value_is_asked_for() -> None:
     assert problems(schema, {"a": 1}) == ["spec: Invalid value: count"]
     assert problems(schema, {"a": 3}, old={"a": 2}) == []
     assert problems(schema, {"a": 4}, old={"a": 2}) == ["spec: Invalid value: count"]
+
+
+@pytest.mark.parametrize(
+    "old", [{"a": "x"}, {"b": 5}, {"l": 5}, {"l": ["x"]}, {"m": 1}, {"when": 5}, {"d": "x"}]
+)
+def test_an_old_value_of_another_type_is_told(old: dict[str, Any]) -> None:
+    """It may have been stored when the definition had another schema."""
+    (field,) = old
+    schema = with_rules({"rule": f"self.{field} == oldSelf.{field}"})
+    (problem,) = problems(schema, {field: SPEC[field]}, old=old)
+    assert "invalid data, expected a value of type" in problem
+
+
+def test_a_number_beyond_all_doubles_is_told() -> None:
+    (problem,) = problems(with_rules({"rule": "self.d > 1.0"}), {"d": 10**400})
+    assert "a number is out of range" in problem
 
 
 def test_items_have_old_values_by_their_keys() -> None:

@@ -24,8 +24,18 @@ _METADATA = ("name", "generateName")
 """What rules see of the metadata of an object."""
 
 
+_CLASSES: dict[str, Any] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "number": int | float,
+    "integer": int | float,
+    "boolean": bool,
+}
+
+
 class UnreadableValue(ValueError):
-    """A text that is not of its format."""
+    """A value that is not of its type or format, as an old one may be whose schema was another."""
 
 
 @lru_cache(4096)
@@ -50,16 +60,18 @@ def is_visible(schema: Schema) -> bool:
 
 
 def rule_value(value: Any, schema: Schema, paths: Paths = None, is_root: bool = False) -> Any:
-    """A valid value, with numbers, bytes, times and the names of fields as CEL has them; of objects, these paths."""
+    """A value with numbers, bytes, times and the names of fields as CEL has them; of objects, these paths."""
     if value is None or schema.int_or_string:
         return value
+    if schema.type and not isinstance(value, _CLASSES[schema.type]):
+        raise UnreadableValue(f"invalid data, expected a value of type {schema.type}")
     match schema.type:
         case "object":
             return _object(value, schema, paths, is_root or schema.embedded_resource)
         case "array":
             return [rule_value(item, schema.element) for item in value]
         case "number":
-            return float(value)
+            return _number(value)
         case "integer":
             return int(value)
         case "string":
@@ -68,6 +80,7 @@ def rule_value(value: Any, schema: Schema, paths: Paths = None, is_root: bool = 
 
 
 def _object(value: dict[str, Any], schema: Schema, paths: Paths, is_root: bool) -> dict[str, Any]:
+    """For rules, as on a real API server, a field that is null is absent; a value of a map or an item is null."""
     values = schema.additional_properties
     if values is not None:
         used = value if paths is None else value.keys() & paths.keys()
@@ -76,7 +89,7 @@ def _object(value: dict[str, Any], schema: Schema, paths: Paths, is_root: bool) 
     for key, item in value.items():
         inner = schema.properties.get(key)
         names = [name for name in identifiers(key) if paths is None or name in paths]
-        if not names:
+        if not names or item is None:
             continue
         if is_root and key == "metadata" and isinstance(item, dict):
             result[key] = {name: item[name] for name in _METADATA if name in item}
@@ -87,6 +100,13 @@ def _object(value: dict[str, Any], schema: Schema, paths: Paths, is_root: bool) 
 
 def _below(paths: Paths, key: str) -> Paths:
     return None if paths is None else paths[key]
+
+
+def _number(value: int | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise UnreadableValue("invalid data, a number is out of range") from None
 
 
 def _text(text: str, format: str) -> Any:
@@ -101,7 +121,7 @@ def _text(text: str, format: str) -> Any:
                 return Timestamp(datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC), 0)
             case "duration":
                 seconds = duration(text)
-                if seconds is None:
+                if seconds is None or abs(seconds) * 10**9 >= 2**63:
                     raise ValueError
                 return Duration(round(seconds * 10**9))
     except (ValueError, OverflowError):
