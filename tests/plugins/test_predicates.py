@@ -268,19 +268,6 @@ def spread(**more: Any) -> list[Manifest]:
     ]
 
 
-@pytest.mark.parametrize("when", ["DoNotSchedule", "ScheduleAnyway"])
-def test_of_many_constraints_none_is_looked_at_after_one_whose_key_is_on_no_node(when: str) -> None:
-    """A pod with thousands of them would keep the scheduler busy for seconds."""
-    constraints = [spread(topologyKey=f"rack{number}", whenUnsatisfiable=when)[0] for number in range(1000)]
-    world = World(policy=policy("enqueue, allocate", "gang", "predicates nodeorder"))
-    world.add(zoned("a", "1"), group("j", 1), pod("p", app="web", topologySpreadConstraints=constraints))
-    result = world.step()
-    assert binds(result) == ({} if when == "DoNotSchedule" else {"p": "a"})
-    if when == "DoNotSchedule":
-        assert "didn't match pod topology spread constraints (missing required label)" in result.why("p")
-    assert len(world.cluster.columns._label_codes) < 10
-
-
 def test_no_zone_runs_ahead_by_more_than_the_skew() -> None:
     nodes = [zoned("a", "1"), zoned("b", "2"), zoned("none")]
     running = [pod("r", on="a", app="web")]

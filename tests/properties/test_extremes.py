@@ -64,6 +64,8 @@ ALL_PLUGINS = {
 }
 
 COUNTS = (0, 1, 40, 1030)
+TERMS = (0, 1, 7, 50)
+"""Of spread constraints, and of terms of pod affinity: a pod with more than a hundred in all is left out."""
 INT32 = (-(2**31), -1, 0, 1, 100, 2**31 - 1)
 QUANTITIES = (
     "0",
@@ -111,7 +113,7 @@ class Extremes:
         }
 
     def spreads(self) -> list[Manifest]:
-        count, key = self.of(COUNTS), self.of(("rack{}", names.HOSTNAME))
+        count, key = self.of(TERMS), self.of(("rack{}", names.HOSTNAME))
         return [
             {
                 "maxSkew": self.of(INT32),
@@ -127,9 +129,7 @@ class Extremes:
 
     def affinity(self) -> Manifest:
         term = {"matchExpressions": [{"key": names.HOSTNAME, "operator": "In", "values": ["n0"]}]}
-        pods = [
-            {"weight": self.of(INT32), "podAffinityTerm": self.pod_term()} for _ in range(self.of(COUNTS))
-        ]
+        pods = [{"weight": self.of(INT32), "podAffinityTerm": self.pod_term()} for _ in range(self.of(TERMS))]
         preferred = "preferredDuringSchedulingIgnoredDuringExecution"
         return {
             "nodeAffinity": {

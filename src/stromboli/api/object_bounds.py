@@ -1,7 +1,9 @@
 """How large objects may be: admission refuses what is above, and who meets it all the same leaves it out."""
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from stromboli.api.types.pod import PREFERRED, REQUIRED
 
 MAX_QUEUE_DEPTH = 64
 """Levels of queues below the root, and steps of a `volcano.sh/hierarchy` path."""
@@ -11,6 +13,8 @@ MAX_PODS = 100_000
 """Pods of a Job: the replicas of all its tasks."""
 MAX_CONTAINERS = 1_000
 """Containers of a pod, init containers included."""
+MAX_PLACEMENT_TERMS = 100
+"""Topology spread constraints and terms of pod affinity and anti-affinity of a pod: each is a look at all nodes."""
 MAX_POLICIES = 256
 """Lifecycle policies of a Job, or of one of its tasks."""
 MAX_JOB_VOLUMES = 256
@@ -45,9 +49,37 @@ def job_sizes(tasks: int, pods: int, volumes: int, policies: int) -> Iterator[Si
     )
 
 
-def container_size(containers: int) -> Size:
-    """How large a pod is."""
-    return Size("containers", containers, MAX_CONTAINERS, "use several pods")
+def pod_sizes(containers: int, terms: int) -> Iterator[Size]:
+    """What there is too much of in a pod; `terms` are its spread constraints and those of pod affinity."""
+    what = "topology spread constraints and terms of pod affinity"
+    return exceeding(
+        (
+            Size("containers", containers, MAX_CONTAINERS, "use several pods"),
+            Size(what, terms, MAX_PLACEMENT_TERMS, "select other pods by a label that they share"),
+        )
+    )
+
+
+def manifest_sizes(spec: Any) -> Iterator[Size]:
+    """The same of the spec of a pod as it was sent, which may be of any form."""
+    affinity = _part(spec, "affinity")
+    terms = _length(spec, "topologySpreadConstraints")
+    for kind in ("podAffinity", "podAntiAffinity"):
+        terms += _length(_part(affinity, kind), REQUIRED, PREFERRED)
+    return pod_sizes(_length(spec, *_CONTAINERS), terms)
+
+
+_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+
+
+def _part(value: Any, key: str) -> Any:
+    return value.get(key) if isinstance(value, Mapping) else None
+
+
+def _length(value: Any, *keys: str) -> int:
+    """How many items the lists under these keys have together."""
+    lists = (_part(value, key) for key in keys)
+    return sum(len(items) for items in lists if isinstance(items, list))
 
 
 def exceeding(sizes: Iterable[Size]) -> Iterator[Size]:

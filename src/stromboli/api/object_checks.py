@@ -6,13 +6,13 @@ from operator import attrgetter
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.name_cycles import format_cycle
-from stromboli.api.object_bounds import container_size, exceeding
+from stromboli.api.object_bounds import pod_sizes
 from stromboli.api.resources.quantity import INT64_MAX
 from stromboli.api.resources.resource_lists import check_amounts
 from stromboli.api.types.meta import Object
 from stromboli.api.types.native_group import NativePodGroup
 from stromboli.api.types.node import Node
-from stromboli.api.types.pod import Pod, Resources
+from stromboli.api.types.pod import Pod, PodSpec, Resources
 from stromboli.api.types.scheduling import PodGroup, Queue, ResourceQuota
 from stromboli.api.types.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -75,12 +75,20 @@ def _length(entries: Mapping[str, str]) -> int:
     return sum(len(key) + len(value) for key, value in entries.items())
 
 
+def _placement_terms(spec: PodSpec) -> int:
+    count = len(spec.topology_spread_constraints)
+    if spec.affinity is not None:
+        for kind in (spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity):
+            count += len(kind.required) + len(kind.preferred) if kind is not None else 0
+    return count
+
+
 def _check_pod(pod: Pod) -> None:
     spec = pod.spec
     count = len(spec.containers) + len(spec.init_containers)
-    if not spec.node_name:  # a pod that has a node counts there, however many containers it has
-        for size in exceeding([container_size(count)]):
-            raise BadObject("spec.containers", f"{size}: {size.way_out}")
+    if not spec.node_name:  # a pod that has a node counts there, however large it is
+        for size in pod_sizes(count, _placement_terms(spec)):
+            raise BadObject("spec", f"{size}: {size.way_out}")
     largest = 0
     for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
         for index, container in enumerate(containers):

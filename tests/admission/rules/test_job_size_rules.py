@@ -29,7 +29,14 @@ def claims(count: int) -> list[dict[str, Any]]:
     return [{"mountPath": f"/{index}", "volumeClaimName": f"c{index}"} for index in range(count)]
 
 
+def spread(count: int) -> dict[str, Any]:
+    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+    keys = [{**constraint, "topologyKey": f"zone{index}"} for index in range(count)]
+    return {**task(), "template": {"spec": {"containers": [CONTAINER], "topologySpreadConstraints": keys}}}
+
+
 LARGE = {
+    "constraints": job(spread(100)),
     "tasks": job(*tasks(1000)),
     "replicas": job(task("a", 60_000), task("b", 40_000)),
     "containers": job(task(containers=containers(1000))),
@@ -40,6 +47,10 @@ TOO_LARGE = [
     (job(*tasks(1001)), "the job has 1001 tasks, at most 1000 are allowed"),
     (job(task("a", 60_000), task("b", 40_001)), "the job has 100001 pods, at most 100000 are allowed"),
     (job(task(containers=containers(1001))), "the pod has 1001 containers, at most 1000 are allowed"),
+    (
+        job(spread(1030)),
+        "the pod has 1030 topology spread constraints and terms of pod affinity, at most 100 are allowed",
+    ),
     (
         job(task(policies=codes(257))),
         "the job has 257 policies in one list, at most 256 are allowed",

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from stromboli.admission.rules.field import Field
-from stromboli.api.object_bounds import MAX_JOB_BYTES, Size, container_size, exceeding, job_sizes
+from stromboli.api.object_bounds import MAX_JOB_BYTES, Size, exceeding, job_sizes, manifest_sizes
 
 
 def check_job(spec: Field, before: Any = None) -> bool:
@@ -18,12 +18,11 @@ def check_job(spec: Field, before: Any = None) -> bool:
     return bool(grown)
 
 
-def check_containers(pod_spec: Field) -> bool:
-    """Report a pod with too many containers, and say whether it has."""
-    count = sum(_length(pod_spec[key]) for key in ("containers", "initContainers", "ephemeralContainers"))
-    problem = next(exceeding([container_size(count)]), None)
+def check_pod(spec: Field) -> bool:
+    """Report a pod that is too large, and say whether it is."""
+    problem = next(manifest_sizes(spec.value), None)
     if problem is not None:
-        pod_spec["containers"].wrong(f"the pod {problem}", problem.way_out)
+        spec.wrong(f"the pod {problem}", problem.way_out)
     return problem is not None
 
 

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from stromboli.admission.rules.field import Field
-from stromboli.admission.rules.job_size_rules import check_containers
+from stromboli.admission.rules.job_size_rules import check_pod
 from stromboli.admission.rules.rule_context import Context
 from stromboli.api import names
 
@@ -41,7 +41,7 @@ def check(pod: Field, context: Context) -> None:
     """Report the problems of a new pod that one of our schedulers places."""
     if pod["spec"]["schedulerName"].text() not in context.settings.scheduler_names:
         return
-    check_containers(pod["spec"])
+    check_pod(pod["spec"])
     annotations = pod["metadata"]["annotations"]
     given = [key for key in _BUDGETS if annotations[key].given]
     for key in given:

@@ -50,7 +50,7 @@ def check(task: Field, index: int, job: str, seen: set[str]) -> None:
             f"create pod with name {pod} validate failed [{' '.join(errors)}];",
             "shorten the names of job and task",
         )
-    if job_size_rules.check_containers(task["template"]["spec"]):
+    if job_size_rules.check_pod(task["template"]["spec"]):
         return
     is_valid = pod_template_rules.check(task["template"].renamed(f"spec.task[{index}].template"))
     if is_valid and task["topologyPolicy"].text() not in ("", "none"):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stromboli.api.object_bounds import container_size, exceeding, job_sizes
-from stromboli.api.types.volcano_job import Job, TaskSpec
+from stromboli.api.object_bounds import job_sizes, manifest_sizes
+from stromboli.api.types.volcano_job import Job
 
 
 def size_problem(job: Job) -> str:
@@ -14,12 +14,6 @@ def size_problem(job: Job) -> str:
     for size in job_sizes(len(spec.tasks), pods, len(spec.volumes), policies):
         return f"the job {size}: {size.way_out}"
     for task in spec.tasks:
-        for size in exceeding([container_size(_containers(task))]):
+        for size in manifest_sizes(task.template.get("spec")):
             return f"a pod of task {task.name} {size}: {size.way_out}"
     return ""
-
-
-def _containers(task: TaskSpec) -> int:
-    pod = task.template.get("spec")
-    lists = [pod.get(key) for key in ("containers", "initContainers")] if isinstance(pod, dict) else []
-    return sum(len(value) for value in lists if isinstance(value, list))

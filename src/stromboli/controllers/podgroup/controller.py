@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from stromboli.api import names
-from stromboli.api.object_bounds import container_size, exceeding
+from stromboli.api.object_bounds import pod_sizes
 from stromboli.api.types.meta import Object, OwnerReference
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.controllers import selection
@@ -112,7 +112,7 @@ class PodGroupController(Controller[Key]):
         if pod is None:
             self._told.pop(key.key, None)
             return None
-        for size in exceeding([container_size(len(pod.spec.containers) + len(pod.spec.init_containers))]):
+        for size in pod_sizes(len(pod.spec.containers) + len(pod.spec.init_containers), terms=0):
             self._tell(pod, names.TOO_LARGE, f"the pod {size}: {size.way_out}")
             return None
         try:

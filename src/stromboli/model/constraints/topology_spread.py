@@ -96,18 +96,6 @@ def spread_pods(cluster: Cluster, namespace: str, selector: LabelSelector | None
     return cluster.pod_counts.get(key, counted, index_keys(selector))
 
 
-def with_absent_key(columns: Columns, constraints: Sequence[Spread]) -> int | None:
-    """The place of the first constraint whose key is on no node: whatever those after it say, all nodes fail it."""
-    return next(
-        (
-            place
-            for place, constraint in enumerate(constraints)
-            if not columns.label_codes(constraint.topology_key)[1]
-        ),
-        None,
-    )
-
-
 class CountedNodes:
     """The nodes that take part in each constraint, computed again only when node objects change."""
 

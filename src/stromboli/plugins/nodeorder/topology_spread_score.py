@@ -17,7 +17,6 @@ from stromboli.model.constraints.topology_spread import (
     label_values,
     spread_pods,
     spreads,
-    with_absent_key,
 )
 
 if TYPE_CHECKING:
@@ -68,20 +67,14 @@ class SoftSpreading:
         self._state: Hashable = None
         self._table: Floats = np.zeros((len(constraints), 0))
 
-    def _is_moot(self) -> bool:
-        """Whether a key is on no node at all, so that all nodes are left out and get the same."""
-        return self._strict and with_absent_key(self._cluster.columns, self._constraints) is not None
-
     def version(self, task: Task) -> tuple[int, ...]:
-        if self._is_moot():
-            return ()
         selectors = (constraint.selector for constraint in self._constraints)
         return tuple([spread_pods(self._cluster, self._namespace, each).version for each in selectors])
 
     def score(self, task: Task, nodes: Nodes) -> Column:
         """A number that differs wherever any count does; `finish` computes the score once there are candidates."""
         raw = np.zeros(len(nodes.columns))
-        for counts in () if self._is_moot() else self._counts(task):
+        for counts in self._counts(task):
             base = counts.max(initial=0) + 2
             if raw.max(initial=0) * base > EXACT:
                 raw = np.unique(raw, return_inverse=True)[1].astype(np.float64)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
-from itertools import repeat
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +17,6 @@ from stromboli.model.constraints.topology_spread import (
     label_values,
     spread_pods,
     spreads,
-    with_absent_key,
 )
 
 if TYPE_CHECKING:
@@ -57,18 +55,14 @@ class Spreading:
         self._counted_nodes = CountedNodes(cluster, task.shape.spec, constraints, all_keys=True)
 
     def version(self, task: Task) -> tuple[int, ...]:
-        absent = with_absent_key(self._cluster.columns, self._constraints)
-        selectors = (constraint.selector for constraint in self._constraints[:absent])
+        selectors = (constraint.selector for constraint in self._constraints)
         return tuple([spread_pods(self._cluster, self._namespace, each).version for each in selectors])
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         columns = nodes.columns
-        absent = with_absent_key(columns, self._constraints)
-        decisive = self._constraints[:absent]
-        masks: Iterable[Bools] = (
-            self._counted_nodes() if absent is None else repeat(np.zeros(len(columns), dtype=bool))
-        )
-        for constraint, adds, mask in zip(decisive, self._self_matches, masks, strict=False):
+        for constraint, adds, mask in zip(
+            self._constraints, self._self_matches, self._counted_nodes(), strict=True
+        ):
             keyed = columns.label_codes(constraint.topology_key)[0] >= 0
             yield Check(nodes.pick(keyed), names.SPREAD_MISSING_LABEL)
             yield Check(
@@ -76,8 +70,6 @@ class Spreading:
                 names.SPREAD_MISMATCH,
                 curable=True,
             )
-        if absent is not None:
-            yield Check(~nodes.all(), names.SPREAD_MISSING_LABEL)
 
     def _within_skew(self, columns: Columns, constraint: Spread, adds: int, mask: Bools) -> Bools:
         pods = spread_pods(self._cluster, self._namespace, constraint.selector)
