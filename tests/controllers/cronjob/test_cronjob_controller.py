@@ -165,6 +165,26 @@ def test_a_job_that_is_rejected_for_good_is_told_and_the_next_time_is_served() -
     asyncio.run(run())
 
 
+def test_a_status_that_is_rejected_for_good_is_told_and_not_sent_again() -> None:
+    async def run() -> None:
+        api = InMemoryApi()
+        cron(api)
+
+        def reject(request: Request) -> None:
+            if request.method == "PATCH":
+                raise ApiError(413, "", "etcdserver: request is too large")
+
+        api.before = reject
+        async with running_controllers(api, CronJobController, clock=SettableClock(NOW + 1)) as runner:
+            await wait_until(lambda: any(reason == "SyncCronJob" for reason, _ in api.events))
+            await wait_until_idle(api, runner)
+            assert runner.controllers[0].queue.failing == 0
+        told = "SyncCronJob CronJob failed for etcdserver: request is too large"
+        assert api.events.count(("SyncCronJob", told)) == 1
+
+    asyncio.run(run())
+
+
 def test_a_job_of_somebody_elses_that_the_status_names_is_not_replaced() -> None:
     async def run() -> None:
         api = InMemoryApi()

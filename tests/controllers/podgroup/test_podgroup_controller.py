@@ -264,6 +264,26 @@ def test_a_group_that_somebody_else_made_is_neither_used_nor_changed_nor_deleted
     asyncio.run(run())
 
 
+def test_a_pod_whose_group_the_api_server_rejects_is_told() -> None:
+    async def run() -> None:
+        api = InMemoryApi()
+        api.put("pods", pod("a"))
+
+        def reject(request: Request) -> None:
+            if request.method == "POST" and request.path.endswith("/podgroups"):
+                raise ApiError(422, "Invalid", "spec.minMember: Invalid value")
+
+        api.before = reject
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until(lambda: bool(api.events))
+            await wait_until_idle(api, runner)
+            assert runner.controllers[0].queue.failing == 0
+        text = "The API server refuses the PodGroup of the pod: spec.minMember: Invalid value"
+        assert api.events == [("Rejected", text)]
+
+    asyncio.run(run())
+
+
 def test_a_pod_of_too_many_containers_gets_no_group_and_is_told() -> None:
     async def run() -> None:
         api = InMemoryApi()

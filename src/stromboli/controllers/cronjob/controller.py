@@ -123,6 +123,11 @@ class CronJobController(Controller[str]):
         if patch:
             self.crons.mutated(await self.context.writer.patch(cron, {"status": patch}, "status"))
 
+    def gave_up(self, key: str, error: Exception) -> None:
+        cron = self.crons.get(key)
+        if cron is not None:
+            self.context.recorder.warning(cron, "SyncCronJob", f"SyncCronJob CronJob failed for {error}")
+
 
 def _schedule(cron: CronJob) -> tuple[str, str]:
     return cron.spec.schedule, cron.spec.time_zone

@@ -123,6 +123,11 @@ class PodGroupController(Controller[Key]):
         self._told.pop(key.key, None)
         return None
 
+    def gave_up(self, key: Key, error: Exception) -> None:
+        pod = self.pods.get(key.key) if key.kind == "Pod" else None
+        if pod is not None:
+            self._tell(pod, names.REJECTED, f"The API server refuses the PodGroup of the pod: {error}")
+
     def _tell(self, pod: Pod, reason: str, why: str) -> None:
         """Tell a pod once why it has no group."""
         if self._told.get(pod.key) != why:
