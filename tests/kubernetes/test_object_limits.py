@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from stromboli.controllers.api_writer import is_final
+from stromboli.kube.request import api_error
 from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.servers import EMBEDDED, chosen
 
@@ -152,6 +154,18 @@ def test_an_object_that_is_too_large_for_etcd_is_refused(plane: ControlPlane, na
         status, refusal = answer(plane, method, path, body, media)
         expected = 413 if chosen() == EMBEDDED else 500
         assert (status, refusal["message"]) == (expected, "etcdserver: request is too large"), path
+        error = api_error(status, json.dumps(refusal).encode())
+        assert (error.status, is_final(error)) == (413, True)
+
+
+def test_our_controllers_know_that_an_object_is_too_large_for_a_message_to_etcd(
+    plane: ControlPlane, namespace: str
+) -> None:
+    container = {"name": "a", "image": "i", "env": [{"name": "E", "value": "x" * 2_200_000}]}
+    body = {"metadata": {"name": "large"}, "spec": {"containers": [container]}}
+    status, refusal = answer(plane, "POST", f"/api/v1/namespaces/{namespace}/pods", body)
+    error = api_error(status, json.dumps(refusal).encode())
+    assert (error.status, is_final(error)) == (413, True), refusal
 
 
 @pytest.mark.parametrize(
