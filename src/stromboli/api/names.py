@@ -105,6 +105,8 @@ QUEUE_CLOSED = "Closed"
 QUEUE_CLOSING = "Closing"
 OPEN_QUEUE = "OpenQueue"
 CLOSE_QUEUE = "CloseQueue"
+QUEUE_COMMANDS_NAMESPACE = "default"
+"""Where commands for queues count: queues are in no namespace, and this is where `vcctl queue operate` creates them."""
 SYNC_QUEUE = "SyncQueue"
 TOPOLOGY_HARD = "hard"
 TOPOLOGY_SOFT = "soft"
@@ -270,6 +272,12 @@ QUEUE_PARENT_CLOSED = (
 )
 QUEUE_PARENT_NOT_FOUND = (
     'the parent queue "{parent}" of queue "{queue}" is not found: create it or change spec.parent'
+)
+
+COMMAND_REFUSED = "CommandRefused"
+COMMAND_ELSEWHERE = (
+    'Command {name} is for queue "{queue}" and is in namespace "{namespace}", so nothing is done; '
+    'create it in namespace "{right}", as `vcctl queue operate` does'
 )
 
 # --- what the job controller tells ---

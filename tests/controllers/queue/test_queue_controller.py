@@ -26,9 +26,11 @@ def make_group(api: InMemoryApi, name: str, queue: str, phase: str = "Running") 
     )
 
 
-def command(api: InMemoryApi, action: str, queue: str, number: int = 0, uid: str = "") -> None:
+def command(
+    api: InMemoryApi, action: str, queue: str, number: int = 0, uid: str = "", namespace: str = "default"
+) -> None:
     target = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": queue, "uid": uid}
-    meta = {"name": f"{action}-{queue}-{number}".lower(), "namespace": "default"}
+    meta = {"name": f"{action}-{queue}-{number}".lower(), "namespace": namespace}
     meta["creationTimestamp"] = f"2026-01-01T00:00:{number:02}Z"
     api.put("commands", {"metadata": meta, "action": action, "target": target})
 

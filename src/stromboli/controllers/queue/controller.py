@@ -108,11 +108,8 @@ class QueueController(Controller[str]):
         return None
 
     def _commands_for(self, key: str) -> list[Command]:
-        """The commands for a queue, oldest first."""
-        commands = self._commands[key] if self._commands is not None else []
-        return sorted(
-            commands, key=lambda command: (command.metadata.creation_timestamp or _EARLIEST, command.key)
-        )
+        """The commands for a queue, oldest first, and those that do not count at the end."""
+        return sorted(self._commands[key], key=_turn) if self._commands is not None else []
 
     async def _execute(self, queue: Queue, command: Command) -> Queue:
         """Execute a command, then delete it: after a crash in between it is executed again, to the same effect.
@@ -120,7 +117,9 @@ class QueueController(Controller[str]):
         A refused command is kept while there are retries left, as its parent may be opening just then.
         """
         uid = command.target.uid if command.target is not None else ""
-        if uid in ("", queue.metadata.uid):
+        if _is_elsewhere(command):
+            self._refuse(queue, command)
+        elif uid in ("", queue.metadata.uid):
             if command.action not in KNOWN_ACTIONS:
                 valid = f"{names.OPEN_QUEUE}, {names.CLOSE_QUEUE}"
                 action = command.action[:100]
@@ -134,6 +133,16 @@ class QueueController(Controller[str]):
                 self.context.recorder.warning(queue, command.action, str(error))
         await self._delete_command(command)
         return queue
+
+    def _refuse(self, queue: Queue, command: Command) -> None:
+        """Tell whoever may create commands in a namespace that they are no rights on queues, which all share."""
+        text = names.COMMAND_ELSEWHERE.format(
+            name=command.name,
+            queue=queue.name,
+            namespace=command.namespace,
+            right=names.QUEUE_COMMANDS_NAMESPACE,
+        )
+        self.context.recorder.warning(command, names.COMMAND_REFUSED, text)
 
     async def _delete_command(self, command: Command) -> None:
         await self.context.writer.delete(command)
@@ -237,3 +246,13 @@ def _target(command: Command) -> tuple[str, ...]:
     if target is None or (target.api_version, target.kind) != (WATCHED_RESOURCES[Queue].api_version, "Queue"):
         return ()
     return (target.name,)
+
+
+def _is_elsewhere(command: Command) -> bool:
+    """Whether a command is in a namespace where commands for queues do not count."""
+    return command.namespace != names.QUEUE_COMMANDS_NAMESPACE
+
+
+def _turn(command: Command) -> tuple[bool, datetime, str]:
+    """Refused commands are last, so that no flood of them holds up the others."""
+    return _is_elsewhere(command), command.metadata.creation_timestamp or _EARLIEST, command.key
