@@ -15,7 +15,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
-from stromboli.daemon.log_format import about
 from stromboli.daemon.metric_types import forget
 from stromboli.engine.plugin_calls import PluginCall, line_of, plugin_calls
 from stromboli.scheduler.scheduler_metrics import Metrics
@@ -26,6 +25,7 @@ SLOW_AFTER = 5.0
 """Seconds after which the log and a metric tell of a call that has not returned."""
 HANGS_AFTER = 60.0
 """Seconds after which such a call is a reason to replace the process."""
+WAY_OUT = "this process should be replaced; mend the plugin and restart"
 INTERVAL = 1.0
 """Seconds between two looks; they are all that the watchdog costs."""
 
@@ -79,8 +79,8 @@ class Watchdog:
         if slow != self._slow:
             self._slow = slow
             self._metrics.slow_plugin_calls.labels(slow.plugin, slow.point).inc()
-            log.warning("%s", text, extra=about(at=line_of(frame)))
+            log.warning("%s, at %s", text, line_of(frame))
         if seconds >= HANGS_AFTER:
             if not self._hanging:
-                log.error("%s: this process should be replaced", text, extra=about(at=line_of(frame)))
+                log.error("%s, at %s: %s", text, line_of(frame), WAY_OUT)
             self._hanging = text
