@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from stromboli.controllers.job.observed_state import CreatePod
+from stromboli.controllers.job.job_record import JobRecord
+from stromboli.controllers.job.observed_state import CreatePod, ObservedState, Outcome
 from stromboli.controllers.options import Options
 from stromboli.kube.request import Request
 from tests.controllers.in_memory_api import InMemoryApi
 from tests.controllers.job.simulated_job import SimulatedJob, job_manifest, make_job, policy, task
-from tests.controllers.job.submitted_jobs import admit, at_work, phase, run, submitted, touch
+from tests.controllers.job.submitted_jobs import Prompt, admit, at_work, live, phase, run, submitted, touch
 from tests.controllers.running import names, wait_until, wait_until_idle
 
 MANY = [{"name": f"c{index}", "image": "busybox"} for index in range(1001)]
@@ -179,3 +180,38 @@ def test_as_many_large_jobs_as_there_are_workers_leave_room_for_a_small_one() ->
         assert made < 1800
 
     run(story())
+
+
+def test_a_large_job_that_waits_for_others_repeats_no_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stromboli.controllers.job.controller.LARGE_RETRY", 0.01)
+
+    async def story() -> None:
+        api = submitted(task(replicas=200), policies=[policy("RestartJob", "PodFailed")])
+        async with at_work(api, Counting) as runner:
+            (controller,) = runner.controllers
+            admit(api)
+            await wait_until(lambda: len(api.every("pods")) == 200)
+            await wait_until_idle(api, runner)
+            assert isinstance(controller, Counting)
+            for _ in range(controller.workers // 2):
+                await controller._large_jobs.acquire()
+            recorded: list[Any] = []
+            monkeypatch.setattr(runner.recorder, "record", lambda *event: recorded.append(event))
+            live(api, "Failed")
+            controller.reconciles = 0
+            await wait_until(lambda: controller.reconciles > 10)
+            assert recorded == []
+            controller._large_jobs.release()
+            await wait_until(lambda: bool(recorded))
+
+    run(story())
+
+
+class Counting(Prompt):
+    """Counts how often jobs are reconciled."""
+
+    reconciles = 0
+
+    async def _reconcile(self, observed: ObservedState, record: JobRecord) -> Outcome:
+        self.reconciles += 1
+        return await super()._reconcile(observed, record)

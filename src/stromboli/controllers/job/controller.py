@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from time import monotonic
 
@@ -115,6 +115,10 @@ class JobController(Controller[str]):
                 return FINAL_PAUSE
             observed = await self._observer.observe(job, record)
             outcome = await self._reconcile(observed, record)
+            turn = self._large_jobs if len(outcome.writes) > SMALL_BATCH else None
+            if turn is not None and turn.locked():
+                record.rest(REST_FACTOR, LONGEST_REST)
+                return LARGE_RETRY
             for event in outcome.events:
                 self.context.recorder.record(job, event)
             delay = self._status_delay(observed, outcome, record)
@@ -124,13 +128,8 @@ class JobController(Controller[str]):
                 record.rest(REST_FACTOR, LONGEST_REST)
                 record.cache = outcome.cache
                 return self._requeue_after(observed, outcome, record, delay)
-            if len(outcome.writes) <= SMALL_BATCH:
+            async with turn or nullcontext():
                 requeue_after = await self._execute(observed, outcome, record)
-            elif self._large_jobs.locked():
-                return LARGE_RETRY
-            else:
-                async with self._large_jobs:
-                    requeue_after = await self._execute(observed, outcome, record)
             if requeue_after is not None:
                 return requeue_after
         return 0.0
