@@ -150,6 +150,13 @@ def test_calls_leave_nothing_behind() -> None:
     assert resident() - before < 15 * 2**20
 
 
+@given(st.text(alphabet=st.characters(exclude_characters="\0\x1f", exclude_categories=["Cs"])))
+@example('"')
+@example("'\"\\\n")
+def test_any_text_reaches_a_function(text: str) -> None:
+    assert evaluate("self.find('(?s).*') == self", text) is True
+
+
 QUANTITIES = st.from_regex(r"-?[0-9]{1,6}(\.[0-9]{1,4})?(m|k|M|Ki|Gi|e2)?", fullmatch=True)
 
 

@@ -26,7 +26,7 @@ MAX_TEXTS = 500
 MAX_TEXT = 64
 """Characters of such a text."""
 _SEPARATOR = "\x1f"
-_MISSING_KEY = re.compile(r'Key not found in map : (".*")', re.DOTALL)
+_MISSING_KEY = re.compile(r"""Key not found in map : ((["']).*\2)""", re.DOTALL)
 Spend = Callable[[int], None]
 _BY_NAME = {(function.name, function.is_method): function for function in FUNCTIONS}
 

@@ -46,20 +46,24 @@ REASONS = {
 _OPTIONAL_OLD = "cel.bind(oldSelf, has_old_value ? optional.of(old_value) : optional.none(), (\n{}\n))"
 
 
-@lru_cache(1)
-def _environment() -> Environment:
-    return Environment(("self", "oldSelf", "old_value", "has_old_value"))
+_VARIABLES = ("self", "oldSelf")
+_OPTIONAL_VARIABLES = ("old_value", "has_old_value")
+
+
+@lru_cache(2)
+def _environment(optional_old: bool) -> Environment:
+    return Environment((*_VARIABLES, *_OPTIONAL_VARIABLES) if optional_old else _VARIABLES)
 
 
 def compiled(text: str, result: str = "bool", optional_old: bool = False) -> Expression:
     """An expression of a rule; with `optional_old`, its `oldSelf` is an optional value."""
     expression = _compiled(text, result)
-    return _compiled(_OPTIONAL_OLD.format(text), result) if optional_old else expression
+    return _compiled(_OPTIONAL_OLD.format(text), result, True) if optional_old else expression
 
 
 @lru_cache(2048)
-def _compiled(text: str, result: str) -> Expression:
-    return _environment().compile(text, result)
+def _compiled(text: str, result: str, optional_old: bool = False) -> Expression:
+    return _environment(optional_old).compile(text, result)
 
 
 @dataclass(frozen=True, slots=True)
