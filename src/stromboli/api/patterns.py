@@ -83,17 +83,22 @@ class PatternSet:
         self._size = 0
 
     def add(self, pattern: str) -> None:
-        """Take in one more; PatternError if it may not be used, or is too much."""
-        if pattern in self._patterns:
-            return
-        if self._size <= MAX_COMPILED:
+        """Take in one more; PatternError if it may not be used, or if there are too many, of which none is compiled."""
+        if pattern not in self._patterns and not self.excess:
             self._size += compiled_size(pattern)
             self._patterns.add(pattern)
-        if self._size > MAX_COMPILED:
-            raise PatternError(
-                f"all different patterns together may have at most {MAX_COMPILED} instructions: "
-                "use fewer, or avoid counted repetitions and classes such as \\pL"
-            )
+        if self.excess:
+            raise PatternError(self.excess)
+
+    @property
+    def excess(self) -> str:
+        """Why there may be no more patterns; empty as long as there may."""
+        if self._size <= MAX_COMPILED:
+            return ""
+        return (
+            f"all different patterns together may have at most {MAX_COMPILED} instructions: "
+            "use fewer, or avoid counted repetitions and classes such as \\pL"
+        )
 
 
 def compiled_size(pattern: str) -> int:

@@ -154,7 +154,7 @@ def test_an_expression_has_few_instructions_of_patterns() -> None:
     started = time.perf_counter()
     with pytest.raises(CelError, match="use fewer, or avoid counted repetitions"):
         ENVIRONMENT.compile(" || ".join(pattern.format(number) for number in range(100)))
-    assert time.perf_counter() - started < 1
+    assert time.perf_counter() - started < 3
     assert ENVIRONMENT.compile(" || ".join([pattern.format(1)] * 100))
 
 

@@ -129,11 +129,11 @@ def test_patterns_of_an_object_are_compiled_at_a_bounded_cost() -> None:
     started = time.perf_counter()
     with pytest.raises(CostExceeded):
         evaluate("self.all(x, 'a'.find(x) == '')", patterns)
-    assert time.perf_counter() - started < 1
+    assert time.perf_counter() - started < 3
 
 
 def test_calls_leave_nothing_behind() -> None:
-    """A function written in Python would leak its arguments: a tenth of a gigabyte here."""
+    """A function written in Python would leak its arguments: 30 MB here."""
     expression = ENVIRONMENT.compile(
         "quantity(self.q + 'i').isLessThan(quantity('1')) || self.text.find('y') == ''"
     )
@@ -145,7 +145,7 @@ def test_calls_leave_nothing_behind() -> None:
     for _ in range(100):
         expression.evaluate(values)
     before = resident()
-    for _ in range(3000):
+    for _ in range(1000):
         expression.evaluate(values)
     assert resident() - before < 15 * 2**20
 

@@ -65,7 +65,7 @@ class RuleChecks:
                 f"the different rules of a definition may have at most {MAX_RULE_BYTES} bytes together, "
                 f"each counted with {_BYTES_OF_RULE} more"
             )
-        return ""
+        return self.patterns.excess
 
 
 def _with_metadata(schema: Schema) -> Schema:

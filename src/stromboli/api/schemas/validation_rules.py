@@ -18,10 +18,10 @@ from stromboli.api.cel.expression import (
     CelError,
     CostBudget,
     CostExceeded,
-    Environment,
     EvaluationError,
     Expression,
 )
+from stromboli.api.cel.expression_cache import ExpressionCache
 from stromboli.api.schemas.rule_values import UnreadableValue, rule_value
 from stromboli.api.schemas.schema import Rule, Schema
 from stromboli.api.schemas.schema_problems import (
@@ -51,19 +51,14 @@ _OPTIONAL_VARIABLES = ("old_value", "has_old_value")
 
 
 @lru_cache(2)
-def _environment(optional_old: bool) -> Environment:
-    return Environment((*_VARIABLES, *_OPTIONAL_VARIABLES) if optional_old else _VARIABLES)
+def _cache(optional_old: bool) -> ExpressionCache:
+    return ExpressionCache((*_VARIABLES, *_OPTIONAL_VARIABLES) if optional_old else _VARIABLES)
 
 
 def compiled(text: str, result: str = "bool", optional_old: bool = False) -> Expression:
     """An expression of a rule; with `optional_old`, its `oldSelf` is an optional value."""
-    expression = _compiled(text, result)
-    return _compiled(_OPTIONAL_OLD.format(text), result, True) if optional_old else expression
-
-
-@lru_cache(2048)
-def _compiled(text: str, result: str, optional_old: bool = False) -> Expression:
-    return _environment(optional_old).compile(text, result)
+    expression = _cache(False).compiled(text, result)
+    return _cache(True).compiled(_OPTIONAL_OLD.format(text), result) if optional_old else expression
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from stromboli.api.cel.expression import CelError, Environment, Expression
+from stromboli.api.cel.expression import CelError, Expression
+from stromboli.api.cel.expression_cache import ExpressionCache
 from stromboli.api.name_rules import qualified_name_errors
 from stromboli.api.schemas.schema_problems import TOO_MANY, Problem, duplicate, invalid, required
 from stromboli.embedded.kinds.kind import Content
@@ -19,14 +20,13 @@ MAX_CONDITIONS = 64
 
 
 @lru_cache(1)
-def _environment() -> Environment:
-    return Environment(("object", "oldObject", "request"))
+def _cache() -> ExpressionCache:
+    return ExpressionCache(("object", "oldObject", "request"))
 
 
-@lru_cache(512)
 def compiled_condition(text: str) -> Expression:
     """The expression of a match condition."""
-    return _environment().compile(text)
+    return _cache().compiled(text)
 
 
 def problems(content: Content) -> list[Problem]:
