@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,8 @@ SLOWEST = 16 * 1024
 """Bytes in a second."""
 MOST_DESCRIPTORS = 1_048_576
 """To which the limit on open files is raised at most: some systems have none, and refuse to be asked for more."""
+INHERITED_DESCRIPTORS = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+"""The limit that this process was started with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,3 +60,11 @@ def raise_descriptor_limit() -> None:
         return
     with suppress(OSError, ValueError):  # there is a lower limit that nobody told us of
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def restore_descriptor_limit(pid: int) -> None:
+    """Give a process that we started the limit that we had: some programs close all files that they could have."""
+    if sys.platform == "linux":
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        with suppress(OSError, ValueError):  # it has ended, or the limit has become lower
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (INHERITED_DESCRIPTORS, hard))

@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+import resource
 import subprocess
 import sys
 import time
 
 import pytest
 
+from stromboli.daemon import connection_limits
 from stromboli.embedded.nodes.real import container_process
 from stromboli.embedded.nodes.real.container_environment import ContainerError
 from stromboli.embedded.nodes.real.container_logs import LogFile
@@ -62,6 +64,14 @@ def test_a_process_may_end_in_order(tmp_path):
     script = "trap 'echo bye; exit 7' TERM; while true; do sleep 0.02; done"
     assert run(tmp_path, "sh", "-c", script, then=ContainerProcess.terminate) == (7, 0)
     assert logged_lines(tmp_path)[-1] == "bye"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux sets limits of other processes")
+def test_a_process_may_open_as_many_files_as_we_could_before_we_raised_the_limit(tmp_path, monkeypatch):
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+    monkeypatch.setattr(connection_limits, "INHERITED_DESCRIPTORS", limit)
+    script = f'until [ "$(ulimit -Sn)" = {limit} ]; do sleep 0.02; done; exit 5'
+    assert run(tmp_path, "sh", "-c", script) == (5, 0)
 
 
 def test_a_killed_process_takes_its_children_along(tmp_path):

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from stromboli.daemon.connection_limits import restore_descriptor_limit
 from stromboli.embedded.nodes.real.container_environment import ContainerError
 from stromboli.embedded.nodes.real.container_logs import LogFile
 from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
@@ -63,6 +64,7 @@ class ContainerProcess:
             raise ContainerError(f"{arguments[0]}: {error}", "RunContainerError") from None
         finally:
             os.close(end)
+        restore_descriptor_limit(process.pid)
         guardian.add(process.pid)
         return cls(process, reader, pipe, guardian, log)
 
