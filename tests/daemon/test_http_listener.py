@@ -13,12 +13,14 @@ import pytest
 from aiohttp import web
 
 from stromboli.daemon.connection_limits import ConnectionLimits, raise_descriptor_limit
-from stromboli.daemon.guarded_connection import Phase, prove, stream
+from stromboli.daemon.guarded_connection import Phase
 from stromboli.daemon.http_listener import HttpListener
+from stromboli.daemon.request_connection import prove, stream
 from tests.serving import CERTIFICATE
 
 LARGE = b"x" * 20_000_000
 """More than the buffers of two sockets."""
+PART = 32 * 1024
 PATIENCE = 20.0
 """Seconds after which a test fails."""
 BOTH = pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
@@ -39,9 +41,20 @@ async def _answer(request: web.BaseRequest) -> web.StreamResponse:
             await response.write(LARGE)
         await response.write(b"end")
         return response
+    if request.path == "/parts":
+        return web.Response(body=_parts(request))
     if request.path == "/late":
         await asyncio.sleep(1.2)
     return web.Response(body=await request.read() or b"ok")
+
+
+async def _parts(request: web.BaseRequest) -> AsyncIterator[bytes]:
+    """A body that is made as it is read."""
+    assert request.transport is not None
+    request.transport.set_write_buffer_limits(PART)
+    request.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, PART)
+    for _ in range(200):
+        yield b"x" * PART
 
 
 class Site:
@@ -52,12 +65,17 @@ class Site:
         self._tls = tls
         self._writers: list[asyncio.StreamWriter] = []
 
-    async def connect(self) -> Streams:
+    async def connect(self, receive_buffer: int = 0) -> Streams:
         context = None
         if self._tls:
             context = ssl.create_default_context()
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._listener.port, ssl=context)
+        client = socket.socket()
+        if receive_buffer:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        client.connect(("127.0.0.1", self._listener.port))
+        host = "localhost" if context is not None else None
+        reader, writer = await asyncio.open_connection(sock=client, ssl=context, server_hostname=host)
         self._writers.append(writer)
         return reader, writer
 
@@ -255,6 +273,24 @@ def test_a_client_that_reads_gets_everything(tls: bool) -> None:
     async def story() -> None:
         async with listening(tls) as site:
             assert await response(await site.send(request("/large"))) == LARGE
+
+    asyncio.run(story())
+
+
+@BOTH
+def test_a_client_that_reads_steadily_gets_everything_though_never_all_that_is_there(tls: bool) -> None:
+    async def story() -> None:
+        async with listening(tls, write_time=0.2, slowest=1_000) as site:
+            reader, writer = await site.connect(receive_buffer=PART)
+            writer.write(request("/parts").encode())
+            size = 0
+            async with asyncio.timeout(PATIENCE):
+                while piece := await reader.read(2 * PART):
+                    size += len(piece)
+                    if piece.endswith(b"0\r\n\r\n"):
+                        break
+                    await asyncio.sleep(0.01)
+            assert size > 200 * PART
 
     asyncio.run(story())
 

@@ -12,7 +12,7 @@ from aiohttp import web
 from stromboli.admission.json_patch_diff import difference
 from stromboli.admission.rules.admission_table import Review, validate, with_defaults
 from stromboli.admission.rules.rule_context import Context
-from stromboli.daemon.guarded_connection import prove
+from stromboli.daemon.request_connection import prove
 
 MAX_BODY = 3 * 1024 * 1024
 

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, cast
 
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 
 from stromboli.daemon.request_log import request_log
 
@@ -67,8 +68,12 @@ class Connection(asyncio.Protocol):
         self._request: web.BaseRequest | None = None
         self._streams = False
         self._left: Callable[[], None] | None = None
-        self._unread = (self._since, 0)
-        """When it was last looked at how much the client had not read, and how much that was."""
+        self._writer: AbstractStreamWriter | None = None
+        """Of the last request; it counts what is written."""
+        self._written_before = 0
+        """Bytes written for requests before that."""
+        self._progress: tuple[float, int] | None = None
+        """When it was last looked at what the client had yet to read, and what it had read; None if that was all."""
 
     # -- what the server says about the request under way
 
@@ -78,6 +83,7 @@ class Connection(asyncio.Protocol):
         self._guard.move(self, Phase.REQUEST if proven else Phase.UNPROVEN_REQUEST)
         self._since, self._received = self._loop.time(), 0
         self._request, self._header = request, Header.COMPLETE
+        self._written_before, self._writer = self._written, request.writer
         self._check_by(self._since + self._guard.limits.body_time)
 
     def end(self) -> None:
@@ -98,6 +104,11 @@ class Connection(asyncio.Protocol):
         """The response to the request under way takes as long as its client likes; `left` is called if that leaves."""
         self._streams = True
         self._left = left
+
+    def finish(self) -> None:
+        """That response comes to its end: what is left of it has to be read as fast as any other."""
+        self._streams = False
+        self._check_by(self._loop.time() + self._guard.limits.write_time)
 
     # -- time
 
@@ -122,7 +133,7 @@ class Connection(asyncio.Protocol):
                 return
             deadline = now + limits.write_time
         else:
-            self._unread = (now, 0)
+            self._progress = None
             deadline, reason = self._deadline()
             if now >= deadline:
                 self.close(reason)
@@ -146,13 +157,18 @@ class Connection(asyncio.Protocol):
             f"no body within {limits.body_time:g} seconds and a second for every {limits.slowest} bytes",
         )
 
+    @property
+    def _written(self) -> int:
+        return self._written_before + (self._writer.output_size if self._writer is not None else 0)
+
     def _stalled(self, now: float, unread: int) -> bool:
         """Whether too little was read since the last look; one that comes too early is not counted."""
-        since, before = self._unread
-        if before and now - since < self._guard.limits.write_time:
+        limits, last = self._guard.limits, self._progress
+        if last is not None and now - last[0] < limits.write_time:
             return False
-        self._unread = (now, unread)
-        return before > 0 and before - unread < self._guard.limits.slowest * (now - since)
+        read = self._written - unread
+        self._progress = (now, read)
+        return last is not None and read - last[1] < limits.slowest * (now - last[0])
 
     # -- the end
 
@@ -270,24 +286,3 @@ class Connection(asyncio.Protocol):
             self._http.connection_lost(error)
         if self._left is not None:
             self._left()
-
-
-def connection_of(request: web.BaseRequest) -> Connection | None:
-    """The connection of a request, if it is still there."""
-    protocol = request.transport.get_protocol() if request.transport is not None else None
-    return protocol if isinstance(protocol, Connection) else None
-
-
-def prove(request: web.BaseRequest) -> None:
-    """The client of a request is known, so its connection is kept when many unknown ones come."""
-    if (connection := connection_of(request)) is not None:
-        connection.prove()
-
-
-def stream(request: web.BaseRequest, left: Callable[[], None] | None = None) -> None:
-    """The response to a request has no end of its own: its client is not cut off for reading slowly.
-
-    `left` is called when the client leaves: aiohttp tells that to nobody who waits for something to send.
-    """
-    if (connection := connection_of(request)) is not None:
-        connection.stream(left)

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from stromboli.daemon.connection_guard import REST, ConnectionGuard
 from stromboli.daemon.connection_limits import ConnectionLimits
-from stromboli.daemon.guarded_connection import connection_of
+from stromboli.daemon.request_connection import connection_of
 
 log = logging.getLogger(__name__)
 

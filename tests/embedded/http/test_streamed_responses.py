@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from stromboli.daemon.connection_limits import ConnectionLimits
 from stromboli.embedded.http import representations
 from stromboli.embedded.store.watch import LARGEST_WRITE, Watch
 from tests.embedded.api_requests import ApiCaller, config_map, running
@@ -90,6 +91,19 @@ def test_a_watch_ends_when_its_client_leaves_even_if_nothing_happens(tmp_path: P
             async with api.watch(MAPS), unread(api, f"{MAPS}?watch=true"):
                 await until(lambda: len(list(api.server.hub)) == 2)
             await until(lambda: not list(api.server.hub))
+
+    asyncio.run(scenario())
+
+
+def test_a_watch_that_nobody_reads_ends_soon_after_its_time(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, connection_limits=ConnectionLimits(write_time=0.2)) as api:
+            for number in range(10):
+                await api.post(MAPS, config_map(f"m{number}", {"x": "y" * 1_000_000}))
+            async with unread(api, f"{MAPS}?watch=true&timeoutSeconds=1"):
+                await until(lambda: [pending(watch) for watch in api.server.hub])
+                await until(lambda: not list(api.server.hub))
+            assert api.server.hub.buffers.bytes == 0
 
     asyncio.run(scenario())
 

@@ -229,7 +229,7 @@ def test_in_one_round_of_the_loop_few_parts_of_a_user_are_encoded_and_some_of_ea
         shares, encoded, rounds = UserShares(), list[str](), list[list[str]]()
 
         async def stream(user: User) -> None:
-            async with shares.turn(user):
+            async with shares.turns(user):
                 encoded.append(user.name)
 
         async with asyncio.TaskGroup() as group:

@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from stromboli.daemon.guarded_connection import prove
+from stromboli.daemon.request_connection import prove
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.authorization import RequestAuthorizer
 from stromboli.embedded.auth.identity import (

@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import HttpVersion11, web
 
-from stromboli.daemon.guarded_connection import stream
+from stromboli.daemon.request_connection import stream
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.http.query_parameters import Query, read_flag, read_number
 from stromboli.embedded.kinds.status_errors import bad_request

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -157,8 +156,8 @@ class Router:
     ) -> web.StreamResponse:
         kind, store = info.kind, self._objects.store
         if info.verb == "watch":
-            turn = partial(self._shares.turn, user)
-            return await serve_watch(request, store, self._hub, kind, info.namespace, user, turn, query)
+            turns = self._shares.turns(user)
+            return await serve_watch(request, store, self._hub, kind, info.namespace, user, turns, query)
         representation = negotiate(request.headers.get("Accept", ""), query.get("includeObject", ""))
         if info.verb == "list":
             page = await list_pages.list_page(store, kind, info.namespace, query)
@@ -285,8 +284,8 @@ class Router:
     def _list_response(
         self, request: web.BaseRequest, kind: Kind, user: User, page: list_pages.Page, form: Representation
     ) -> web.Response:
-        owner, turn = share_of(user).owner, partial(self._shares.turn, user)
-        return list_response(request, self._hub.buffers, owner, turn, kind, page, form)
+        owner, turns = share_of(user).owner, self._shares.turns(user)
+        return list_response(request, self._hub.buffers, owner, turns, kind, page, form)
 
 
 def _deletion(write: _Write) -> tuple[WriteRequest, deletion.DeleteOptions]:

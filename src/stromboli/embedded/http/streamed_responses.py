@@ -11,7 +11,7 @@ from stromboli.embedded.http.json_responses import json_response
 from stromboli.embedded.http.list_pages import Page
 from stromboli.embedded.http.representations import JSON, Representation, encode_list
 from stromboli.embedded.kinds.kind import Kind
-from stromboli.embedded.store.watch import LARGEST_WRITE, Turn
+from stromboli.embedded.store.watch import LARGEST_WRITE, Turns
 from stromboli.embedded.store.watch_buffers import Line, Reader, WatchBuffers
 
 SEND_BUFFER = 128 * 1024
@@ -64,7 +64,7 @@ def list_response(
     request: web.BaseRequest,
     buffers: WatchBuffers,
     user: str,
-    turn: Turn,
+    turns: Turns,
     kind: Kind,
     page: Page,
     form: Representation,
@@ -74,11 +74,11 @@ def list_response(
     if sum(len(record.data) for record in page.records) <= LARGEST_WRITE:
         return json_response(b"".join(parts))
     reader = ListReader(user, int(page.meta["resourceVersion"]))
-    return web.Response(body=_sent_parts(request, buffers, reader, turn, parts), content_type=JSON)
+    return web.Response(body=_sent_parts(request, buffers, reader, turns, parts), content_type=JSON)
 
 
 async def _sent_parts(
-    request: web.BaseRequest, buffers: WatchBuffers, reader: Reader, turn: Turn, parts: Iterable[bytes]
+    request: web.BaseRequest, buffers: WatchBuffers, reader: Reader, turns: Turns, parts: Iterable[bytes]
 ) -> AsyncIterator[bytes | memoryview]:
     """The parts in pieces, between which others have their turn; what was encoded and is not sent yet is counted."""
     _connect(request, reader)
@@ -86,14 +86,14 @@ async def _sent_parts(
     try:
         joined = _joined(parts)
         while True:
-            async with turn():
+            async with turns:
                 part = next(joined, None)
             if part is None:
                 break
             buffers.hold(reader, Line(part))
             for start in range(0, len(part), LARGEST_WRITE):
                 if start:
-                    async with turn():
+                    async with turns:
                         pass
                 buffers.advance(reader)
                 yield memoryview(part)[start : start + LARGEST_WRITE]

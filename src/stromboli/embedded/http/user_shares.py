@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -98,7 +98,13 @@ class SeatPool:
 
     async def acquire(self, share: Share, width: int) -> None:
         """Take seats as soon as it is the user's turn; an error if too many of their requests wait already."""
-        line = self._lines.setdefault(share.owner, _Line(share))
+        line = self._lines.get(share.owner)
+        if line is None:
+            line = self._lines[share.owner] = _Line(share)
+        if not self._turns and width <= self._free and line.used + width <= share.seats:
+            line.used += width
+            self._free -= width
+            return
         if len(line.waiting) >= share.waiting:
             raise StatusError(
                 429,
@@ -167,6 +173,22 @@ class SeatPool:
             blocked = 0
 
 
+class Seats(AbstractAsyncContextManager[None]):
+    """Seats that a user has within `async with`, as often as that is entered."""
+
+    def __init__(self, pool: SeatPool, share: Share, width: int):
+        self._pool = pool
+        self._share = share
+        self._width = width
+
+    async def __aenter__(self) -> None:
+        await self._pool.acquire(self._share, self._width)
+
+    async def __aexit__(self, *_: object) -> None:
+        """They are free when the event loop has come round, so that others are served before this user's next."""
+        asyncio.get_running_loop().call_soon(self._pool.release, self._share, self._width)
+
+
 class UserShares:
     """The seats and watches of all users."""
 
@@ -178,30 +200,18 @@ class UserShares:
         self._watches: dict[str, int] = {}
         self._shared_watches = 0
 
-    @asynccontextmanager
-    async def seats(self, user: User, width: int = 1) -> AsyncIterator[None]:
-        """Wait until it is the user's turn; an error if too many of their requests wait already."""
+    def seats(self, user: User, width: int = 1) -> Seats:
+        """For a request, once it is the user's turn; an error if too many of their requests wait already."""
         share = share_of(user)
         pool = self._privileged if is_privileged(user) else self._shared
-        width = min(width, USER_SEATS, share.seats)
-        await pool.acquire(share, width)
-        try:
-            yield
-        finally:  # only when the event loop comes round, so that others are served before the next of this user
-            asyncio.get_running_loop().call_soon(pool.release, share, width)
+        return Seats(pool, share, min(width, USER_SEATS, share.seats))
 
-    @asynccontextmanager
-    async def turn(self, user: User) -> AsyncIterator[None]:
-        """Wait until a part of a long response of this user may be encoded."""
+    def turns(self, user: User) -> Seats:
+        """For each part of a long response of this user that is to be encoded."""
         privileged = is_privileged(user)
         pool = self._privileged_turns if privileged else self._turns
         share = share_of(user)._replace(seats=TURNS if privileged else USER_TURNS, waiting=MOST_CONNECTIONS)
-        await pool.acquire(share, 1)
-        try:
-            yield
-            await asyncio.sleep(0)  # others have their turn before the next part of this response
-        finally:
-            pool.release(share, 1)
+        return Seats(pool, share, 1)
 
     @contextmanager
     def watch(self, user: User) -> Iterator[None]:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import msgspec
 from aiohttp import web
 
-from stromboli.daemon.guarded_connection import stream
+from stromboli.daemon.request_connection import finish, stream
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.http.list_pages import read_selector
 from stromboli.embedded.http.query_parameters import Query, read_flag, read_number
@@ -20,7 +20,7 @@ from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.status_errors import bad_request, expired, too_large_version
 from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.store.object_store import Store
-from stromboli.embedded.store.watch import Bookmark, Turn, Watch, watch_event
+from stromboli.embedded.store.watch import Bookmark, Turns, Watch, watch_event
 from stromboli.embedded.store.watch_hub import WatchHub
 
 LONGEST_WATCH = 3600
@@ -35,12 +35,12 @@ async def serve_watch(
     kind: Kind,
     namespace: str,
     user: User,
-    turn: Turn,
+    turns: Turns,
     query: Query,
 ) -> web.StreamResponse:
     """Stream events until the client leaves, the timeout ends, or the client does not keep up.
 
-    Each part is encoded when it is the user's `turn`.
+    Each part is encoded in one of the user's `turns`.
     """
     representation = negotiate(request.headers.get("Accept", ""), query.get("includeObject", ""))
     encoder = encoder_of(kind, representation)
@@ -49,22 +49,27 @@ async def serve_watch(
     timeout = timeout or random.uniform(SHORTEST_WATCH, LONGEST_WATCH)
     watch.bookmarks = read_flag(query, "allowWatchBookmarks")
     hub.add(watch)
-    end = asyncio.get_running_loop().call_later(timeout, hub.time_out, watch)
+    end = asyncio.get_running_loop().call_later(timeout, _time_out, request, hub, watch)
     try:
         expiry = _queue_initial_events(store, watch, query)
         await store.wait_committed()
         stream(request, watch.leave)
-        return await send_stream(request, watch, _lines(watch, turn, expiry))
+        return await send_stream(request, watch, _lines(watch, turns, expiry))
     finally:
         end.cancel()
         hub.remove(watch)
 
 
-async def _lines(watch: Watch, turn: Turn, expiry: StatusError | None) -> AsyncIterator[bytes]:
+def _time_out(request: web.BaseRequest, hub: WatchHub, watch: Watch) -> None:
+    hub.time_out(watch)
+    finish(request)
+
+
+async def _lines(watch: Watch, turns: Turns, expiry: StatusError | None) -> AsyncIterator[bytes]:
     if expiry is not None:
         yield watch_event("ERROR", msgspec.json.encode(expiry.status()))
         return
-    while lines := await watch.next_lines(turn):
+    while lines := await watch.next_lines(turns):
         yield lines
 
 

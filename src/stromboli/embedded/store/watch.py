@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, NamedTuple
 
@@ -24,10 +24,13 @@ log = logging.getLogger(__name__)
 
 LARGEST_WRITE = 32 * 1024
 """Bytes that are handed to a connection at once; the rest waits until the client has read them."""
-Turn = Callable[[], AbstractAsyncContextManager[None]]
-"""Within it, a part of a response is encoded."""
+Turns = AbstractAsyncContextManager[None]
+"""Entered for each part of a response that is encoded."""
 _MOST_CONSIDERED = 500
 """Queued changes that are looked at before others have their turn."""
+_SMALL = 4 * 1024
+"""Bytes of an object that are copied into its line; larger ones are sent from where they are stored."""
+_AT_ONCE: Turns = nullcontext()
 
 
 def encode_whole(record: Record, first: bool) -> bytes:
@@ -156,11 +159,11 @@ class Watch(Reader):
             return self._sending
         return self._queue[0].revision if self._queue else None
 
-    async def next_lines(self, turn: Turn = nullcontext) -> bytes:
+    async def next_lines(self, turns: Turns = _AT_ONCE) -> bytes:
         """Wait for events and a turn, and return as much as goes into one write; empty when the watch has ended."""
         while True:
             if self.oldest_revision is not None:
-                async with turn():
+                async with turns:
                     lines = self._take_lines()
                 if lines:  # otherwise the next changes are none that it selects
                     return lines
@@ -216,7 +219,11 @@ class Watch(Reader):
             self._pieces.append(memoryview(_encode_bookmark(self.kind, event)))
             return
         if self.encode is encode_whole and event.record.revision == event.revision:
-            parts = (b'{"type":"%b","object":' % event.type.encode(), event.record.data, b"}\n")
+            data = event.record.data
+            if len(data) <= _SMALL:
+                self._pieces.append(memoryview(watch_event(event.type, data)))
+                return
+            parts = (b'{"type":"%b","object":' % event.type.encode(), data, b"}\n")
             self._pieces.extend(map(memoryview, parts))
             return
         first, self._first = self._first, False

@@ -1,0 +1,36 @@
+"""What a server tells the connection of a request, which keeps the time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aiohttp import web
+
+from stromboli.daemon.guarded_connection import Connection
+
+
+def connection_of(request: web.BaseRequest) -> Connection | None:
+    """The connection of a request, if it is still there."""
+    protocol = request.transport.get_protocol() if request.transport is not None else None
+    return protocol if isinstance(protocol, Connection) else None
+
+
+def prove(request: web.BaseRequest) -> None:
+    """The client of a request is known, so its connection is kept when many unknown ones come."""
+    if (connection := connection_of(request)) is not None:
+        connection.prove()
+
+
+def stream(request: web.BaseRequest, left: Callable[[], None] | None = None) -> None:
+    """The response to a request has no end of its own: its client is not cut off for reading slowly.
+
+    `left` is called when the client leaves: aiohttp tells that to nobody who waits for something to send.
+    """
+    if (connection := connection_of(request)) is not None:
+        connection.stream(left)
+
+
+def finish(request: web.BaseRequest) -> None:
+    """A response without an end of its own is to end now: a client that does not read the rest is cut off."""
+    if (connection := connection_of(request)) is not None:
+        connection.finish()
