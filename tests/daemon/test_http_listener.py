@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from aiohttp import web
 
-from stromboli.daemon.connection_limits import ConnectionLimits, raise_descriptor_limit
+from stromboli.daemon.connection_limits import TLS_BUFFER, ConnectionLimits, raise_descriptor_limit
 from stromboli.daemon.guarded_connection import Phase
 from stromboli.daemon.http_listener import HttpListener
 from stromboli.daemon.request_connection import prove, stream
@@ -21,6 +21,7 @@ from tests.serving import CERTIFICATE
 LARGE = b"x" * 20_000_000
 """More than the buffers of two sockets."""
 PART = 32 * 1024
+USER_CONNECTIONS = 3
 PATIENCE = 20.0
 """Seconds after which a test fails."""
 BOTH = pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
@@ -29,8 +30,9 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def _answer(request: web.BaseRequest) -> web.StreamResponse:
-    if "Authorization" in request.headers:
-        prove(request)
+    user = request.headers.get("Authorization")
+    if user is not None and not prove(request, user, USER_CONNECTIONS):
+        return web.Response(status=429, body=b"too many")
     if request.path == "/large":
         return web.Response(body=LARGE)
     if request.path == "/watch":
@@ -341,6 +343,55 @@ def test_of_too_many_connections_that_goes_which_was_idle_for_longest() -> None:
             assert await ended(known[1]) == b""
             known[0][1].write(request().encode())
             assert await response(known[0]) == b"ok"
+
+    asyncio.run(story())
+
+
+@BOTH
+def test_of_too_many_connections_of_a_user_that_goes_which_was_idle_for_longest(tls: bool) -> None:
+    async def story() -> None:
+        async with listening(tls) as site:
+            of_ann = [await site.send(request("/", "Authorization: ann")) for _ in range(USER_CONNECTIONS)]
+            of_bob = await site.send(request("/", "Authorization: bob"))
+            for streams in (*of_ann, of_bob):
+                assert await response(streams) == b"ok"
+            of_ann[0][1].write(request("/", "Authorization: ann").encode())
+            assert await response(of_ann[0]) == b"ok"
+            assert await response(await site.send(request("/", "Authorization: ann"))) == b"ok"
+            assert await ended(of_ann[1]) == b""
+            for streams in (of_ann[0], of_ann[2], of_bob):
+                streams[1].write(request().encode())
+                assert await response(streams) == b"ok"
+
+    asyncio.run(story())
+
+
+def test_a_user_whose_connections_are_all_busy_is_refused_further_ones() -> None:
+    async def story() -> None:
+        async with listening() as site:
+            head = request("/", "Authorization: ann", "Content-Length: 2")
+            busy = [await site.send(head) for _ in range(USER_CONNECTIONS)]
+            await until(lambda: site.serving == USER_CONNECTIONS)
+            refused = await ended(await site.send(request("/", "Authorization: ann")))
+            assert refused.endswith(b"too many"), "and the connection is closed"
+            assert await response(await site.send(request("/", "Authorization: bob"))) == b"ok"
+            busy[0][1].transport.abort()
+            await until(lambda: site.serving == USER_CONNECTIONS - 1)
+            assert await response(await site.send(request("/", "Authorization: ann"))) == b"ok"
+            for streams in busy[1:]:
+                streams[1].write(b"ab")
+                assert await response(streams) == b"ab"
+
+    asyncio.run(story())
+
+
+def test_a_tls_connection_has_a_small_buffer() -> None:
+    async def story() -> None:
+        async with listening(tls=True) as site:
+            assert await response(await site.send(request())) == b"ok"
+            assert site._listener._guard is not None
+            (connection,) = site._listener._guard._phases[Phase.WAITING]
+            assert len(connection._socket.get_protocol()._ssl_buffer) == TLS_BUFFER  # type: ignore[attr-defined]
 
     asyncio.run(story())
 

@@ -27,6 +27,8 @@ class ConnectionGuard:
         self.tls = tls
         self._phases: dict[Phase, dict[Connection, object]] = {phase: {} for phase in Phase}
         """Those in each phase, the longest in it first."""
+        self._owned: dict[str, dict[Connection, object]] = {}
+        """Those of each user."""
         self._log = _ClosedLog()
 
     def __len__(self) -> int:
@@ -47,6 +49,28 @@ class ConnectionGuard:
             reason = f"more than {self.limits.connections} are open"
             self._close_one(reason, connection, Phase.WAITING, Phase.IDLE, Phase.UNPROVEN_REQUEST)
 
+    def own(self, connection: Connection, owner: str, most: int) -> bool:
+        """Count a connection as a user's, and close the longest idle if that has too many; False if none is idle."""
+        if connection.owner == owner or connection not in self._phases[connection.phase]:
+            return True
+        owned = self._owned.get(owner, {})
+        if len(owned) >= most:
+            idle = [other for other in owned if other.phase is Phase.IDLE]
+            if not idle:
+                return False
+            longest = min(idle, key=lambda other: other.since)
+            longest.close(f'more than {most} of "{owner}" are open', logging.WARNING)
+        self._disown(connection)
+        connection.owner = owner
+        self._owned.setdefault(owner, {})[connection] = None
+        return True
+
+    def _disown(self, connection: Connection) -> None:
+        owned = self._owned.get(connection.owner, {})
+        owned.pop(connection, None)
+        if not owned:
+            self._owned.pop(connection.owner, None)
+
     def make_room(self) -> None:
         """Close a connection that does nothing, as descriptors have run out."""
         self._close_one("no more files can be opened", None, Phase.WAITING, Phase.IDLE)
@@ -65,6 +89,7 @@ class ConnectionGuard:
 
     def remove(self, connection: Connection) -> None:
         self._phases[connection.phase].pop(connection, None)
+        self._disown(connection)
 
     def closed(self, reason: str, level: int) -> None:
         """Log that a connection was closed against the will of its client."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio.sslproto
 import resource
 import sys
 from contextlib import suppress
@@ -23,6 +24,8 @@ WRITE_TIME = 30.0
 """Seconds for which a client may read what was sent to it more slowly than `SLOWEST`."""
 SLOWEST = 16 * 1024
 """Bytes in a second."""
+TLS_BUFFER = 32 * 1024
+"""Bytes that a connection reads from its socket at once, kept for as long as it is open; asyncio has 256 KiB."""
 MOST_DESCRIPTORS = 1_048_576
 """To which the limit on open files is raised at most: some systems have none, and refuse to be asked for more."""
 INHERITED_DESCRIPTORS = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -50,6 +53,16 @@ class ConnectionLimits:
         return replace(
             self, connections=min(self.connections, files // 2), unproven=min(self.unproven, files // 4)
         )
+
+
+def shrink_tls_buffers() -> None:
+    """Let TLS connections of this process have smaller buffers: of its memory, an idle one is little else.
+
+    `start_tls` makes the protocol by itself, so there is no other place to say it than the class.
+    """
+    protocol = asyncio.sslproto.SSLProtocol
+    if getattr(protocol, "max_size", 0) > TLS_BUFFER:
+        protocol.max_size = TLS_BUFFER
 
 
 def raise_descriptor_limit() -> None:

@@ -46,6 +46,10 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, guard: ConnectionGuard) -> None:
         self.phase = Phase.WAITING
+        self.owner = ""
+        """The user whose requests it carries, once that is known."""
+        self.surplus = False
+        """Whether its user has too many, so that it is closed after the answer to the request under way."""
         self._guard = guard
         self._loop = asyncio.get_running_loop()
         self._socket: asyncio.Transport
@@ -58,7 +62,7 @@ class Connection(asyncio.Protocol):
         """What came in between the handshake and its end being noticed."""
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
-        self._since = self._loop.time()
+        self.since = self._loop.time()
         """Since when this header or body has been coming, or there was no request."""
         self._received = 0
         """Bytes of the header or body since then."""
@@ -81,24 +85,26 @@ class Connection(asyncio.Protocol):
         """The header of a request is complete."""
         proven = self.phase in (Phase.IDLE, Phase.REQUEST)
         self._guard.move(self, Phase.REQUEST if proven else Phase.UNPROVEN_REQUEST)
-        self._since, self._received = self._loop.time(), 0
+        self.since, self._received = self._loop.time(), 0
         self._request, self._header = request, Header.COMPLETE
         self._written_before, self._writer = self._written, request.writer
-        self._check_by(self._since + self._guard.limits.body_time)
+        self._check_by(self.since + self._guard.limits.body_time)
 
     def end(self) -> None:
         """Its response is complete, or about to be written."""
         proven = self.phase is Phase.REQUEST
         self._guard.move(self, Phase.IDLE if proven else Phase.WAITING)
-        self._since, self._received = self._loop.time(), 0
+        self.since, self._received = self._loop.time(), 0
         self._header, self._tail = Header.AWAITED, b""
         self._request, self._streams, self._left = None, False, None
-        self._check_by(self._since + min(self._guard.limits.idle_time, self._guard.limits.write_time))
+        self._check_by(self.since + min(self._guard.limits.idle_time, self._guard.limits.write_time))
 
-    def prove(self) -> None:
-        """Somebody known is there."""
-        if self.phase is Phase.UNPROVEN_REQUEST:
+    def prove(self, owner: str, most: int) -> bool:
+        """Somebody known is there; False if they have `most` connections already, and none is idle."""
+        self.surplus = not self._guard.own(self, owner, most)
+        if self.phase is Phase.UNPROVEN_REQUEST and not self.surplus:
             self._guard.move(self, Phase.REQUEST)
+        return not self.surplus
 
     def stream(self, left: Callable[[], None] | None) -> None:
         """The response to the request under way takes as long as its client likes; `left` is called if that leaves."""
@@ -144,16 +150,16 @@ class Connection(asyncio.Protocol):
         """Until when the client has to send something, and what is wrong if it does not."""
         limits = self._guard.limits
         if self._header is Header.AWAITED:
-            return self._since + limits.idle_time, ""
+            return self.since + limits.idle_time, ""
         if self._header is Header.BEGUN:
-            return self._since + limits.header_time, f"no header within {limits.header_time:g} seconds"
+            return self.since + limits.header_time, f"no header within {limits.header_time:g} seconds"
         if self._request is not None and self._request.content.is_eof():
             return float("inf"), ""
         if self._transport is not None and not self._transport.is_reading():
-            self._since = self._loop.time()  # it is the server that does not read
+            self.since = self._loop.time()  # it is the server that does not read
         time_left = limits.body_time + self._received / limits.slowest
         return (
-            self._since + time_left,
+            self.since + time_left,
             f"no body within {limits.body_time:g} seconds and a second for every {limits.slowest} bytes",
         )
 
@@ -196,7 +202,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._socket = cast(asyncio.Transport, transport)
-        self._check_by(self._since + self._guard.limits.header_time)
+        self._check_by(self.since + self._guard.limits.header_time)
         if self._guard.tls is None:
             self._start_http(self._socket)
         else:
@@ -244,8 +250,8 @@ class Connection(asyncio.Protocol):
         """Note how much of a header has come; False if that is too much of somebody unknown."""
         limits = self._guard.limits
         if self._header is Header.AWAITED:
-            self._header, self._since = Header.BEGUN, self._loop.time()
-            self._check_by(self._since + limits.header_time)
+            self._header, self.since = Header.BEGUN, self._loop.time()
+            self._check_by(self.since + limits.header_time)
         joined = self._tail + data
         self._tail = joined[-len(END_OF_HEADER) + 1 :]
         size, end = self._received, joined.find(END_OF_HEADER)

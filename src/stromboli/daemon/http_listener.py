@@ -14,7 +14,7 @@ from functools import partial
 from aiohttp import web
 
 from stromboli.daemon.connection_guard import REST, ConnectionGuard
-from stromboli.daemon.connection_limits import ConnectionLimits
+from stromboli.daemon.connection_limits import ConnectionLimits, shrink_tls_buffers
 from stromboli.daemon.request_connection import connection_of
 
 log = logging.getLogger(__name__)
@@ -49,6 +49,8 @@ class HttpListener:
 
     async def start(self, host: str | None, port: int) -> None:
         """Listen on an address, or on every one; `OSError` if that fails. Port 0 is any that is free."""
+        if self._tls is not None:
+            shrink_tls_buffers()
         await self._runner.setup()
         server = self._runner.server
         assert server is not None
@@ -117,7 +119,10 @@ async def _handle(handler: _Handler, request: web.BaseRequest) -> web.StreamResp
         return await handler(request)
     connection.begin(request)
     try:
-        return await handler(request)
+        response = await handler(request)
+        if connection.surplus:
+            response.force_close()
+        return response
     finally:
         connection.end()
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from stromboli.daemon.connection_limits import MOST_CONNECTIONS
 from stromboli.daemon.guarded_connection import Connection
 
 
@@ -15,10 +16,14 @@ def connection_of(request: web.BaseRequest) -> Connection | None:
     return protocol if isinstance(protocol, Connection) else None
 
 
-def prove(request: web.BaseRequest) -> None:
-    """The client of a request is known, so its connection is kept when many unknown ones come."""
-    if (connection := connection_of(request)) is not None:
-        connection.prove()
+def prove(request: web.BaseRequest, owner: str = "", most: int = MOST_CONNECTIONS) -> bool:
+    """The client of a request is known, so its connection is kept when many unknown ones come.
+
+    If the client has more than `most` connections, the longest idle is closed. If none is idle the result is False, and
+    this connection is closed after the answer.
+    """
+    connection = connection_of(request)
+    return connection is None or connection.prove(owner, most)
 
 
 def stream(request: web.BaseRequest, left: Callable[[], None] | None = None) -> None:

@@ -29,7 +29,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 ADMIN = User("admin", ("system:masters",))
-SHARE = Share("ann", seats=2, waiting=3, watches=1)
+SHARE = Share("ann", seats=2, waiting=3, watches=1, connections=3)
 
 
 async def viewer(api: ApiCaller, name: str = "viewer") -> str:
@@ -67,8 +67,8 @@ def test_a_user_has_so_many_watches_and_the_administrator_still_gets_theirs(
             assert [response.status for response in opened] == [200, 200, 200, 429]
             refusal = await opened[-1].json()
             assert opened[-1].headers["Retry-After"] == "5"
-            owner = "system:serviceaccount:default"
-            assert refusal["message"].startswith(f'user "{owner}" has 3 watches open, and 3 are allowed')
+            together = 'the service accounts of namespace "default" together have'
+            assert refusal["message"].startswith(f"{together} 3 watches open, and 3 are allowed")
             assert refusal["details"] == {"retryAfterSeconds": 5}
             assert (await watch(stack, session, api, same_namespace)).status == 429
             for _ in range(4):
@@ -82,6 +82,27 @@ def test_a_user_has_so_many_watches_and_the_administrator_still_gets_theirs(
                     return
                 await asyncio.sleep(0.05)
             raise AssertionError("a watch that is closed makes room")
+
+    asyncio.run(scenario())
+
+
+def test_a_user_has_so_many_connections_and_the_administrator_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(user_shares, "USER_CONNECTIONS", 3)
+
+    async def scenario() -> None:
+        async with running(tmp_path, tls=False) as api, AsyncExitStack() as stack:
+            session = await stack.enter_async_context(
+                aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+            )
+            token = await viewer(api)
+            opened = [await watch(stack, session, api, token) for _ in range(4)]
+            assert [response.status for response in opened] == [200, 200, 200, 429]
+            assert opened[-1].headers["Connection"] == "close"
+            assert "together have 3 connections open" in (await opened[-1].json())["message"]
+            for _ in range(4):
+                assert (await watch(stack, session, api, api.server.token)).status == 200
 
     asyncio.run(scenario())
 
@@ -148,11 +169,11 @@ def test_a_user_beyond_their_seats_waits_and_beyond_that_is_refused() -> None:
 def test_free_seats_go_to_the_users_in_turn() -> None:
     async def scenario() -> None:
         pool, order = SeatPool(1), list[str]()
-        holder = Share("holder", 1, 1, 1)
+        holder = Share("holder", 1, 1, 1, 3)
         await pool.acquire(holder, 1)
 
         async def request(name: str) -> None:
-            share = Share(name, 1, 100, 1)
+            share = Share(name, 1, 100, 1, 3)
             await pool.acquire(share, 1)
             order.append(name)
             pool.release(share, 1)
@@ -170,7 +191,7 @@ def test_free_seats_go_to_the_users_in_turn() -> None:
 def test_a_large_request_takes_all_seats_of_its_user_and_is_not_overtaken_for_ever() -> None:
     async def scenario() -> None:
         pool = SeatPool(4)
-        small, large = Share("small", 4, 9, 1), Share("large", 4, 9, 1)
+        small, large = Share("small", 4, 9, 1, 3), Share("large", 4, 9, 1, 3)
         await pool.acquire(small, 1)
         wide = asyncio.create_task(pool.acquire(large, 4))
         await asyncio.sleep(0)
@@ -190,7 +211,7 @@ def test_a_large_request_takes_all_seats_of_its_user_and_is_not_overtaken_for_ev
 
 def test_a_request_that_is_cancelled_as_its_turn_comes_gives_its_seat_back() -> None:
     async def scenario() -> None:
-        pool, share = SeatPool(1), Share("ann", 1, 5, 1)
+        pool, share = SeatPool(1), Share("ann", 1, 5, 1, 3)
         await pool.acquire(share, 1)
         late = asyncio.create_task(pool.acquire(share, 1))
         await asyncio.sleep(0)

@@ -16,6 +16,7 @@ from stromboli.embedded.auth.identity import (
     service_account_groups,
     user_of_certificate,
 )
+from stromboli.embedded.http.user_shares import RETRY_AFTER, share_of
 from stromboli.embedded.kinds.status_errors import bad_request
 from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.store.object_store import Store
@@ -36,7 +37,14 @@ class Authenticator:
         user = self._authenticate(request)
         if user is None:
             raise StatusError(401, "Unauthorized")
-        prove(request)
+        share = share_of(user)
+        if not prove(request, share.owner, share.connections):
+            raise StatusError(
+                429,
+                f"{share.subject} {share.connections} connections open, all with a request under way:"
+                " close some, or try again later",
+                retry_after=RETRY_AFTER,
+            )
         return self._impersonated(user, request.headers)
 
     def _authenticate(self, request: web.BaseRequest) -> User | None:

@@ -25,6 +25,7 @@ COMPONENTS = frozenset(
     for name in ("scheduler", "controllers", "admission")
 )
 """The users of our own processes, as `deploy/` names them."""
+SERVICE_ACCOUNTS = "system:serviceaccount:"
 PRIVILEGED_GROUPS = frozenset({MASTERS, "system:nodes"})
 
 SHARED_SEATS = 32
@@ -39,9 +40,12 @@ USER_SEATS = 8
 USER_WAITING = 200
 """Requests of a user that may wait for a seat."""
 USER_WATCHES = 200
+USER_CONNECTIONS = 512
+"""Connections of a user: more than the requests and watches that they may have at a time."""
 ANONYMOUS_SEATS = 1
 ANONYMOUS_WAITING = 8
 ANONYMOUS_WATCHES = 2
+ANONYMOUS_CONNECTIONS = 16
 PRIVILEGED_WAITING = 2_000
 RETRY_AFTER = 1
 WATCH_RETRY_AFTER = 5
@@ -62,6 +66,14 @@ class Share(NamedTuple):
     seats: int
     waiting: int
     watches: int
+    connections: int
+
+    @property
+    def subject(self) -> str:
+        """The owner, as errors name it."""
+        if self.owner.startswith(SERVICE_ACCOUNTS) and self.owner.count(":") == 2:
+            return f'the service accounts of namespace "{self.owner.removeprefix(SERVICE_ACCOUNTS)}" together have'
+        return f'user "{self.owner}" has'
 
 
 def is_privileged(user: User) -> bool:
@@ -70,12 +82,12 @@ def is_privileged(user: User) -> bool:
 
 def share_of(user: User) -> Share:
     if is_privileged(user):
-        return Share(user.name, PRIVILEGED_SEATS, PRIVILEGED_WAITING, MOST_WATCHES)
+        return Share(user.name, PRIVILEGED_SEATS, PRIVILEGED_WAITING, MOST_WATCHES, MOST_CONNECTIONS)
     if user.name == ANONYMOUS.name:
-        return Share(user.name, ANONYMOUS_SEATS, ANONYMOUS_WAITING, ANONYMOUS_WATCHES)
+        return Share(user.name, ANONYMOUS_SEATS, ANONYMOUS_WAITING, ANONYMOUS_WATCHES, ANONYMOUS_CONNECTIONS)
     prefix, _, account = user.name.rpartition(":")
-    owner = prefix if account and prefix.startswith("system:serviceaccount:") else user.name
-    return Share(owner, USER_SEATS, USER_WAITING, USER_WATCHES)
+    owner = prefix if account and prefix.startswith(SERVICE_ACCOUNTS) else user.name
+    return Share(owner, USER_SEATS, USER_WAITING, USER_WATCHES, USER_CONNECTIONS)
 
 
 @dataclass(slots=True)
@@ -108,7 +120,7 @@ class SeatPool:
         if len(line.waiting) >= share.waiting:
             raise StatusError(
                 429,
-                f'user "{share.owner}" has {len(line.waiting)} requests waiting, and {share.waiting} may wait:'
+                f"{share.subject} {len(line.waiting)} requests waiting, and {share.waiting} may wait:"
                 " send fewer at a time, or try again later",
                 retry_after=RETRY_AFTER,
             )
@@ -219,13 +231,11 @@ class UserShares:
         share, shared = share_of(user), not is_privileged(user)
         count = self._watches.get(share.owner, 0)
         if count >= share.watches:
-            raise _too_many_watches(share.owner, f"has {count} watches open, and {share.watches} are allowed")
+            raise _too_many_watches(share, f"{count} watches open, and {share.watches} are allowed")
         everybody = self._shared_watches if shared else sum(self._watches.values())
         most = SHARED_WATCHES if shared else MOST_WATCHES
         if everybody >= most:
-            raise _too_many_watches(
-                share.owner, f"has {count} watches open, and all users {everybody} of {most}"
-            )
+            raise _too_many_watches(share, f"{count} watches open, and all users {everybody} of {most}")
         self._watches[share.owner] = count + 1
         self._shared_watches += shared
         try:
@@ -237,6 +247,6 @@ class UserShares:
                 del self._watches[share.owner]
 
 
-def _too_many_watches(owner: str, why: str) -> StatusError:
-    message = f'user "{owner}" {why}: close some, or try again later'
+def _too_many_watches(share: Share, why: str) -> StatusError:
+    message = f"{share.subject} {why}: close some, or try again later"
     return StatusError(429, message, retry_after=WATCH_RETRY_AFTER)
