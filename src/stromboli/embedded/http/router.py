@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from aiohttp import web
 
-from stromboli.api.schemas.schema_problems import unsupported
-from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.authorization import RequestAuthorizer
 from stromboli.embedded.auth.identity import Tokens
@@ -18,6 +16,7 @@ from stromboli.embedded.http.authentication import Authenticator
 from stromboli.embedded.http.discovery import VERSION, discovery_document
 from stromboli.embedded.http.json_responses import error_response, json_response, write_response
 from stromboli.embedded.http.log_responses import send_log
+from stromboli.embedded.http.object_writer import ObjectWriter, Write, write_request
 from stromboli.embedded.http.openapi_documents import ROOT, openapi_document
 from stromboli.embedded.http.query_parameters import Query, read_flag, read_number
 from stromboli.embedded.http.representations import (
@@ -34,19 +33,16 @@ from stromboli.embedded.kinds.builtin_kinds import REVIEWS
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.status_errors import (
     bad_request,
-    invalid_options,
     no_such_resource,
     too_large_version,
 )
 from stromboli.embedded.nodes.pod_logs import LogSource
-from stromboli.embedded.objects import deletion, subresources
-from stromboli.embedded.objects.object_verbs import Objects, WriteResult
-from stromboli.embedded.patching.patch_request import APPLY
+from stromboli.embedded.objects import subresources
+from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.rbac.policy_rules import User
-from stromboli.embedded.store.records import Key, Record
 from stromboli.embedded.store.version_log import WriteFailed
 from stromboli.embedded.store.watch_hub import WatchHub
-from stromboli.embedded.time_slices import LARGE, TimeSlices
+from stromboli.embedded.time_slices import LARGE
 
 log = logging.getLogger(__name__)
 
@@ -54,19 +50,6 @@ JSON = "application/json"
 HEALTH = ("/healthz", "/readyz", "/livez")
 OBJECTS_PER_SEAT = 1_000
 """Objects of a kind, for each of which a list takes a further seat."""
-
-
-class _Write(NamedTuple):
-    """A request that changes something, with its body."""
-
-    info: RequestInfo
-    query: Query
-    data: bytes
-    media_type: str
-    request: WriteRequest
-
-    def body(self) -> Any:
-        return request_bodies.decode_body(self.data, self.media_type)
 
 
 class Router:
@@ -82,7 +65,7 @@ class Router:
     ):
         self._objects = objects
         self._hub = hub
-        self._tokens = tokens
+        self._writer = ObjectWriter(objects, tokens, authorizer)
         self._authorizer = authorizer
         self._authenticator = Authenticator(objects.store, tokens, authorizer)
         self._logs = logs
@@ -167,17 +150,15 @@ class Router:
             return await self._get(request, info, representation, query)
         data = await request_bodies.read_body(request)
         media_type = request.content_type if "Content-Type" in request.headers else JSON
-        write_request = _write_request(info, user, query, request)._replace(size=len(data))
-        write = _Write(info, query, data, media_type, write_request)
+        write = Write(info, query, data, media_type, write_request(info, user, query, request, len(data)))
         if kind in REVIEWS:
             return json_response(msgspec.json.encode(self._review(write)), 201)
         if info.verb == "delete":
-            return await self._delete(write)
+            return json_response(await self._writer.delete(write))
         if info.verb == "deletecollection":
-            page = await self._delete_collection(write)
+            page = await self._writer.delete_collection(write)
             return self._list_response(request, kind, user, page, representation)
-        result = await (self._write_subresource(write) if info.subresource else self._write(write))
-        await store.wait_committed()
+        result = await self._writer.write(write)
         return write_response(info, result, representation)
 
     async def _get(
@@ -194,119 +175,14 @@ class Router:
             return json_response(msgspec.json.encode(subresources.read_scale(info.kind, record)))
         return json_response(encode_object(info.kind, record, representation))
 
-    async def _write(self, write: _Write) -> WriteResult:
-        info, objects = write.info, self._objects
-        if info.verb == "create":
-            return await objects.create(write.request, write.body())
-        if write.media_type == APPLY and info.verb == "patch":
-            return await self._apply(write)
-        if info.verb == "update":
-            change = request_bodies.read_replacement(write.data, write.media_type)
-        else:
-            change = request_bodies.read_object_patch(info.kind, write.data, write.media_type)
-        return await objects.update(write.request, change)
-
-    async def _apply(self, write: _Write) -> WriteResult:
-        """Server-side apply, which creates an object that does not exist."""
-        info, objects = write.info, self._objects
-        manager = write.query.get("fieldManager", "")[:128]
-        request = write.request._replace(server_side_apply=True, manager=manager)
-        force = read_flag(write.query, "force")
-        change = request_bodies.read_apply(info.kind, write.data, manager, force, info.subresource)
-        if objects.store.get(info.kind.id, info.namespace, info.name) is None and not info.subresource:
-            self._authorizer.check(request.user, info._replace(verb="create").attributes)
-            content = change(None)
-            content.setdefault("metadata", {}).setdefault("name", info.name)
-            return await objects.create(request, content)
-        return await objects.update(request, change)
-
-    def _review(self, write: _Write) -> dict[str, Any]:
+    def _review(self, write: Write) -> dict[str, Any]:
         kind, content = write.info.kind, write.body()
         if kind.kind == "TokenReview":
             return self._authenticator.review(content)
         return self._authorizer.review(write.request.user, kind, content, write.info.namespace)
-
-    async def _write_subresource(self, write: _Write) -> WriteResult:
-        info, objects = write.info, self._objects
-        if info.subresource in ("status", "finalize"):
-            return await self._write(write)
-        if info.subresource == "scale":
-            return await self._write_scale(write)
-        content = write.body()
-        subresources.check_body(info.kind, info.name, info.subresource, content)
-        if info.subresource == "binding":
-            data = subresources.bind(objects, write.request, content)
-        elif info.subresource == "eviction":
-            data = await subresources.evict(objects, write.request, content)
-        else:
-            account = objects.get(info.kind, info.namespace, info.name)
-            data = msgspec.json.encode(subresources.create_token(self._tokens, account, content))
-        return WriteResult(data, created=True)
-
-    async def _write_scale(self, write: _Write) -> WriteResult:
-        """A Scale is replaced or patched; its object takes over the replicas."""
-        info, objects = write.info, self._objects
-        kind, namespace, name = info.kind, info.namespace, info.name
-        if info.verb == "patch":
-            patch = request_bodies.read_patch(kind, write.data, write.media_type)
-            scale = patch(subresources.read_scale(kind, objects.get(kind, namespace, name)))
-        else:
-            scale = write.body()
-        request = write.request._replace(subresource="")
-        result = await objects.update(request, lambda old: subresources.apply_scale(kind, old, scale))
-        record = Record(Key(kind.id, namespace, name), 0, result.data)
-        return WriteResult(msgspec.json.encode(subresources.read_scale(kind, record)), result.warnings)
-
-    async def _delete(self, write: _Write) -> web.Response:
-        data = await deletion.delete(self._objects, *_deletion(write))
-        await self._objects.store.wait_committed()
-        return json_response(data)
-
-    async def _delete_collection(self, write: _Write) -> list_pages.Page:
-        """Delete what a list request with the same query would return; that list."""
-        info, objects = write.info, self._objects
-        request, delete_options = _deletion(write)
-        page = await list_pages.list_page(objects.store, info.kind, info.namespace, write.query)
-        slices = TimeSlices()
-        for record in page.records:
-            if slices.due:
-                await slices.pause()
-            _, namespace, name = record.key
-            try:
-                target = request._replace(namespace=namespace, name=name)
-                await deletion.delete(objects, target, delete_options)
-            except StatusError as error:
-                if error.code != 404:
-                    raise
-        await objects.store.wait_committed()
-        return page
 
     def _list_response(
         self, request: web.BaseRequest, kind: Kind, user: User, page: list_pages.Page, form: Representation
     ) -> web.Response:
         owner, turns = share_of(user).owner, self._shares.turns(user)
         return list_response(request, self._hub.buffers, owner, turns, kind, page, form)
-
-
-def _deletion(write: _Write) -> tuple[WriteRequest, deletion.DeleteOptions]:
-    body = write.body() if write.data.strip() else None
-    options = deletion.read_options(body, write.query)
-    dry_run = write.request.dry_run or bool(options.dry_run)
-    return write.request._replace(dry_run=dry_run), options
-
-
-def _write_request(info: RequestInfo, user: User, query: Query, request: web.BaseRequest) -> WriteRequest:
-    dry_run = query.get("dryRun", "")
-    if dry_run not in ("", "All"):
-        raise invalid_options("CreateOptions", unsupported("dryRun", [dry_run[:100]], ("All",)))
-    manager = query.get("fieldManager") or request.headers.get("User-Agent", "unknown").partition("/")[0]
-    return WriteRequest(
-        info.kind,
-        info.namespace,
-        info.name,
-        user,
-        info.subresource,
-        dry_run=dry_run == "All",
-        manager=manager[:128],
-        validation=query.get("fieldValidation", "Warn"),
-    )
