@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Iterable
+from math import isfinite
 from typing import Any
 
 import pytest
@@ -287,6 +288,18 @@ def test_a_key_without_a_place_in_the_order_costs_its_job_alone(key: float | Non
     assert "failed in" in task_named(world.intake.cluster, "bad-x-0").condition.message
 
 
+def test_the_log_names_the_job_over_which_a_plugin_failed(caplog: pytest.LogCaptureFixture) -> None:
+    def job_order(self: Plugin, job: Any) -> float:
+        if job.name == "bad":
+            raise SystemExit(3)
+        return 1.0
+
+    caplog.set_level(logging.ERROR, "stromboli.engine.cycle")
+    two_jobs(type("Trouble", (Plugin,), {"name": "trouble", "job_order": job_order})).step()
+    (line,) = [record.getMessage() for record in caplog.records if "'trouble' failed" in record.getMessage()]
+    assert line == "plugin 'trouble' failed in job_order: SystemExit: 3 (job default/bad)"
+
+
 @pytest.mark.parametrize("score", [float("inf"), float("-inf"), float("nan"), 1e300])
 def test_a_score_out_of_bounds_costs_its_job_alone(score: float) -> None:
     def score_nodes(self: Plugin, task: Any, nodes: Any) -> Any:
@@ -297,7 +310,10 @@ def test_a_score_out_of_bounds_costs_its_job_alone(score: float) -> None:
         outcome = world.step()
         assert outcome.set_aside == ()
     waiting = task_named(world.intake.cluster, "bad-x-0")
-    assert "plugin 'trouble' failed in score_nodes: BadAnswer" in waiting.condition.message
+    assert (
+        "plugin 'trouble' failed in score_nodes: BadAnswer: expected finite scores of at most 1e+100, "
+        f"got {score if not isfinite(score) else 'a larger number'}; mend" in waiting.condition.message
+    )
     assert waiting.job is not None
     text = f"expected finite scores of at most 1e+100, got {score} for n0"
     assert text in outcome.session.objections[waiting.job]

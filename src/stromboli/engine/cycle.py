@@ -218,7 +218,7 @@ class Engine:
         failures = dict.fromkeys(session.failures)
         for failure in failures:
             if failure not in self._logged:
-                log.error("%s", failure.message, exc_info=failure.cause)
+                log.error("%s", failure.log_message, exc_info=failure.cause)
         self._logged = set(failures)
         if outcome.lost is None:  # else plugins are new, and cannot be asked
             events = self._failing.update(session, self.rules.plugins)

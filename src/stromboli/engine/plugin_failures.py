@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from stromboli.api.errors import error_text
 from stromboli.engine.attribution import PluginExit
+from stromboli.engine.placement.node_functions import BadAnswer
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
 
 LONGEST = 500
+MOST_JOBS = 3
+"""Jobs that a line of the log names; the others are counted."""
 UNREPORTED = "outcome"
 """The point of a failure to say what became of a job."""
 
@@ -28,6 +31,8 @@ class Failure:
     error: str
     cause: BaseException | None = field(default=None, compare=False, repr=False)
     """What was raised, with its traceback."""
+    jobs: str = field(default="", compare=False, repr=False)
+    """The jobs over which it was raised, for the log."""
 
     @property
     def message(self) -> str:
@@ -35,8 +40,13 @@ class Failure:
 
     @property
     def summary(self) -> str:
-        """Without the text of the error, which may be another one each time."""
-        return f"{self._where}: {self.error.split(':', 1)[0]}"
+        """Without the text of the error, which may be another one each time, unless a part of it is always the same."""
+        steady = f": {self.cause.summary}" if isinstance(self.cause, BadAnswer) else ""
+        return f"{self._where}: {self.error.split(':', 1)[0]}{steady}"
+
+    @property
+    def log_message(self) -> str:
+        return f"{self.message} ({self.jobs})" if self.jobs else self.message
 
     @property
     def way_out(self) -> str:
@@ -65,6 +75,13 @@ def failure_of(error: BaseException) -> Failure:
     raised = error.__cause__ if isinstance(error, PluginExit) and error.__cause__ else error
     text = error_text(raised)
     return Failure(plugin, point, text if len(text) <= LONGEST else text[:LONGEST] + "...", error)
+
+
+def over(jobs: Sequence[Job], failure: Failure) -> Failure:
+    """The same failure, with the jobs over which it came up."""
+    more = f" and {len(jobs) - MOST_JOBS} more" if len(jobs) > MOST_JOBS else ""
+    listed = ", ".join(job.key for job in jobs[:MOST_JOBS])
+    return replace(failure, jobs=f"job {listed}{more}") if jobs else failure
 
 
 class ReportGuard:

@@ -19,7 +19,7 @@ from stromboli.engine.order import JobsByQueue
 from stromboli.engine.placement.node_placement import Place, Placement
 from stromboli.engine.placement.shard_nodes import own_nodes_first
 from stromboli.engine.placement.verdict import Verdict, verdict_text
-from stromboli.engine.plugin_failures import Failure, FailureGuard, ReportGuard
+from stromboli.engine.plugin_failures import Failure, FailureGuard, ReportGuard, over
 from stromboli.engine.transaction import Transaction
 from stromboli.engine.unmet_requirements import Unmet, unmet_by_job, unmet_by_task
 from stromboli.model.cluster import Cluster, Dirty
@@ -335,8 +335,9 @@ class Session(Transaction):
 
     def exclude(self, jobs: Iterable[Job], failure: Failure) -> None:
         """These jobs get no room in this cycle because a plugin failed over them."""
-        self.failures.append(failure)
-        for job in jobs:
+        charged = tuple(jobs)
+        self.failures.append(over(charged, failure))
+        for job in charged:
             self._charge(job, failure)
 
     def leave_out_failed(self, job: Job, failure: Failure) -> None:

@@ -82,7 +82,8 @@ def _finite(column: Any, nodes: Nodes) -> Floats:
     odd = np.flatnonzero(~_within_bounds(scores))
     if len(odd):
         score, node = scores[odd[0]], nodes.name(int(odd[0]))
-        raise BadAnswer(f"expected finite scores of at most {MOST_SCORE:g}, got {score} for {node}")
+        steady = "a larger number" if np.isfinite(score) else str(score)
+        raise BadAnswer(f"finite scores of at most {MOST_SCORE:g}", f"{score} for {node}", steady)
     return scores
 
 
@@ -104,7 +105,8 @@ def finished(score: NodeScore, task: Task, nodes: Nodes, raw: Column, candidates
 
 def _one_per_node(column: Any, nodes: Nodes) -> Column:
     if getattr(column, "shape", None) != (len(nodes),):
-        raise BadAnswer(f"expected a column of {len(nodes)} scores, one per node, got {column!r:.60}")
+        got = f"{column!r:.60} for {len(nodes)} nodes"
+        raise BadAnswer("a column of scores, one per node", got, f"a {type(column).__name__:.60}")
     scores: Column = column
     return scores
 

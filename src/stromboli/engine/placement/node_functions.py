@@ -59,6 +59,11 @@ def reads(what: str) -> Callable[[F], F]:
 class BadAnswer(ValueError):
     """A plugin's node function returned something else than it should."""
 
+    def __init__(self, expected: str, got: str, steady: str = ""):
+        super().__init__(f"expected {expected}, got {got}")
+        self.summary = f"expected {expected}, got {steady or got}"
+        """The same for the same mistake in every cycle, and short: without numbers that change."""
+
 
 class Refusal(NamedTuple):
     """Why not: the text a user reads, and whether evictions could help."""
@@ -141,7 +146,9 @@ def checked(filter: NodeFilter, task: Task, nodes: Nodes) -> Iterator[Check]:
             checks = iter(filter.checks(task, nodes)) if checks is None else checks
             check = next(checks, _NO_MORE)
             if check is not _NO_MORE and not isinstance(check, Check):
-                raise BadAnswer(f"expected `yield Check(passes, reason)`, got {check!r}")
+                raise BadAnswer(
+                    "`yield Check(passes, reason)`", f"{check!r:.60}", f"a {type(check).__name__:.60}"
+                )
         except BaseException as error:
             filter.raise_attributed(error)
         if check is _NO_MORE:
