@@ -7,6 +7,9 @@ import msgspec
 from stromboli.admission.rules.field import Field
 from stromboli.api.object_bounds import MAX_JOB_BYTES, Size, exceeding, job_sizes, manifest_sizes
 
+_COUNTED = {"tasks": "tasks", "pods": "tasks", "volumes": "volumes"}
+"""The field of the spec that has too much of something, where it is a single one."""
+
 
 def check_job(spec: Field, before: Any = None) -> bool:
     """Report a job that is too large, and say whether it is; one that was so `before` may stay, but not grow."""
@@ -14,7 +17,8 @@ def check_job(spec: Field, before: Any = None) -> bool:
     allowed = {size.what: size.amount for size in _sizes(Field(before, spec.report))} if before else {}
     grown = [size for size in sizes.values() if size.amount > allowed.get(size.what, 0)]
     for size in grown:
-        spec.wrong(f"the job {size}", size.way_out)
+        field = spec[_COUNTED[size.what]] if size.what in _COUNTED else spec
+        field.wrong(f"the job {size}", size.way_out)
     return bool(grown)
 
 
