@@ -31,6 +31,18 @@ def test_the_folder_is_made_for_us_alone(tmp_path: Path) -> None:
     assert mode(folder) == 0o700, "also if somebody opened it to others"
 
 
+def test_a_missing_folder_above_it_is_made_for_us_alone_too(tmp_path: Path) -> None:
+    folder = dump_folder(tmp_path / "missing" / "dumps")
+    assert (mode(folder), mode(folder.parent)) == (0o700, 0o700)
+
+
+def test_a_folder_that_cannot_be_made_is_told_with_the_flag(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for parent in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(OSError, match=r"file.*; set --cache-dump-dir to a folder that can be written to"):
+            dump_folder(parent)
+
+
 @pytest.mark.parametrize("kind", ["link", "file"])
 def test_what_somebody_else_put_in_its_place_is_left_alone(tmp_path: Path, kind: str) -> None:
     theirs = tmp_path / "theirs"

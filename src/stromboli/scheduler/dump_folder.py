@@ -11,15 +11,24 @@ MOST_DUMPS = 10
 MOST_BYTES = 256 * 1024 * 1024
 """Kept besides a new one; older ones are deleted."""
 PREFIX = "snapshot-"
+WAY_OUT = "set --cache-dump-dir to a folder that can be written to"
 
 
 class NotOurs(OSError):
     """The folder belongs to somebody else, or is none."""
 
 
+class NoFolder(OSError):
+    """The folder cannot be made."""
+
+
 def dump_folder(parent: Path) -> Path:
-    """Our own folder below one that others may write to, as `/tmp` is; made if it is missing."""
+    """Our own folder below one that others may write to, as `/tmp` is; both are made if they are missing."""
     folder = parent / f"stromboli-dumps-{os.geteuid()}"
+    try:
+        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise NoFolder(f"{error}; {WAY_OUT}") from None
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
@@ -29,6 +38,8 @@ def dump_folder(parent: Path) -> Path:
                 f"{folder} is not a folder of ours; remove it, or set --cache-dump-dir to a folder that is"
             ) from None
         folder.chmod(0o700)
+    except OSError as error:
+        raise NoFolder(f"{error}; {WAY_OUT}") from None
     return folder
 
 
