@@ -274,6 +274,9 @@ QUEUE_PARENT_NOT_FOUND = (
     'the parent queue "{parent}" of queue "{queue}" is not found: create it or change spec.parent'
 )
 
+QUEUE_ROOT_STAYS_OPEN = (
+    "Queue root can not be closed, since all queues are below it, so nothing is done; close those instead"
+)
 COMMAND_REFUSED = "CommandRefused"
 COMMAND_ELSEWHERE = (
     'Command {name} is for queue "{queue}" and is in namespace "{namespace}", so nothing is done; '

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from stromboli.admission.rules.admission_table import REVIEWS, validate
 from stromboli.admission.rules.rule_context import QueueIndex
 from tests.admission.reviewing import cluster, queue, submitted, texts
 
@@ -274,6 +275,15 @@ DELETIONS: list[tuple[str, list[str]]] = [
 def test_which_queues_may_go(name: str, expected: list[str]) -> None:
     context = cluster(queue("tree"), queue("twig", "tree"), queue("leaf", "tree"), queue("busy", pods=2))
     assert texts("/queues/validate", made(name), operation="DELETE", context=context) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "way_out"),
+    [("default", "close it instead"), ("root", "all queues are below it; delete or close those instead")],
+)
+def test_a_queue_that_stays_tells_what_can_be_done(name: str, way_out: str) -> None:
+    (problem,) = validate(REVIEWS["/queues/validate"], made(name), None, "DELETE", cluster())
+    assert problem.way_out == way_out
 
 
 def test_a_queue_with_pods_stays_where_that_is_asked_for() -> None:

@@ -250,13 +250,16 @@ def test_a_child_waits_for_its_parent_to_open_and_the_user_is_told_if_it_does_no
 _REFUSED = "Failed to open queue one because its parent queue team is closing or closed. Open the parent queue first."
 
 
-def test_the_root_cannot_be_closed() -> None:
+def test_the_root_cannot_be_closed_and_says_so() -> None:
     async def run() -> None:
         api = world()
         command(api, "CloseQueue", "root")
         async with running_controllers(api, QueueController) as runner:
             await wait_until_idle(api, runner)
-        assert (states(api), api.every("commands"), api.events) == ({"root": "Open"}, [], [])
+            await runner.recorder.flush()
+        assert (states(api), api.every("commands")) == ({"root": "Open"}, [])
+        text = "Queue root can not be closed, since all queues are below it, so nothing is done; close those instead"
+        assert api.events == [("CloseQueue", text)]
 
     asyncio.run(run())
 

@@ -67,7 +67,9 @@ def check_deletion(queue: Field, context: Context) -> None:
     name = _name(queue)
     field = queue["metadata"]["name"]
     if name in (names.DEFAULT_QUEUE, names.ROOT_QUEUE):
-        field.wrong(f"`{name}` queue can not be deleted", "close it instead")
+        root = name == names.ROOT_QUEUE
+        way_out = "all queues are below it; delete or close those instead" if root else "close it instead"
+        field.wrong(f"`{name}` queue can not be deleted", way_out)
         return
     if context.queues is None:
         return

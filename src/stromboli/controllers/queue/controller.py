@@ -120,11 +120,7 @@ class QueueController(Controller[str]):
         if _is_elsewhere(command):
             self._refuse(queue, command)
         elif uid in ("", queue.metadata.uid):
-            if command.action not in KNOWN_ACTIONS:
-                valid = f"{names.OPEN_QUEUE}, {names.CLOSE_QUEUE}"
-                action = command.action[:100]
-                text = names.COMMAND_UNKNOWN.format(name=command.name, action=action, valid=valid)
-                self.context.recorder.warning(queue, names.UNKNOWN_COMMAND, text)
+            self._tell_futile(queue, command.name, command.action)
             try:
                 queue = await self._transition(queue, command.action)
             except SyncError as error:
@@ -133,6 +129,15 @@ class QueueController(Controller[str]):
                 self.context.recorder.warning(queue, command.action, str(error))
         await self._delete_command(command)
         return queue
+
+    def _tell_futile(self, queue: Queue, name: str, action: str) -> None:
+        """Tell of a command that changes nothing, whatever the state of the queue."""
+        if action not in KNOWN_ACTIONS:
+            valid = f"{names.OPEN_QUEUE}, {names.CLOSE_QUEUE}"
+            text = names.COMMAND_UNKNOWN.format(name=name, action=action[:100], valid=valid)
+            self.context.recorder.warning(queue, names.UNKNOWN_COMMAND, text)
+        elif action == names.CLOSE_QUEUE and queue.name == names.ROOT_QUEUE:
+            self.context.recorder.warning(queue, names.CLOSE_QUEUE, names.QUEUE_ROOT_STAYS_OPEN)
 
     def _refuse(self, queue: Queue, command: Command) -> None:
         """Tell whoever may create commands in a namespace that they are no rights on queues, which all share."""
