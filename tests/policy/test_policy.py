@@ -176,6 +176,15 @@ def test_all_errors_are_told_at_once_in_the_order_of_their_lines() -> None:
     assert [error.split()[0] for error in messages] == ["conf:2:", "conf:5:", "conf:6:"]
 
 
+def test_unknown_plugins_are_told_the_way_out_and_those_that_there_are_once() -> None:
+    own = "plugins of your own are loaded by --plugins-dir"
+    known = ", ".join(sorted(CATALOG.plugins))
+    assert errors(f"{ONE_PLUGIN}exits\n  - name: zzz") == (
+        f'conf:4: unknown plugin "exits"; known: {known}; {own}',
+        f'conf:5: unknown plugin "zzz"; {own}',
+    )
+
+
 def test_what_volcano_has_and_we_do_not_have_yet_is_a_warning() -> None:
     policy = load(
         "actions: allocate, preempt\ntiers:\n- plugins:\n  - name: tdm\n    arguments: {tdm.evict.period: 1m}\n"

@@ -35,11 +35,19 @@ class Problem:
 def suggestion(word: str, known: Iterable[str]) -> str:
     """The nearest right name as the end of a sentence, else the choice if it is short, else nothing."""
     names = sorted(set(known))
-    by_lower = {name.lower(): name for name in names}
+    near = nearest(word, names)
+    if near:
+        return f'; did you mean "{near}"?'
+    return f"; known: {', '.join(names)}" if 0 < len(names) <= 30 else ""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The name that was probably meant; empty if none is near."""
+    by_lower = {name.lower(): name for name in sorted(set(known))}
     near = difflib.get_close_matches(word.lower(), by_lower, n=1) if len(word) <= 100 else []
     if near and _alike(_last_part(word.lower()), _last_part(near[0])):
-        return f'; did you mean "{by_lower[near[0]]}"?'
-    return f"; known: {', '.join(names)}" if 0 < len(names) <= 30 else ""
+        return by_lower[near[0]]
+    return ""
 
 
 def _last_part(name: str) -> str:

@@ -8,7 +8,7 @@ from stromboli.api.manifests.yaml_lines import MAX_BYTES, Node, YamlError, plain
 from stromboli.policy.action_order import order_warnings
 from stromboli.policy.argument_types import kind_of
 from stromboli.policy.arguments import declared, parse_arguments
-from stromboli.policy.policy_problems import NOT_YET, Problem, Severity, suggestion
+from stromboli.policy.policy_problems import NOT_YET, Problem, Severity, nearest, suggestion
 from stromboli.policy.vocabulary import VOLCANO_ACTIONS, VOLCANO_PLUGINS, Vocabulary
 
 SECTIONS = ("actions", "tiers", "configurations", "metrics")
@@ -48,6 +48,8 @@ class PolicyReader:
     tiers: tuple[tuple[PluginEntry, ...], ...] = ()
     configurations: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, str] = field(default_factory=dict)
+    plugins_listed: bool = False
+    """Whether a problem lists the plugins that there are."""
 
     @classmethod
     def of(cls, text: str | bytes, catalog: Vocabulary) -> "PolicyReader":
@@ -144,9 +146,17 @@ class PolicyReader:
         if name in self.catalog.planned_plugins:
             self.warn(node, f"plugin {name}: {NOT_YET}: pods that require it stay pending")
         else:
-            known = {*self.catalog.plugins, *VOLCANO_PLUGINS}
-            self.wrong(node, f"unknown plugin {quoted(name)}{suggestion(name, known)}")
+            self.wrong(node, f"unknown plugin {quoted(name)}; {self.way_to_a_plugin(name)}")
         return None
+
+    def way_to_a_plugin(self, name: str) -> str:
+        """What to do about a plugin that is not there; the names of those that are there are listed once per file."""
+        near = nearest(name, {*self.catalog.plugins, *VOLCANO_PLUGINS})
+        if near:
+            return f'did you mean "{near}"?'
+        known = "" if self.plugins_listed else f"known: {', '.join(sorted(self.catalog.plugins))}; "
+        self.plugins_listed = True
+        return f"{known}plugins of your own are loaded by --plugins-dir"
 
     def switches(self, name: str, entry: dict[str, Node]) -> dict[str, bool]:
         """Every switch, as given or by default."""
