@@ -122,6 +122,14 @@ def test_what_an_unusable_node_has_is_not_free() -> None:
     assert shown["nodes"] == {"total": 3, "Unknown": 1, "Unknown,SchedulingDisabled": 1, "NotReady": 1}
 
 
+def test_a_node_that_is_overcommitted_takes_no_free_room_from_the_others() -> None:
+    """Whoever creates a pod with a nodeName asks no scheduler."""
+    spec = {"nodeName": "n1", "containers": [{"name": "c", "resources": {"requests": {"cpu": "500"}}}]}
+    large = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "d"}, "spec": spec}
+    [group] = status(*nodes("n1 cpu=32; n2 cpu=32"), large)["nodeGroups"]
+    assert (group["used"]["cpu"], group["free"]["cpu"]) == ("500", "32")
+
+
 def test_the_table_fits_80_columns_and_wide_has_more() -> None:
     shown = status(*TWO_TEAMS)
     text = text_of(shown)

@@ -99,9 +99,12 @@ def is_usable(node: NodeObject) -> bool:
 
 
 def _columns(cluster: Cluster, nodes: Iterable[Node], column: str) -> Amounts:
+    """The sum of a column; a node that has less than nothing left takes nothing from the others."""
     numbers = getattr(cluster.columns, column)
     rows = [node.row for node in nodes]
-    return {dim: int(numbers[dim, rows].sum()) for dim in range(len(cluster.dims))} if rows else {}
+    return (
+        {dim: int(numbers[dim, rows].clip(min=0).sum()) for dim in range(len(cluster.dims))} if rows else {}
+    )
 
 
 def _group_name(cluster: Cluster, node: Node) -> str:
