@@ -29,6 +29,20 @@ def test_a_command_that_could_not_be_deleted_is_deleted_later() -> None:
     asyncio.run(story())
 
 
+def test_a_command_of_another_namespace_does_nothing() -> None:
+    async def story() -> None:
+        api = submitted()
+        async with at_work(api) as runner:
+            await wait_until_idle(api, runner)
+            before = phase(api)
+            for namespace in ("other", "default"):
+                command(api, "stop", "AbortJob", namespace=namespace)
+            await wait_until_idle(api, runner)
+            assert phase(api) == before
+
+    asyncio.run(story())
+
+
 def test_a_command_that_was_carried_out_goes_before_the_status_names_another_cause() -> None:
     """Otherwise it would be carried out again by a controller that was stopped in between."""
     simulated = running(policies=[policy("TerminateJob", "Unknown")]).ask("RestartJob")

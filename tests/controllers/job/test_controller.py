@@ -237,9 +237,13 @@ def test_commands_suspend_and_resume_a_job_and_are_deleted() -> None:
     run(story())
 
 
-def command(api: InMemoryApi, name: str, action: str, job: str = "j", uid: str = "u1") -> None:
+def command(
+    api: InMemoryApi, name: str, action: str, job: str = "j", uid: str = "u1", namespace: str = "team"
+) -> None:
     target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": job, "uid": uid}
-    api.put("commands", {"metadata": {"name": name, "namespace": "team"}, "action": action, "target": target})
+    api.put(
+        "commands", {"metadata": {"name": name, "namespace": namespace}, "action": action, "target": target}
+    )
 
 
 def test_a_command_for_an_earlier_job_of_the_name_or_for_none_does_nothing() -> None:
