@@ -37,10 +37,10 @@ soak: dev  ## Load a whole cluster with honest and hostile users for an hour, an
 	STROMBOLI_SOAK_SECONDS=$${STROMBOLI_SOAK_SECONDS:-3600} $(BIN)/pytest -s tests/soak
 
 test-kubernetes: dev  ## Run the tests against a real API server (needs Go; builds it once, in minutes)
-	$(BIN)/pytest -n 2 --dist loadfile -m kubernetes -rs tests/kubernetes
+	$(BIN)/pytest -n 3 --dist loadfile -m kubernetes -rs tests/kubernetes
 
 test-embedded: dev  ## Run the same tests against the embedded API server (needs kubectl)
-	$(BIN)/pytest -n 2 --dist loadfile -m kubernetes --server embedded -rs tests/kubernetes
+	$(BIN)/pytest -n 3 --dist loadfile -m kubernetes --server embedded -rs tests/kubernetes
 	$(BIN)/pytest -rs tests/embedded/test_kubectl.py
 
 lint: dev  ## Check format, lint, types and import rules
