@@ -74,6 +74,7 @@ NO_BOUNDS = {
         embedded.rbac.escalation.MAX_SHOWN
         engine.explanation.shortages.MOST_HOLDERS
         engine.plugin_failures.LONGEST
+        engine.plugin_failures.MOST_JOBS
         engine.unmet_requirements.MOST_NAMES
         plugins.extender.plugin.LONGEST
     """,
