@@ -208,7 +208,8 @@ def test_keys_that_do_not_fit_are_named(data: Path, file: str, content: bytes | 
     if content is not None:
         path.write_bytes(content)
     message = refusal(data)
-    assert f"{data}/pki/ca.key: " in message
+    assert f"{data}/pki/{file}: " in message
+    assert "https://" not in message
     assert f"delete {data}/pki/ca.crt and {data}/pki/ca.key: new ones are made" in message
     for name in ("ca.crt", "ca.key"):
         (data / "pki" / name).unlink(missing_ok=True)

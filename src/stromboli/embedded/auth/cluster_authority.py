@@ -8,6 +8,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
 from stromboli.daemon.certificates import Authority, Pair, new_authority
 from stromboli.embedded.data_files import DataError, make_folder, read_file, write_secret
 
@@ -39,6 +43,14 @@ class ClusterAuthority:
             " and client certificates that the old one signed are no longer accepted"
         )
         pair = Pair(read_file(self.certificate_file, way_out), read_file(key_file, way_out))
+        try:
+            x509.load_pem_x509_certificates(pair.certificate)
+        except ValueError:  # whose text is a link to a FAQ
+            raise DataError(f"{self.certificate_file}: no certificate in PEM; {way_out}") from None
+        try:
+            load_pem_private_key(pair.key, None)
+        except (TypeError, ValueError, UnsupportedAlgorithm):
+            raise DataError(f"{key_file}: no private key in PEM without a password; {way_out}") from None
         try:
             authority = Authority(pair)
         except ValueError as error:
