@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiohttp import web
 
 from tests.embedded.api_requests import MERGE, ApiCaller, config_map, pod, running
@@ -137,6 +138,55 @@ def test_a_response_that_comes_in_several_packets_is_read_to_its_end(tmp_path: P
             assert (status, "not on a Sunday" in refusal["message"]) == (403, True)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("bundle", ["own", "none"])
+def test_a_webhook_that_cannot_be_reached_is_told_of_in_plain_words(tmp_path: Path, bundle: str) -> None:
+    async def scenario() -> None:
+        async with hooked(tmp_path, lambda question: None) as (api, url, _):
+            untrusted = {"clientConfig": {"url": url}}
+            await register(
+                api, "validating", "https://127.0.0.1:9/", **(untrusted if bundle == "none" else {})
+            )
+            status, refusal = await api.request("POST", MAPS, config_map("a"))
+            assert status == 500
+            assert "cannot connect to 127.0.0.1:" in refusal["message"]
+            assert ("refused" if bundle == "own" else "certificate") in refusal["message"]
+            assert "object at 0x" not in refusal["message"]
+
+    asyncio.run(scenario())
+
+
+def test_who_registers_a_webhook_of_a_service_is_warned(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            hook = {
+                "name": "hook.example.com",
+                "clientConfig": {"service": {"name": "s", "namespace": "default"}},
+                "sideEffects": "None",
+                "admissionReviewVersions": ["v1"],
+            }
+            configuration = {"metadata": {"name": "h"}, "webhooks": [hook]}
+            result = await warnings_of(api, "POST", "", configuration)
+            assert len(result) == 1
+            assert 'webhook \\"hook.example.com\\" has a clientConfig.service' in result[0]
+            hook["clientConfig"] = {"url": "https://127.0.0.1:9/"}
+            assert await warnings_of(api, "PATCH", "/h", configuration) == []
+            hook["clientConfig"] = {"service": {"name": "s", "namespace": "default"}}
+            assert len(await warnings_of(api, "PATCH", "/h", configuration)) == 1
+
+    asyncio.run(scenario())
+
+
+async def warnings_of(api: ApiCaller, method: str, path: str, configuration: Json) -> list[str]:
+    headers = {
+        "Authorization": f"Bearer {api.server.token}",
+        "Content-Type": MERGE if method == "PATCH" else "application/json",
+    }
+    url = f"{api.server.url}{HOOKS}/validatingwebhookconfigurations{path}"
+    async with api._session.request(method, url, data=json.dumps(configuration), headers=headers) as answer:
+        assert answer.status in (200, 201), await answer.text()
+        return answer.headers.getall("Warning", [])
 
 
 def test_a_webhook_that_fails_stops_everything_or_nothing_as_it_says(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import os
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -157,7 +158,7 @@ class Webhooks:
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
             if webhook.failure_policy == "Ignore":
                 return None
-            why = str(error)[:500] or type(error).__name__
+            why = _why(error)[:500] or type(error).__name__
             raise StatusError(
                 500, f'Internal error occurred: failed calling webhook "{webhook.name}": {why}'
             ) from None
@@ -191,6 +192,18 @@ class Webhooks:
         if response.uid != review["request"]["uid"]:
             raise ValueError("it answered another question than it was asked")
         return response
+
+
+def _why(error: Exception) -> str:
+    """What went wrong in a call; aiohttp's own text has the object of the TLS context in it."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            cause = str(error.certificate_error)
+        else:
+            number = error.os_error.errno or 0  # its text is Python's, and not the system's
+            cause = os.strerror(number) if number > 0 else error.os_error.strerror or str(error.os_error)
+        return f"cannot connect to {error.host}:{error.port}: {cause}"
+    return str(error)
 
 
 @lru_cache(64)

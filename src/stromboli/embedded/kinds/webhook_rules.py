@@ -38,6 +38,16 @@ def problems(content: Content) -> list[Problem]:
     ]
 
 
+def warnings(content: Content) -> list[str]:
+    """The webhooks of a configuration that cannot be asked."""
+    return [
+        f'webhook "{webhook.get("name")}" has a clientConfig.service, and there is no network of services here: give a'
+        " clientConfig.url; every request that it covers fails unless its failurePolicy is Ignore"
+        for webhook in content.get("webhooks") or ()
+        if (webhook.get("clientConfig") or {}).get("service")
+    ]
+
+
 def _conditions(conditions: list[dict[str, Any]], path: str) -> Iterator[Problem]:
     if len(conditions) > MAX_CONDITIONS:
         detail = f"Too many: {len(conditions)}: must have at most {MAX_CONDITIONS} items"

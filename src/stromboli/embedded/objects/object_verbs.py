@@ -16,7 +16,7 @@ from stromboli.api.schemas import schema_problems
 from stromboli.embedded.admission.admission_chain import AdmissionChain
 from stromboli.embedded.admission.pod_admission import set_pod_defaults
 from stromboli.embedded.admission.write_request import WriteRequest
-from stromboli.embedded.kinds import kind_rules, object_metadata, object_schemas
+from stromboli.embedded.kinds import kind_rules, object_metadata, object_schemas, webhook_rules
 from stromboli.embedded.kinds.field_managers import is_unchanged, with_managed_fields
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
@@ -255,7 +255,7 @@ def _checked_metadata(kind: Kind, namespace: str, content: Content, name: str = 
 
 
 def _prune_and_default(request: WriteRequest, content: Content) -> tuple[str, ...]:
-    """Prune, set defaults and check types; returns warnings about unknown fields, as `fieldValidation` asks."""
+    """Prune, set defaults and check types; returns warnings, about unknown fields as `fieldValidation` asks."""
     kind = request.kind
     result = object_schemas.normalize(kind, content)
     unknown = [f'unknown field "{path[:MAX_PATH]}"' for path in result.unknown[:MAX_UNKNOWN]]
@@ -268,7 +268,8 @@ def _prune_and_default(request: WriteRequest, content: Content) -> tuple[str, ..
         )
     if result.problems:
         raise invalid(kind, str(content["metadata"].get("name", "")), result.problems)
-    return tuple(unknown) if request.validation == "Warn" else ()
+    unreachable = webhook_rules.warnings(content) if kind.id in webhook_rules.KINDS else ()
+    return (*(unknown if request.validation == "Warn" else ()), *unreachable)
 
 
 def _prepare_update(request: WriteRequest, content: Content, old: Content) -> tuple[str, ...]:
