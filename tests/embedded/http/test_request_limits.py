@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -127,5 +129,28 @@ def test_a_folder_has_one_server_at_a_time(tmp_path: Path) -> None:
             await api.get(PODS)
         async with running(tmp_path) as api:
             await api.get(PODS)
+
+    asyncio.run(scenario())
+
+
+def test_a_full_disk_refuses_writes_and_readiness_until_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            database = api.server.store._log._db
+            (pages,) = database.execute("PRAGMA page_count").fetchone()
+            database.execute(f"PRAGMA max_page_count = {pages}")
+            with monkeypatch.context() as patch:
+                patch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+                status, refusal = await api.request("POST", MAPS, config_map("a", {"n": "x" * 200_000}))
+                assert (status, refusal["code"]) == (507, 507)
+                assert "the disk is full: 0 MiB are free; make room" in refusal["message"]
+                assert (await api.request("GET", "/readyz"))[0] == 503
+                assert (await api.request("GET", "/livez"))[0] == 200
+                assert (await api.request("GET", MAPS))[0] == 200
+            database.execute("PRAGMA max_page_count = 1000000")
+            await api.post(MAPS, config_map("a", {"n": "x" * 200_000}))
+            assert (await api.request("GET", "/readyz"))[0] == 200
 
     asyncio.run(scenario())

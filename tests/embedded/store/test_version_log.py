@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ import pytest
 from stromboli.embedded.store import version_log
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change, Key
-from stromboli.embedded.store.version_log import VersionLog, WriteFailed
+from stromboli.embedded.store.version_log import DiskFull, VersionLog, WriteFailed
 
 KIB = 1024
 
@@ -150,6 +152,36 @@ def test_what_was_written_on_top_of_a_write_that_fails_is_undone_with_it(
         assert store.get("things", "default", "b") is None
         store.put(key("c"), content())
         await store.wait_committed()
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_full_disk_is_named_with_the_way_out_until_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = [3 << 20]
+
+    def disk_usage(_: Path) -> SimpleNamespace:
+        return SimpleNamespace(free=free[0])
+
+    monkeypatch.setattr(shutil, "disk_usage", disk_usage)
+
+    async def scenario() -> None:
+        store = Store(tmp_path / "db")
+        (pages,) = store._log._db.execute("PRAGMA page_count").fetchone()
+        store._log._db.execute(f"PRAGMA max_page_count = {pages}")
+        store.put(key("a"), {**content(1), "data": "x" * 100_000})
+        with pytest.raises(DiskFull, match="3 MiB are free; make room on it for 64 MiB at least"):
+            await store.wait_committed()
+        assert store.disk_full
+        free[0] = 1 << 30
+        assert not store.disk_full, "whether somebody writes or not"
+        free[0] = 0
+        store._log._db.execute("PRAGMA max_page_count = 1000000")
+        store.put(key("a"), content(1))
+        await store.wait_committed()
+        assert not store.disk_full
         await store.close()
 
     asyncio.run(scenario())

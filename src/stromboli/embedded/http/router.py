@@ -40,7 +40,7 @@ from stromboli.embedded.nodes.pod_logs import LogSource
 from stromboli.embedded.objects import subresources
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.rbac.policy_rules import User
-from stromboli.embedded.store.version_log import WriteFailed
+from stromboli.embedded.store.version_log import DiskFull, WriteFailed
 from stromboli.embedded.store.watch_hub import WatchHub
 from stromboli.embedded.time_slices import LARGE
 
@@ -83,7 +83,8 @@ class Router:
             return error_response(bad_request(f"the body cannot be read: {' '.join(str(error).split())}"))
         except WriteFailed as error:
             log.error("not written: %s", error)
-            return error_response(StatusError(500, f"Internal error occurred: not written: {error}"))
+            code = 507 if isinstance(error, DiskFull) else 500
+            return error_response(StatusError(code, f"Internal error occurred: not written: {error}"))
         except (ConnectionError, TimeoutError):
             raise
         except Exception:
@@ -94,6 +95,8 @@ class Router:
         check_headers(request)
         path, method = request.rel_url.raw_path, request.method
         if path in HEALTH or path.startswith(tuple(f"{endpoint}/" for endpoint in HEALTH)):
+            if path.startswith("/readyz") and self._objects.store.disk_full:
+                return web.Response(status=503, text="the disk is full: nothing can be written")
             return web.Response(text="ok")
         if path in ("/version", "/version/"):
             return json_response(msgspec.json.encode(VERSION))

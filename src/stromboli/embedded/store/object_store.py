@@ -25,6 +25,7 @@ from stromboli.embedded.store.stored_rows import explained_damage, explained_row
 from stromboli.embedded.store.version_log import (
     LARGEST_TRANSACTION,
     Compaction,
+    DiskFull,
     VersionLog,
     WriteFailed,
     row_bytes,
@@ -55,6 +56,8 @@ class Store:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         """Those who wait for the commit of a revision, in its order."""
         self._writer: asyncio.Task[None] | None = None
+        self._last_failure: WriteFailed | None = None
+        """Of the last transaction."""
         self._commit_listeners: list[CommitListener] = []
         self._compaction_listeners: list[Callable[[int], None]] = []
         self._apply_listeners: list[Callable[[Change], None]] = []
@@ -161,6 +164,11 @@ class Store:
             self._writer = asyncio.create_task(self._write(), name="store")
         return self._writer
 
+    @property
+    def disk_full(self) -> bool:
+        """Whether the last write found no room on the disk, and there still is none."""
+        return isinstance(self._last_failure, DiskFull) and self._last_failure.lasts
+
     async def wait_committed(self) -> None:
         """Until everything read or written so far is committed; `WriteFailed` if it cannot be."""
         if not self._uncommitted:
@@ -224,6 +232,7 @@ class Store:
 
     def _publish(self, batch: Sequence[Change]) -> None:
         """Tell those who wait, and the listeners, of what is committed."""
+        self._last_failure = None
         for _ in batch:
             self._uncommitted.popleft()
         self.history.extend(batch)
@@ -240,6 +249,7 @@ class Store:
 
     def _roll_back(self, error: WriteFailed) -> None:
         """Undo everything that is not committed: later changes were made on top of those that failed."""
+        self._last_failure = error
         for change in reversed(self._uncommitted):
             self.table(change.key.resource).set(change.key, change.before)
             for listener in self._apply_listeners:

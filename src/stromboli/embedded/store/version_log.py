@@ -15,6 +15,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -49,6 +50,8 @@ SMALL_TRANSACTION = 512 * 1024
 shorter than the way to a thread and back."""
 MOST_DELETED = 2048
 """Rows that one transaction deletes; each may change a page of its own."""
+ROOM = 64 * 1024 * 1024
+"""Bytes that the log, a transaction and free pages take at most, and which the disk has to have for that."""
 PAGE = 4096
 _VACUUM_PAGES = 1024
 """Pages that are moved in one transaction when free pages are given back."""
@@ -61,6 +64,25 @@ class StoreInUse(DataError):
 
 class WriteFailed(DataError):
     """The disk did not take a write; nothing of it remains."""
+
+
+class DiskFull(WriteFailed):
+    """There was no room on the disk for a write."""
+
+    def __init__(self, path: str) -> None:
+        self._folder = Path(path).parent
+        super().__init__(
+            f"{path}: the disk is full: {self._free() >> 20} MiB are free; make room on it for"
+            f" {ROOM >> 20} MiB at least, and writes go on without a restart"
+        )
+
+    def _free(self) -> int:
+        return shutil.disk_usage(self._folder).free
+
+    @property
+    def lasts(self) -> bool:
+        """Whether there is still too little room."""
+        return self._free() < ROOM
 
 
 class Compaction(NamedTuple):
@@ -156,6 +178,8 @@ class VersionLog:
         except Exception as error:  # of SQLite, or of a value that it cannot store
             if db.in_transaction:
                 db.execute("ROLLBACK")
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+                raise DiskFull(self.path) from None
             raise WriteFailed(f"{self.path}: {error}") from None
         self._vacuum_due = self._vacuum_due or compaction is not None
 
