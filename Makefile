@@ -31,7 +31,7 @@ demo: install  ## Watch two teams share a cluster, in under a minute
 	$(BIN)/stromboli demo
 
 test: dev  ## Run the tests that need nothing but Python, with all cores
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 soak: dev  ## Load a whole cluster with honest and hostile users for an hour, and kill it now and then
 	STROMBOLI_SOAK_SECONDS=$${STROMBOLI_SOAK_SECONDS:-3600} $(BIN)/pytest -s tests/soak
