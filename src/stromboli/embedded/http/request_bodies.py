@@ -71,7 +71,7 @@ def decode_body(data: bytes, content_type: str) -> Any:
             content = _decode_json(data)
         else:
             raise StatusError(415, f"the body of the request was in an unknown format: {content_type[:100]}")
-    except (ValueError, RecursionError, Unreadable) as error:
+    except (TypeError, ValueError, RecursionError, Unreadable) as error:
         raise bad_request(f"error decoding the body: {str(error)[:500]}") from None
     check_document(content, "body")
     return content
@@ -96,7 +96,9 @@ def _decode_yaml(data: bytes) -> Any:
             f"the body is {len(data)} bytes of YAML, of which at most {LARGEST_YAML} are read:"
             " send it as JSON, which kubectl does",
         )
-    return _single(list(islice(documents(data.decode()), 2)))
+    content = _single(list(islice(documents(data.decode()), 2)))
+    check_document(content, "body")
+    return msgspec.json.decode(msgspec.json.encode(content))  # keys that are numbers become texts, as in JSON
 
 
 def _single(contents: list[Any]) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from stromboli.api.errors import error_text
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.authorization import RequestAuthorizer
 from stromboli.embedded.auth.identity import Tokens
@@ -87,8 +88,8 @@ class Router:
             return error_response(StatusError(code, f"Internal error occurred: not written: {error}"))
         except (ConnectionError, TimeoutError):
             raise
-        except Exception:
-            log.exception("%s %s failed", request.method, request.path[:500])
+        except Exception as error:
+            log.exception("%s %s failed: %s", request.method, request.path[:500], error_text(error)[:500])
             return error_response(StatusError(500, "Internal error occurred: see the log of the server"))
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
