@@ -120,10 +120,8 @@ class Router:
         """How many seats a request takes: more if its body is large, or many objects are read."""
         if info.verb in ("list", "deletecollection"):
             return 1 + len(self._objects.store.table(info.kind.id)) // OBJECTS_PER_SEAT
-        if (
-            request.content_length is None or "Content-Encoding" in request.headers
-        ):  # of unknown size, if there is one
-            return USER_SEATS if request.body_exists else 1
+        if request.content_length is None or "Content-Encoding" in request.headers:
+            return USER_SEATS if request.body_exists else 1  # a body of unknown size
         return 1 + request.content_length // LARGE
 
     async def _document(self, request: web.BaseRequest, path: str) -> web.Response:

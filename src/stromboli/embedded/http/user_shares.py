@@ -171,9 +171,8 @@ class SeatPool:
                 self._turns.append(line)
                 blocked += 1
                 continue
-            if (
-                width > self._free
-            ):  # nobody overtakes, lest small requests always take the room of a large one
+            if width > self._free:
+                # Nobody overtakes, lest small requests always take the room of a large one.
                 self._turns.appendleft(line)
                 return
             line.waiting.popleft()

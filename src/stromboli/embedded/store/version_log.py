@@ -216,9 +216,8 @@ class VersionLog:
         if busy:
             log.warning("%s: the write-ahead log grows while another process reads the file", self.path)
         self._checkpoint_at = self._log_bytes() + CHECKPOINT_BYTES
-        self._db.execute(
-            "UPDATE facts SET value = value"
-        )  # the first write to an empty log waits for the disk
+        # The first write to an empty log waits for the disk, so it is made here, on the thread.
+        self._db.execute("UPDATE facts SET value = value")
 
     def _log_bytes(self) -> int:
         try:
