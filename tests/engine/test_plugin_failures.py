@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from stromboli.engine.placement.node_functions import Check, Nodes, NodeScore
 from stromboli.engine.plugin import Plugin, QueueLimit
@@ -196,24 +193,6 @@ def test_a_listener_that_raises_is_charged() -> None:
     assert result.lost == "plugin 'deaf' failed in on_move: RuntimeError: what?"
 
 
-def test_overriding_a_deprecated_point_warns_when_the_class_is_made(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        type("Old", (Plugin,), {"name": "old", "hyper_node_scores": lambda self, *_: ()})
-    assert "plugin old: extension point hyper_node_scores is deprecated: nothing asks it" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("point_name", "actions"),
-    [
-        ("job_ready", "allocate"),
-        ("overused", "allocate"),
-        ("allocatable", "allocate"),
-        ("node_filters", "allocate"),
-        ("job_enqueueable", "enqueue"),
-        ("job_starving", "preempt"),
-        ("victim_tasks", "shuffle"),
-    ],
-)
 def test_a_plugin_that_returns_none_where_an_answer_is_needed_is_named(point_name: str, actions: str) -> None:
     def answer(self: Plugin, *items: Any) -> None:
         pass

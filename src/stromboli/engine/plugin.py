@@ -8,8 +8,7 @@ error and not a silence; helpers begin with an underscore. A class may declare p
 from __future__ import annotations
 
 import difflib
-import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,6 +27,7 @@ from stromboli.engine.points import (
     side_by_side,
     some,
     sort_keys,
+    sum_by_name,
     tier_intersection,
     union_of_first_tier,
     vote,
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from stromboli.model.job import Job, SubJob
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
-
-log = logging.getLogger(__name__)
+    from stromboli.model.topology.domain import Domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +108,6 @@ class QueueLimit:
     """What the remedy could raise the limit to; None: all that the cluster has."""
 
 
-DEPRECATED = ("hyper_node_scores", "hyper_node_gradients")
-"""Extension points that neither actions nor the engine ask; overriding one warns."""
-
 Key = Any
 """A sort key: smaller comes first; `functools.cmp_to_key` serves for a pairwise rule."""
 
@@ -161,12 +157,6 @@ class Plugin:
             )
         known = {name for base in cls.__mro__[1:] for name in vars(base)}
         for name, value in vars(cls).items():
-            if name in DEPRECATED:
-                log.warning(
-                    "plugin %s: extension point %s is deprecated: nothing asks it",
-                    cls.name or cls.__name__,
-                    name,
-                )
             own = hasattr(value, "__point__")
             if name.startswith("_") or name in known or own or not callable(value) or isinstance(value, type):
                 continue
@@ -352,16 +342,19 @@ class Plugin:
 
     # -- HyperNodes
 
-    @point(gather, "enabledHyperNodeOrder")
-    def hyper_node_scores(
-        self, sub_job: SubJob, hyper_nodes: dict[str, list[int]]
-    ) -> Iterable[dict[str, float]]:
-        """Deprecated, never asked: how good each HyperNode is for a sub-group."""
-        return ()
+    @point(sum_by_name, "enabledHyperNodeOrder")
+    def hyper_node_scores(self, sub_job: SubJob, domains: Sequence[Domain]) -> Mapping[str, float]:
+        """How good each HyperNode is for a sub-group, by name; scores of all plugins are added, the best is taken."""
+        return {}
 
     @point(first_answer, "enabledHyperNodeGradient")
-    def hyper_node_gradients(self, unit: Job | SubJob, root: str, purpose: str) -> list[list[str]] | None:
-        """Deprecated, never asked: groups of HyperNodes to try, best group first."""
+    def hyper_node_gradients(
+        self, unit: Job | SubJob, root: Domain, purpose: str
+    ) -> list[list[Domain]] | None:
+        """Groups of HyperNodes to try for a job or a sub-group, the best group first; none leaves it to others.
+
+        The `root` is where to look, the `purpose` "allocate" or "evict".
+        """
 
 
 def _reads(method: Callable[..., Any]) -> str:

@@ -215,6 +215,20 @@ def gather(tiers: Tiers) -> Method:
     return lambda *items: [answer for listed in answers(methods, items, required=True) for answer in listed]
 
 
+def sum_by_name(tiers: Tiers) -> Method:
+    """Scores by name: those of all plugins are added; a name without a score has none added."""
+    methods = _flat(tiers)
+
+    def total(*items: Any) -> dict[str, float]:
+        sums: dict[str, float] = {}
+        for scores in answers(methods, items, required=True):
+            for name, score in scores.items():
+                sums[name] = sums.get(name, 0.0) + score
+        return sums
+
+    return total
+
+
 def narrow(tiers: Tiers) -> Method:
     """Each leaves some of what the one before it left."""
     methods = _flat(tiers)

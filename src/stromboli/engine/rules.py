@@ -19,6 +19,7 @@ from stromboli.engine.points import (
 from stromboli.model.job import Job, SubJob
 from stromboli.model.queue import Queue
 from stromboli.model.task import Task
+from stromboli.model.topology.domain import Domain
 
 VICTIM_POINTS = ("preemptable", "reclaimable", "unified_evictable")
 
@@ -55,6 +56,8 @@ class Rules:
     node_filters: Callable[[Task], list[NodeFilter]]
     node_scores: Callable[[Task], list[NodeScore]]
     best_node: Callable[[Task, dict[str, float]], str | None]
+    hyper_node_scores: Callable[[SubJob, Sequence[Domain]], dict[str, float]]
+    hyper_node_gradients: Callable[[Job | SubJob, Domain, str], list[list[Domain]] | None]
 
     def __init__(self, tiers: Sequence[Sequence[Plugin]], disabled: Iterable[tuple[str, str]] = ()):
         self._disabled = frozenset(disabled)

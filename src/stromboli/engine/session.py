@@ -20,6 +20,7 @@ from stromboli.engine.placement.node_placement import Place, Placement
 from stromboli.engine.placement.shard_nodes import own_nodes_first
 from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.plugin_failures import Failure, FailureGuard, ReportGuard, over
+from stromboli.engine.topology.topology_limits import highest_tier
 from stromboli.engine.transaction import Transaction
 from stromboli.engine.unmet_requirements import Unmet, unmet_by_job, unmet_by_task
 from stromboli.model.cluster import Cluster, Dirty
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Node
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
+    from stromboli.model.topology.domain import Domain
     from stromboli.policy.policy import Policy
 
 
@@ -139,9 +141,20 @@ class Session(Transaction):
         left_key, right_key = self.queue_key(left), self.queue_key(right)
         return (left_key < right_key) - (left_key > right_key)
 
+    def network_topology(self, unit: Job | SubJob) -> int | None:
+        """The highest tier that a job or a sub-group may span; none if it asks for no topology."""
+        return highest_tier(self.cluster.hyper_nodes, unit)
+
+    def gradients(self, unit: Job | SubJob, root: Domain, purpose: str) -> list[list[Domain]]:
+        """Groups of domains to try for a job or a sub-group, best first; without a plugin just the root."""
+        answer = self.rules.hyper_node_gradients(unit, root, purpose)
+        return [[root]] if answer is None else answer
+
     def domains(self, unit: Job | SubJob, purpose: str) -> list[Bools]:
-        """Sets of nodes to try for a job, best first; the whole cluster until there are HyperNodes to tell apart."""
-        return [np.ones(len(self.cluster.columns), dtype=bool)]
+        """Sets of nodes to try for a job, best first."""
+        count = len(self.cluster.columns)
+        gradients = self.gradients(unit, self.cluster.hyper_nodes.top, purpose)
+        return [domain.mask(count) for group in gradients for domain in group]
 
     def sub_job_ready(self, sub_job: SubJob) -> bool:
         """Whether a sub-group may start with what it has; that of a job without policies may if the job may."""

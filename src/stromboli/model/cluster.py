@@ -23,6 +23,7 @@ from stromboli.model.reservations import Reservations
 from stromboli.model.shard import Shard
 from stromboli.model.status import ALLOCATED_CLASS, WEIGHT, Status
 from stromboli.model.task import Task
+from stromboli.model.topology.hyper_node_tree import HyperNodeTree
 
 if TYPE_CHECKING:
     from stromboli.model.lookup_objects import LookupObjects
@@ -119,6 +120,8 @@ class Cluster:
         """All queues by name, also those that only a job names: see `queue.exists`."""
         self.tasks: dict[str, Task] = {}
         """All tasks by the uid of their pod."""
+        self.hyper_nodes = HyperNodeTree()
+        """The HyperNodes as a tree; brought up to date when a session opens."""
         self.layout_stale = False
         """Whether nodes were added or removed since the columns were laid out."""
         self.total: Amounts = {}
@@ -294,6 +297,8 @@ class Cluster:
             self.dirty.nodes = True
         if self.dirty.nodes or self.dirty.everything:
             self.total = self.columns.total(self.columns.allocatable)
+        if self.dirty.nodes or self.dirty.objects or self.dirty.everything:
+            self.hyper_nodes.build(self.objects.hyper_nodes, self.columns)
 
     def resize(self, node: Node) -> None:
         """A node's object changed: its size, labels or taints."""

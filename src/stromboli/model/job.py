@@ -89,6 +89,10 @@ class SubJob(TaskCounts):
     match_index: int
     tasks: dict[Task, None] = field(default_factory=dict)
     """Its tasks, whatever their status."""
+    allocated_hyper_node: str = ""
+    """The lowest HyperNode that contains all its tasks which hold room; empty if none does or it is not known."""
+    nominated_hyper_node: str = ""
+    """The HyperNode in which room was made for it; empty if none was."""
 
     @property
     def priority(self) -> int:
@@ -153,6 +157,8 @@ class Job(TaskCounts):
     """What its PodGroup asks of the placement of its tasks that takes a plugin to honour."""
     task_demands: dict[Demand, int] = field(default_factory=dict)
     """What its tasks ask for, with how many of them do."""
+    allocated_hyper_node: str = ""
+    """The lowest HyperNode that contains the allocated HyperNodes of all its sub-groups; empty if none does."""
 
     # -- identity
 

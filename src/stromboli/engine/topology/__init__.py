@@ -1,0 +1,1 @@
+"""Gangs in the network's shape: which domains a gang may use, and the search over them."""
