@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from stromboli.engine.placement.node_functions import Check, Nodes, NodeScore
 from stromboli.engine.plugin import Plugin, QueueLimit
 from stromboli.engine.points import Tiers, point
@@ -193,6 +195,18 @@ def test_a_listener_that_raises_is_charged() -> None:
     assert result.lost == "plugin 'deaf' failed in on_move: RuntimeError: what?"
 
 
+@pytest.mark.parametrize(
+    ("point_name", "actions"),
+    [
+        ("job_ready", "allocate"),
+        ("overused", "allocate"),
+        ("allocatable", "allocate"),
+        ("node_filters", "allocate"),
+        ("job_enqueueable", "enqueue"),
+        ("job_starving", "preempt"),
+        ("victim_tasks", "shuffle"),
+    ],
+)
 def test_a_plugin_that_returns_none_where_an_answer_is_needed_is_named(point_name: str, actions: str) -> None:
     def answer(self: Plugin, *items: Any) -> None:
         pass
