@@ -77,21 +77,29 @@ class InMemoryApi:
         return answer
 
     async def list(self, resource: Resource, namespace: str = "", **query: str | int) -> bytes:
-        items = [json.loads(json.dumps(obj)) for obj in self.every(resource.plural)]
+        wanted = _selector(namespace, str(query.get("fieldSelector", "")))
+        items = [json.loads(json.dumps(obj)) for obj in self.every(resource.plural) if wanted(obj)]
         return json.dumps({"metadata": {"resourceVersion": str(self._version)}, "items": items}).encode()
 
     @asynccontextmanager
     async def stream(self, path: str, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        where, _, query = path.partition("?")
-        yield self._lines(where.rpartition("/")[2], int(parse_qs(query)["resourceVersion"][0]))
+        where, _, text = path.partition("?")
+        query = {key: values[0] for key, values in parse_qs(text).items()}
+        match = _PATH.fullmatch(where)
+        assert match is not None, where
+        wanted = _selector(match["namespace"] or "", query.get("fieldSelector", ""))
+        yield self._lines(match["plural"], int(query["resourceVersion"]), wanted)
 
-    async def _lines(self, plural: str, since: int) -> AsyncIterator[bytes]:
+    async def _lines(
+        self, plural: str, since: int, wanted: Callable[[Manifest], bool]
+    ) -> AsyncIterator[bytes]:
         seen = 0
         while True:
             while seen < len(self._changes):
                 version, kind, type_, obj = self._changes[seen]
                 seen += 1
                 if version > since and kind == plural:
+                    type_ = type_ if wanted(obj) else "DELETED"
                     yield json.dumps({"type": type_, "object": obj}).encode() + b"\n"
             await asyncio.sleep(0.001)
 
@@ -159,6 +167,25 @@ class InMemoryApi:
         gone["metadata"]["resourceVersion"] = str(self._version)
         self._changes.append((self._version, key[0], "DELETED", gone))
         return gone
+
+
+def _selector(namespace: str, fields: str) -> Callable[[Manifest], bool]:
+    """Whether an object is in a namespace and matches a field selector."""
+    terms = [term.partition("!=" if "!=" in term else "=") for term in fields.split(",") if term]
+
+    def wanted(obj: Manifest) -> bool:
+        if namespace and obj["metadata"].get("namespace") != namespace:
+            return False
+        return all((_field(obj, path) == value) == (sign == "=") for path, sign, value in terms)
+
+    return wanted
+
+
+def _field(obj: Manifest, path: str) -> str:
+    value: Any = obj
+    for part in path.split("."):
+        value = value.get(part, {})
+    return value or ""
 
 
 def merged(obj: Any, patch: Any) -> Any:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -16,7 +17,7 @@ from stromboli.api.types.pod import Pod
 from stromboli.kube.api_client import TooLarge
 from stromboli.kube.api_resources import RESOURCES, Resource
 from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.reflector import Reflector, UnusableObject
+from stromboli.kube.reflector import EVERYTHING, Reflector, UnusableObject, WatchScope
 from stromboli.kube.request import ApiError, NoResponse, Request
 
 
@@ -111,7 +112,12 @@ CUT = NoResponse("connection reset")
 
 
 class Followed:
-    def __init__(self, script: Script, wanted: Callable[[Object], bool] = lambda _: True) -> None:
+    def __init__(
+        self,
+        script: Script,
+        wanted: Callable[[Object], bool] = lambda _: True,
+        scope: WatchScope = EVERYTHING,
+    ) -> None:
         self.sink, self.pauses = Sink(), []
         self.script = script
         self.reflector = Reflector(
@@ -120,6 +126,7 @@ class Followed:
             Pod,
             self.sink,
             wanted,
+            scope,
             page_size=100,
             backoff=Backoff(first=1, longest=8, jitter=lambda: 1.0),
             sleep=self._sleep,
@@ -283,3 +290,21 @@ def test_what_is_not_wanted_is_left_out_and_leaves_when_it_changes() -> None:
     )
     end = Followed(script, lambda object: isinstance(object, Pod) and object.spec.scheduler_name == "ours")
     assert end.sink.changes == ["new a ua@1", "drop a ua", "put b ub@12", "drop b ub"]
+
+
+def test_a_scope_is_part_of_every_list_and_watch() -> None:
+    requests: list[str] = []
+
+    class Recording(Script):
+        async def list(self, resource: Resource, namespace: str = "", **query: str | int) -> bytes:
+            requests.append(f"{resource.path(namespace)} {query['fieldSelector']}")
+            return await super().list(resource, namespace, **query)
+
+        def stream(self, path: str, idle_timeout: float) -> Any:
+            requests.append(unquote(path))
+            return super().stream(path, idle_timeout)
+
+    Followed(Recording(page(1), []), scope=WatchScope.of_one("system", "settings"))
+    where = "/api/v1/namespaces/system/pods"
+    assert requests[0] == f"{where} metadata.name=settings"
+    assert requests[1].startswith(f"{where}?watch=true&fieldSelector=metadata.name=settings&")

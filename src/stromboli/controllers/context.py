@@ -14,6 +14,7 @@ from stromboli.controllers.options import Options
 from stromboli.controllers.recorder import Recorder
 from stromboli.controllers.store import Store
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
+from stromboli.kube.reflector import EVERYTHING, WatchScope
 
 Kind = TypeVar("Kind", bound=Object)
 
@@ -28,10 +29,11 @@ class Context:
     metrics: Metrics = field(default_factory=Metrics)
     clock: Callable[[], float] = time.time
     """Seconds since 1970."""
-    stores: dict[type[Object], Store[Any]] = field(default_factory=dict)
+    stores: dict[tuple[type[Object], WatchScope], Store[Any]] = field(default_factory=dict)
 
-    def store(self, kind: type[Kind]) -> Store[Kind]:
-        """The store of a kind, created on first use."""
-        if kind not in self.stores:
-            self.stores[kind] = Store(kind, WATCHED_RESOURCES[kind])
-        return self.stores[kind]
+    def store(self, kind: type[Kind], scope: WatchScope = EVERYTHING) -> Store[Kind]:
+        """The store of a kind, or of those in a scope, created on first use."""
+        store = self.stores.get((kind, scope))
+        if store is None:
+            store = self.stores[kind, scope] = Store(kind, WATCHED_RESOURCES[kind], scope)
+        return store

@@ -16,6 +16,7 @@ from stromboli.controllers.context import Context
 from stromboli.controllers.store import Store
 from stromboli.controllers.workqueue import WorkQueue
 from stromboli.kube.guarded_client import LeaseLost
+from stromboli.kube.reflector import EVERYTHING, WatchScope
 from stromboli.kube.request import ApiError, NoResponse
 
 log = logging.getLogger(__name__)
@@ -51,9 +52,11 @@ class Controller(ABC, Generic[Key]):
         self.stores: list[Store[Any]] = []
         self._worker_tasks: list[asyncio.Task[None]] = []
 
-    def watch(self, kind: type[Kind], keys_for: MapFunc[Kind, Key] | None = None) -> Store[Kind]:
-        """The store of a kind; every change enqueues the keys that `keys_for` returns."""
-        store = self.context.store(kind)
+    def watch(
+        self, kind: type[Kind], keys_for: MapFunc[Kind, Key] | None = None, scope: WatchScope = EVERYTHING
+    ) -> Store[Kind]:
+        """The store of a kind, or of those in a scope; every change enqueues the keys that `keys_for` returns."""
+        store = self.context.store(kind, scope)
         if store not in self.stores:
             self.stores.append(store)
         if keys_for is not None:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -73,10 +74,10 @@ class ControllerRunner:
         )
         self.context = Context(writer, self.recorder, options, metrics, clock)
         self.controllers = self._create(kinds)
-        self.reflectors = [
-            Reflector(client, store.resource, kind, store, wanted=self._wanted)
-            for kind, store in self.context.stores.items()
-        ]
+        self._reflectors = {
+            store: Reflector(client, store.resource, store.kind, store, self._wanted, store.scope)
+            for store in self.context.stores.values()
+        }
         self._stopping = asyncio.Event()
 
     def _create(self, kinds: Collection[type[Controller[Any]]]) -> list[Controller[Any]]:
@@ -113,7 +114,7 @@ class ControllerRunner:
         """Until `stop` is called, or the task is cancelled."""
         tasks = [
             asyncio.create_task(reflector.run(), name=f"watch {reflector.resource.plural}")
-            for reflector in self.reflectors
+            for reflector in self._reflectors.values()
         ]
         tasks.append(asyncio.create_task(self.recorder.run(), name="events"))
         tasks += [
@@ -146,8 +147,7 @@ class ControllerRunner:
 
     async def _start(self, controller: Controller[Any]) -> None:
         """Start a controller once the stores that it reads are synced."""
-        kinds = {store.kind for store in controller.stores}
-        needed = [reflector for reflector in self.reflectors if reflector.kind in kinds]
+        needed = [self._reflectors[store] for store in controller.stores]
         while True:
             try:
                 async with asyncio.timeout(SYNC_WARNING):
@@ -169,7 +169,8 @@ class ControllerRunner:
     @property
     def unsynced(self) -> list[str]:
         """The resources that are not listed yet."""
-        return [str(reflector.resource) for reflector in self.reflectors if not reflector.synced.is_set()]
+        reflectors = self._reflectors.values()
+        return [str(reflector.resource) for reflector in reflectors if not reflector.synced.is_set()]
 
     @property
     def idle(self) -> bool:
@@ -181,6 +182,9 @@ class ControllerRunner:
         for controller in self.controllers:
             self.metrics.waiting.labels(controller.name).set(len(controller.queue))
             self.metrics.failing.labels(controller.name).set(controller.queue.failing)
+        objects: Counter[str] = Counter()
         for store in self.context.stores.values():
-            self.metrics.objects.labels(store.resource.plural).set(len(store))
+            objects[store.resource.plural] += len(store)
+        for plural, count in objects.items():
+            self.metrics.objects.labels(plural).set(count)
         self.metrics.dropped_events.set(self.recorder.dropped)

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 from stromboli.api.types.kinds import describe
 from stromboli.api.types.meta import Object
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.reflector import UnusableObject
+from stromboli.kube.reflector import EVERYTHING, UnusableObject, WatchScope
 
 log = logging.getLogger(__name__)
 
@@ -56,9 +56,10 @@ class Index(Generic[Kind]):
 class Store(Generic[Kind]):
     """The objects of one kind by `namespace/name`; a reflector's sink."""
 
-    def __init__(self, kind: type[Kind], resource: Resource) -> None:
+    def __init__(self, kind: type[Kind], resource: Resource, scope: WatchScope = EVERYTHING) -> None:
         self.kind = kind
         self.resource = resource
+        self.scope = scope
         self._objects: dict[str, Kind] = {}
         self._indexes: dict[Any, Index[Kind]] = {}
         self._handlers: list[EventHandler[Kind]] = []

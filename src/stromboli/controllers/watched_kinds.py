@@ -1,10 +1,10 @@
-"""Pods and workloads with just the fields that controllers read."""
+"""Objects of Kubernetes with just the fields that controllers read."""
 
 from __future__ import annotations
 
 from msgspec import field
 
-from stromboli.api.types.meta import Int32, LabelSelector, Object, Record
+from stromboli.api.types.meta import Int32, LabelSelector, Object, Record, ResourceList
 from stromboli.api.types.pod import PodResources, SchedulingGroup
 from stromboli.api.types.volcano_job import JobPod, JobPodStatus
 
@@ -43,3 +43,19 @@ class ReplicaSet(Object):
 class StatefulSet(Object):
     spec: WorkloadSpec = field(default_factory=WorkloadSpec)
     status: WorkloadStatus = field(default_factory=WorkloadStatus)
+
+
+class NodeStatus(Record):
+    capacity: ResourceList = field(default_factory=dict)
+
+
+class Node(Object):
+    """A node: its labels, and how large it is."""
+
+    status: NodeStatus = field(default_factory=NodeStatus)
+
+
+class ConfigMap(Object):
+    """The configuration of a controller."""
+
+    data: dict[str, str] = field(default_factory=dict)

@@ -6,12 +6,14 @@ from stromboli.api.types.meta import Object
 from stromboli.api.types.scheduling import PodGroup, PriorityClass, Queue
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.api.types.volcano_job import Command, Job
-from stromboli.controllers.watched_kinds import Pod, ReplicaSet, StatefulSet
+from stromboli.controllers.watched_kinds import ConfigMap, Node, Pod, ReplicaSet, StatefulSet
 from stromboli.kube.api_resources import RESOURCES, Resource
 
 _BATCH, _FLOW = "batch.volcano.sh", "flow.volcano.sh"
 WATCHED_RESOURCES: dict[type[Object], Resource] = {
     Pod: Resource("", "v1", "pods", "Pod"),
+    Node: Resource("", "v1", "nodes", "Node", namespaced=False),
+    ConfigMap: Resource("", "v1", "configmaps", "ConfigMap"),
     ReplicaSet: Resource("apps", "v1", "replicasets", "ReplicaSet"),
     StatefulSet: Resource("apps", "v1", "statefulsets", "StatefulSet"),
     PodGroup: RESOURCES[PodGroup],

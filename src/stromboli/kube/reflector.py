@@ -72,18 +72,39 @@ class SeenVersion(NamedTuple):
     version: str
 
 
+class WatchScope(NamedTuple):
+    """Which objects of a kind are listed and watched."""
+
+    namespace: str = ""
+    field_selector: str = ""
+
+    @classmethod
+    def of_one(cls, namespace: str, name: str) -> WatchScope:
+        """A single object; a role may grant it by `resourceNames`."""
+        return cls(namespace, f"metadata.name={name}")
+
+
+EVERYTHING = WatchScope()
+
+
 class Expired(Exception):
     """The server no longer knows the events since our resource version: a new list is needed."""
 
 
 async def list_pages(
-    client: Client, resource: Resource, kind: type[Object], size: int = PAGE_SIZE
+    client: Client,
+    resource: Resource,
+    kind: type[Object],
+    size: int = PAGE_SIZE,
+    scope: WatchScope = EVERYTHING,
 ) -> AsyncIterator[ListPage]:
     """All objects of a kind, of one resource version. A page that is too large is requested again in halves."""
+    namespace, selector = scope
     decoder, token = ListDecoder(kind), ""
     while True:
         try:
-            page = decoder.decode(await client.list(resource, limit=size, **{"continue": token}))
+            query = {"continue": token, "fieldSelector": selector}
+            page = decoder.decode(await client.list(resource, namespace, limit=size, **query))
         except TooLarge:
             if size <= 1:
                 raise
@@ -112,6 +133,7 @@ class Reflector:
         kind: type[Object],
         sink: Sink,
         wanted: Callable[[Object], bool] = lambda _: True,
+        scope: WatchScope = EVERYTHING,
         page_size: int = PAGE_SIZE,
         idle_timeout: float = WATCH_IDLE_TIMEOUT,
         absent_recheck: float = ABSENT_RECHECK,
@@ -134,6 +156,7 @@ class Reflector:
         self._client = client
         self._sink = sink
         self._wanted = wanted
+        self._scope = scope
         self._page_size = page_size
         self._idle_timeout = idle_timeout
         self._absent_recheck = absent_recheck
@@ -210,7 +233,7 @@ class Reflector:
     async def _list(self) -> None:
         listed: set[str] = set()
         version = ""
-        async for page in list_pages(self._client, self.resource, self.kind, self._page_size):
+        async for page in list_pages(self._client, self.resource, self.kind, self._page_size, self._scope):
             for decoded in page.objects:
                 listed.add(decoded.key)
                 self._put(decoded)
@@ -234,13 +257,15 @@ class Reflector:
         shortest, longest = WATCH_SECONDS
         query: dict[str, str | int] = {
             "watch": "true",
+            "fieldSelector": self._scope.field_selector,
             "resourceVersion": self.version,
             "allowWatchBookmarks": "true",
             "timeoutSeconds": int(shortest + (longest - shortest) * self._jitter()),
         }
         self.watches += 1
         splitter = LineSplitter()
-        async with self._client.stream(with_query(self.resource.path(), query), self._idle_timeout) as pieces:
+        path = with_query(self.resource.path(self._scope.namespace), query)
+        async with self._client.stream(path, self._idle_timeout) as pieces:
             async for piece in pieces:
                 for line in splitter.feed(piece):
                     self._handle(self._event_decoder.decode(line))
