@@ -14,6 +14,7 @@ import numpy as np
 from stromboli.api.patterns import PatternError, matches
 from stromboli.api.selectors import matches_labels
 from stromboli.model.topology.domain import Domain
+from stromboli.model.topology.domain_sums import DomainSums
 
 if TYPE_CHECKING:
     from stromboli.api.types.scheduling import HyperNode, HyperNodeMember
@@ -31,6 +32,7 @@ class HyperNodeTree:
         """Grows when domains or their nodes change."""
         self.problems: dict[str, str] = {}
         """HyperNodes that are left out, by name, with the reason."""
+        self._sums: tuple[tuple[Columns, int, int], DomainSums] | None = None
         self._clear()
 
     def _clear(self) -> None:
@@ -59,6 +61,13 @@ class HyperNodeTree:
             return left or right
         above = set(left.ancestors())
         return next((domain for domain in right.ancestors() if domain in above), None)
+
+    def sums(self, columns: Columns) -> DomainSums:
+        """What the HyperNodes and the top have and hold together, of the columns that the tree was built over."""
+        key = (columns, columns.layout, self.version)
+        if self._sums is None or self._sums[0] != key:
+            self._sums = key, DomainSums([*self.domains.values(), self.top], columns)
+        return self._sums[1]
 
     # -- building
 

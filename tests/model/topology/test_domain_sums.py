@@ -1,0 +1,71 @@
+"""Sums over domains equal sums over their nodes, whatever moved in between."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.model.dimensions import CPU, MEMORY
+from stromboli.model.node_columns import Columns
+from stromboli.model.topology.domain import Domain
+from stromboli.model.topology.domain_sums import SATURATED, DomainSums
+from stromboli.testing import World
+
+
+def columns_of(cpus: list[int]) -> Columns:
+    nodes = "\n".join(f"n{number:02} cpu={cpu}" for number, cpu in enumerate(cpus))
+    cluster = World(nodes=nodes).rehearsal.cluster
+    cluster.settle()
+    return cluster.columns
+
+
+def domain(name: str, rows: list[int]) -> Domain:
+    return Domain(name, 1, rows=np.array(rows, dtype=np.int64))
+
+
+def naive(columns: Columns, domains: list[Domain], block: str) -> list[list[int]]:
+    values = getattr(columns, block)
+    return [[int(values[dim, each.rows].sum()) for each in domains] for dim in range(len(values))]
+
+
+def test_empty_and_overlapping_domains_have_their_sums() -> None:
+    columns = columns_of([1, 2, 4])
+    domains = [domain("none", []), domain("all", [0, 1, 2]), domain("some", [1, 2]), domain("last", [])]
+    sums = DomainSums(domains, columns)
+    assert sums.idle[CPU].tolist() == [0, 7000, 6000, 0]
+    assert sums.index == {"none": 0, "all": 1, "some": 2, "last": 3}
+
+
+def test_no_domains_and_no_nodes_are_no_trouble() -> None:
+    assert DomainSums([], columns_of([1])).idle.shape[1] == 0
+    assert DomainSums([domain("none", [])], Columns(columns_of([1]).dims)).idle.tolist() == [[0], [0], [0]]
+
+
+@given(
+    groups=st.lists(st.sets(st.integers(0, 199)), max_size=5),
+    changes=st.lists(st.lists(st.tuples(st.integers(0, 199), st.integers(-9, 9)), max_size=6), max_size=5),
+)
+def test_sums_follow_every_change_of_nodes(
+    groups: list[set[int]], changes: list[list[tuple[int, int]]]
+) -> None:
+    columns = columns_of([4] * 200)
+    domains = [domain(str(number), sorted(rows)) for number, rows in enumerate(groups)]
+    sums = DomainSums(domains, columns)
+    for step in changes:
+        for row, amount in step:
+            columns.promise(row, {CPU: amount}, 1)
+        for block in ("allocatable", "used", "idle", "future_idle"):
+            assert getattr(sums, block).tolist() == naive(columns, domains, block)
+
+
+def test_a_sum_that_exceeds_64_bits_is_as_large_as_can_be_told() -> None:
+    columns = columns_of([1] * 200)
+    sums = DomainSums([domain("all", list(range(200))), domain("first", [0])], columns)
+    for row in range(200):
+        columns.promise(row, {MEMORY: 2**56}, 1)
+    assert sums.future_idle[MEMORY, 0] < -SATURATED // 2
+    assert sums.future_idle[MEMORY, 1] == columns.future_idle[MEMORY, 0]
+    for row in range(200):
+        columns.promise(row, {MEMORY: 2**56}, -1)
+    assert sums.future_idle[MEMORY, 0] == columns.future_idle[MEMORY].sum()
