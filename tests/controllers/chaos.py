@@ -37,8 +37,8 @@ class UnreliableApi(InMemoryApi):
         self.unknown: Counter[str] = Counter()
         """How often whoever asked could not know that the pod was there."""
 
-    async def _lines(self, plural: str, since: int) -> AsyncIterator[bytes]:
-        async for line in super()._lines(plural, since):
+    async def _lines(self, plural: str, since: int, *scope: object) -> AsyncIterator[bytes]:
+        async for line in super()._lines(plural, since, *scope):  # type: ignore[arg-type]
             if self._happens(1.0):
                 await asyncio.sleep(self._random.random() * 0.03)
             if self._happens(0.1):

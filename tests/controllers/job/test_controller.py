@@ -516,8 +516,8 @@ def test_counts_that_change_often_are_told_together() -> None:
 class SlowWatches(InMemoryApi):
     """Tells what happened a good while later."""
 
-    async def _lines(self, plural: str, since: int) -> AsyncIterator[bytes]:
-        async for line in super()._lines(plural, since):
+    async def _lines(self, plural: str, since: int, *scope: object) -> AsyncIterator[bytes]:
+        async for line in super()._lines(plural, since, *scope):  # type: ignore[arg-type]
             await asyncio.sleep(0.05)
             yield line
 
