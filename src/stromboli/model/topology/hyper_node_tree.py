@@ -51,6 +51,10 @@ class HyperNodeTree:
 
     # -- lookups
 
+    def domain(self, name: str) -> Domain | None:
+        """The HyperNode of a name, or the top; none if there is none of that name."""
+        return self.top if name == TOP else self.domains.get(name)
+
     def leaf_of(self, row: int) -> Domain | None:
         """The HyperNode of the lowest tier there is that has a node; none if the node is in none of that tier."""
         return self._leaves.get(row)
