@@ -95,7 +95,7 @@ class Session(Transaction):
         """Tasks that were let out of their queue's gate in this session."""
         self._placement = placement
         self._unmet: dict[Job, Unmet | None] = {}
-        self._trial_domains: dict[SubJob, Domain | None] = {}
+        self._trial_domains: dict[Job | SubJob, Domain | None] = {}
         self._reported: dict[tuple[Job, str], tuple[str, str]] = {}
         self._writes: list[tuple[Job | Task | Queue, str, Any]] = []
         self._reservations: dict[Task, Reservation] = {}
@@ -146,14 +146,14 @@ class Session(Transaction):
         """The highest tier that a job or a sub-group may span; none if it asks for no topology."""
         return highest_tier(self.cluster.hyper_nodes, unit)
 
-    def allocated_domain(self, sub_job: SubJob) -> Domain | None:
-        """The lowest domain that has all tasks of a sub-group which hold room; none if nothing does.
+    def allocated_domain(self, unit: Job | SubJob) -> Domain | None:
+        """The lowest domain that has all tasks of a job or a sub-group which hold room; none if nothing does.
 
         While `allocate` searches it counts the tasks that the trial has placed, so it changes from task to task.
         """
-        if sub_job in self._trial_domains:
-            return self._trial_domains[sub_job]
-        return self.cluster.hyper_nodes.domain(sub_job.allocated_hyper_node)
+        if unit in self._trial_domains:
+            return self._trial_domains[unit]
+        return self.cluster.hyper_nodes.domain(unit.allocated_hyper_node)
 
     def gradients(self, unit: Job | SubJob, root: Domain, purpose: str) -> list[list[Domain]]:
         """Groups of domains to try for a job or a sub-group, best first; without a plugin just the root."""
