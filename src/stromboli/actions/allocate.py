@@ -15,8 +15,11 @@ from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.session import Session
 from stromboli.engine.statement import Statement
+from stromboli.engine.topology.gradient_search import GradientSearch
+from stromboli.engine.topology.nomination import place_nominated
 from stromboli.model.job import Job, SubJob
 from stromboli.model.task import Task
+from stromboli.model.topology.domain import Domain
 from stromboli.policy.ignored_arguments import error_cache
 
 
@@ -58,51 +61,50 @@ def _pending_tasks(session: Session, job: Job) -> PendingTasks | None:
 def _allocate_job(session: Session, job: Job, pending: PendingTasks) -> bool:
     """One turn of a job; whether it is ready, so that what is left may have another turn."""
     with session.statement() as trial:
-        place = _place_sub_groups if job.policies else _place_all
-        placed = place(session, trial, job, pending)
-        if placed and session.rules.job_ready(job):
-            trial.commit()
-            return True
-        if placed:
+        if _placed(session, trial, job, pending):
+            if session.rules.job_ready(job):
+                trial.commit()
+                return True
             trial.keep()
     return False
 
 
-def _place_all(session: Session, trial: Statement, job: Job, pending: PendingTasks) -> bool:
+def _placed(session: Session, trial: Statement, job: Job, pending: PendingTasks) -> bool:
+    """Place a job; whether it could start with what it got."""
+    if job.policies or session.network_topology(job) is not None:
+        return GradientSearch(session, _place_tasks).place(job, pending)
+    return all(_place_all(session, trial, sub_job, tasks) for sub_job, tasks in pending.items())
+
+
+def _place_all(session: Session, trial: Statement, sub_job: SubJob, tasks: list[Task]) -> bool:
     """A job without sub-groups: its one sub-job is the job."""
-    return all(_place_sub_job(session, trial, sub_job, tasks) for sub_job, tasks in pending.items())
+    top = session.cluster.hyper_nodes.top
+    if sub_job.nominated_hyper_node and place_nominated(session, sub_job, tasks, top):
+        return True
+    return _place_tasks(session, trial, sub_job, tasks, top)
 
 
-def _place_sub_groups(session: Session, trial: Statement, job: Job, pending: PendingTasks) -> bool:
-    """Sub-group by sub-group until the job is ready; one that gains nothing is dropped for the rest of the action."""
-    while pending:
-        sub_job, tasks = pending.pop()
-        session.clear_failed_roles(sub_job)
-        with session.statement() as part:
-            if not _place_sub_job(session, part, sub_job, tasks) or not len(part):
-                continue
-            part.keep()
-        if tasks:
-            pending.push(sub_job, tasks)
-        if session.rules.job_ready(job):
-            break
-    return len(trial) > 0 and (session.rules.job_ready(job) or session.rules.job_pipelined(job))
-
-
-def _place_sub_job(session: Session, trial: Statement, sub_job: SubJob, tasks: list[Task]) -> bool:
+def _place_tasks(
+    session: Session, trial: Statement, sub_job: SubJob, tasks: list[Task], domain: Domain
+) -> bool:
     """Place tasks one after the other until the sub-job is ready; whether it is, or will be."""
+    in_topology = session.network_topology(sub_job) is not None
     while tasks:
         task = tasks.pop()
         if not _may_be_placed(session, sub_job, task):
             continue
-        place = _find_node(session, task)
+        place = _find_node(session, task, domain)
         if isinstance(place, Verdict):
             session.explain(task, place)
             if worth_going_on(session, sub_job):
                 continue
             break
-        if trial.assign(task, place) is None and session.sub_job_ready(sub_job):
-            break
+        if trial.assign(task, place) is None:
+            if in_topology:
+                session.follow(sub_job, place.node)
+            if session.sub_job_ready(sub_job):
+                break
+    session.stop_following(sub_job)
     return session.sub_job_ready(sub_job) or session.sub_job_pipelined(sub_job)
 
 
@@ -130,11 +132,11 @@ def _may_lift_gate(session: Session, task: Task) -> bool:
     )
 
 
-def _find_node(session: Session, task: Task) -> Place | Verdict:
-    """The node that was nominated for the task if it still serves, else the best of all."""
+def _find_node(session: Session, task: Task, domain: Domain) -> Place | Verdict:
+    """The node that was nominated for the task if it still serves, else the best of the domain."""
     nominated = session.cluster.nodes.get(task.nominated) if task.nominated else None
     if nominated is not None and nominated.row >= 0:
-        place = session.place(task, session.only(nominated))
+        place = session.place(task, session.only(nominated), domain=domain)
         if isinstance(place, Place):
             return place
-    return session.place(task)
+    return session.place(task, domain=domain)

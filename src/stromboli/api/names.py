@@ -187,6 +187,8 @@ REDISTRIBUTED = "Resources on node {node} were redistributed to job {job} by bac
 
 # --- why nodes refuse a task ---
 NODES_UNAVAILABLE = "0/{count} nodes are unavailable"
+IN_HYPER_NODE = "In hyperNode {name}: {message}"
+ACROSS_TIER = "its gang would leave the tier of its network topology"
 REASON_COUNT = "{count} {reason}"
 NOT_IN_SHARD = "node isn't in scheduler node shard"
 INSUFFICIENT = "Insufficient {}"

@@ -20,6 +20,7 @@ from stromboli.engine.plugin import Plugin
 from stromboli.engine.plugin_failures import CycleLost, Failure, failure_of
 from stromboli.engine.rules import Rules
 from stromboli.engine.session import Session
+from stromboli.engine.topology.allocated_domains import AllocatedDomains
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.job import Job
 from stromboli.model.task import Task
@@ -89,6 +90,7 @@ class Engine:
         self._logged: set[Failure] = set()
         """The failures of the last cycle, which need not be logged again."""
         self._number = 0
+        self._allocated_domains = AllocatedDomains()
         self._build_plugins()
         for action in dict.fromkeys(self._actions):
             if action.initialise is not None:
@@ -170,6 +172,7 @@ class Engine:
 
     def _open(self, session: Session, outcome: Outcome) -> None:
         self._placement.opening()
+        self._allocated_domains.update(session)
         for plugin in self.rules.plugins:
             plugin.session = session
             with self._attributed(plugin, "opening", outcome):

@@ -31,6 +31,15 @@ class PendingTasks:
     def __bool__(self) -> bool:
         return any(self._tasks.values())
 
+    def copy(self) -> PendingTasks:
+        """The same tasks, for an attempt that may come to nothing."""
+        tasks = {sub_job: list(tasks) for sub_job, tasks in self._tasks.items()}
+        return PendingTasks(self._session, tasks, self._required)
+
+    def become(self, other: PendingTasks) -> None:
+        """Hold what an attempt left."""
+        self._tasks, self._order = other._tasks, other._order
+
     def items(self) -> Iterable[tuple[SubJob, list[Task]]]:
         return self._tasks.items()
 

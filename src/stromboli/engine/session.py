@@ -8,6 +8,7 @@ task) lie outside the journal and survive the undo.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,10 +21,12 @@ from stromboli.engine.placement.node_placement import Place, Placement
 from stromboli.engine.placement.shard_nodes import own_nodes_first
 from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.plugin_failures import Failure, FailureGuard, ReportGuard, over
+from stromboli.engine.topology.confinement import Confinement
 from stromboli.engine.topology.topology_limits import highest_tier
 from stromboli.engine.transaction import Transaction
 from stromboli.engine.unmet_requirements import Unmet, unmet_by_job, unmet_by_task
 from stromboli.model.cluster import Cluster, Dirty
+from stromboli.model.job import SubJob
 from stromboli.model.reservations import Reservation
 from stromboli.model.status import Status
 from stromboli.model.task import Condition
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.rules import Rules
     from stromboli.model.amounts import Amounts
-    from stromboli.model.job import Job, SubJob
+    from stromboli.model.job import Job
     from stromboli.model.node_columns import Node
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
@@ -95,6 +98,7 @@ class Session(Transaction):
         """Tasks that were let out of their queue's gate in this session."""
         self._placement = placement
         self._unmet: dict[Job, Unmet | None] = {}
+        self._confinement = Confinement(self)
         self._trial_domains: dict[Job | SubJob, Domain | None] = {}
         self._reported: dict[tuple[Job, str], tuple[str, str]] = {}
         self._writes: list[tuple[Job | Task | Queue, str, Any]] = []
@@ -155,6 +159,24 @@ class Session(Transaction):
             return self._trial_domains[unit]
         return self.cluster.hyper_nodes.domain(unit.allocated_hyper_node)
 
+    def follow(self, sub_job: SubJob, node: Node) -> None:
+        """Count a node in what `allocated_domain` says, until `stop_following`."""
+        tree, before = self.cluster.hyper_nodes, self.allocated_domain(sub_job)
+        leaf = tree.leaf_of(node.row)
+        self._trial_domains[sub_job] = before if leaf is None else tree.lowest_common(leaf, before)
+
+    def stop_following(self, sub_job: SubJob) -> None:
+        """A trial has come to its end: `allocated_domain` is again what it was before."""
+        self._trial_domains.pop(sub_job, None)
+
+    def widen(self, unit: Job | SubJob, domain: Domain) -> None:
+        """Count a domain in which tasks were placed in the allocated HyperNode; undone as the moves are."""
+        common = self.cluster.hyper_nodes.lowest_common(self.allocated_domain(unit), domain)
+        if common is not None and common.name != unit.allocated_hyper_node:
+            self.update(unit, "allocated_hyper_node", common.name)
+        if isinstance(unit, SubJob) and unit.nominated_hyper_node:
+            self.update(unit, "nominated_hyper_node", "")
+
     def gradients(self, unit: Job | SubJob, root: Domain, purpose: str) -> list[list[Domain]]:
         """Groups of domains to try for a job or a sub-group, best first; without a plugin just the root."""
         answer = self.rules.hyper_node_gradients(unit, root, purpose)
@@ -180,15 +202,37 @@ class Session(Transaction):
 
     # -- placing
 
-    def place(self, task: Task, within: Bools | None = None, resource_fit: bool = True) -> Place | Verdict:
+    def place(
+        self,
+        task: Task,
+        within: Bools | None = None,
+        resource_fit: bool = True,
+        domain: Domain | None = None,
+    ) -> Place | Verdict:
         """The best node for a task by all filters and scores (among those within), or why there is none.
 
-        It moves nothing. `resource_fit=False` leaves out whether there is enough cpu, memory and so on.
+        It moves nothing. `resource_fit=False` leaves out whether there is enough cpu, memory and so on. Without a
+        `domain` a task of a gang with a network topology is kept to where its gang is.
         """
         refused = self._refused(task)
         if refused:
             return refused
-        return self._placement.find(self.cluster, task, within, resource_fit)
+        if domain is None:
+            within = self._confined(task, within)
+        elif domain is not self.cluster.hyper_nodes.top:
+            inside = domain.mask(len(self.cluster.columns))
+            within = inside if within is None else within & inside
+        found = self._placement.find(self.cluster, task, within, resource_fit)
+        if isinstance(found, Verdict) and domain is not None and domain is not self.cluster.hyper_nodes.top:
+            return replace(found, hyper_node=domain.name)
+        return found
+
+    def _confined(self, task: Task, within: Bools | None) -> Bools | None:
+        """Of these nodes, those that a task may use without leaving the domain of its gang."""
+        confined = self._confinement.nodes(task)
+        if confined is None:
+            return within
+        return confined if within is None else within & confined
 
     def _refused(self, task: Task) -> Verdict | None:
         """Why no node may take a task: a plugin refuses it or failed over it, or its group is evicted as a whole."""
@@ -221,7 +265,9 @@ class Session(Transaction):
         """Nodes on which nothing but what an eviction may cure keeps a task out."""
         if self._refused(task):
             return np.zeros(len(self.cluster.columns), dtype=bool)
-        return self._placement.evaluate(self.cluster, task).reachable(task)
+        reachable = self._placement.evaluate(self.cluster, task).reachable(task)
+        confined = self._confinement.nodes(task)
+        return reachable if confined is None else reachable & confined
 
     def ranked(self, task: Task, candidates: Bools) -> Iterator[Node]:
         """Nodes by score, the best first, whether a task fits there or not."""
@@ -269,6 +315,8 @@ class Session(Transaction):
     def bind(self, task: Task) -> None:
         """Decide that an allocated task runs where it was placed; never one with a requirement that is not met."""
         refused = self._refused_by_requirement(task)
+        if refused is None and not self._confinement.holds(task):
+            refused = verdict_text(names.ACROSS_TIER)
         if refused:  # an action did not ask; the task keeps its room until the session closes
             self.explain(task, refused)
         else:
@@ -281,6 +329,8 @@ class Session(Transaction):
 
     def lift_gate(self, task: Task) -> None:
         """Let a task out of the gate that held it until its queue had room; it is placed once that is done."""
+        if task in self.ungated:
+            return
         self.ungated.append(task)
         self.decisions.append(GateRemoval(task.namespace, task.name, task.uid))
 
@@ -329,6 +379,11 @@ class Session(Transaction):
     def write(self, target: Job | Task | Queue, field: str, value: Any) -> None:
         """Set a field of the model once the cycle has come to its end."""
         self._writes.append((target, field, value))
+
+    def update(self, target: Job | SubJob | Task, field: str, value: Any, lasting: bool = False) -> None:
+        """Set a field of the model now; taken back with the statement that it is part of, unless it is lasting."""
+        self.record(partial(setattr, target, field, getattr(target, field)), committed=lasting)
+        setattr(target, field, value)
 
     def set_phase(self, job: Job, phase: str) -> None:
         """Give a job another phase, for good; `Inqueue` lets a waiting one in."""

@@ -271,6 +271,12 @@ class Transaction:
         """A sub-job is tried afresh: what its tasks met in an earlier turn no longer counts against their roles."""
         self._failed_roles.pop(sub_job, None)
 
+    def forget_verdicts(self, job: Job) -> None:
+        """A job is tried afresh elsewhere: what its tasks met before says nothing about it."""
+        self.verdicts.pop(job, None)
+        for sub_job in job.sub_jobs.values():
+            self.clear_failed_roles(sub_job)
+
     def failed_roles(self, sub_job: SubJob) -> set[str]:
         """Roles of which some task found no node in this session."""
         return self._failed_roles.get(sub_job, set())

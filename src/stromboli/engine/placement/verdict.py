@@ -46,6 +46,8 @@ class Verdict:
     requirement: str = ""
     """The requirement that cannot be met on any node, if that is why."""
     way_out: str = ""
+    hyper_node: str = ""
+    """The HyperNode whose nodes were looked at; empty if all nodes were."""
 
     @property
     def message(self) -> str:
@@ -53,6 +55,8 @@ class Verdict:
         if self.text:
             return self.text
         base = names.NODES_UNAVAILABLE.format(count=self.nodes)
+        if self.hyper_node:
+            base = names.IN_HYPER_NODE.format(name=self.hyper_node, message=base)
         if not self.reasons:
             return base
         counts = self.histogram()

@@ -14,6 +14,7 @@ import numpy as np
 from stromboli.api.patterns import PatternError, matches
 from stromboli.api.selectors import matches_labels
 from stromboli.model.topology.domain import Domain
+from stromboli.model.topology.domain_lookup import DomainLookup
 from stromboli.model.topology.domain_sums import DomainSums
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class HyperNodeTree:
         self.problems: dict[str, str] = {}
         """HyperNodes that are left out, by name, with the reason."""
         self._sums: tuple[tuple[Columns, int, int], DomainSums] | None = None
+        self._lookup: tuple[int, DomainLookup] | None = None
         self._clear()
 
     def _clear(self) -> None:
@@ -58,6 +60,13 @@ class HyperNodeTree:
     def leaf_of(self, row: int) -> Domain | None:
         """The HyperNode of the lowest tier there is that has a node; none if the node is in none of that tier."""
         return self._leaves.get(row)
+
+    def containing(self, rows: Iterable[int]) -> list[Domain]:
+        """The domains that have all of these nodes, the lowest first; the last is the top."""
+        if self._lookup is None or self._lookup[0] != self.version:
+            lookup = DomainLookup([*self.domains.values(), self.top], len(self.top.rows))
+            self._lookup = (self.version, lookup)
+        return self._lookup[1].containing(rows)
 
     def lowest_common(self, left: Domain | None, right: Domain | None) -> Domain | None:
         """The lowest domain that contains both; if either is none, the other."""
