@@ -17,7 +17,7 @@ def highest_tier(tree: HyperNodeTree, unit: Job | SubJob) -> int | None:
 
     A soft topology allows the tier of the top; in a sub-group, that of its job.
     """
-    topology = _topology(unit)
+    topology = requested_topology(unit)
     if topology is None:
         return None
     if topology.mode != names.TOPOLOGY_SOFT:
@@ -26,8 +26,8 @@ def highest_tier(tree: HyperNodeTree, unit: Job | SubJob) -> int | None:
     return tree.top.tier if of_job is None else of_job
 
 
-def _topology(unit: Job | SubJob) -> NetworkTopology | None:
-    """What a job asks for, or a sub-group; one without a policy has its job's."""
+def requested_topology(unit: Job | SubJob) -> NetworkTopology | None:
+    """What a job asks for, or a sub-group, which has its job's unless a policy made it; none if that is nothing."""
     if isinstance(unit, SubJob) and unit.policy is not None:
         return unit.policy.network_topology
     job = unit.job if isinstance(unit, SubJob) else unit

@@ -1,0 +1,215 @@
+"""Gangs close together in the network; other pods packed into the parts that are in use (spec 04 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stromboli.engine.placement.node_functions import Column, Nodes, NodeScore
+from stromboli.engine.plugin import Plugin
+from stromboli.engine.topology.topology_limits import requested_topology
+from stromboli.model.amounts import total_of
+from stromboli.model.job import Job, SubJob
+from stromboli.model.requirements.placement_requirement import HARD_NETWORK_TOPOLOGY, SOFT_NETWORK_TOPOLOGY
+from stromboli.model.status import Status
+from stromboli.model.topology.domain_sums import DomainSums
+from stromboli.plugins.network_topology_aware.gradients import (
+    Gradients,
+    by_tier,
+    search_root,
+    widest_first,
+)
+from stromboli.plugins.network_topology_aware.leaf_distances import LeafDistances
+from stromboli.plugins.network_topology_aware.placed_tasks import PlacedTasks
+from stromboli.plugins.network_topology_aware.session_sums import Part, SessionSums
+from stromboli.plugins.network_topology_aware.tier_weights import TierWeights
+from stromboli.plugins.network_topology_aware.topology_arguments import TopologyArguments
+
+if TYPE_CHECKING:
+    from stromboli.engine.session import Session
+    from stromboli.model.amounts import Vector
+    from stromboli.model.cluster import Change, Dirty
+    from stromboli.model.node_columns import Ints
+    from stromboli.model.task import Task
+    from stromboli.model.topology.domain import Domain
+
+
+class NetworkTopologyAware(Plugin):
+    """Finds the lowest HyperNodes that have room for a gang, and prefers nodes near those that it has."""
+
+    name = "network-topology-aware"
+    honours = frozenset({HARD_NETWORK_TOPOLOGY.name, SOFT_NETWORK_TOPOLOGY.name})
+    Arguments = TopologyArguments
+    arguments: TopologyArguments
+
+    def __init__(self, arguments: TopologyArguments, switches: dict[str, bool]):
+        super().__init__(arguments, switches)
+        self._weights = arguments.weights()
+        self._scale = 100.0 * arguments.weight
+        self._layout: Hashable = None
+        self._sums: SessionSums | None = None
+
+    # -- sessions
+
+    def opening(self, session: Session, dirty: Dirty) -> None:
+        cluster = session.cluster
+        tree, columns = cluster.hyper_nodes, cluster.columns
+        self._active, self._sums = bool(tree), None
+        if not self._active:
+            return
+        if self._layout != (tree.version, columns.layout):
+            self._layout = (tree.version, columns.layout)
+            self._distances = LeafDistances(tree, len(columns))
+            self._tier_weights = TierWeights(tree.tiers, self.arguments.fading)
+            self._domains_of_tier: dict[int, Ints] = {}
+        self._placed = PlacedTasks(self._distances)
+        if cluster.backlog:
+            self._session_sums()  # as of now
+
+    def _session_sums(self) -> SessionSums:
+        if self._sums is None:
+            cluster = self.session.cluster
+            self._sums = SessionSums(cluster.hyper_nodes.sums(cluster.columns))
+        return self._sums
+
+    def on_move(self, change: Change) -> None:
+        if self._active:
+            self._placed.follow(change)
+
+    # -- HyperNodes to try
+
+    def hyper_node_gradients(self, unit: Job | SubJob, root: Domain, purpose: str) -> Gradients:
+        highest_tier = self.session.network_topology(unit)
+        if highest_tier is None:
+            return [[root]]
+        allocated = self.session.cluster.hyper_nodes.domain(unit.allocated_hyper_node)
+        if unit.allocated_hyper_node and allocated is None:
+            return []
+        start = search_root(root, allocated, highest_tier)
+        if start is None:
+            return []
+        has_room = None if allocated else self._session_sums().with_room(_need(unit), purpose)
+        index = self._session_sums().index
+
+        def eligible(domain: Domain) -> bool:
+            return domain.tier <= highest_tier and (has_room is None or bool(has_room[index[domain.name]]))
+
+        gradients = by_tier(start, eligible)
+        most = self.arguments.evict_hyper_nodes
+        return widest_first(gradients, most) if purpose == "evict" else gradients
+
+    def hyper_node_scores(self, sub_job: SubJob, domains: Sequence[Domain]) -> Mapping[str, float]:
+        """The fuller a HyperNode would be the better; among the best, the more tasks it has already."""
+        sums = self._session_sums()
+        if any(domain.name not in sums.index for domain in domains):
+            sums = SessionSums(DomainSums(domains, self.session.cluster.columns))
+        fullness = sums.fullness(self._parts(_total(sub_job)))
+        scores = {domain: float(fullness[sums.index[domain.name]]) for domain in domains}
+        best = [domain for domain in domains if scores[domain] == max(scores.values())]
+        if len(best) > 1:
+            rows = [task.node.row for task in sub_job.tasks if task.node is not None and task.node.row >= 0]
+            for domain in best if rows else ():
+                scores[domain] += int(np.isin(rows, domain.rows).sum()) / len(sub_job.tasks)
+        return {domain.name: self._scale * score for domain, score in scores.items()}
+
+    def _parts(self, request: Vector) -> list[Part]:
+        """The resources of a request that count, in a fixed order."""
+        dims = self.session.cluster.dims
+        return [
+            (dim, request[dim], self._weights[dims.names[dim]])
+            for dim in dims.ordered(request)
+            if request[dim] > 0 and dims.names[dim] in self._weights
+        ]
+
+    # -- nodes
+
+    def shape_key(self, task: Task) -> str:
+        """Whether a gang is kept together; what more its scores read is in their version."""
+        if not self._active or task.job is None:
+            return ""
+        if task.sub_job is None:
+            return "alone"
+        return "" if requested_topology(task.sub_job) is None else "topology"
+
+    def node_scores(self, task: Task) -> Iterable[NodeScore]:
+        if not self._active or task.job is None or not self._scale:
+            return
+        if task.sub_job is not None and requested_topology(task.sub_job) is not None:
+            yield NodeScore(
+                self._leaf_codes,
+                plugin=self.name,
+                reads="pods",
+                version=self._gang_version,
+                finish=self._closeness,
+                batch=True,
+            )
+        elif self.arguments.normal_pods and self._tier_weights.of_tier:
+            # quirk: spec 04 9: what is in no sub-group gets a score that is not scaled
+            scale = self._scale if task.sub_job is not None else 1.0
+            yield NodeScore(partial(self._packing, scale), plugin=self.name, reads="pods", batch=True)
+
+    def _gang_version(self, task: Task) -> Hashable:
+        sub_job = task.sub_job
+        domain = self.session.allocated_domain(sub_job) if sub_job is not None else None
+        if sub_job is None or domain is None:
+            return self._layout
+        return self._layout, domain.name, len(sub_job.tasks), self._placed.by_leaf(sub_job)
+
+    def _leaf_codes(self, task: Task, nodes: Nodes) -> Column:
+        """The leaf of each node; nothing while the sub-group is nowhere. Where all are the same, nothing is decided."""
+        if task.sub_job is None or self.session.allocated_domain(task.sub_job) is None:
+            return nodes.zeros()
+        return nodes.pick(self._distances.of_row).astype(np.float64)
+
+    def _closeness(self, task: Task, nodes: Nodes, raw: Column, candidates: Column) -> Column:
+        """How close nodes are to where the sub-group is; among the closest, leaves that have more of it."""
+        sub_job = task.sub_job
+        domain = self.session.allocated_domain(sub_job) if sub_job is not None else None
+        if sub_job is None or domain is None:
+            return nodes.zeros()
+        leaves = self._distances.of_row
+        scores: Column = self._distances.closeness(domain)[leaves]
+        best = candidates & (scores == scores[candidates].max(initial=0.0))
+        if np.count_nonzero(best) > 1:
+            scores += np.where(best, self._placed.shares(sub_job)[leaves], 0.0)
+        return scores * self._scale
+
+    def _packing(self, scale: float, task: Task, nodes: Nodes) -> Column:
+        """How full the HyperNodes of a node would be, the lower tiers counting more; outside of all is best."""
+        fullness = np.append(self._session_sums().fullness(self._parts(task.request)), 1.0)
+        weights = self._tier_weights
+        score = np.full(len(nodes), weights.without_hyper_nodes)
+        for tier, weight in weights.of_tier.items():
+            score += weight * fullness[nodes.pick(self._domains_at(tier))]
+        return score * scale
+
+    def _domains_at(self, tier: int) -> Ints:
+        """The domain of a tier that has each node, by its place in the sums; -1: none has it."""
+        known = self._domains_of_tier.get(tier)
+        if known is None:
+            tree, index = self.session.cluster.hyper_nodes, self._session_sums().index
+            known = np.full(len(self.session.cluster.columns), -1, dtype=np.int64)
+            domains = [domain for domain in (*tree.domains.values(), tree.top) if domain.tier == tier]
+            for domain in reversed(domains):
+                known[domain.rows] = index[domain.name]
+            self._domains_of_tier[tier] = known
+        return known
+
+
+def _need(unit: Job | SubJob) -> Vector:
+    """What a HyperNode must have room for: the minimum of a job, what is pending of a sub-group."""
+    if isinstance(unit, Job):
+        return unit.min_resources or {}
+    if not unit.job.policies:
+        return unit.job.pending
+    return total_of(task.request for task in unit.tasks if task.status is Status.PENDING)
+
+
+def _total(sub_job: SubJob) -> Vector:
+    """What all tasks of a sub-group request, whatever their status."""
+    if not sub_job.job.policies:
+        return sub_job.job.total
+    return total_of(task.request for task in sub_job.tasks)

@@ -1,0 +1,74 @@
+"""What HyperNodes had when the session opened, and what they hold now (spec 04 9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stromboli.model.amounts import EPSILON
+from stromboli.model.dimensions import CPU, MEMORY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stromboli.engine.placement.node_functions import Bools, Floats
+    from stromboli.model.amounts import Vector
+    from stromboli.model.node_columns import Ints
+    from stromboli.model.topology.domain_sums import DomainSums
+
+Part = tuple[int, float, int]
+"""A resource by its number, how much of it is requested, and how much it counts."""
+
+
+class SessionSums:
+    """The sums over some domains: room as of when the session opened, use as of now."""
+
+    def __init__(self, sums: DomainSums):
+        self._sums = sums
+        self.index = sums.index
+        """The place of each domain, by name."""
+        self._idle: Ints = sums.idle.copy()
+        self._future_idle: Ints = sums.future_idle.copy()
+        self._with_room: dict[tuple[str, tuple[tuple[int, float], ...]], Bools] = {}
+
+    def with_room(self, need: Vector, purpose: str) -> Bools:
+        """Domains with so much idle, now or in future, at open; for eviction: that have so much at all."""
+        key = (purpose, tuple(sorted(need.items())))
+        known = self._with_room.get(key)
+        if known is None:
+            if purpose == "evict":
+                known = _covers(self._sums.allocatable, need)
+            else:
+                known = _covers(self._idle, need) | _covers(self._future_idle, need)
+            self._with_room[key] = known
+        return known
+
+    @property
+    def used(self) -> Ints:
+        """What tasks hold or were promised, less what was evicted in this session."""
+        leaving = self._sums.future_idle - self._sums.idle
+        left_at_open = self._future_idle - self._idle
+        used: Ints = self._sums.used - leaving + left_at_open
+        return used
+
+    def fullness(self, parts: Sequence[Part]) -> Floats:
+        """How full each domain would be, from 0 to 1, as the weighted mean over resources; 0 where it would overflow."""
+        used, allocatable = self.used, self._sums.allocatable
+        total, weights = np.zeros(used.shape[1]), 0
+        fitting = np.ones(used.shape[1], dtype=bool)
+        for dim, request, weight in parts:
+            wanted, size = used[dim] + request, allocatable[dim]
+            fitting &= wanted <= size
+            total += weight * np.divide(wanted, size, out=np.zeros(len(size)), where=size > 0)
+            weights += weight
+        return np.where(fitting, total / weights, 0.0) if weights > 0 else np.zeros(len(total))
+
+
+def _covers(sums: Ints, need: Vector) -> Bools:
+    """Where the sums are at least what is needed, within the tolerance; what nobody has is 0."""
+    covered = np.ones(sums.shape[1], dtype=bool)
+    for dim in {CPU, MEMORY, *need}:
+        there = sums[dim] if dim < len(sums) else np.zeros(sums.shape[1])
+        covered &= there > need.get(dim, 0) - EPSILON
+    return covered
