@@ -106,6 +106,25 @@ def group(
     }
 
 
+def hyper_node(
+    name: str,
+    tier: int = 1,
+    *,
+    nodes: Iterable[str] = (),
+    children: Iterable[str] = (),
+    tier_name: str = "",
+) -> Manifest:
+    """A HyperNode with these nodes and HyperNodes, by name, as its members."""
+    members = [{"type": "Node", "selector": {"exactMatch": {"name": node}}} for node in nodes]
+    members += [{"type": "HyperNode", "selector": {"exactMatch": {"name": child}}} for child in children]
+    return {
+        "apiVersion": "topology.volcano.sh/v1alpha1",
+        "kind": "HyperNode",
+        "metadata": {"name": name},
+        "spec": {"tier": tier, "tierName": tier_name, "members": members},
+    }
+
+
 def native_group(
     name: str,
     minimum: int = 0,

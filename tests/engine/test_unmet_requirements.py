@@ -216,7 +216,7 @@ def test_a_plugin_alone_is_not_enough_without_hyper_nodes_and_tiers(
 def test_hyper_nodes_are_no_way_out_while_no_plugin_honours_a_hard_topology() -> None:
     waits = explanation(world().job("j", pods=2, cpu=1, group=HARD).run(PLACE, "gang"))
     assert "there are no HyperNodes" in waits.message
-    assert waits.hint.startswith("set mode: soft")
+    assert waits.hint.startswith("add network-topology-aware to the policy")
 
 
 def test_whoever_honours_a_requirement_has_its_pods_placed() -> None:

@@ -51,14 +51,16 @@ HARD_NETWORK_TOPOLOGY = PlacementRequirement(
     True,
     "PodGroup: `networkTopology` of `spec` or of a `subGroupPolicy`, with `mode: hard` and a tier",
     "no plugin of the policy honours a hard network topology",
-    "set mode: soft, so that it may start anywhere (network-topology-aware is not there yet)",
+    "add network-topology-aware to the policy, or set mode: soft, so that it may start anywhere",
+    "network-topology-aware",
 )
 SOFT_NETWORK_TOPOLOGY = PlacementRequirement(
     "soft-network-topology",
     False,
     "PodGroup: `networkTopology` of `spec` or of a `subGroupPolicy`, with `mode: soft`",
     "no plugin of the policy prefers nodes that are close in the network, so the pods may lie anywhere",
-    "keep pods together with podAffinity (network-topology-aware is not there yet)",
+    "add network-topology-aware to the policy",
+    "network-topology-aware",
 )
 TOPOLOGY_WITHOUT_TIER = PlacementRequirement(
     "network-topology-without-tier",

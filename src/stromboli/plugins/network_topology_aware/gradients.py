@@ -13,7 +13,7 @@ Gradients = list[list["Domain"]]
 
 
 def search_root(root: Domain, allocated: Domain | None, highest_tier: int) -> Domain | None:
-    """Where to search: within the root and the widest domain that may be had around what is allocated; none: nowhere."""
+    """Where to search: in the root, and in the widest domain allowed around what is allocated; none: nowhere."""
     if allocated is None:
         return root
     widest = None

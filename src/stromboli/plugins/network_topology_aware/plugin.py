@@ -49,6 +49,7 @@ class NetworkTopologyAware(Plugin):
         super().__init__(arguments, switches)
         self._weights = arguments.weights()
         self._scale = 100.0 * arguments.weight
+        self._active = False
         self._layout: Hashable = None
         self._sums: SessionSums | None = None
 
@@ -85,9 +86,7 @@ class NetworkTopologyAware(Plugin):
         highest_tier = self.session.network_topology(unit)
         if highest_tier is None:
             return [[root]]
-        allocated = self.session.cluster.hyper_nodes.domain(unit.allocated_hyper_node)
-        if unit.allocated_hyper_node and allocated is None:
-            return []
+        allocated = self.session.allocated_domain(unit)
         start = search_root(root, allocated, highest_tier)
         if start is None:
             return []

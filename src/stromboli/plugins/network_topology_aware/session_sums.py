@@ -53,7 +53,7 @@ class SessionSums:
         return used
 
     def fullness(self, parts: Sequence[Part]) -> Floats:
-        """How full each domain would be, from 0 to 1, as the weighted mean over resources; 0 where it would overflow."""
+        """How full each domain would be, from 0 to 1: the weighted mean over resources; 0 where it would overflow."""
         used, allocatable = self.used, self._sums.allocatable
         total, weights = np.zeros(used.shape[1]), 0
         fitting = np.ones(used.shape[1], dtype=bool)
