@@ -218,7 +218,7 @@ CLAIMED = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "x"}]}
 
 def test_what_will_keep_pods_waiting_and_what_has_no_effect_is_a_warning() -> None:
     whole = job(
-        {"name": "w", "replicas": 1, "template": template(**CLAIMED)}, networkTopology={"mode": "soft"}
+        {"name": "w", "replicas": 1, "template": template(**CLAIMED)}, networkTopology={"mode": "hard"}
     )
     result = lint("-", stdin=manifest("Job", whole))
     assert result.exit_code == 0
@@ -228,7 +228,7 @@ def test_what_will_keep_pods_waiting_and_what_has_no_effect_is_a_warning() -> No
         in claims
     )
     assert "so its pods will wait (ask for the devices as an extended resource" in claims
-    assert "spec.networkTopology (soft): no plugin" in topology
+    assert "spec.networkTopology (hard): no plugin" in topology
     assert "so it has no effect" in topology
 
 
@@ -257,7 +257,7 @@ def test_queues_groups_and_numa_policies_of_tasks_are_warned_of_too() -> None:
             "namespace": "default",
             "annotations": {"volcano.sh/task-topology-affinity": "a,b"},
         },
-        "spec": {"minMember": 1, "networkTopology": {"mode": "hard", "highestTierAllowed": 2}},
+        "spec": {"minMember": 1},
     }
     documents = [
         manifest(
@@ -270,7 +270,6 @@ def test_queues_groups_and_numa_policies_of_tasks_are_warned_of_too() -> None:
     assert [warning["field"] for warning in json.loads(result.stdout)["warnings"]] == [
         "spec.dequeueStrategy of its queue",
         "annotation volcano.sh/task-topology-affinity",
-        "spec.networkTopology",
         "spec.tasks[0].topologyPolicy",
     ]
 

@@ -163,7 +163,7 @@ def test_what_jobs_ask_for_without_effect_is_a_warning_and_what_cannot_be_had_a_
     assert len(document["binds"]) == 5
     waits = document["pending"]["default/hard"]
     assert "there are no HyperNodes" in waits["message"]
-    assert waits["hint"].startswith("set mode: soft")
+    assert waits["hint"].startswith("add network-topology-aware to the policy")
 
 
 def test_a_priority_class_that_is_not_there_is_told(run: Run, tmp_path: Path) -> None:
