@@ -223,17 +223,18 @@ def test_only_the_controllers_that_are_asked_for_run() -> None:
 def test_a_controller_that_this_version_does_not_have_is_told(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         async with running_controllers(
-            InMemoryApi(), *CONTROLLERS, options=Options(controllers=("*", "sharding-controller"))
+            InMemoryApi(), *CONTROLLERS, options=Options(controllers=("*", "colocation-config-controller"))
         ):
             pass
 
     asyncio.run(run())
-    assert "sharding-controller is asked for, and does not exist" in caplog.text
+    assert "colocation-config-controller is asked for, and does not exist" in caplog.text
 
 
 def test_a_feature_that_is_off_takes_its_controller_with_it() -> None:
     async def run() -> None:
-        options = Options(feature_gates=(("VolcanoJobSupport", False), ("CronVolcanoJobSupport", False)))
+        gates = (("VolcanoJobSupport", False), ("CronVolcanoJobSupport", False))
+        options = Options(controllers=("*",), feature_gates=gates)
         async with running_controllers(InMemoryApi(), *CONTROLLERS, options=options) as runner:
             made = {controller.name for controller in runner.controllers}
             assert {controller.name for controller in CONTROLLERS} - made == {

@@ -12,8 +12,11 @@ from stromboli.controllers.context import Context
 from stromboli.controllers.options import Options, parse
 from stromboli.controllers.recorder import Recorder
 from stromboli.controllers.runner import CONTROLLERS
+from stromboli.controllers.sharding.sharding_config import config_of_yaml
+from stromboli.controllers.store import Store
 from stromboli.kube.event_recorder import EventRecorder
 from stromboli.kube.guarded_client import GuardedClient
+from stromboli.kube.reflector import WatchScope
 from tests.deploy.manifests import DEPLOY, Manifest, build, documents, name_of, only
 from tests.deploy.test_rbac import Right, rights_of
 from tests.kube.fake_api import FakeApi
@@ -23,6 +26,7 @@ COMPLETE = build(DEPLOY / "overlays" / "complete")
 (CONTAINER,) = only(CONTROLLING, "Deployment")["spec"]["template"]["spec"]["containers"]
 LABELS = {"app.kubernetes.io/name": "stromboli", "app.kubernetes.io/component": "controllers"}
 BATCH, FLOW, VOLCANO, BUS = "batch.volcano.sh", "flow.volcano.sh", "scheduling.volcano.sh", "bus.volcano.sh"
+SHARD = "shard.volcano.sh"
 ROLES = {
     "job": [selection.JOB],
     "podgroup": [selection.POD_GROUP],
@@ -30,7 +34,10 @@ ROLES = {
     "gc": [selection.GC],
     "flow": [selection.JOB_FLOW, selection.JOB_TEMPLATE],
     "cronjob": [selection.CRON_JOB],
+    "sharding": [selection.SHARDING],
 }
+SHARDING = documents(DEPLOY / "components" / "sharding" / "rbac.yaml")
+"""For a controller that is off by default."""
 
 
 def _each(group: str, resource: str, *verbs: str) -> set[Right]:
@@ -65,10 +72,12 @@ WRITES: dict[str, set[Right]] = {
     "cronjob": _each(BATCH, "jobs", "create", "delete", "get")
     | _each(BATCH, "cronjobs/status", "patch")
     | _each(BATCH, "cronjobs/finalizers", "update"),
+    "sharding": _each(SHARD, "nodeshards", "create", "delete", "patch")
+    | _each(SHARD, "nodeshards/status", "patch"),
 }
 
 
-def _watched(name: str) -> set[Right]:
+def _stores(name: str) -> list[Store[Any]]:
     """What a controller watches, as it says itself."""
     api = FakeApi()
     context = Context(
@@ -77,13 +86,18 @@ def _watched(name: str) -> set[Right]:
         Options(),
     )
     (kind,) = (controller for controller in CONTROLLERS if controller.name == name)
-    places = [store.resource for store in kind(context).stores]
+    return kind(context).stores
+
+
+def _watched(name: str) -> set[Right]:
+    """What a controller watches in all namespaces."""
+    places = [store.resource for store in _stores(name) if not store.scope.namespace]
     return {(resource.group, resource.plural, verb) for resource in places for verb in ("list", "watch")}
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_controller_may_do_what_it_does_and_nothing_else(role: str) -> None:
-    granted = list(rights_of(only(CONTROLLING, "ClusterRole", f"stromboli-controllers-{role}")))
+    granted = list(rights_of(only([*CONTROLLING, *SHARDING], "ClusterRole", f"stromboli-controllers-{role}")))
     watched = set().union(*(_watched(name) for name in ROLES[role]))
     assert sorted(granted) == sorted(watched | WRITES[role])
 
@@ -92,10 +106,28 @@ def test_there_is_a_role_for_every_controller_and_one_for_what_all_of_them_do() 
     assert {name for names in ROLES.values() for name in names} == {
         controller.name for controller in CONTROLLERS
     }
-    roles = {manifest["metadata"]["name"] for manifest in CONTROLLING if manifest["kind"] == "ClusterRole"}
+    everything = [*CONTROLLING, *SHARDING]
+    roles = {manifest["metadata"]["name"] for manifest in everything if manifest["kind"] == "ClusterRole"}
     assert roles == {"stromboli-controllers", *(f"stromboli-controllers-{role}" for role in ROLES)}
     common = set(rights_of(only(CONTROLLING, "ClusterRole", "stromboli-controllers")))
     assert common == {("", "events", "create"), ("", "events", "patch")}
+
+
+def test_of_config_maps_a_controller_reads_its_own_alone() -> None:
+    scopes = {store.scope for store in _stores(selection.SHARDING) if store.scope.namespace}
+    role = only(SHARDING, "Role")
+    (rule,) = role["rules"]
+    (name,) = rule["resourceNames"]
+    assert list(rights_of(role)) == [("", "configmaps", "list"), ("", "configmaps", "watch")]
+    assert scopes == {WatchScope.of_one(role["metadata"]["namespace"], name)}
+
+
+def test_the_configuration_of_shards_in_the_manifests_is_sound() -> None:
+    (config_map,) = documents(DEPLOY / "components" / "sharding" / "configmap.yaml")
+    assert config_map["metadata"]["name"] == Options().sharding_configmap
+    config = config_of_yaml(config_map["data"]["sharding.yaml"], Options().sharding)
+    assert [share.name for share in config.shares] == ["agent-scheduler", "volcano"]
+    assert config.notes == ()
 
 
 def test_secrets_are_for_those_who_ask_for_them() -> None:

@@ -65,6 +65,7 @@ ALL = [
     *STANDALONE,
     *NODE_USAGE,
     *DEBUG_ENDPOINTS,
+    *documents(DEPLOY / "components" / "sharding" / "rbac.yaml"),
     *(manifest for path in (DEPLOY / "later").glob("*.yaml") for manifest in documents(path)),
 ]
 ROLES = [manifest for manifest in ALL if manifest["kind"] in ("ClusterRole", "Role")]

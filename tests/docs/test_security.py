@@ -70,6 +70,7 @@ NO_BOUNDS = {
         cli.plan_text.MAX_LINES
         controllers.job.executor.MAX_ERRORS_SHOWN
         controllers.job.job_status.MAX_MESSAGE
+        controllers.sharding.controller.MAX_NOTES
         embedded.objects.object_verbs.MAX_PATH
         embedded.rbac.escalation.MAX_SHOWN
         engine.explanation.shortages.MOST_HOLDERS

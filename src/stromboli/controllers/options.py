@@ -8,9 +8,21 @@ from pathlib import Path
 
 from stromboli.api import names
 from stromboli.controllers import selection
+from stromboli.controllers.sharding.sharding_config import BadShardingConfig, ShardingConfig, config_of_flags
 from stromboli.daemon import flags
 from stromboli.daemon.common_options import ElectedOptions
-from stromboli.daemon.flags import boolean, comma_separated, duration, flag, integer, number, path, string
+from stromboli.daemon.flags import (
+    BadFlag,
+    any_duration,
+    boolean,
+    comma_separated,
+    duration,
+    flag,
+    integer,
+    number,
+    path,
+    string,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,21 +56,35 @@ class Options(ElectedOptions):
     leader_elect_resource_name: str = flag(string, "vc-controller-manager", "Name of the lease")
     plugins_dir: Path | None = flag(path, None, "Folder with job plugins of your own, one Python file each")
     shutdown_timeout: float = flag(duration, 10.0, "How long work under way may take after a stop signal")
+    scheduler_configs: tuple[str, ...] = flag(
+        comma_separated,
+        ("volcano:volcano:0.0:0.6:false:2:100", "agent-scheduler:agent:0.7:1.0:true:2:100"),
+        "Deprecated, without the ConfigMap: name:type:minUtil:maxUtil:preferWarmup:minNodes:maxNodes; repeatable",
+    )
+    shard_sync_period: float = flag(
+        any_duration, 60.0, "How often nodes are divided among schedulers; 120s if not above 0"
+    )
+    enable_node_event_trigger: bool = flag(
+        boolean, True, "Divide nodes sooner when nodes come, go, fill up or empty"
+    )
+    sharding_configmap: str = flag(
+        string, "volcano-sharding-configmap", "ConfigMap that says which scheduler gets which nodes"
+    )
+    sharding_configmap_namespace: str = flag(string, "volcano-system", "Its namespace")
+
+    @property
+    def sharding(self) -> ShardingConfig:
+        """How nodes are divided where no ConfigMap says so."""
+        return config_of_flags(self.scheduler_configs, self.shard_sync_period, self.enable_node_event_trigger)
 
 
-_SHARDS = "nodes are not sharded by this version"
 ACCEPTED = flags.Accepted(
     {
-        "scheduler-configs": _SHARDS,
-        "shard-sync-period": _SHARDS,
-        "enable-node-event-trigger": _SHARDS,
-        "sharding-configmap": _SHARDS,
-        "sharding-configmap-namespace": _SHARDS,
         "leader-elect-resource-lock": "a Lease is always used",
         **flags.LOGGING,
     },
     quiet={"leader-elect-resource-lock": "leases"},
-    switches=flags.LOGGING_SWITCHES | {"enable-node-event-trigger"},
+    switches=flags.LOGGING_SWITCHES,
 )
 
 
@@ -69,7 +95,18 @@ def parse(arguments: Sequence[str]) -> Options:
     """What the command line says; `BadFlag` if it makes no sense."""
     options = flags.parse(Options, ACCEPTED, arguments)
     selection.check(options.controllers)
-    return replace(options, notes=(*options.notes, *GATES.notes(options.feature_gates)))
+    notes = (*options.notes, *GATES.notes(options.feature_gates), *_sharding_notes(options))
+    return replace(options, notes=notes)
+
+
+def _sharding_notes(options: Options) -> tuple[str, ...]:
+    """What of `--scheduler-configs` has no effect, if it is given."""
+    try:
+        notes = options.sharding.notes
+    except BadShardingConfig as error:
+        raise BadFlag(f"--scheduler-configs: {error}") from None
+    is_default = options.scheduler_configs == Options().scheduler_configs
+    return () if is_default else tuple(f"--scheduler-configs={note}" for note in notes)
 
 
 def usage() -> str:

@@ -29,6 +29,7 @@ from stromboli.controllers.options import Options
 from stromboli.controllers.podgroup.controller import PodGroupController
 from stromboli.controllers.queue.controller import QueueController
 from stromboli.controllers.recorder import Recorder
+from stromboli.controllers.sharding.controller import ShardingController
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.kube.api_client import Client
 from stromboli.kube.event_recorder import EventRecorder
@@ -45,6 +46,7 @@ CONTROLLERS: tuple[type[Controller[Any]], ...] = (
     JobFlowController,
     JobTemplateController,
     CronJobController,
+    ShardingController,
 )
 """All controllers, in the order in which they are created."""
 COMPONENT = "vc-controller-manager"

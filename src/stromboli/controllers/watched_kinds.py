@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import field
 
 from stromboli.api.types.meta import Int32, LabelSelector, Object, Record, ResourceList
-from stromboli.api.types.pod import PodResources, SchedulingGroup
+from stromboli.api.types.pod import ContainerResources, PodResources, SchedulingGroup
 from stromboli.api.types.volcano_job import JobPod, JobPodStatus
 
 
@@ -25,6 +25,33 @@ class Pod(JobPod):
 
     spec: PodSpec = field(default_factory=PodSpec)
     status: PodStatus = field(default_factory=PodStatus)
+
+
+MIRROR = "kubernetes.io/config.mirror"
+"""An annotation of pods that only show what a kubelet runs by itself."""
+
+
+class PlacedPodSpec(Record):
+    node_name: str = ""
+    containers: tuple[ContainerResources, ...] = ()
+
+
+class PlacedPodStatus(Record):
+    phase: str = ""
+
+
+class PlacedPod(Object):
+    """Any pod of the cluster, as little of it as tells how much of its node it requests."""
+
+    spec: PlacedPodSpec = field(default_factory=PlacedPodSpec)
+    status: PlacedPodStatus = field(default_factory=PlacedPodStatus)
+    is_mirror: bool = False
+
+    def __post_init__(self) -> None:
+        """Keep no labels and annotations, since these are the pods of everybody."""
+        meta = self.metadata
+        self.is_mirror = MIRROR in meta.annotations
+        meta.labels, meta.annotations, meta.owner_references = {}, {}, ()
 
 
 class WorkloadSpec(Record):

@@ -55,9 +55,17 @@ def boolean(value: str) -> bool:
     return parsed
 
 
-def duration(value: str) -> float:
+def any_duration(value: str) -> float:
+    """Also one below 0, where that has a meaning."""
     seconds = go_scalars.duration(value)
-    if seconds is None or seconds < 0:
+    if seconds is None:
+        raise BadFlag("is no duration such as 1s or 500ms")
+    return seconds
+
+
+def duration(value: str) -> float:
+    seconds = any_duration(value)
+    if seconds < 0:
         raise BadFlag("is no duration such as 1s or 500ms")
     return seconds
 
@@ -189,7 +197,7 @@ def _flags(kind: Any) -> list[Any]:
 def _default_text(option: Any) -> str:
     """` (default ...)`, or nothing where that is empty."""
     default = option.default if option.default is not MISSING else ""
-    if option.metadata["parse"] is duration:
+    if option.metadata["parse"] in (duration, any_duration):
         text = f"{default:g}s"
     elif isinstance(default, tuple):
         text = ",".join(map(str, default))
