@@ -118,3 +118,51 @@ def test_a_service_account_may_do_only_what_it_is_given(plane: ControlPlane, nam
                 await client.create(RESOURCES[Pod], pod("a", namespace=namespace), namespace)
 
     asyncio.run(story())
+
+
+ONE_NAME = [
+    ("GET", "?fieldSelector=metadata.name%3Dmine", 200),
+    ("GET", "?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Dmine", 200),
+    ("GET", "?fieldSelector=metadata.name%3Dmine,metadata.namespace!%3Dx", 200),
+    ("GET", "", 403),
+    ("GET", "?fieldSelector=metadata.name%3Dother", 403),
+    ("GET", "?fieldSelector=metadata.name!%3Dmine", 403),
+    ("GET", "?fieldSelector=metadata.name", 403),
+    ("POST", "?fieldSelector=metadata.name%3Dmine", 403),
+]
+
+
+def test_a_right_on_one_name_is_a_right_to_list_and_watch_that_name(
+    plane: ControlPlane, tmp_path: Path, namespace: str
+) -> None:
+    rbac = "rbac.authorization.k8s.io"
+    verbs = ["list", "watch", "create"]
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mine"], "verbs": verbs}
+    meta = {"name": "reader", "namespace": namespace}
+    plane.apply(
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
+        {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": meta, "rules": [rule]},
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "RoleBinding",
+            "metadata": meta,
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "reader"},
+            "subjects": [{"kind": "ServiceAccount", **meta}],
+        },
+    )
+    path = tmp_path / "config"
+    path.write_text(json.dumps(plane.config_for(plane.token_for(namespace, "reader"))))
+
+    async def status(client: Client, method: str, query: str) -> int:
+        body = b'{"metadata":{"name":"mine"}}' if method == "POST" else None
+        try:
+            await client.send(Request(method, f"/api/v1/namespaces/{namespace}/configmaps{query}", body))
+        except ApiError as error:
+            return error.status
+        return 200
+
+    async def statuses() -> list[tuple[str, str, int]]:
+        async with Client(find_access(str(path))) as client:
+            return [(method, query, await status(client, method, query)) for method, query, _ in ONE_NAME]
+
+    assert asyncio.run(statuses()) == ONE_NAME

@@ -73,7 +73,7 @@ class ObjectWriter:
         force = read_flag(write.query, "force")
         change = request_bodies.read_apply(info.kind, write.data, manager, force, info.subresource)
         if objects.store.get(info.kind.id, info.namespace, info.name) is None and not info.subresource:
-            self._authorizer.check(request.user, info._replace(verb="create").attributes)
+            self._authorizer.check(request.user, info._replace(verb="create").attributes())
             content = change(None)
             content.setdefault("metadata", {}).setdefault("name", info.name)
             return await objects.create(request, content)

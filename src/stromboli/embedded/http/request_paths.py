@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -10,9 +11,11 @@ from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kinds.status_errors import no_such_resource
 from stromboli.embedded.rbac.policy_rules import Attributes
+from stromboli.embedded.store.query_selectors import parse_fields
 
 _OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
 _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+_SELECTING_VERBS = ("list", "watch", "deletecollection")
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 
 
@@ -23,11 +26,21 @@ class RequestInfo(NamedTuple):
     subresource: str
     verb: str
 
-    @property
-    def attributes(self) -> Attributes:
-        """What the authorizer is asked."""
-        kind = self.kind
-        return Attributes(self.verb, kind.group, kind.plural, self.subresource, self.name, self.namespace)
+    def attributes(self, field_selector: str = "") -> Attributes:
+        """What the authorizer is asked; a list or watch of one name needs the right on that name alone."""
+        kind, name = self.kind, self.name
+        if self.verb in _SELECTING_VERBS and not name:
+            name = _selected_name(field_selector)
+        return Attributes(self.verb, kind.group, kind.plural, self.subresource, name, self.namespace)
+
+
+def _selected_name(field_selector: str) -> str:
+    """The one name that a field selector lets through; a selector that is malformed is refused later."""
+    with suppress(StatusError):
+        for term in parse_fields(field_selector):
+            if term.path == "metadata.name" and term.equal:
+                return term.value
+    return ""
 
 
 def parse_request(path: str, method: str, watch: bool, registry: KindRegistry) -> RequestInfo:

@@ -106,7 +106,7 @@ class Router:
         depth = path.count("/", 1) - path.endswith("/")
         if depth > (1 if path.startswith("/api/") else 2) and not path.startswith(ROOT):
             info = parse_request(path, method, read_flag(query, "watch"), self._objects.registry)
-            self._authorizer.check(user, info.attributes)
+            self._authorizer.check(user, info.attributes(query.get("fieldSelector", "")))
             if info.verb == "watch" or info.subresource == "log":
                 with self._shares.watch(user):
                     return await self._dispatch(request, info, user, query)
