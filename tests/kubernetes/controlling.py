@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from tests.deploy.manifests import DEPLOY, build
+from tests.deploy.manifests import DEPLOY, build, documents
 from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane, free_ports
 
 SPACE = "volcano-system"
@@ -115,14 +115,23 @@ class ControllerCluster:
             self.plane.request("POST", crds, crd)
         self.wait(lambda: all(map(_established, self._listed(crds))), "the CRDs to be established")
         self.plane.request("POST", "/api/v1/namespaces", {"metadata": {"name": SPACE}})
-        for manifest in build(DEPLOY / "controllers"):
+        self.install_rights()
+        for name in ("root", "default"):
+            self.make("queues", {"metadata": {"name": name}, "spec": {"weight": 1}})
+
+    def install_rights(self, *components: str) -> None:
+        """An account with the rights of the manifests, and of some components."""
+        extra = [
+            manifest
+            for component in components
+            for manifest in documents(DEPLOY / "components" / component / "rbac.yaml")
+        ]
+        for manifest in [*build(DEPLOY / "controllers"), *extra]:
             if manifest["kind"] in INSTALLED:
                 space = manifest["metadata"].get("namespace", "")
                 self.plane.request("POST", INSTALLED[manifest["kind"]].format(space), manifest)
         token = self.plane.token_for(SPACE, "stromboli-controllers")
         (self.folder / "controllers.kubeconfig").write_text(json.dumps(self.plane.config_for(token)))
-        for name in ("root", "default"):
-            self.make("queues", {"metadata": {"name": name}, "spec": {"weight": 1}})
 
     def _listed(self, path: str) -> list[Any]:
         items: list[Any] = json.loads(self.plane.request("GET", path))["items"]

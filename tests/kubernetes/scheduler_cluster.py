@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.kubernetes.controlling import ControllerCluster, Controlling
 from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane, free_ports
 from tests.kubernetes.servers import control_plane
 
@@ -112,6 +113,7 @@ class SchedulerCluster:
         self.policy = folder / "scheduler.conf"
         self.policy.write_text(POLICY)
         self.schedulers: list[Scheduler] = []
+        self.controllers = ControllerCluster(folder, self.plane)
 
     def __enter__(self) -> SchedulerCluster:
         self.plane.__enter__()
@@ -126,10 +128,12 @@ class SchedulerCluster:
         for scheduler in self.schedulers:
             if scheduler.process.poll() is None:
                 scheduler.kill()
+        self.controllers.close()
         self.plane.__exit__()
 
     def _install(self) -> None:
         install(self.plane, NAMESPACE, self.folder)
+        self.controllers.install_rights("sharding")
         self.plane.start("kwok")
 
     # -- schedulers
@@ -179,6 +183,10 @@ class SchedulerCluster:
         if wait:
             self.wait(lambda: scheduler.get("/readyz", health=True)[0] == 200, "the scheduler to be ready")
         return scheduler
+
+    def start_controllers(self, *names: str) -> Controlling:
+        """Start some controllers, by name."""
+        return self.controllers.start(f"--controllers={','.join(names)}", "--leader-elect=false")
 
     # -- objects
 
@@ -264,12 +272,15 @@ class SchedulerCluster:
             if scheduler.process.poll() is None:
                 scheduler.kill()
         self.schedulers.clear()
+        self.controllers.close()
+        self.controllers.runners.clear()
         self.policy.write_text(POLICY)
         for collection in (
             f"/api/v1/namespaces/{NAMESPACE}/pods?gracePeriodSeconds=0",
             f"{VOLCANO}/namespaces/{NAMESPACE}/podgroups",
             f"{VOLCANO}/queues",
             "/api/v1/nodes",
+            "/apis/shard.volcano.sh/v1alpha1/nodeshards",
             "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases",
             f"/api/v1/namespaces/{NAMESPACE}/events",
         ):
@@ -303,9 +314,8 @@ class SchedulerCluster:
         try:
             self.plane.wait(condition, what, seconds)
         except (TimeoutError, RuntimeError) as error:
-            logs = "\n".join(
-                f"{scheduler.log.name}:\n{scheduler.output[-4000:]}" for scheduler in self.schedulers
-            )
+            processes = [*self.schedulers, *self.controllers.runners]
+            logs = "\n".join(f"{process.log.name}:\n{process.output[-4000:]}" for process in processes)
             raise AssertionError(f"{error}\n{logs}") from None
 
     def wait_for_running(self, job: str, count: int, seconds: float = 60.0) -> None:

@@ -46,7 +46,55 @@ def test_two_schedulers_with_hard_shards_hand_a_node_over(cluster: SchedulerClus
     cluster.wait_for_running("third", 4)
     assert nodes_of(cluster, "third") == {"node-1"}
     assert (in_use(cluster, "one"), in_use(cluster, "two")) == (["node-0"], ["node-1", "node-2"])
-    cluster.plane.kubectl("delete", "nodeshards", "--all")
+
+
+def sharding_config(first: int) -> dict[str, Any]:
+    """So many nodes for the first scheduler, the fullest, and all others for the second."""
+    text = f"""
+schedulerConfigs:
+- {{name: one, cpuUtilizationMax: 1, maxNodes: {first}}}
+- {{name: two, cpuUtilizationMax: 1}}
+"""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "volcano-sharding-configmap", "namespace": "volcano-system"},
+        "data": {"sharding.yaml": text},
+    }
+
+
+def test_schedulers_keep_to_the_nodes_that_the_sharding_controller_gives_them(
+    cluster: SchedulerCluster,
+) -> None:
+    cluster.add_nodes(3, cpu=4)
+    cluster.plane.apply(sharding_config(1))
+    controllers = cluster.start_controllers("sharding-controller")
+    for name in ("one", "two"):
+        cluster.start_scheduler(
+            "--leader-elect=false",
+            "--scheduler-sharding-mode=hard",
+            f"--scheduler-sharding-name={name}",
+            f"--scheduler-name={name}",
+        )
+    cluster.wait(lambda: in_use(cluster, "two") == ["node-1", "node-2"], "the second to use two nodes")
+    cluster.submit("first", pods=4, scheduler="one")
+    cluster.wait_for_running("first", 4)
+    assert nodes_of(cluster, "first") == {"node-0"}
+    cluster.submit("more", pods=4, scheduler="one")
+    cluster.plane.apply(sharding_config(2))
+    cluster.wait_for_running("more", 4)
+    assert nodes_of(cluster, "more") == {"node-1"}
+    assert (in_use(cluster, "one"), in_use(cluster, "two")) == (["node-0", "node-1"], ["node-2"])
+    cluster.wait(lambda: "nodesToAdd" not in pending(cluster, "one"), "nothing more to come")
+    assert "lastUpdateTime" in cluster.read(f"{SHARDS}/one")["status"]
+    assert controllers.stop() == 0
+    assert "forbidden" not in controllers.output
+
+
+def pending(cluster: SchedulerCluster, name: str) -> set[str]:
+    """What of a shard is still to come or to go."""
+    status = cluster.read(f"{SHARDS}/{name}")["status"]
+    return {field for field in ("nodesToAdd", "nodesToRemove") if status.get(field)}
 
 
 def in_use(cluster: SchedulerCluster, name: str) -> list[str]:
