@@ -17,6 +17,7 @@ from stromboli.engine.session import Session
 from stromboli.engine.statement import Statement
 from stromboli.engine.topology.gradient_search import GradientSearch
 from stromboli.engine.topology.nomination import place_nominated
+from stromboli.engine.topology.topology_limits import requested_topology
 from stromboli.model.job import Job, SubJob
 from stromboli.model.task import Task
 from stromboli.model.topology.domain import Domain
@@ -88,7 +89,7 @@ def _place_tasks(
     session: Session, trial: Statement, sub_job: SubJob, tasks: list[Task], domain: Domain
 ) -> bool:
     """Place tasks one after the other until the sub-job is ready; whether it is, or will be."""
-    in_topology = session.network_topology(sub_job) is not None
+    in_topology = requested_topology(sub_job) is not None
     while tasks:
         task = tasks.pop()
         if not _may_be_placed(session, sub_job, task):
