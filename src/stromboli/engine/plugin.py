@@ -213,6 +213,13 @@ class Plugin:
         """Whether the job may start with what it has."""
         return True
 
+    def tasks_needed(self, unit: Job | SubJob) -> int:
+        """How many more tasks of a job or a sub-group need room before this plugin lets it start, at least.
+
+        It decides nothing: a search leaves out domains that have room for fewer.
+        """
+        return 0
+
     @point(vote, "enableJobPipelined")
     def job_pipelined(self, job: Job) -> Vote:
         """Whether the job could start once promised room is free."""

@@ -87,6 +87,10 @@ class Rules:
         for name in POINTS:
             setattr(self, name, self._asked[name])
         self._voters = {point: self._plugins_at(POINTS[point]) for point in VICTIM_POINTS}
+        self._counting = (
+            self._who_counts("job_ready", "job_pipelined"),
+            self._who_counts("sub_job_ready", "sub_job_pipelined"),
+        )
         self.queue_order_follows_all = self._follows_all("queue_order")
         self.job_order_follows_all = self._follows_all("job_order")
 
@@ -139,6 +143,22 @@ class Rules:
             tuple(keys),
             lambda job: _all_may(always, job) and any(_all_may(bounds, job) for bounds in tiers),
         )
+
+    def tasks_needed(self, unit: Job | SubJob) -> int:
+        """How many more tasks of a job or a sub-group must be placed, at least, before it can start."""
+        sub_group = isinstance(unit, SubJob) and bool(unit.job.policies)
+        needed = 1
+        for plugin in self._counting[sub_group]:
+            try:
+                needed = max(needed, plugin.tasks_needed(unit))
+            except BaseException as error:
+                raise_attributed(error, plugin.name, "tasks_needed")
+        return needed
+
+    def _who_counts(self, ready: str, pipelined: str) -> list[Plugin]:
+        """Plugins without which nothing starts: they decide whether it is ready, and are asked if it will be."""
+        first_votes = next(iter(self._plugins_at(POINTS[pipelined])), [])
+        return [plugin for plugin in first_votes if self._takes_part(plugin, POINTS[ready])]
 
     def _methods(self, point: Point) -> list[list[Method]]:
         return [

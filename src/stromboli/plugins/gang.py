@@ -47,6 +47,9 @@ class Gang(Plugin):
         enough = job.enough_pipelined and job.roles_pipelined and job.sub_groups_pipelined
         return Vote.PERMIT if enough else Vote.REJECT
 
+    def tasks_needed(self, unit: Job | SubJob) -> int:
+        return unit.minimum - unit.ready_count - unit.waiting_count - unit.pending_best_effort
+
     def sub_job_ready(self, sub_job: SubJob) -> bool:
         return sub_job.enough_ready
 

@@ -1,10 +1,18 @@
-"""The search for the domain of a gang: group by group, the nearest first, and the best of a group (spec 02 3.4)."""
+"""The search for the domain of a gang: group by group, the nearest first, and the best of a group (spec 02 3.4).
+
+Volcano tries every domain of a group and takes the best of those that serve. The same is found with fewer trials:
+domains without room for enough tasks are left out (`DomainCapacity`), and of a job with one sub-group the domains are
+tried in the order of their scores, since nothing but the state before the trial makes these.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
 
+from stromboli.engine.topology.domain_capacity import DomainCapacity
 from stromboli.engine.topology.nomination import place_nominated
 
 if TYPE_CHECKING:
@@ -19,48 +27,94 @@ PlaceTasks = Callable[["Session", "Statement", "SubJob", "list[Task]", "Domain"]
 """Places tasks of a sub-group in a domain, one after the other; whether the sub-group could start with them."""
 
 
+class Offer(NamedTuple):
+    """A domain that may serve a sub-group, and what it is worth."""
+
+    domain: Domain
+    score: float
+
+
 class GradientSearch:
     """Places jobs with a network topology or with sub-groups."""
 
     def __init__(self, session: Session, place_tasks: PlaceTasks):
         self._session = session
         self._place_tasks = place_tasks
+        self._capacity = DomainCapacity(session.cluster)
 
     def place(self, job: Job, pending: PendingTasks) -> bool:
         """Place a job in the best domain of the first group that has any for it; whether it could start there."""
-        session = self._session
-        for group in session.gradients(job, session.cluster.hyper_nodes.top, "allocate"):
-            scores: dict[Domain, float] = {}
-            for domain in group:
-                with session.statement() as trial:
-                    score = self._place_in(trial, job, pending.copy(), domain)
-                    if score is not None:
-                        scores[domain] = score
-            if scores:
-                best = max(scores, key=lambda domain: scores[domain])
-                return self._settle(job, pending, best)
+        session, rules = self._session, self._session.rules
+        tasks = [task for _, tasks in pending.items() for task in tasks]
+        room, needed = self._capacity.of(tasks), rules.tasks_needed(job)
+        limit = session.network_topology(job)
+        if limit is not None and not room.any_with(needed, limit):
+            return False
+        gradients = session.gradients(job, session.cluster.hyper_nodes.top, "allocate")
+        if self._redeem_nominations(job, pending, gradients):
+            return True
+        for group in gradients:
+            roomy = [domain for domain in group if room.most(domain) >= needed]
+            if roomy and self._place_in_best(job, pending, roomy):
+                return True
         return False
 
-    def _settle(self, job: Job, pending: PendingTasks, domain: Domain) -> bool:
-        """Place a job in the domain that was chosen, for good."""
+    def _redeem_nominations(self, job: Job, pending: PendingTasks, gradients: list[list[Domain]]) -> bool:
+        """Place a job where room was made for its sub-groups; if it cannot start there, that is forgotten."""
         session = self._session
-        with session.statement() as trial:
+        nominated = [sub_job for sub_job, _ in pending.items() if sub_job.nominated_hyper_node]
+        if not nominated:
+            return False
+        known = [session.cluster.hyper_nodes.domain(sub_job.nominated_hyper_node) for sub_job in nominated]
+        pinned = [domain for domain in known if domain is not None]
+        for domain in (domain for group in gradients for domain in group):
+            if all(domain.contains(each) for each in pinned):
+                if self._settle(job, pending, domain):
+                    return True
+                break
+        for sub_job in nominated:
+            session.update(sub_job, "nominated_hyper_node", "", lasting=True)
+        return False
+
+    def _place_in_best(self, job: Job, pending: PendingTasks, domains: Sequence[Domain]) -> bool:
+        if len(domains) == 1:
+            return self._settle(job, pending, domains[0])
+        if _ends_in_one_turn(job):
+            return self._settle_best_offer(job, pending, domains)
+        scores = {
+            domain: score for domain in domains if (score := self._try(job, pending, domain)) is not None
+        }
+        return bool(scores) and self._settle(job, pending, max(scores, key=lambda domain: scores[domain]))
+
+    # -- a job in one domain, sub-group by sub-group
+
+    def _try(self, job: Job, pending: PendingTasks, domain: Domain) -> float | None:
+        """What a domain is worth to a job; none if the job cannot start there."""
+        with self._session.statement() as trial:
+            return self._place_in(trial, job, pending.copy(), domain, compared=True)
+        return None
+
+    def _settle(self, job: Job, pending: PendingTasks, domain: Domain) -> bool:
+        """Place a job in a domain, if it can start there."""
+        with self._session.statement() as trial:
             left = pending.copy()
-            if self._place_in(trial, job, left, domain) is None:
+            if self._place_in(trial, job, left, domain, compared=False) is None:
                 return False
-            session.widen(job, domain)
+            self._session.widen(job, domain)
             trial.keep()
         pending.become(left)
         return True
 
-    def _place_in(self, trial: Statement, job: Job, pending: PendingTasks, domain: Domain) -> float | None:
-        """Place sub-group by sub-group until the job is ready; what the domains are worth, none if it cannot start."""
+    def _place_in(
+        self, trial: Statement, job: Job, pending: PendingTasks, domain: Domain, compared: bool
+    ) -> float | None:
+        """Place sub-groups until the job is ready; what their domains are worth, none if it cannot start."""
         session = self._session
         session.forget_verdicts(job)
         total = 0.0
         while pending:
             sub_job, tasks = pending.pop()
-            score = self._place_sub_job(sub_job, tasks, domain)
+            score = self._place_sub_job(sub_job, tasks, domain, compared)
             if score is None:
                 continue
             total += score
@@ -68,34 +122,91 @@ class GradientSearch:
                 pending.push(sub_job, tasks)
             if session.rules.job_ready(job):
                 break
-        could_start = session.rules.job_ready(job) or session.rules.job_pipelined(job)
-        return total if len(trial) and could_start else None
+        return total if len(trial) and self._can_start(job) else None
 
-    def _place_sub_job(self, sub_job: SubJob, tasks: list[Task], root: Domain) -> float | None:
-        """Place a sub-group in the best domain of its first group that has any for it; what that domain is worth."""
+    def _can_start(self, job: Job) -> bool:
+        return self._session.rules.job_ready(job) or self._session.rules.job_pipelined(job)
+
+    # -- a sub-group
+
+    def _place_sub_job(
+        self, sub_job: SubJob, tasks: list[Task], root: Domain, compared: bool
+    ) -> float | None:
+        """Place a sub-group in the best domain for it at or below a root; what that domain is worth."""
         session = self._session
         if sub_job.nominated_hyper_node and place_nominated(session, sub_job, tasks, root):
             return 0.0
-        for group in session.gradients(sub_job, root, "allocate"):
-            serving = [domain for domain in group if self._fits(sub_job, tasks, domain)]
-            if serving:
-                scores = session.rules.hyper_node_scores(sub_job, serving)
-                best = max(serving, key=lambda domain: scores.get(domain.name, 0.0))
-                self._place_tasks_in(sub_job, tasks, best)
-                return scores.get(best.name, 0.0)
+        for offer in self._offers(sub_job, tasks, root, compared):
+            if self._settle_sub_job(sub_job, tasks, offer.domain):
+                return offer.score
         return None
 
-    def _fits(self, sub_job: SubJob, tasks: list[Task], domain: Domain) -> bool:
+    def _offers(self, sub_job: SubJob, tasks: list[Task], root: Domain, compared: bool) -> Iterator[Offer]:
+        """Domains for a sub-group, the best first; each is asked for when those before it did not serve.
+
+        If their scores are compared with those of others, they are what they are among the domains that serve.
+        """
+        session = self._session
+        room, needed = self._capacity.of(tasks), session.rules.tasks_needed(sub_job)
+        for group in session.gradients(sub_job, root, "allocate"):
+            roomy = [domain for domain in group if room.most(domain) >= needed]
+            if compared and len(roomy) > 1:
+                roomy = [domain for domain in roomy if self._serves(sub_job, tasks, domain)]
+            while roomy:
+                offer = self._best(sub_job, roomy)
+                yield offer
+                roomy.remove(offer.domain)
+
+    def _best(self, sub_job: SubJob, domains: Sequence[Domain]) -> Offer:
+        scores = self._session.rules.hyper_node_scores(sub_job, domains)
+        best = max(domains, key=lambda domain: scores.get(domain.name, 0.0))
+        return Offer(best, scores.get(best.name, 0.0))
+
+    def _serves(self, sub_job: SubJob, tasks: list[Task], domain: Domain) -> bool:
         with self._session.statement() as trial:
             return self._placed(trial, sub_job, list(tasks), domain)
         return False
 
-    def _place_tasks_in(self, sub_job: SubJob, tasks: list[Task], domain: Domain) -> None:
+    def _settle_sub_job(self, sub_job: SubJob, tasks: list[Task], domain: Domain) -> bool:
+        """Place tasks in a domain, if their sub-group can start with them."""
+        left = list(tasks)
         with self._session.statement() as trial:
-            if self._placed(trial, sub_job, tasks, domain):
-                self._session.widen(sub_job, domain)
-                trial.keep()
+            if not self._placed(trial, sub_job, left, domain):
+                return False
+            self._session.widen(sub_job, domain)
+            trial.keep()
+        tasks[:] = left
+        return True
 
     def _placed(self, trial: Statement, sub_job: SubJob, tasks: list[Task], domain: Domain) -> bool:
         self._session.clear_failed_roles(sub_job)
         return self._place_tasks(self._session, trial, sub_job, tasks, domain) and len(trial) > 0
+
+    # -- a job with one sub-group
+
+    def _settle_best_offer(self, job: Job, pending: PendingTasks, domains: Sequence[Domain]) -> bool:
+        """Place a job in the domain with the best offer; a domain whose offer does not serve makes its next."""
+        session = self._session
+        session.forget_verdicts(job)
+        (sub_job, tasks), *_ = pending.items()
+        number = count()
+        waiting: list[tuple[float, int, Offer, Domain, Iterator[Offer]]] = []
+        for domain in domains:
+            offers = self._offers(sub_job, tasks, domain, compared=True)
+            if offer := next(offers, None):
+                heapq.heappush(waiting, (-offer.score, next(number), offer, domain, offers))
+        while waiting:
+            _, order, offer, domain, offers = heapq.heappop(waiting)
+            with session.statement() as trial:
+                if self._settle_sub_job(sub_job, tasks, offer.domain) and self._can_start(job):
+                    session.widen(job, domain)
+                    trial.keep()
+                    return True
+            if following := next(offers, None):
+                heapq.heappush(waiting, (-following.score, order, following, domain, offers))
+        return False
+
+
+def _ends_in_one_turn(job: Job) -> bool:
+    """Whether what a job gets in a domain is decided when its tasks were tried once (spec 01 3.3)."""
+    return not job.policies and job.minimum >= sum(job.role_minimums.values())

@@ -61,12 +61,17 @@ class HyperNodeTree:
         """The HyperNode of the lowest tier there is that has a node; none if the node is in none of that tier."""
         return self._leaves.get(row)
 
-    def containing(self, rows: Iterable[int]) -> list[Domain]:
-        """The domains that have all of these nodes, the lowest first; the last is the top."""
+    @property
+    def lookup(self) -> DomainLookup:
+        """The HyperNodes and the top by their nodes."""
         if self._lookup is None or self._lookup[0] != self.version:
             lookup = DomainLookup([*self.domains.values(), self.top], len(self.top.rows))
             self._lookup = (self.version, lookup)
-        return self._lookup[1].containing(rows)
+        return self._lookup[1]
+
+    def containing(self, rows: Iterable[int]) -> list[Domain]:
+        """The domains that have all of these nodes, the lowest first; the last is the top."""
+        return self.lookup.containing(rows)
 
     def lowest_common(self, left: Domain | None, right: Domain | None) -> Domain | None:
         """The lowest domain that contains both; if either is none, the other."""
