@@ -26,6 +26,7 @@ COMPLETE = build(DEPLOY / "overlays" / "complete")
 (CONTAINER,) = only(CONTROLLING, "Deployment")["spec"]["template"]["spec"]["containers"]
 LABELS = {"app.kubernetes.io/name": "stromboli", "app.kubernetes.io/component": "controllers"}
 BATCH, FLOW, VOLCANO, BUS = "batch.volcano.sh", "flow.volcano.sh", "scheduling.volcano.sh", "bus.volcano.sh"
+TOPOLOGY = "topology.volcano.sh"
 SHARD = "shard.volcano.sh"
 ROLES = {
     "job": [selection.JOB],
@@ -34,6 +35,7 @@ ROLES = {
     "gc": [selection.GC],
     "flow": [selection.JOB_FLOW, selection.JOB_TEMPLATE],
     "cronjob": [selection.CRON_JOB],
+    "hypernode": [selection.HYPER_NODE],
     "sharding": [selection.SHARDING],
 }
 SHARDING = documents(DEPLOY / "components" / "sharding" / "rbac.yaml")
@@ -72,6 +74,8 @@ WRITES: dict[str, set[Right]] = {
     "cronjob": _each(BATCH, "jobs", "create", "delete", "get")
     | _each(BATCH, "cronjobs/status", "patch")
     | _each(BATCH, "cronjobs/finalizers", "update"),
+    "hypernode": _each(TOPOLOGY, "hypernodes", "create", "delete", "patch")
+    | _each(TOPOLOGY, "hypernodes/status", "patch"),
     "sharding": _each(SHARD, "nodeshards", "create", "delete", "patch")
     | _each(SHARD, "nodeshards/status", "patch"),
 }
@@ -113,13 +117,15 @@ def test_there_is_a_role_for_every_controller_and_one_for_what_all_of_them_do() 
     assert common == {("", "events", "create"), ("", "events", "patch")}
 
 
-def test_of_config_maps_a_controller_reads_its_own_alone() -> None:
-    scopes = {store.scope for store in _stores(selection.SHARDING) if store.scope.namespace}
-    role = only(SHARDING, "Role")
+@pytest.mark.parametrize("name", [selection.SHARDING, selection.HYPER_NODE])
+def test_of_config_maps_a_controller_reads_its_own_alone(name: str) -> None:
+    scopes = {store.scope for store in _stores(name) if store.scope.namespace}
+    (suffix,) = (role for role, names in ROLES.items() if name in names)
+    role = only([*CONTROLLING, *SHARDING], "Role", f"stromboli-controllers-{suffix}")
     (rule,) = role["rules"]
-    (name,) = rule["resourceNames"]
+    (config_map,) = rule["resourceNames"]
     assert list(rights_of(role)) == [("", "configmaps", "list"), ("", "configmaps", "watch")]
-    assert scopes == {WatchScope.of_one(role["metadata"]["namespace"], name)}
+    assert scopes == {WatchScope.of_one(role["metadata"]["namespace"], config_map)}
 
 
 def test_the_configuration_of_shards_in_the_manifests_is_sound() -> None:
@@ -136,6 +142,11 @@ def test_secrets_are_for_those_who_ask_for_them() -> None:
     assert all(resource != "secrets" for role in roles for _, resource, _ in rights_of(role))
     (role, _) = documents(DEPLOY / "components" / "job-ssh" / "rbac.yaml")
     assert {resource for _, resource, _ in rights_of(role)} == {"secrets"}
+    (role, binding) = documents(DEPLOY / "components" / "ufm" / "rbac.yaml")
+    assert (role["kind"], binding["kind"]) == ("Role", "RoleBinding")
+    assert role["rules"] == [
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["ufm-credentials"], "verbs": ["get"]}
+    ]
 
 
 def test_no_role_has_a_wildcard_or_may_become_another() -> None:
@@ -169,7 +180,7 @@ def test_the_flags_are_flags_and_two_replicas_elect_one() -> None:
     assert options.notes == ()
     assert options.leader_elect
     assert only(CONTROLLING, "Deployment")["spec"]["replicas"] == 2
-    lease = only(CONTROLLING, "Role")["rules"][1]
+    lease = only(CONTROLLING, "Role", "stromboli-controllers")["rules"][1]
     assert lease["resourceNames"] == [options.leader_elect_resource_name] == ["vc-controller-manager"]
     ports = {f":{port['containerPort']}" for port in CONTAINER["ports"]}
     assert ports == {options.healthz_address, options.listen_address}

@@ -58,6 +58,8 @@ SLA_WAITING_TIME = "volcano.sh/sla-waiting-time"
 OLD_SLA_WAITING_TIME = "sla-waiting-time"
 NETWORK_TOPOLOGY_MODE = "volcano.sh/network-topology-mode"
 NETWORK_TOPOLOGY_HIGHEST_TIER = "volcano.sh/network-topology-highest-tier"
+TOPOLOGY_SOURCE = "volcano.sh/network-topology-source"
+"""Which source discovered a HyperNode."""
 NUMA_TOPOLOGY_POLICY = "volcano.sh/numa-topology-policy"
 TASK_TOPOLOGY = (
     "volcano.sh/task-topology-affinity",
@@ -322,3 +324,12 @@ REJECTED_MESSAGE = "The API server refuses what the job needs, until the job is 
 STATUS_REJECTED = "The API server refuses the status of the job, until the job is changed: {error}"
 CREATING_FAILED = "Error creating pods: [{errors}]"
 DELETING_FAILED = "Error deleting pods: [{errors}]"
+
+# --- what the HyperNode controller tells ---
+VOLCANO_NAMESPACE = "volcano-system"
+DISCOVERY_CONFIG_INVALID = "DiscoveryConfigInvalid"
+DISCOVERY_FAILED = "DiscoveryFailed"
+HYPER_NODE_NAME_TAKEN = (
+    "a HyperNode that {source} discovered should have this name, and this one is not from there: delete it, or "
+    "set its label {label} to {source}"
+)

@@ -22,6 +22,7 @@ from stromboli.controllers.controller import Controller
 from stromboli.controllers.controller_metrics import Metrics
 from stromboli.controllers.cronjob.controller import CronJobController
 from stromboli.controllers.finished_job_gc import GarbageController
+from stromboli.controllers.hypernode.controller import HyperNodeController
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.jobflow.controller import JobFlowController
 from stromboli.controllers.jobtemplate import JobTemplateController
@@ -46,6 +47,7 @@ CONTROLLERS: tuple[type[Controller[Any]], ...] = (
     JobFlowController,
     JobTemplateController,
     CronJobController,
+    HyperNodeController,
     ShardingController,
 )
 """All controllers, in the order in which they are created."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec import field
 
-from stromboli.api.types.meta import Int32, LabelSelector, Object, Record, ResourceList
+from stromboli.api.types import scheduling
+from stromboli.api.types.meta import Int32, Int64, LabelSelector, Object, Record, ResourceList
 from stromboli.api.types.pod import ContainerResources, PodResources, SchedulingGroup
 from stromboli.api.types.volcano_job import JobPod, JobPodStatus
 
@@ -80,6 +81,16 @@ class Node(Object):
     """A node: its labels, and how large it is."""
 
     status: NodeStatus = field(default_factory=NodeStatus)
+
+
+class HyperNodeStatus(Record):
+    node_count: Int64 = 0
+
+
+class HyperNode(scheduling.HyperNode):
+    """A HyperNode with its status, which schedulers do not read."""
+
+    status: HyperNodeStatus = field(default_factory=HyperNodeStatus)
 
 
 class ConfigMap(Object):

@@ -1,5 +1,6 @@
 """Where on an API server the kinds live that controllers watch."""
 
+from stromboli.api.types import scheduling
 from stromboli.api.types.cronjob import CronJob
 from stromboli.api.types.jobflow import JobFlow, JobTemplate
 from stromboli.api.types.meta import Object
@@ -7,7 +8,15 @@ from stromboli.api.types.node_shard import NodeShard
 from stromboli.api.types.scheduling import PodGroup, PriorityClass, Queue
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.api.types.volcano_job import Command, Job
-from stromboli.controllers.watched_kinds import ConfigMap, Node, PlacedPod, Pod, ReplicaSet, StatefulSet
+from stromboli.controllers.watched_kinds import (
+    ConfigMap,
+    HyperNode,
+    Node,
+    PlacedPod,
+    Pod,
+    ReplicaSet,
+    StatefulSet,
+)
 from stromboli.kube.api_resources import RESOURCES, Resource
 
 _BATCH, _FLOW = "batch.volcano.sh", "flow.volcano.sh"
@@ -15,6 +24,7 @@ WATCHED_RESOURCES: dict[type[Object], Resource] = {
     Pod: Resource("", "v1", "pods", "Pod"),
     PlacedPod: Resource("", "v1", "pods", "Pod"),
     Node: Resource("", "v1", "nodes", "Node", namespaced=False),
+    HyperNode: RESOURCES[scheduling.HyperNode],
     ConfigMap: Resource("", "v1", "configmaps", "ConfigMap"),
     ReplicaSet: Resource("apps", "v1", "replicasets", "ReplicaSet"),
     StatefulSet: Resource("apps", "v1", "statefulsets", "StatefulSet"),
