@@ -1,16 +1,17 @@
 """Checks beyond types: amounts in range, metadata of limited size, queues that form a tree."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.name_cycles import format_cycle
+from stromboli.api.name_rules import qualified_name_errors
 from stromboli.api.object_bounds import pod_sizes
 from stromboli.api.resources.quantity import INT64_MAX
 from stromboli.api.resources.resource_lists import check_amounts
 from stromboli.api.types.meta import Object
-from stromboli.api.types.native_group import NativePodGroup
+from stromboli.api.types.native_group import NativePodGroup, TopologyConstraint
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod, PodSpec, Resources
 from stromboli.api.types.scheduling import PodGroup, Queue, ResourceQuota
@@ -127,14 +128,25 @@ def _check_native_group(group: NativePodGroup) -> None:
     spec = group.spec
     if spec.scheduling_policy.basic is None and spec.scheduling_policy.gang is None:
         raise BadObject("spec.schedulingPolicy", "is neither basic nor gang")
-    if spec.scheduling_constraints.topology:
-        raise BadObject("spec.schedulingConstraints.topology", "is not supported by this scheduler")
+    _check_topology_constraints(spec.scheduling_constraints.topology)
     if spec.resource_claims:
         raise BadObject("spec.resourceClaims", "is not supported by this scheduler")
     if spec.parent_composite_pod_group_name:
         raise BadObject(
             "spec.parentCompositePodGroupName", "groups of groups are not supported by this scheduler"
         )
+
+
+def _check_topology_constraints(constraints: Sequence[TopologyConstraint]) -> None:
+    """As the API servers of 1.36 and 1.37: one constraint at most, with the key of a label."""
+    where = "spec.schedulingConstraints.topology"
+    if len(constraints) > 1:
+        raise BadObject(
+            where, f"has {len(constraints)} constraints, this scheduler honours one: leave one of them"
+        )
+    for constraint in constraints:
+        for error in qualified_name_errors(constraint.key):
+            raise BadObject(f"{where}[0].key", f"{constraint.key[:64]!r} is not a label key: {error}")
 
 
 _RESOURCE_LISTS: dict[type[Object], tuple[str, ...]] = {

@@ -45,6 +45,8 @@ class TopologyConstraint(Value, frozen=True):
 
 
 class SchedulingConstraints(Value, frozen=True):
+    """Where the pods of the group may be; API servers allow one topology at most."""
+
     topology: tuple[TopologyConstraint, ...] = ()
 
 
@@ -95,6 +97,12 @@ class NativePodGroup(Object):
         """Whether all of its pods are evicted if one is."""
         mode = self.spec.disruption_mode
         return mode.all is not None if isinstance(mode, DisruptionMode) else mode == "PodGroup"
+
+    @property
+    def topology_key(self) -> str:
+        """The label whose value the nodes of all its pods must share; empty if it asks for none."""
+        constraints = self.spec.scheduling_constraints.topology
+        return constraints[0].key if constraints else ""
 
 
 def condition_type(api_version: str) -> str:

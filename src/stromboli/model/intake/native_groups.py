@@ -32,6 +32,7 @@ class Native:
         "independent",
         "preempts",
         "priority",
+        "topology_key",
     )
 
     def __init__(self) -> None:
@@ -50,6 +51,8 @@ class Native:
         """Whether its pods are scheduled one by one, without a gang."""
         self.preempts = True
         self.priority: int | None = None
+        self.topology_key = ""
+        """The label whose value the nodes of all its pods must share; empty if they may be anywhere."""
 
     def update(self, group: NativePodGroup) -> None:
         self.api_version = group.api_version
@@ -58,6 +61,7 @@ class Native:
         self.independent = group.independent
         self.preempts = group.spec.preemption_policy != names.PREEMPT_NEVER
         self.priority = group.spec.priority
+        self.topology_key = group.topology_key
 
     def count(self, task: Task, sign: int) -> None:
         """A pod was added (or removed)."""
