@@ -190,7 +190,9 @@ class SchedulerCluster:
 
     # -- objects
 
-    def add_nodes(self, count: int, cpu: int = 4, prefix: str = "node") -> None:
+    def add_nodes(
+        self, count: int, cpu: int = 4, prefix: str = "node", labels: Mapping[str, str] | None = None
+    ) -> None:
         size = {"cpu": str(cpu), "memory": "64Gi", "pods": "110"}
         self.plane.apply(
             *(
@@ -199,7 +201,7 @@ class SchedulerCluster:
                     "kind": "Node",
                     "metadata": {
                         "name": f"{prefix}-{number}",
-                        "labels": SIMULATED_LABELS,
+                        "labels": {**SIMULATED_LABELS, **(labels or {})},
                     },
                     "status": {"allocatable": size, "capacity": size},
                 }

@@ -13,8 +13,16 @@ from typer.testing import CliRunner
 from stromboli.cli.main import app
 from tests.kubernetes.scheduler_cluster import NAMESPACE, POLICY, Scheduler, SchedulerCluster
 
-GATES = "GenericWorkload=true,GangScheduling=true,WorkloadAwarePreemption=true"
-TOPOLOGY = ",TopologyAwareWorkloadScheduling=true"
+GATES = ",".join(
+    f"{gate}=true"
+    for gate in (
+        "GenericWorkload",
+        "GangScheduling",
+        "WorkloadAwarePreemption",
+        "TopologyAwareWorkloadScheduling",
+        "DRAWorkloadResourceClaims",
+    )
+)
 GROUPS = f"/apis/scheduling.k8s.io/v1alpha2/namespaces/{NAMESPACE}/podgroups"
 OURS, THEIRS = "volcano", "default-scheduler"
 pytestmark = pytest.mark.real_only
@@ -23,7 +31,7 @@ PREEMPT = POLICY.replace("backfill", "preempt, backfill")
 
 @pytest.fixture(scope="module")
 def shared_cluster(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchedulerCluster]:
-    offered = ("--runtime-config=scheduling.k8s.io/v1alpha2=true", f"--feature-gates={GATES}{TOPOLOGY}")
+    offered = ("--runtime-config=scheduling.k8s.io/v1alpha2=true", f"--feature-gates={GATES}")
     oracle = (f"--feature-gates={GATES}",)
     folder = tmp_path_factory.mktemp("native")
     with SchedulerCluster(folder, api_server_flags=offered, scheduler_flags=oracle) as cluster:
@@ -34,12 +42,16 @@ def shared_cluster(built: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def cluster(shared_cluster: SchedulerCluster) -> Iterator[SchedulerCluster]:
     yield shared_cluster
     shared_cluster.reset()
-    for left in shared_cluster.read(GROUPS)["items"]:
+    remove_groups(shared_cluster)
+    shared_cluster.plane.kubectl("delete", "priorityclasses", "urgent", "--ignore-not-found")
+
+
+def remove_groups(cluster: SchedulerCluster) -> None:
+    for left in cluster.read(GROUPS)["items"]:
         path = f"{GROUPS}/{left['metadata']['name']}"
         patch = {"metadata": {"finalizers": None}}  # a controller, which does not run here, would remove them
-        shared_cluster.plane.request("PATCH", path, patch, "application/merge-patch+json")
-        shared_cluster.plane.request("DELETE", path)
-    shared_cluster.plane.kubectl("delete", "priorityclasses", "urgent", "--ignore-not-found")
+        cluster.plane.request("PATCH", path, patch, "application/merge-patch+json")
+        cluster.plane.request("DELETE", path)
 
 
 @pytest.fixture
@@ -166,11 +178,11 @@ def test_a_group_that_asks_for_what_we_cannot_do_is_told_so(
     cluster: SchedulerCluster, scheduler: Scheduler
 ) -> None:
     cluster.add_nodes(1, cpu=4)
-    group(cluster, "near", 1, schedulingConstraints={"topology": [{"key": "rack"}]})
-    pods(cluster, "near", 0)
-    cluster.wait(lambda: "Invalid" in dict(cluster.events("near")), "the event")
-    assert dict(cluster.events("near"))["Invalid"].endswith("is not supported by this scheduler")
-    assert not cluster.bound("near")
+    group(cluster, "claim", 1, resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}])
+    pods(cluster, "claim", 0)
+    cluster.wait(lambda: "Invalid" in dict(cluster.events("claim")), "the event")
+    assert dict(cluster.events("claim"))["Invalid"].endswith("is not supported by this scheduler")
+    assert not cluster.bound("claim")
 
 
 def test_a_dump_replays_with_its_native_groups(cluster: SchedulerCluster, scheduler: Scheduler) -> None:
@@ -244,3 +256,60 @@ def test_we_decide_on_a_group_as_kube_scheduler_does(cluster: SchedulerCluster, 
     cluster.reset()
     cluster.start_scheduler()
     assert play(cluster, story, OURS) == theirs
+
+
+# -- in the domains of a label
+
+TOPOLOGIES: dict[str, tuple[str, int, int]] = {
+    "one-rack-fits": ("a2 b2 b2", 3, 3),
+    "no-rack-fits": ("a2 a2 b2 b2", 5, 5),
+    "fullest": ("a4 a4 b4 c4 c4 c4", 3, 3),
+    "most-pods": ("a3 b4 b4", 3, 5),
+    "some-of-it": ("a3 b2 b2", 3, 5),
+    "basic": ("a2 b3", 0, 4),
+    "label-missing": ("-8", 2, 2),
+}
+"""Racks and sizes of nodes, minCount of a group, and how many pods it has; each story has its own label."""
+
+
+def racks(cluster: SchedulerCluster, story: str) -> dict[str, str]:
+    """The nodes of a story with their racks, added to the cluster."""
+    added = {}
+    for place, node in enumerate(TOPOLOGIES[story][0].split()):
+        prefix = f"{story}-{place}"
+        labels = {} if node[0] == "-" else {story: node[0]}
+        cluster.add_nodes(1, int(node[1:]), prefix, labels)
+        added[f"{prefix}-0"] = node[0]
+    return added
+
+
+def chosen_racks(cluster: SchedulerCluster, scheduler: str) -> dict[str, list[str]]:
+    """In which racks the pods of each story are when nothing changes any more."""
+    where: dict[str, str] = {}
+    for story, (_, minimum, count) in TOPOLOGIES.items():
+        where |= racks(cluster, story)
+        group(cluster, story, minimum, schedulingConstraints={"topology": [{"key": story}]})
+        pods(cluster, story, *range(count), scheduler=scheduler)
+    if scheduler == OURS:
+        cluster.start_scheduler()
+    else:
+        cluster.plane.start("kube-scheduler")
+    for story in TOPOLOGIES:
+        cluster.wait(lambda story=story: scheduled(cluster, story)[0] != "", f"a condition of {story}")
+    cluster.wait(
+        lambda: cluster.holds_for(3.0, lambda before=len(cluster.bound()): len(cluster.bound()) == before),
+        "pods to settle",
+    )
+    return {story: sorted(where[pod["spec"]["nodeName"]] for pod in cluster.bound(story)) for story in TOPOLOGIES}
+
+
+def test_we_choose_domains_as_kube_scheduler_does(cluster: SchedulerCluster) -> None:
+    try:
+        theirs = chosen_racks(cluster, THEIRS)
+    finally:
+        cluster.plane.stop("kube-scheduler")
+    cluster.reset()
+    remove_groups(cluster)
+    print(theirs)
+    assert chosen_racks(cluster, OURS) == theirs
+    assert theirs["one-rack-fits"] == ["b"] * 3

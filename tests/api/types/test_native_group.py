@@ -40,6 +40,10 @@ def native(spec: dict[str, Any], version: str = "v1alpha2") -> NativePodGroup:
     return group
 
 
+def topology(*keys: str) -> dict[str, Any]:
+    return {"topology": [{"key": key} for key in keys]}
+
+
 @pytest.mark.parametrize(("spec", "version"), [(OLD, "v1alpha2"), (NEW, "v1beta1"), (NEW, "v1alpha3")])
 def test_both_shapes_say_the_same(spec: dict[str, Any], version: str) -> None:
     group = native(spec, version)
@@ -59,11 +63,25 @@ def test_pods_of_a_basic_group_are_no_gang() -> None:
     assert (group.minimum, group.independent) == (1, True)
 
 
+@pytest.mark.parametrize("version", ["v1alpha2", "v1alpha3", "v1beta1"])
+def test_a_group_names_the_label_that_its_nodes_must_share(version: str) -> None:
+    for constraints, key in (
+        (topology("topology.kubernetes.io/rack"), "topology.kubernetes.io/rack"),
+        ({"topology": []}, ""),
+        (None, ""),
+    ):
+        group = native({"schedulingPolicy": GANG, "schedulingConstraints": constraints}, version)
+        check_object(group)
+        assert group.topology_key == key
+
+
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
         ({}, "spec.schedulingPolicy"),
-        ({"schedulingPolicy": GANG, "schedulingConstraints": {"topology": [{"key": "rack"}]}}, "topology"),
+        ({"schedulingPolicy": GANG, "schedulingConstraints": topology("rack", "zone")}, "topology"),
+        ({"schedulingPolicy": GANG, "schedulingConstraints": topology("no key")}, "topology[0].key"),
+        ({"schedulingPolicy": GANG, "schedulingConstraints": topology("")}, "topology[0].key"),
         ({"schedulingPolicy": GANG, "resourceClaims": [{"name": "gpu"}]}, "resourceClaims"),
         ({"schedulingPolicy": GANG, "parentCompositePodGroupName": "all"}, "parentCompositePodGroupName"),
     ],

@@ -7,30 +7,36 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stromboli.model.topology.domain import Domain
+from stromboli.model.topology.domain_sums import DomainSums
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stromboli.model.node_columns import Columns
 
-Domains = dict[str, Domain]
-_NONE: Domains = {}
+class LabelDomains:
+    """The domains of a label and what they hold; valid until the object of a node changes."""
+
+    def __init__(self, domains: Mapping[str, Domain], columns: Columns):
+        self.by_value = domains
+        """The domains by the value of the label, in the order of their first nodes."""
+        self.sums = DomainSums(list(domains.values()), columns)
 
 
-def label_domains(columns: Columns, key: str) -> Mapping[str, Domain]:
-    """The domains of a label by its value, in the order of their first nodes; nodes without the label are in none.
+def label_domains(columns: Columns, key: str) -> LabelDomains:
+    """The domains of a label; nodes without it are in none.
 
     They are made when first asked for, and again when the object of a node has changed.
     """
     known = columns.derived(_by_key)
     if key not in columns.derived(_label_keys):
-        return _NONE  # users choose the key: what no node has is not kept
+        return LabelDomains({}, columns)  # users choose the key: what no node has is not kept
     if key not in known:
-        known[key] = _domains(columns, key)
+        known[key] = LabelDomains(_domains(columns, key), columns)
     return known[key]
 
 
-def _by_key(_columns: Columns) -> dict[str, Domains]:
+def _by_key(_columns: Columns) -> dict[str, LabelDomains]:
     """The domains of each label that was asked for."""
     return {}
 
@@ -39,7 +45,7 @@ def _label_keys(columns: Columns) -> set[str]:
     return {key for node in columns.nodes for key in node.labels}
 
 
-def _domains(columns: Columns, key: str) -> Domains:
+def _domains(columns: Columns, key: str) -> dict[str, Domain]:
     codes, values = columns.label_codes(key)
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(values) + 1))
