@@ -16,6 +16,7 @@ from stromboli.engine.pending_tasks import worth_going_on
 from stromboli.engine.placement.evaluation import fits
 from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.placement.verdict import Verdict, verdict_text
+from stromboli.engine.topology.label_topology import label_key
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def _may_benefit(session: Session, job: Job) -> bool:
             not job.waits_for_queue
             and not job.policies
             and (job.group is None or job.group.spec.network_topology is None)
+            and not label_key(job)
             and session.rules.job_valid(job) is None
             and bool(_eligible(job))
             and session.rules.backfill_beneficiary(job)

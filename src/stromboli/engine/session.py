@@ -22,6 +22,8 @@ from stromboli.engine.placement.shard_nodes import own_nodes_first
 from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.plugin_failures import Failure, FailureGuard, ReportGuard, over
 from stromboli.engine.topology.confinement import Confinement
+from stromboli.engine.topology.label_gradients import label_gradients, label_scores
+from stromboli.engine.topology.label_topology import label_key
 from stromboli.engine.topology.topology_limits import highest_tier
 from stromboli.engine.transaction import Transaction
 from stromboli.engine.unmet_requirements import Unmet, unmet_by_job, unmet_by_task
@@ -32,7 +34,7 @@ from stromboli.model.status import Status
 from stromboli.model.task import Condition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.rules import Rules
@@ -171,6 +173,8 @@ class Session(Transaction):
 
     def widen(self, unit: Job | SubJob, domain: Domain) -> None:
         """Count a domain in which tasks were placed in the allocated HyperNode; undone as the moves are."""
+        if label_key(unit):
+            return  # no HyperNode, and it follows from where the tasks are
         common = self.cluster.hyper_nodes.lowest_common(self.allocated_domain(unit), domain)
         if common is not None and common.name != unit.allocated_hyper_node:
             self.update(unit, "allocated_hyper_node", common.name)
@@ -179,8 +183,16 @@ class Session(Transaction):
 
     def gradients(self, unit: Job | SubJob, root: Domain, purpose: str) -> list[list[Domain]]:
         """Groups of domains to try for a job or a sub-group, best first; without a plugin just the root."""
+        if label_key(unit):
+            return label_gradients(self, unit, root, purpose)
         answer = self.rules.hyper_node_gradients(unit, root, purpose)
         return [[root]] if answer is None else answer
+
+    def domain_scores(self, sub_job: SubJob, domains: Sequence[Domain]) -> Mapping[str, float]:
+        """How good domains are that have room for a sub-group, by name; a domain that is missing scores nothing."""
+        if label_key(sub_job):
+            return label_scores(self, sub_job, domains)
+        return self.rules.hyper_node_scores(sub_job, domains)
 
     def domains(self, unit: Job | SubJob, purpose: str) -> list[Bools]:
         """Sets of nodes to try for a job, best first."""

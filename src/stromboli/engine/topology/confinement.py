@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stromboli.engine.topology.label_topology import label_key, possible_label_domains
 from stromboli.model.job import SubJob
 from stromboli.model.status import ALLOCATED_CLASS, Status
 
@@ -33,9 +34,11 @@ def placed(unit: Job | SubJob, statuses: tuple[Status, ...] = PLACED) -> Iterato
 def possible_domains(session: Session, unit: Job | SubJob, without: Task | None = None) -> list[Domain]:
     """The domains, none above the highest tier allowed, that have all nodes a job or a sub-group is on."""
     limit = session.network_topology(unit)
-    rows = [task.node.row for task in placed(unit) if task is not without and task.node is not None]
-    known = [row for row in rows if row >= 0]  # a node that is lost has no place in the tree
-    if limit is None or (rows and not known):
+    nodes = [task.node for task in placed(unit) if task is not without and task.node is not None]
+    if key := label_key(unit):
+        return possible_label_domains(session.cluster.columns, key, nodes)
+    known = [node.row for node in nodes if node.row >= 0]  # a node that is lost has no place in the tree
+    if limit is None or (nodes and not known):
         return []
     return [domain for domain in session.cluster.hyper_nodes.containing(known) if domain.tier <= limit]
 
@@ -71,7 +74,7 @@ class Confinement:
     def _limited_units(self, task: Task) -> Iterator[Job | SubJob]:
         """The job and the sub-group of a task, as far as a topology limits them."""
         job, top = task.job, self._session.cluster.hyper_nodes.top
-        if job is None or not job.group_demands:
+        if job is None or not (job.group_demands or label_key(job)):
             return
         for unit in (job, task.sub_job) if job.policies and task.sub_job is not None else (job,):
             limit = self._session.network_topology(unit)

@@ -13,6 +13,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.engine.topology.domain_capacity import DomainCapacity
+from stromboli.engine.topology.label_topology import label_key
 from stromboli.engine.topology.nomination import place_nominated
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class GradientSearch:
         tasks = [task for _, tasks in pending.items() for task in tasks]
         room, needed = self._capacity.of(tasks), rules.tasks_needed(job)
         limit = session.network_topology(job)
-        if limit is not None and not room.any_with(needed, limit):
+        if limit is not None and not label_key(job) and not room.any_with(needed, limit):
             return False
         gradients = session.gradients(job, session.cluster.hyper_nodes.top, "allocate")
         if self._redeem_nominations(job, pending, gradients):
@@ -158,7 +159,7 @@ class GradientSearch:
                 roomy.remove(offer.domain)
 
     def _best(self, sub_job: SubJob, domains: Sequence[Domain]) -> Offer:
-        scores = self._session.rules.hyper_node_scores(sub_job, domains)
+        scores = self._session.domain_scores(sub_job, domains)
         best = max(domains, key=lambda domain: scores.get(domain.name, 0.0))
         return Offer(best, scores.get(best.name, 0.0))
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
+from stromboli.engine.topology.label_topology import label_key
 from stromboli.model.job import Job, SubJob
+from stromboli.model.topology.label_domains import LABEL_TIER
 
 if TYPE_CHECKING:
     from stromboli.api.types.scheduling import NetworkTopology
@@ -15,8 +17,11 @@ if TYPE_CHECKING:
 def highest_tier(tree: HyperNodeTree, unit: Job | SubJob) -> int | None:
     """The highest tier that a job or a sub-group may span; none if it asks for no topology.
 
-    A soft topology allows the tier of the top; in a sub-group, that of its job.
+    A soft topology allows the tier of the top; in a sub-group, that of its job. The domains of a label are below all
+    HyperNodes.
     """
+    if label_key(unit):
+        return LABEL_TIER
     topology = requested_topology(unit)
     if topology is None:
         return None

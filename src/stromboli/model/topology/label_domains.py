@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
     from stromboli.model.node_columns import Columns
 
+LABEL_TIER = -1
+"""The tier of the domains of a label: below those of HyperNodes, which are not made of them."""
+
+
 class LabelDomains:
     """The domains of a label and what they hold; valid until the object of a node changes."""
 
@@ -50,6 +54,6 @@ def _domains(columns: Columns, key: str) -> dict[str, Domain]:
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(values) + 1))
     return {
-        value: Domain(f"{key}={value}", 1, rows=order[bounds[code] : bounds[code + 1]])
+        value: Domain(f"{key}={value}", LABEL_TIER, rows=order[bounds[code] : bounds[code + 1]])
         for value, code in values.items()
     }
