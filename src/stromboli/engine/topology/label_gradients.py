@@ -93,13 +93,18 @@ def label_scores(session: Session, sub_job: SubJob, domains: Sequence[Domain]) -
 
 def _try(session: Session, sub_job: SubJob, domain: Domain) -> Trial:
     """Place all that has room of a sub-group in a domain, and take it back."""
-    found, now = [], True
+    found, now, failed = [], True, set()
+    tasks = [task for task in sub_job.job.by_status[Status.PENDING] if not task.gates]
     with session.statement() as trial:
-        for task in sorted(sub_job.job.by_status[Status.PENDING], key=session.task_key):
+        for task in sorted(tasks, key=session.task_key):
+            if task.shape in failed:
+                continue
             place = session.place(task, domain=domain)
             if isinstance(place, Place) and trial.assign(task, place) is None:
                 found.append(task)
                 now = now and place.now
+            else:
+                failed.add(task.shape)
     return Trial(found, now)
 
 
