@@ -7,7 +7,7 @@ times instructions of the pattern. `matching` bounds several matches together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -55,6 +55,12 @@ def matches(pattern: str, text: str) -> bool:
     data = text.encode(errors="replace")
     _spend(len(data) * compiled.programsize, pattern)
     return compiled.search(data) is not None
+
+
+def matching_texts(pattern: str, texts: Iterable[str]) -> Iterator[str]:
+    """Those of many texts in which the pattern matches somewhere; the caller bounds them all together."""
+    search = _compiled(pattern).search
+    return (text for text in texts if search(text.encode(errors="replace")) is not None)
 
 
 def first_match(text: str, pattern: str) -> str:

@@ -22,9 +22,14 @@ def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) ->
     if any(labels.get(key) != value for key, value in selector.match_labels.items()):
         return False
     return all(
-        requirement.operator in _LABEL_OPERATORS and _requirement_matches(requirement, labels)
+        valid_label_requirement(requirement) and _requirement_matches(requirement, labels)
         for requirement in selector.match_expressions
     )
+
+
+def valid_label_requirement(requirement: Requirement) -> bool:
+    """Whether a requirement of a label selector is well formed."""
+    return requirement.operator in _LABEL_OPERATORS and _valid(requirement)
 
 
 def matches_node_term(term: NodeSelectorTerm, labels: Mapping[str, str], name: str) -> bool:

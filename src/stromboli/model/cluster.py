@@ -297,8 +297,7 @@ class Cluster:
             self.dirty.nodes = True
         if self.dirty.nodes or self.dirty.everything:
             self.total = self.columns.total(self.columns.allocatable)
-        if self.dirty.nodes or self.dirty.objects or self.dirty.everything:
-            self.hyper_nodes.build(self.objects.hyper_nodes, self.columns)
+        self.hyper_nodes.update(self.objects.hyper_nodes, self.nodes, self.columns)
 
     def resize(self, node: Node) -> None:
         """A node's object changed: its size, labels or taints."""

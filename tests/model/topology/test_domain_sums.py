@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
+
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stromboli.model.dimensions import CPU, MEMORY
@@ -13,11 +16,14 @@ from stromboli.model.topology.domain_sums import SATURATED, DomainSums
 from stromboli.testing import World
 
 
-def columns_of(cpus: list[int]) -> Columns:
+def columns_of(cpus: Sequence[int]) -> Columns:
     nodes = "\n".join(f"n{number:02} cpu={cpu}" for number, cpu in enumerate(cpus))
     cluster = World(nodes=nodes).rehearsal.cluster
     cluster.settle()
     return cluster.columns
+
+
+MANY = cache(lambda: columns_of([4] * 200))
 
 
 def domain(name: str, rows: list[int]) -> Domain:
@@ -42,6 +48,7 @@ def test_no_domains_and_no_nodes_are_no_trouble() -> None:
     assert DomainSums([domain("none", [])], Columns(columns_of([1]).dims)).idle.tolist() == [[0], [0], [0]]
 
 
+@settings(max_examples=30)
 @given(
     groups=st.lists(st.sets(st.integers(0, 199)), max_size=5),
     changes=st.lists(st.lists(st.tuples(st.integers(0, 199), st.integers(-9, 9)), max_size=6), max_size=5),
@@ -49,7 +56,7 @@ def test_no_domains_and_no_nodes_are_no_trouble() -> None:
 def test_sums_follow_every_change_of_nodes(
     groups: list[set[int]], changes: list[list[tuple[int, int]]]
 ) -> None:
-    columns = columns_of([4] * 200)
+    columns = MANY()
     domains = [domain(str(number), sorted(rows)) for number, rows in enumerate(groups)]
     sums = DomainSums(domains, columns)
     for step in changes:

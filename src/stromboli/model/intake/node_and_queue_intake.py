@@ -104,6 +104,8 @@ def put_node(cluster: Cluster, obj: NodeObject) -> None:
     node.view_allocatable = view
     if before is None or node.created != created:
         cluster.layout_stale = True
+    if before is None or before.metadata.labels != node.labels:
+        cluster.hyper_nodes.membership.note_node(node.name)
     if before is not None and scheduling_properties_changed(before, obj):
         cluster.resize(node)
 
@@ -119,5 +121,6 @@ def drop_node(cluster: Cluster, obj: NodeObject) -> None:
         node.object = None
         node.row = -1
         cluster.layout_stale = True
+        cluster.hyper_nodes.membership.note_node(node.name)
         if not node.tasks:
             del cluster.nodes[obj.name]

@@ -18,7 +18,7 @@ from stromboli.api.types.meta import Object
 from stromboli.api.types.native_group import NativePodGroup
 from stromboli.api.types.node import Node as NodeObject
 from stromboli.api.types.pod import Pod
-from stromboli.api.types.scheduling import Namespace, PodGroup, PriorityClass
+from stromboli.api.types.scheduling import HyperNode, Namespace, PodGroup, PriorityClass
 from stromboli.api.types.scheduling import Queue as QueueObject
 from stromboli.model.amounts import Amounts
 from stromboli.model.cluster import Cluster
@@ -106,6 +106,8 @@ class Intake:
         self.cluster.dirty.objects = True
         if isinstance(obj, Namespace):
             self.cluster.pod_counts.recount()  # affinity terms select namespaces by their labels
+        elif isinstance(obj, HyperNode):
+            self.cluster.hyper_nodes.membership.note_object(obj.name)
 
     def _put_priority_class(self, obj: PriorityClass) -> None:
         self._put_lookup_object(obj)

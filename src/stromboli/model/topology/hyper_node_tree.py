@@ -1,28 +1,28 @@
 """The tree of HyperNodes (spec 01 7).
 
 A HyperNode that cannot be part of a tree (its members form a loop, two parents claim it, a pattern is invalid) is left
-out and named in `problems`; all others stand.
+out and named in `problems`; all others stand. What it contains is part of nothing above it, and its children are below
+the top. Nodes and HyperNodes that come, go or change are noted, and applied for what they touch when a session opens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stromboli.api.patterns import PatternError, matches
-from stromboli.api.selectors import matches_labels
 from stromboli.model.topology.domain import Domain
 from stromboli.model.topology.domain_lookup import DomainLookup
 from stromboli.model.topology.domain_sums import DomainSums
+from stromboli.model.topology.membership import TOP, Declared, Membership
+from stromboli.model.topology.node_bits import rows_of
+from stromboli.model.topology.tier_index import TierIndex
 
 if TYPE_CHECKING:
-    from stromboli.api.types.scheduling import HyperNode, HyperNodeMember
-    from stromboli.model.node_columns import Columns, Node
-
-TOP = "<cluster-top-hypernode>"
-"""The name of the domain above all HyperNodes."""
+    from stromboli.api.types.scheduling import HyperNode
+    from stromboli.model.node_columns import Columns, Ints, Node
 
 
 class HyperNodeTree:
@@ -31,22 +31,31 @@ class HyperNodeTree:
     def __init__(self) -> None:
         self.version = 0
         """Grows when domains or their nodes change."""
+        self.membership = Membership()
+        """All HyperNodes, those that are left out too."""
         self.problems: dict[str, str] = {}
         """HyperNodes that are left out, by name, with the reason."""
-        self._sums: tuple[tuple[Columns, int, int], DomainSums] | None = None
-        self._lookup: tuple[int, DomainLookup] | None = None
-        self._clear()
-
-    def _clear(self) -> None:
         self.top = Domain(TOP, 1)
         """The whole cluster, one tier above the highest HyperNode."""
         self.domains: dict[str, Domain] = {}
-        """The HyperNodes by name, without the top."""
-        self.tiers: list[int] = []
+        """The HyperNodes by name, in order of names, without the top."""
+        self.tiers: list[int] = [1]
         """All tiers, ascending, that of the top included."""
-        self.tier_of_name: dict[str, int] = {}
-        """Tiers by their names."""
-        self._leaves: dict[int, Domain] = {}
+        self._tier_index = TierIndex()
+        self.tier_of_name: Mapping[str, int] = self._tier_index.of_name
+        """Tiers by their names; if HyperNodes of different tiers share a name, that of the youngest."""
+        self._inside: dict[Domain, int] = {}
+        """The nodes of each domain."""
+        self._stale: set[Domain] = set()
+        """Domains whose children changed."""
+        self._sorted = True
+        """Whether `domains` is in order of names."""
+        self._layout = -1
+        self._numbers: Ints = np.zeros(0, dtype=np.int64)
+        """The number of the node in each row."""
+        self._leaves: tuple[int, Ints, list[Domain]] | None = None
+        self._sums: tuple[tuple[Columns, int, int], DomainSums] | None = None
+        self._lookup: tuple[int, DomainLookup] | None = None
 
     def __bool__(self) -> bool:
         return bool(self.domains)
@@ -59,7 +68,14 @@ class HyperNodeTree:
 
     def leaf_of(self, row: int) -> Domain | None:
         """The HyperNode of the lowest tier there is that has a node; none if the node is in none of that tier."""
-        return self._leaves.get(row)
+        if self._leaves is None or self._leaves[0] != self.version:
+            lowest = [domain for domain in self.domains.values() if domain.tier == self.tiers[0]]
+            places = np.full(len(self.top.rows), -1, dtype=np.int64)
+            for place in reversed(range(len(lowest))):  # of several, the first by name
+                places[lowest[place].rows] = place
+            self._leaves = self.version, places, lowest
+        place = int(self._leaves[1][row])
+        return self._leaves[2][place] if place >= 0 else None
 
     @property
     def lookup(self) -> DomainLookup:
@@ -87,66 +103,133 @@ class HyperNodeTree:
             self._sums = key, DomainSums([*self.domains.values(), self.top], columns)
         return self._sums[1]
 
-    # -- building
+    # -- upkeep
 
-    def build(self, objects: Mapping[str, HyperNode], columns: Columns) -> None:
-        """Build the tree of these HyperNodes over these nodes."""
-        self._clear()
-        self.problems = {}
-        self.version += 1
-        for name, obj in sorted(objects.items()):
-            self.domains[name] = Domain(name, obj.spec.tier, obj.spec.tier_name)
-        for name, obj in sorted(objects.items()):
-            for member in obj.spec.members:
-                child = self._child(member)
-                if child is not None and child.parent is None and not child.contains(self.domains[name]):
-                    child.parent = self.domains[name]
-                    self.domains[name].children.append(child)
-        self._set_rows(objects, columns)
-        tiers = {domain.tier for domain in self.domains.values()}
-        self.top.tier = max([0, *tiers]) + 1
-        self.tiers = sorted({*tiers, self.top.tier})
-        self.tier_of_name = {
-            domain.tier_name: domain.tier for domain in self.domains.values() if domain.tier_name
-        }
-        for domain in self.domains.values():
-            if domain.parent is None:
-                domain.parent = self.top
-                self.top.children.append(domain)
-        self._leaves = {
-            int(row): domain
-            for domain in reversed(self.domains.values())
-            if domain.tier == self.tiers[0]
-            for row in domain.rows
-        }
+    def update(self, objects: Mapping[str, HyperNode], nodes: Mapping[str, Node], columns: Columns) -> None:
+        """Apply what was noted, over columns that are laid out."""
+        moved, membership = columns.layout != self._layout, self.membership
+        if not moved and not membership.changed:
+            return
+        moved |= not membership.declared
+        membership.apply(objects, nodes)
+        relinked, membership.relinked = membership.relinked, set()
+        if relinked:
+            self._relink(relinked)
+        changed = self._unite()
+        if moved:
+            self._arrange(columns, changed)
+        for domain in changed:
+            domain.rows = rows_of(self._inside[domain], self._numbers)
+        if changed or relinked or moved:
+            self.version += 1
 
-    def _child(self, member: HyperNodeMember) -> Domain | None:
-        exact = member.selector.exact_match
-        return self.domains.get(exact.name) if member.type == "HyperNode" and exact is not None else None
+    def _relink(self, names: Collection[str]) -> None:
+        """Give these HyperNodes their places in the tree, or leave them out."""
+        declared, claims = self.membership.declared, self.membership.claims
+        affected = claims.with_descendants(names)
+        problems = claims.problems(affected)
+        for name in names:
+            self._retire(name)
+            self.problems.pop(name, None)
+        for name in affected:
+            problem = declared[name].fault or problems.get(name, "")
+            if problem:
+                self.problems[name] = problem
+                self._retire(name)
+            elif name not in self.domains:
+                self.problems.pop(name, None)
+                self._establish(name, declared[name])
+        for name in affected:
+            if name in self.domains:
+                self._set_parent(self.domains[name], self.domains.get(claims.parent(name) or "", self.top))
+        self._tier_index.update()
+        self.top.tier = self._tier_index.highest + 1
+        self.tiers = [*self._tier_index.all(), self.top.tier]
+        if not self._sorted:
+            self.domains = dict(sorted(self.domains.items()))
+            self._sorted = True
 
-    def _set_rows(self, objects: Mapping[str, HyperNode], columns: Columns) -> None:
-        rows: dict[Domain, set[int]] = {domain: set() for domain in self.domains.values()}
-        for name, obj in objects.items():
-            for member in obj.spec.members:
-                own = _rows(member, columns.nodes)
-                for domain in self.domains[name].ancestors():
-                    rows[domain] |= own
-        for domain, inside in rows.items():
-            domain.rows = np.array(sorted(inside), dtype=np.int64)
-        self.top.rows = np.arange(len(columns), dtype=np.int64)
+    def _establish(self, name: str, declared: Declared) -> None:
+        """Let a HyperNode stand."""
+        domain = self.domains[name] = Domain(name, declared.spec.tier, declared.spec.tier_name)
+        self._tier_index.add(domain, declared.age)
+        self._inside[domain] = 0
+        self._stale.add(domain)
+        self._sorted = False
+
+    def _retire(self, name: str) -> None:
+        """Let a HyperNode stand no more."""
+        domain = self.domains.pop(name, None)
+        if domain is not None:
+            self._set_parent(domain, None)
+            self._tier_index.remove(domain)
+            del self._inside[domain]
+            self._stale.discard(domain)
+
+    def _set_parent(self, domain: Domain, parent: Domain | None) -> None:
+        before, domain.parent = domain.parent, parent
+        if before is parent:
+            return
+        if before is not None:
+            del before.children[bisect_left(before.children, domain.name, key=_name)]
+            self._stale.add(before)
+        if parent is not None:
+            insort(parent.children, domain, key=_name)
+            self._stale.add(parent)
+
+    # -- the nodes of domains
+
+    def _unite(self) -> list[Domain]:
+        """Unite the nodes of children in their parents, from changed domains upwards; the domains that changed."""
+        renamed, self.membership.renamed = self.membership.renamed, set()
+        stale = self._stale | {self.domains[name] for name in renamed if name in self.domains}
+        self._stale = set()
+        waiting: dict[Domain, int] = {}
+        """Domains to look at, with the number of their children that come first."""
+        for start in stale & self._inside.keys():
+            for domain in start.ancestors():
+                if domain in waiting or domain is self.top:
+                    break
+                waiting[domain] = 0
+        for domain in waiting:
+            if domain.parent in waiting:
+                waiting[domain.parent] += 1
+        ready = [domain for domain, children in waiting.items() if not children]
+        changed = []
+        for domain in ready:  # grows while it is walked
+            if self._unite_children(domain):
+                changed.append(domain)
+            parent = domain.parent
+            if parent in waiting:
+                waiting[parent] -= 1
+                if not waiting[parent]:
+                    ready.append(parent)
+        return changed
+
+    def _unite_children(self, domain: Domain) -> bool:
+        inside = self.membership.declared[domain.name].named
+        for child in domain.children:
+            inside |= self._inside[child]
+        changed, self._inside[domain] = inside != self._inside[domain], inside
+        return changed
+
+    def _arrange(self, columns: Columns, changed: Collection[Domain]) -> None:
+        """The columns were laid out anew: translate rows; those of changed domains are computed anyway."""
+        before, count = self._numbers, len(columns)
+        self._layout = columns.layout
+        self.top.rows = np.arange(count, dtype=np.int64)
+        if not self.membership.declared:
+            return
+        self._numbers = self.membership.numbers(columns.nodes)
+        row_of_number = np.full(max(before.max(initial=0), self._numbers.max(initial=0)) + 1, -1)
+        row_of_number[self._numbers] = self.top.rows
+        new_row = row_of_number[before]
+        kept = new_row[new_row >= 0]
+        in_order = bool(np.all(kept[1:] > kept[:-1]))
+        for domain in self._inside.keys() - set(changed):
+            rows = new_row[domain.rows]
+            domain.rows = rows if in_order else np.sort(rows)
 
 
-def _rows(member: HyperNodeMember, nodes: Iterable[Node]) -> set[int]:
-    return {node.row for node in nodes if member.type == "Node" and _matches(member, node)}
-
-
-def _matches(member: HyperNodeMember, node: Node) -> bool:
-    selector = member.selector
-    if selector.exact_match is not None:
-        return selector.exact_match.name == node.name
-    if selector.regex_match is not None:
-        try:
-            return matches(selector.regex_match.pattern, node.name)
-        except PatternError:
-            return False
-    return selector.label_match is not None and matches_labels(selector.label_match, node.labels)
+def _name(domain: Domain) -> str:
+    return domain.name

@@ -1,0 +1,171 @@
+"""HyperNodes as their objects say: the nodes that each names, who claims whom, and which cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stromboli.model.topology.member_selection import Members, MemberSelection
+from stromboli.model.topology.name_patterns import Age
+from stromboli.model.topology.parent_claims import ParentClaims, shortened
+
+if TYPE_CHECKING:
+    from stromboli.api.types.scheduling import HyperNode, HyperNodeSpec
+    from stromboli.model.node_columns import Ints, Node
+
+TOP = "<cluster-top-hypernode>"
+"""The name of the domain above all HyperNodes."""
+MAX_MEMBERSHIPS = 1_000_000
+"""Nodes that all HyperNodes name themselves, together; each node is usually named once."""
+_TOO_MANY = (
+    f"all HyperNodes together have more than {MAX_MEMBERSHIPS} nodes as members of their own, and it is one of the "
+    "youngest: let each node be a member of a single HyperNode, and that of others"
+)
+
+
+@dataclass(slots=True, eq=False)
+class Declared:
+    """A HyperNode as its object says, whether it stands or not."""
+
+    spec: HyperNodeSpec
+    age: Age
+    named: int = 0
+    """The nodes that it names itself."""
+    fault: str = ""
+    """Why it cannot stand, wherever it is in the tree."""
+
+
+class Membership:
+    """All HyperNodes that exist. Nodes and objects that changed are noted, and applied together."""
+
+    def __init__(self) -> None:
+        self.declared: dict[str, Declared] = {}
+        """All HyperNodes by name."""
+        self.unknown_members: dict[str, str] = {}
+        """HyperNodes with members that do not exist, by name, with a sentence that names them."""
+        self.claims = ParentClaims()
+        self.relinked: set[str] = set()
+        """HyperNodes whose place in the tree may have changed, until the tree has seen to it."""
+        self.renamed: set[str] = set()
+        """HyperNodes that name other nodes than before, likewise."""
+        self._selection = MemberSelection()
+        self._named_nodes = 0
+        """How many nodes HyperNodes name themselves, together."""
+        self._too_many: set[str] = set()
+        """HyperNodes that are left out because of that."""
+        self._changed_objects: dict[str, None] = {}
+        self._changed_nodes: dict[str, None] = {}
+        self._incomplete: set[str] = set()
+        """HyperNodes that may have other unknown members."""
+
+    def note_object(self, name: str) -> None:
+        """A HyperNode came, went or changed."""
+        self._changed_objects[name] = None
+
+    def note_node(self, name: str) -> None:
+        """A node came, went, or has other labels."""
+        if self.declared:
+            self._changed_nodes[name] = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was noted."""
+        return bool(self._changed_objects or self._changed_nodes)
+
+    def apply(self, objects: Mapping[str, HyperNode], nodes: Mapping[str, Node]) -> None:
+        """Apply what was noted."""
+        if not self.declared and self._changed_objects:  # until now nobody asked about nodes
+            self._selection = MemberSelection()
+            self._changed_nodes = dict.fromkeys(nodes)
+        for name in self._changed_objects:
+            self._apply_object(name, objects.get(name))
+        for name in self._changed_nodes:
+            node = nodes.get(name)
+            if node is not None and node.object is not None:
+                self._selection.set_node(name, node.labels)
+            else:
+                self._selection.drop_node(name)
+        self._changed_objects, self._changed_nodes = {}, {}
+        self._reselect()
+
+    def numbers(self, nodes: Collection[Node]) -> Ints:
+        """The numbers that sets of nodes are made of, for these nodes."""
+        return self._selection.nodes.in_order([node.name for node in nodes])
+
+    # -- objects
+
+    def _apply_object(self, name: str, obj: HyperNode | None) -> None:
+        known = self.declared.get(name)
+        if (obj is None) is not (known is None):
+            self._incomplete.update(self.claims.claimants(name))
+        if obj is None:
+            if known is not None:
+                self._drop(name, known)
+        elif known is None or known.spec != obj.spec or known.age != _age(obj):
+            self._put(obj)
+
+    def _put(self, obj: HyperNode) -> None:
+        name, age, members = obj.name, _age(obj), Members.of(obj.spec.members)
+        known = self.declared.setdefault(name, Declared(obj.spec, age))
+        known.spec, known.age = obj.spec, age
+        self._selection.set_members(name, age, members)
+        self.relinked |= self.claims.set(name, members)
+
+    def _drop(self, name: str, known: Declared) -> None:
+        self._named_nodes -= known.named.bit_count()
+        self._too_many.discard(name)
+        self._selection.drop_members(name)
+        self.relinked |= self.claims.set(name, None)
+        del self.declared[name]
+        self.unknown_members.pop(name, None)
+
+    # -- members
+
+    def _reselect(self) -> None:
+        """Find the nodes of the HyperNodes that are concerned, and what is wrong with them."""
+        concerned = self._selection.concerned()
+        for name in concerned:
+            known, named = self.declared[name], self._selection.select(name)
+            if named != known.named:
+                self._named_nodes += named.bit_count() - known.named.bit_count()
+                known.named = named
+                self.renamed.add(name)
+        for name in concerned | self._bound_memberships():
+            fault = self._fault(name)
+            if fault != self.declared[name].fault:
+                self.declared[name].fault = fault
+                self.relinked.add(name)
+        for name in (concerned | self._incomplete) & self.declared.keys():
+            self._name_unknown_members(name)
+        self._incomplete = set()
+
+    def _fault(self, name: str) -> str:
+        if name == TOP:
+            return "this is the name of the whole cluster"
+        return self._selection.patterns.faults.get(name) or (_TOO_MANY if name in self._too_many else "")
+
+    def _bound_memberships(self) -> set[str]:
+        """Leave out HyperNodes, the youngest first, that name more nodes than can be; those for which that changed."""
+        too_many: set[str] = set()
+        if self._named_nodes > MAX_MEMBERSHIPS:
+            left = MAX_MEMBERSHIPS
+            for name, known in sorted(self.declared.items(), key=lambda item: item[1].age):
+                left -= known.named.bit_count()
+                if left < 0:
+                    too_many.add(name)
+        changed, self._too_many = too_many ^ self._too_many, too_many
+        return changed
+
+    def _name_unknown_members(self, name: str) -> None:
+        unknown = [f"HyperNode {child}" for child in self.claims.unknown(name)]
+        unknown += (f"Node {node}" for node in self._selection.unknown(name))
+        if unknown:
+            self.unknown_members[name] = f"members that do not exist are left out: {shortened(unknown)}"
+        else:
+            self.unknown_members.pop(name, None)
+
+
+def _age(obj: HyperNode) -> Age:
+    created = obj.metadata.creation_timestamp
+    return (created.timestamp() if created is not None else 0.0, obj.name)
