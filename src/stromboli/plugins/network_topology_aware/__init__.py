@@ -1,5 +1,6 @@
 """The plugin `network-topology-aware`: gangs close together in the network, others packed into used parts (spec 04 9).
 
 `plugin` decides; `gradients` says which HyperNodes to try in which order, `session_sums` what they have and hold,
-`leaf_distances` how far nodes are from where a gang is, and `tier_weights` how much each tier counts for other pods.
+`leaf_distances` how far nodes are from where a gang is, `rank_neighbours` which leaf is next for it, and `tier_weights`
+how much each tier counts for other pods.
 """

@@ -48,7 +48,7 @@ class PlacedTasks:
             self._count(counts, change.node, 1)
 
     def _count(self, counts: dict[int, int], node: Node | None, sign: int) -> None:
-        leaf = int(self._distances.of_row[node.row]) if node is not None and node.row >= 0 else -1
+        leaf = self._distances.leaf_of(node)
         if leaf < 0:
             return
         left = counts.get(leaf, 0) + sign

@@ -24,6 +24,7 @@ from stromboli.plugins.network_topology_aware.gradients import (
 )
 from stromboli.plugins.network_topology_aware.leaf_distances import LeafDistances
 from stromboli.plugins.network_topology_aware.placed_tasks import PlacedTasks
+from stromboli.plugins.network_topology_aware.rank_neighbours import RankNeighbours
 from stromboli.plugins.network_topology_aware.session_sums import Part, SessionSums
 from stromboli.plugins.network_topology_aware.tier_weights import TierWeights
 from stromboli.plugins.network_topology_aware.topology_arguments import TopologyArguments
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Ints
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
+
+ABOVE_ALL = 1e9
+"""More than all other scores of a node together."""
 
 
 class NetworkTopologyAware(Plugin):
@@ -67,6 +71,7 @@ class NetworkTopologyAware(Plugin):
             self._tier_weights = TierWeights(tree.tiers, self.arguments.fading)
             self._domains_of_tier: dict[int, Ints] = {}
         self._placed = PlacedTasks(self._distances)
+        self._ranks = RankNeighbours(self._distances, self._placed)
         if cluster.backlog:
             self._session_sums()  # as of now
 
@@ -142,7 +147,7 @@ class NetworkTopologyAware(Plugin):
                 plugin=self.name,
                 reads="pods",
                 version=self._gang_version,
-                finish=self._closeness,
+                finish=self._gang_scores,
                 batch=True,
             )
         elif self.arguments.normal_pods and self._tier_weights.of_tier:
@@ -153,28 +158,46 @@ class NetworkTopologyAware(Plugin):
     def _gang_version(self, task: Task) -> Hashable:
         sub_job = task.sub_job
         domain = self.session.allocated_domain(sub_job) if sub_job is not None else None
-        if sub_job is None or domain is None:
+        if sub_job is None or not self._decides(domain):
             return self._layout
-        return self._layout, domain.name, len(sub_job.tasks), self._placed.by_leaf(sub_job)
+        version = (self._layout, domain, len(sub_job.tasks), self._placed.by_leaf(sub_job))
+        if not self.arguments.ranks_side_by_side:
+            return version
+        columns = self.session.cluster.columns
+        return *version, columns.clock, self._ranks.leaf_of_neighbour(task, sub_job)
+
+    def _decides(self, domain: Domain | None) -> bool:
+        """Whether nodes differ for a sub-group that is in this domain."""
+        return domain is not None or self.arguments.ranks_side_by_side
 
     def _leaf_codes(self, task: Task, nodes: Nodes) -> Column:
-        """The leaf of each node; nothing while the sub-group is nowhere. Where all are the same, nothing is decided."""
-        if task.sub_job is None or self.session.allocated_domain(task.sub_job) is None:
+        """The leaf of each node, where that decides anything: where all are the same, nothing is decided."""
+        if task.sub_job is None or not self._decides(self.session.allocated_domain(task.sub_job)):
             return nodes.zeros()
         return nodes.pick(self._distances.of_row).astype(np.float64)
 
-    def _closeness(self, task: Task, nodes: Nodes, raw: Column, candidates: Column) -> Column:
-        """How close nodes are to where the sub-group is; among the closest, leaves that have more of it."""
+    def _gang_scores(self, task: Task, nodes: Nodes, raw: Column, candidates: Column) -> Column:
+        """How close nodes are to where the sub-group is; with ranks side by side, those of one leaf above all."""
         sub_job = task.sub_job
-        domain = self.session.allocated_domain(sub_job) if sub_job is not None else None
-        if sub_job is None or domain is None:
+        if sub_job is None:
+            return nodes.zeros()
+        scores = self._closeness(sub_job, nodes, candidates) * self._scale
+        if self.arguments.ranks_side_by_side:
+            leaf = self._ranks.next_leaf(task, sub_job, nodes, candidates)
+            scores += np.where(self._distances.of_row == leaf, ABOVE_ALL, 0.0) if leaf >= 0 else 0.0
+        return scores
+
+    def _closeness(self, sub_job: SubJob, nodes: Nodes, candidates: Column) -> Column:
+        """How close nodes are to where the sub-group is; among the closest, leaves that have more of it."""
+        domain = self.session.allocated_domain(sub_job)
+        if domain is None:
             return nodes.zeros()
         leaves = self._distances.of_row
         scores: Column = self._distances.closeness(domain)[leaves]
         best = candidates & (scores == scores[candidates].max(initial=0.0))
         if np.count_nonzero(best) > 1:
             scores += np.where(best, self._placed.shares(sub_job)[leaves], 0.0)
-        return scores * self._scale
+        return scores
 
     def _packing(self, scale: float, task: Task, nodes: Nodes) -> Column:
         """How full the HyperNodes of a node would be, the lower tiers counting more; outside of all is best."""

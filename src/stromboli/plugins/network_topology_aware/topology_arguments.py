@@ -46,6 +46,11 @@ class TopologyArguments:
         "How many HyperNodes are looked at, at most, when room is made for a gang by eviction.",
         check=at_least(1),
     )
+    ranks_side_by_side: bool = arg(
+        "ranksSideBySide",
+        False,
+        "Whether the pods of a gang fill one leaf of the tree before the next, in order of their index.",
+    )
 
     def weights(self) -> dict[str, int]:
         """How much each resource counts, by name."""
