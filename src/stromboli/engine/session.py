@@ -103,7 +103,7 @@ class Session(Transaction):
         self._confinement = Confinement(self)
         self._trial_domains: dict[Job | SubJob, Domain | None] = {}
         self._reported: dict[tuple[Job, str], tuple[str, str]] = {}
-        self._writes: list[tuple[Job | Task | Queue, str, Any]] = []
+        self._writes: list[tuple[Job | SubJob | Task | Queue, str, Any]] = []
         self._reservations: dict[Task, Reservation] = {}
 
     # -- jobs and queues
@@ -193,12 +193,6 @@ class Session(Transaction):
         if label_key(sub_job):
             return label_scores(self, sub_job, domains)
         return self.rules.hyper_node_scores(sub_job, domains)
-
-    def domains(self, unit: Job | SubJob, purpose: str) -> list[Bools]:
-        """Sets of nodes to try for a job, best first."""
-        count = len(self.cluster.columns)
-        gradients = self.gradients(unit, self.cluster.hyper_nodes.top, purpose)
-        return [domain.mask(count) for group in gradients for domain in group]
 
     def sub_job_ready(self, sub_job: SubJob) -> bool:
         """Whether a sub-group may start with what it has; that of a job without policies may if the job may."""
@@ -388,13 +382,13 @@ class Session(Transaction):
         if way_out or summary:
             self.advice[job] = Advice(summary or message, way_out)
 
-    def write(self, target: Job | Task | Queue, field: str, value: Any) -> None:
+    def write(self, target: Job | SubJob | Task | Queue, field: str, value: Any) -> None:
         """Set a field of the model once the cycle has come to its end."""
         self._writes.append((target, field, value))
 
-    def update(self, target: Job | SubJob | Task, field: str, value: Any, lasting: bool = False) -> None:
-        """Set a field of the model now; taken back with the statement that it is part of, unless it is lasting."""
-        self.record(partial(setattr, target, field, getattr(target, field)), committed=lasting)
+    def update(self, target: Job | SubJob | Task, field: str, value: Any) -> None:
+        """Set a field of the model now; taken back with the statement that it is part of."""
+        self.record(partial(setattr, target, field, getattr(target, field)))
         setattr(target, field, value)
 
     def set_phase(self, job: Job, phase: str) -> None:

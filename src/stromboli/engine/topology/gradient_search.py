@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.engine.topology.domain_capacity import DomainCapacity
 from stromboli.engine.topology.label_topology import label_key
-from stromboli.engine.topology.nomination import place_nominated
+from stromboli.engine.topology.nomination import forget_nomination, place_nominated
 
 if TYPE_CHECKING:
     from stromboli.engine.pending_tasks import PendingTasks
@@ -63,7 +63,7 @@ class GradientSearch:
     def _redeem_nominations(self, job: Job, pending: PendingTasks, gradients: list[list[Domain]]) -> bool:
         """Place a job where room was made for its sub-groups; if it cannot start there, that is forgotten."""
         session = self._session
-        nominated = [sub_job for sub_job, _ in pending.items() if sub_job.nominated_hyper_node]
+        nominated = {sub_job: tasks for sub_job, tasks in pending.items() if sub_job.nominated_hyper_node}
         if not nominated:
             return False
         known = [session.cluster.hyper_nodes.domain(sub_job.nominated_hyper_node) for sub_job in nominated]
@@ -73,8 +73,8 @@ class GradientSearch:
                 if self._settle(job, pending, domain):
                     return True
                 break
-        for sub_job in nominated:
-            session.update(sub_job, "nominated_hyper_node", "", lasting=True)
+        for sub_job, tasks in nominated.items():
+            forget_nomination(session, sub_job, tasks)
         return False
 
     def _place_in_best(self, job: Job, pending: PendingTasks, domains: Sequence[Domain]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from stromboli.engine.placement.node_placement import Place
@@ -23,11 +24,22 @@ def place_nominated(session: Session, sub_job: SubJob, tasks: list[Task], root: 
             tasks.clear()
             trial.keep()
             return True
-    session.update(sub_job, "nominated_hyper_node", "", lasting=True)
-    for task in tasks:
-        if task.nominated:
-            session.update(task, "nominated", "", lasting=True)
+    forget_nomination(session, sub_job, tasks)
     return False
+
+
+def forget_nomination(session: Session, sub_job: SubJob, tasks: Iterable[Task]) -> None:
+    """Room that was made does not serve: other room is looked for at once, and in later cycles."""
+    _clear(session, sub_job, "nominated_hyper_node")
+    for task in tasks:
+        _clear(session, task, "nominated")
+
+
+def _clear(session: Session, target: SubJob | Task, field: str) -> None:
+    """Clear a field now, and also for later cycles, should the statement around be taken back."""
+    if getattr(target, field):
+        session.update(target, field, "")
+        session.write(target, field, "")
 
 
 def _place_all(session: Session, trial: Statement, tasks: list[Task], domain: Domain) -> bool:
