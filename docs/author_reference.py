@@ -90,7 +90,7 @@ SURFACE: dict[type, str] = {
     Refusal: "reason curable plugin",
     Invalid: "reason message way_out summary",
     QueueLimit: "queue name most held remedy",
-    Eviction: "kind job",
+    Eviction: "kind job domain",
     Bound: "key may",
     NodeFilter: "checks plugin reads version",
     NodeScore: "score plugin reads version weight finish batch",

@@ -19,6 +19,7 @@ from stromboli.simulator.rehearsal import Rehearsal
 from stromboli.testing import Result, World
 from stromboli.testing.policy_text import policy_text
 from stromboli.testing.world import NOON
+from tests.manifests import hyper_node
 
 HOST = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -236,3 +237,24 @@ def pod(name: str, job: str, cpu: int, **more: dict[str, Any]) -> dict[str, Any]
         "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]},
     }
     return merged(base, more)
+
+
+# -- room in the network's shape
+
+
+def test_reclaim_evicts_nobody_for_a_hard_gang_that_no_switch_could_hold() -> None:
+    """Volcano evicts both pods, and the gang waits all the same (spec 02 D19)."""
+    report = decide("reclaim/topology-is-ignored")
+    assert (report.evicted, report.pipelined) == ([], {})
+
+
+def test_reclaim_makes_room_for_a_hard_gang_below_one_switch() -> None:
+    world = World(nodes="; ".join(f"n{number} cpu=1" for number in range(4)), queues="mine; theirs")
+    world.add(hyper_node("left", nodes=("n0", "n2")), hyper_node("right", nodes=("n1", "n3")))
+    world.job("old", pods=4, minimum=1, cpu=1, queue="theirs", running_on="n0 n1 n2 n3")
+    limit = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
+    world.job("new", pods=2, cpu=1, queue="mine", group=limit)
+    plugins = "priority gang conformance | predicates proportion nodeorder network-topology-aware"
+    result = world.run("enqueue, allocate, reclaim", plugins)
+    assert sorted(result.pipelined.values()) in (["n0", "n2"], ["n1", "n3"])
+    assert len(result.evicted) == 2

@@ -27,6 +27,7 @@ from stromboli.model.job import Job
 from stromboli.model.node_columns import Node
 from stromboli.model.status import Status
 from stromboli.model.task import Task
+from stromboli.model.topology.domain import Domain
 from stromboli.policy.arguments import arg
 from stromboli.policy.ignored_arguments import error_cache
 
@@ -104,22 +105,25 @@ def _preempt_within(session: Session, search: VictimSelection, arguments: Argume
     with session.guard(job):
         for task in pending_ungated(session, job):
             with session.statement() as trial:
-                if not _make_room(search, arguments, trial, task):
+                if not _make_room(search, arguments, trial, task, None):
                     return
                 if arguments.fewest_victims and not session.rules.job_pipelined(job):
                     return  # room for one task is of no use to a gang that cannot start with it
                 commit_evictions(session, trial, arguments)
 
 
-def _make_room(search: VictimSelection, arguments: Arguments, trial: Statement, task: Task) -> bool:
+def _make_room(
+    search: VictimSelection, arguments: Arguments, trial: Statement, task: Task, within: Domain | None
+) -> bool:
     session = search.session
     if not task.may_preempt:
         return False
-    if arguments.fewest_victims and pipeline_without_eviction(session, trial, task):
+    if arguments.fewest_victims and pipeline_without_eviction(session, trial, task, within):
         return True
     if _waits_for_nominated_node(session, task):
         return False
-    return search.run(task, partial(_clear_best, arguments) if arguments.topology_aware else _clear_first)
+    clear = partial(_clear_best, arguments) if arguments.topology_aware else _clear_first
+    return search.run(task, partial(clear, within=within), within)
 
 
 def _waits_for_nominated_node(session: Session, task: Task) -> bool:
@@ -134,13 +138,13 @@ def _waits_for_nominated_node(session: Session, task: Task) -> bool:
     )
 
 
-def _clear_first(search: VictimSelection, task: Task) -> bool:
+def _clear_first(search: VictimSelection, task: Task, within: Domain | None) -> bool:
     """Evict on the first node by score to which the task is then admitted."""
-    for node in search.nodes_by_score(task):
+    for node in search.nodes_by_score(task, within):
         choice = search.choose(task, node) or Choice([])
         if not has_enough(search.session, task, node, choice.victims):
             continue
-        if clear_node(search, names.EVICTED_BY_PREEMPT, task, node, choice, would_admit):
+        if clear_node(search, names.EVICTED_BY_PREEMPT, task, node, choice, would_admit, within):
             return True
     return False
 
@@ -148,13 +152,13 @@ def _clear_first(search: VictimSelection, task: Task) -> bool:
 # -- topology-aware: comparing nodes by their victims
 
 
-def _clear_best(arguments: Arguments, search: VictimSelection, task: Task) -> bool:
+def _clear_best(arguments: Arguments, search: VictimSelection, task: Task, within: Domain | None) -> bool:
     """Of several nodes the one that loses least; one that loses nobody wins at once (spec 02 6.4)."""
     session = search.session
     share = len(session.cluster.columns) * arguments.candidate_percentage // 100
     limit = min(arguments.max_candidates, max(arguments.min_candidates, share))
     plans: list[tuple[Node, Choice]] = []
-    for node in search.nodes_in_order(task):
+    for node in search.nodes_in_order(task, within):
         choice = _needed_victims(search, task, node)
         if choice is not None:
             plans.append((node, choice))
@@ -162,7 +166,7 @@ def _clear_best(arguments: Arguments, search: VictimSelection, task: Task) -> bo
                 break
     plans.sort(key=lambda plan: _loss(session, plan[1].victims))
     return any(
-        clear_node(search, names.EVICTED_BY_PREEMPT, task, node, choice, would_admit)
+        clear_node(search, names.EVICTED_BY_PREEMPT, task, node, choice, would_admit, within)
         for node, choice in plans
     )
 

@@ -21,6 +21,7 @@ from stromboli.engine.statement import Statement
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
+from stromboli.model.topology.domain import Domain
 from stromboli.policy.arguments import arg
 from stromboli.policy.ignored_arguments import error_cache
 
@@ -64,24 +65,24 @@ def _may_take_from(same_queue: bool, task: Task, job: Job) -> bool:
     return job.queue.reclaimable
 
 
-def _make_room(search: VictimSelection, trial: Statement, task: Task) -> bool:
+def _make_room(search: VictimSelection, trial: Statement, task: Task, within: Domain | None) -> bool:
     session = search.session
     queue = session.queue_of(task)
     if queue is None or not task.may_preempt or not session.rules.preemptive(queue, [task]):
         return False
-    if search.options.fewest_victims and pipeline_without_eviction(session, trial, task):
+    if search.options.fewest_victims and pipeline_without_eviction(session, trial, task, within):
         return True
-    return search.run(task, _clear_first)
+    return search.run(task, partial(_clear_first, within=within), within)
 
 
-def _clear_first(search: VictimSelection, task: Task) -> bool:
+def _clear_first(search: VictimSelection, task: Task, within: Domain | None) -> bool:
     """Evict on the first node where the task then fits; nodes without candidates are passed over."""
     # quirk: spec 02 5: filters and limits of queues above are not asked again after an eviction
     fits = would_admit if search.options.fewest_victims else has_enough
-    for node in search.nodes_in_order(task):
+    for node in search.nodes_in_order(task, within):
         choice = search.choose(task, node)
         if choice is None or not has_enough(search.session, task, node, choice.victims):
             continue
-        if clear_node(search, names.EVICTED_BY_RECLAIM, task, node, choice, fits):
+        if clear_node(search, names.EVICTED_BY_RECLAIM, task, node, choice, fits, within):
             return True
     return False

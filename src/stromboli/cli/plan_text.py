@@ -58,11 +58,13 @@ def _print_binds(out: Console, binds: dict[str, str]) -> None:
 
 
 def eviction_sentence(eviction: Evict) -> str:
-    """Which pod leaves which node, because of which action, for which job."""
+    """Which pod leaves which node, because of which action, for which job and in which domain."""
     why = eviction.action or eviction.reason
     text = f"{eviction.key} leaves {eviction.node}: {why}"
     if eviction.beneficiary:
         text += f" makes room for {eviction.beneficiary}"
+    if eviction.domain:
+        text += f" in {eviction.domain}"
     if eviction.frees:
         freed = ", ".join(f"{name} {amount}" for name, amount in eviction.frees.items() if amount != "0")
         text += f", frees {freed}" if freed else ""

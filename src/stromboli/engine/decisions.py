@@ -33,7 +33,7 @@ class Bind(PodDecision, frozen=True):
 
 
 class Evict(PodDecision, frozen=True):
-    """Take a pod off its node: by which action, for which job, and what it frees."""
+    """Take a pod off its node: by which action, for which job and in which domain, and what it frees."""
 
     node: str
     job: str
@@ -41,6 +41,7 @@ class Evict(PodDecision, frozen=True):
     action: str = ""
     beneficiary: str = ""
     chosen_by: str = ""
+    domain: str = ""
     frees: dict[str, str] = {}
 
 

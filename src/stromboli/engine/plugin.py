@@ -65,12 +65,14 @@ class Invalid:
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """Who asks for victims in a gang-aware action: the kind ("preempt" or "reclaim") and the job."""
+    """Who asks for victims in a gang-aware action: the kind ("preempt" or "reclaim"), the job and the domain."""
 
     kind: str
     """`preempt` within a queue, `reclaim` between queues."""
     job: Job
     """The job that wants room."""
+    domain: Domain | None = None
+    """The HyperNode, or the whole cluster, in which it wants room; all candidates run there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class TentativePlacement(NamedTuple):
 
 
 class EvictionReason(NamedTuple):
-    """Why a pod was evicted: the action, the job it was evicted for, and the plugins that chose it."""
+    """Why a pod was evicted: the action, the job it was evicted for and where, and the plugins that chose it."""
 
     action: str
     """The name of the action, as in the policy."""
@@ -46,12 +46,16 @@ class EvictionReason(NamedTuple):
     """The key of the job that it was evicted for, `namespace/name`."""
     chosen_by: str = ""
     """The plugins that chose it: what `Choice.by` says."""
+    domain: str = ""
+    """Where room was made, such as `HyperNode s1`; empty if the job may have it anywhere."""
 
     @property
     def sentence(self) -> str:
-        """`preempt for default/urgent, chosen by tier 1 (priority, conformance)`."""
+        """`gangpreempt for default/urgent in HyperNode s1, chosen by tier 1 (priority, conformance)`."""
         beneficiary = f" for {self.beneficiary}" if self.beneficiary else ""
-        return f"{self.action}{beneficiary}" + (f", chosen by {self.chosen_by}" if self.chosen_by else "")
+        where = f" in {self.domain}" if self.domain else ""
+        chosen_by = f", chosen by {self.chosen_by}" if self.chosen_by else ""
+        return f"{self.action}{beneficiary}{where}{chosen_by}"
 
 
 class Uncommitted(NamedTuple):

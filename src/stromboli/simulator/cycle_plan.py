@@ -121,7 +121,8 @@ def _pending(waiting: WaitExplanation) -> dict[str, Any]:
 
 def _eviction(eviction: Evict) -> dict[str, Any]:
     keys = ("node", "job", "reason", "action", "beneficiary", "chosen_by", "frees")
-    return {"pod": eviction.key, **{key: getattr(eviction, key) for key in keys}}
+    where = {"domain": eviction.domain} if eviction.domain else {}
+    return {"pod": eviction.key, **{key: getattr(eviction, key) for key in keys}, **where}
 
 
 def _timing(report: Report) -> dict[str, Any]:

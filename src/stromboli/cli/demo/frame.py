@@ -182,4 +182,4 @@ def _eviction_cause(message: str) -> tuple[str, str]:
     """The action and the beneficiary in an eviction's message."""
     _, _, why = message.partition(names.POD_EVICTED.format(reason=""))
     action, _, beneficiary = (why or message).partition(" for ")
-    return action, beneficiary.partition(",")[0]
+    return action, beneficiary.partition(",")[0].partition(" ")[0]

@@ -20,10 +20,11 @@ EVICTED = "evicted"
 """The key of the cluster's memory under which it is kept which jobs lost pods lately, and until when that counts."""
 
 
-def commit_evictions(session: Session, trial: Statement, options: EvictionOptions) -> None:
+def commit_evictions(session: Session, trial: Statement, options: EvictionOptions) -> bool:
     """Commit a statement, less the evictions that are not needed, and reserve the room that was cleared.
 
-    A job that needs no eviction is left to allocate: pipelined again in every cycle, it would never be bound.
+    False, and nothing committed, for a job that needs no eviction: it is left to allocate. Pipelined again in every
+    cycle, it would never be bound.
     """
     if options.fewest_victims:
         restore_unneeded_victims(session, trial, options.no_harm)
@@ -31,11 +32,13 @@ def commit_evictions(session: Session, trial: Statement, options: EvictionOption
     pipelined = [change.task for change in trial.changes() if change.status is Status.PIPELINED]
     # If any pod is evicted, room that was free is reserved too: without it the eviction was in vain.
     cleared = [task for task in pipelined if evicted or session.is_nominated(task)]
-    if cleared or not options.fewest_victims:
-        for task in cleared:
-            session.reserve(task, options.hold_seconds)
-        _remember_losers(session, {victim.job for victim in evicted if victim.job is not None}, options)
-        trial.commit()
+    if not cleared and options.fewest_victims:
+        return False
+    for task in cleared:
+        session.reserve(task, options.hold_seconds)
+    _remember_losers(session, {victim.job for victim in evicted if victim.job is not None}, options)
+    trial.commit()
+    return True
 
 
 def lost_pods_lately(session: Session, job: Job, options: EvictionOptions) -> bool:

@@ -5,20 +5,18 @@ Each try is a statement: victims are evicted and tasks pipelined, and unless all
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pods_lately
+from stromboli.engine.eviction.eviction_domains import domain_words, domains_of_job, nominate_hyper_nodes
 from stromboli.engine.eviction.eviction_options import EvictionOptions
+from stromboli.engine.eviction.gang_placement import SlotBound, pipeline_job
 from stromboli.engine.eviction.node_clearing import guarantees_hold
 from stromboli.engine.eviction.starving_jobs import starving_jobs
 from stromboli.engine.eviction.victim_bundles import Bundle, allowed_bundles, bundles_of, only_complete_gangs
 from stromboli.engine.pending_tasks import pending_tasks
-from stromboli.engine.placement.evaluation import fits
 from stromboli.engine.plugin import Eviction
 from stromboli.engine.transaction import EvictionReason
 from stromboli.model.amounts import Amounts, less_equal, shift, total_of
@@ -28,12 +26,10 @@ from stromboli.policy.arguments import arg
 if TYPE_CHECKING:
     from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.session import Session
-    from stromboli.engine.statement import Statement
     from stromboli.model.job import Job, SubJob
-    from stromboli.model.node_columns import Node
     from stromboli.model.queue import Queue
-    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
+    from stromboli.model.topology.domain import Domain
 
 DEFAULT_MAX_DOMAINS = 8
 
@@ -72,8 +68,8 @@ def evict_for_gangs(session: Session, eviction: GangEviction) -> None:
                 continue
             with session.guard(job), session.statement() as trial:
                 search = GangVictimSelection(session, eviction, options, job)
-                if search.make_room() and session.rules.job_pipelined(job):
-                    commit_evictions(session, trial, options)
+                if search.make_room() and commit_evictions(session, trial, options):
+                    nominate_hyper_nodes(session, search.chosen)
 
 
 class GangVictimSelection:
@@ -87,6 +83,9 @@ class GangVictimSelection:
         self._pending = self._pending_by_sub_job()
         self._tasks = [task for tasks in self._pending.values() for task in tasks]
         self._need = total_of(task.request for task in self._tasks)
+        self._victims: dict[Job, list[Task]] | None = None
+        self.chosen: dict[SubJob, Domain] = {}
+        """In which domain each sub-group was given room by the try that worked."""
 
     def _pending_by_sub_job(self) -> dict[SubJob, list[Task]]:
         """Ungated pending tasks by sub-job; of a job that is ready, just the first sub-job that has any."""
@@ -101,23 +100,28 @@ class GangVictimSelection:
 
     def make_room(self) -> bool:
         """Try domain after domain; the first try that works is kept in the statement around."""
-        queue, limit = self._job.queue, self._options.max_domains
+        session, job, options = self._session, self._job, self._options
+        queue = job.queue
         if queue is None or not self._tasks or not all(task.may_preempt for task in self._tasks):
             return False
-        if self._eviction.may_start and not self._eviction.may_start(queue, self._tasks):
+        if session.unmet(job) or (
+            self._eviction.may_start and not self._eviction.may_start(queue, self._tasks)
+        ):
             return False
-        domains = self._session.domains(self._job, "evict")[: limit if limit > 0 else DEFAULT_MAX_DOMAINS]
+        limit = options.max_domains if options.max_domains > 0 else DEFAULT_MAX_DOMAINS
+        domains = domains_of_job(session, job)[:limit]
+        if options.fewest_victims and any(self._try_evicting([], domain, "") for domain in domains):
+            return True
         return any(self._make_room_in(domain, queue) for domain in domains)
 
-    def _make_room_in(self, domain: Bools, queue: Queue) -> bool:
+    def _make_room_in(self, domain: Domain, queue: Queue) -> bool:
         """Add bundle after bundle until they could be enough, then try; failing that, go on adding."""
-        if self._options.fewest_victims and self._try_evicting([], domain, ""):
-            return True
         columns = self._session.cluster.columns
-        room = columns.total((columns.idle + columns.releasing)[:, domain])
-        bundles, chosen_by = self._bundles(domain, queue)
+        inside = domain.mask(len(columns))
+        room = columns.total((columns.idle + columns.releasing)[:, domain.rows])
+        bundles, chosen_by = self._bundles(domain, inside, queue)
         victims: list[Task] = []
-        slots = SlotBound(self._session, next(iter(self._pending.values())), domain)
+        slots = SlotBound(self._session, next(iter(self._pending.values())), inside)
         for bundle in bundles:
             victims += bundle.tasks
             slots.add_freed(bundle.tasks)
@@ -127,26 +131,37 @@ class GangVictimSelection:
                 return True
         return False
 
-    def _bundles(self, domain: Bools, queue: Queue) -> tuple[list[Bundle], str]:
+    def _bundles(self, domain: Domain, inside: Bools, queue: Queue) -> tuple[list[Bundle], str]:
         """What may be evicted in a domain, in order, and which plugins chose it."""
         session, eviction = self._session, self._eviction
         candidates = [
             bundle
-            for other in session.jobs()
-            if other is not self._job and other.gang_evictable and eviction.may_take_from(self._job, other)
-            for bundle in bundles_of(other, self._tasks_inside(other, domain))
+            for other, tasks in self._possible_victims().items()
+            for bundle in bundles_of(other, (task for task in tasks if task.node and inside[task.node.row]))
         ]
         ordered = eviction.order_bundles(candidates, queue, self._need)
         if not ordered:
             return [], ""
         offered = [task for bundle in ordered for task in bundle.tasks]
-        choice = session.rules.unified_evictable(Eviction(eviction.kind, self._job), offered)
+        choice = session.rules.unified_evictable(Eviction(eviction.kind, self._job, domain), offered)
         allowed = allowed_bundles(candidates, set(choice.victims), self._options.allow_whole_bundle)
         if self._options.no_harm:
             allowed = only_complete_gangs(allowed)
         return eviction.order_bundles(allowed, queue, self._need), choice.by
 
-    def _tasks_inside(self, job: Job, domain: Bools) -> list[Task]:
+    def _possible_victims(self) -> dict[Job, list[Task]]:
+        """Tasks that may make room wherever they are, by job."""
+        if self._victims is None:
+            may_take_from = self._eviction.may_take_from
+            self._victims = {
+                other: tasks
+                for other in self._session.jobs()
+                if other is not self._job and other.gang_evictable and may_take_from(self._job, other)
+                if (tasks := self._tasks_of(other))
+            }
+        return self._victims
+
+    def _tasks_of(self, job: Job) -> list[Task]:
         return [
             task
             for status in self._eviction.statuses
@@ -154,78 +169,24 @@ class GangVictimSelection:
             if task.preemptable
             and task.node is not None
             and task.node.row >= 0
-            and domain[task.node.row]
             and self._options.has_run_long_enough(self._session, task)
         ]
 
     # -- trying it out
 
-    def _try_evicting(self, victims: list[Task], domain: Bools, chosen_by: str) -> bool:
-        """Evict the victims and pipeline all tasks; undone unless the job can then start."""
+    def _try_evicting(self, victims: list[Task], domain: Domain, chosen_by: str) -> bool:
+        """Evict the victims and pipeline all tasks in a domain; undone unless the job can then start."""
         session, job = self._session, self._job
+        reason = EvictionReason(self._eviction.action, job.key, chosen_by, domain_words(session, domain))
         was_ready = session.rules.job_ready(job)
-        reason = EvictionReason(self._eviction.action, job.key, chosen_by)
         with session.statement() as trial:
             for victim in victims:
                 trial.evict(victim, reason)
             if self._options.no_harm and not guarantees_hold(session, trial, job.queue):
                 return False
-            for sub_job, tasks in self._pending.items():
-                if not self._pipeline_all(trial, sub_job, tasks, domain, bool(victims)):
-                    return False
-                if was_ready or session.rules.job_pipelined(job):
-                    break
-            if session.rules.job_pipelined(job):
-                trial.keep()
-                return True
-        return False
-
-    def _pipeline_all(
-        self, trial: Statement, sub_job: SubJob, tasks: list[Task], domain: Bools, evicted: bool
-    ) -> bool:
-        session, queue = self._session, sub_job.job.queue
-        for task in tasks:
-            if queue is None or not session.rules.allocatable(queue, task):
+            chosen = pipeline_job(session, self._pending, domain, bool(victims), was_ready)
+            if chosen is None or not session.rules.job_pipelined(job):
                 return False
-            node = _best_node(session, task, domain)
-            if node is None or trial.pipeline(task, node, evicted) is not None:
-                return False
-        return session.sub_job_ready(sub_job) or session.sub_job_pipelined(sub_job)
-
-
-class SlotBound:
-    """An upper bound on how many tasks of each shape find room once some victims have left."""
-
-    def __init__(self, session: Session, tasks: list[Task], domain: Bools):
-        cluster = session.cluster
-        self._room = cluster.columns.future_idle * domain
-        for task in tasks:
-            own = cluster.reservations.own_room(task)
-            if own is not None:
-                self._room[:, own.row] += own.amount
-        self._needed = Counter(task.shape for task in tasks)
-
-    def add_freed(self, victims: Iterable[Task]) -> None:
-        for victim in victims:
-            if victim.node is not None:
-                self._room[:, victim.node.row] += victim.shape.dense(len(self._room))
-
-    def may_suffice(self) -> bool:
-        """Whether each shape by itself would find enough; together they may still not."""
-        return all(self._slots(shape) >= count for shape, count in self._needed.items())
-
-    def _slots(self, shape: Shape) -> int:
-        request = [(dim, int(amount)) for dim, amount in shape.request.items() if amount > 0]
-        by_dimension = [np.maximum(self._room[dim], 0) // amount for dim, amount in request]
-        return int(np.minimum.reduce(by_dimension).sum())
-
-
-def _best_node(session: Session, task: Task, domain: Bools) -> Node | None:
-    """The best node with room now, else with room to come; filters that an eviction may cure are not asked."""
-    cluster = session.cluster
-    later = domain & session.reachable(task) & fits(task, cluster.reservations.future_idle_for(task))
-    now = later & fits(task, cluster.columns.idle)
-    for candidates in (now, later):
-        if np.any(candidates):
-            return next(session.ranked(task, candidates))
-    return None
+            self.chosen = chosen
+            trial.keep()
+        return True

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from stromboli.engine.eviction.eviction_domains import domain_words
 from stromboli.engine.eviction.victim_bundles import Surplus, is_complete
 from stromboli.engine.transaction import EvictionReason
 from stromboli.model.amounts import Amounts, Vector, less_equal, minus, plus, shift, total_of
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Node
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
+    from stromboli.model.topology.domain import Domain
 
 Fits = Callable[["Session", "Task", "Node"], bool]
 
@@ -39,11 +41,21 @@ def has_enough(session: Session, task: Task, node: Node, victims: Iterable[Task]
 
 
 def clear_node(
-    search: VictimSelection, action: str, task: Task, node: Node, choice: Choice, fits: Fits
+    search: VictimSelection,
+    action: str,
+    task: Task,
+    node: Node,
+    choice: Choice,
+    fits: Fits,
+    within: Domain | None = None,
 ) -> bool:
-    """Evict chosen victims on a node until the task fits there, and pipeline the task to it."""
+    """Evict chosen victims on a node until the task fits there, and pipeline the task to it.
+
+    `within` is the domain in which the task's gang is to have room, if it must keep to one.
+    """
     session, no_harm = search.session, search.options.no_harm
-    reason = EvictionReason(action, task.job.key if task.job else "", choice.by)
+    beneficiary, where = task.job.key if task.job else "", domain_words(session, within)
+    reason = EvictionReason(action, beneficiary, choice.by, where)
     jobs = {victim.job for victim in choice.victims if victim.job is not None}
     complete = {job for job in jobs if is_complete(job)} if no_harm else set()
     with session.statement() as trial:

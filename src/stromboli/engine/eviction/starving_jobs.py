@@ -6,6 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pods_lately
+from stromboli.engine.eviction.eviction_domains import (
+    domains_of_job,
+    domains_of_sub_job,
+    is_confined,
+    nominate_hyper_nodes,
+)
 from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.statement import Statement
 from stromboli.model.status import Status
@@ -13,11 +19,12 @@ from stromboli.model.status import Status
 if TYPE_CHECKING:
     from stromboli.engine.eviction.eviction_options import EvictionOptions
     from stromboli.engine.session import Session
-    from stromboli.model.job import Job
+    from stromboli.model.job import Job, SubJob
     from stromboli.model.task import Task
+    from stromboli.model.topology.domain import Domain
 
-MakeRoom = Callable[[Statement, "Task"], bool]
-"""Makes room for one task within a statement; whether the task got some."""
+MakeRoom = Callable[[Statement, "Task", "Domain | None"], bool]
+"""Makes room for one task within a statement, in a domain or anywhere; whether the task got some."""
 
 
 def starving_jobs(session: Session) -> list[Job]:
@@ -42,22 +49,66 @@ def pending_ungated(session: Session, job: Job) -> list[Task]:
 
 
 def make_room_for_job(session: Session, job: Job, make_room: MakeRoom, options: EvictionOptions) -> None:
-    """Make room for a job task by task while it starves; all of it stands only if the job can start with it."""
+    """Make room for a job task by task while it starves; all of it stands only if the job can start with it.
+
+    A job that may not span the whole cluster gets room within one of its domains.
+    """
     if lost_pods_lately(session, job, options):
         return
+    if is_confined(session, job):
+        _make_room_in_domains(session, job, make_room, options)
+        return
     with session.guard(job), session.statement() as trial:
-        for task in pending_ungated(session, job):
-            if not session.rules.job_starving(job):
-                break
-            make_room(trial, task)
+        _make_room_for_tasks(session, trial, pending_ungated(session, job), make_room, None)
         if session.rules.job_pipelined(job):
             commit_evictions(session, trial, options)
 
 
-def pipeline_without_eviction(session: Session, trial: Statement, task: Task) -> bool:
-    """Pipeline a task to room that is free, or is being freed already."""
+def _make_room_for_tasks(
+    session: Session, trial: Statement, tasks: list[Task], make_room: MakeRoom, within: Domain | None
+) -> None:
+    for task in tasks:
+        if task.job is None or not session.rules.job_starving(task.job):
+            break
+        make_room(trial, task, within)
+
+
+def _make_room_in_domains(session: Session, job: Job, make_room: MakeRoom, options: EvictionOptions) -> None:
+    """Domain by domain, until the job can start in one of them."""
+    with session.guard(job):
+        for domain in domains_of_job(session, job):
+            with session.statement() as trial:
+                chosen = _make_room_in(session, job, domain, make_room)
+                if len(trial) and session.rules.job_pipelined(job):
+                    if commit_evictions(session, trial, options):
+                        nominate_hyper_nodes(session, chosen)
+                    return
+
+
+def _make_room_in(session: Session, job: Job, domain: Domain, make_room: MakeRoom) -> dict[SubJob, Domain]:
+    """Make room for each sub-group in the first of its domains in which it can start; gives that domain."""
+    waiting: dict[SubJob, list[Task]] = {}
+    for task in pending_ungated(session, job):
+        if task.sub_job is not None:
+            waiting.setdefault(task.sub_job, []).append(task)
+    chosen: dict[SubJob, Domain] = {}
+    for sub_job, tasks in waiting.items():
+        for place in domains_of_sub_job(session, sub_job, domain):
+            with session.statement() as trial:
+                _make_room_for_tasks(session, trial, tasks, make_room, place)
+                if len(trial) and (session.sub_job_ready(sub_job) or session.sub_job_pipelined(sub_job)):
+                    chosen[sub_job] = place
+                    trial.keep()
+                    break
+    return chosen
+
+
+def pipeline_without_eviction(
+    session: Session, trial: Statement, task: Task, within: Domain | None = None
+) -> bool:
+    """Pipeline a task to room that is free, or is being freed already, in a domain or anywhere."""
     queue = session.queue_of(task)
     if queue is None or not session.rules.allocatable(queue, task):
         return False
-    place = session.place(task)
+    place = session.place(task, within.mask(len(session.cluster.columns)) if within is not None else None)
     return isinstance(place, Place) and trial.pipeline(task, place.node, evicted=not place.now) is None

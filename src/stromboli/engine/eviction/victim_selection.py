@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Node
     from stromboli.model.task import Task
+    from stromboli.model.topology.domain import Domain
 
 
 class VictimSelection:
@@ -42,13 +43,16 @@ class VictimSelection:
         self._by_priority: dict[int, VictimSelection] = {}
         self._priorities_for: dict[Job | None, list[int]] = {}
 
-    def run(self, task: Task, clear: Callable[[VictimSelection, Task], bool]) -> bool:
+    def run(
+        self, task: Task, clear: Callable[[VictimSelection, Task], bool], within: Domain | None = None
+    ) -> bool:
         """Let `clear` look for a node and its victims among these candidates, unless a like task failed before.
 
-        With `fewestVictims`, victims that the first tier allows are looked for on every node, those of the lowest
-        priority first, before any others.
+        `within` is the domain to which it keeps, if any. With `fewestVictims`, victims that the first tier allows are
+        looked for on every node, those of the lowest priority first, before any others.
         """
-        if self._failed.get(self._failure_key(task)) == self._state_version():
+        key = self._failure_key(task, within)
+        if self._failed.get(key) == self._state_version():
             return False
         if self.options.fewest_victims:
             for priority in self._priorities(task):
@@ -56,7 +60,7 @@ class VictimSelection:
                     return True
         if clear(self, task):
             return True
-        self._failed[self._failure_key(task)] = self._state_version()
+        self._failed[key] = self._state_version()
         return False
 
     def _up_to_priority(self, priority: int) -> VictimSelection:
@@ -88,23 +92,25 @@ class VictimSelection:
 
     # -- on which nodes it is worthwhile
 
-    def nodes_in_order(self, task: Task) -> Iterator[Node]:
-        """Nodes where the search is worthwhile, by row."""
-        worthwhile = self._nodes(task)
+    def nodes_in_order(self, task: Task, within: Domain | None = None) -> Iterator[Node]:
+        """Nodes where the search is worthwhile (of a domain, if one is given), by row."""
+        worthwhile = self._nodes(task, within)
         nodes = self.session.cluster.columns.nodes
         for group in own_nodes_first(self.session.cluster, worthwhile):
             if group is not None:
                 yield from (nodes[row] for row in np.flatnonzero(group).tolist())
 
-    def nodes_by_score(self, task: Task) -> Iterator[Node]:
+    def nodes_by_score(self, task: Task, within: Domain | None = None) -> Iterator[Node]:
         """The same, the best for the task first."""
-        return self.session.ranked(task, self._nodes(task))
+        return self.session.ranked(task, self._nodes(task, within))
 
-    def _nodes(self, task: Task) -> Bools:
-        """Nodes on which the task could fit if all possible victims were evicted."""
+    def _nodes(self, task: Task, within: Domain | None) -> Bools:
+        """Nodes, of a domain or any, on which the task could fit if all possible victims were evicted."""
         session = self.session
         room = self._freeable_for(task)
         reach = session.reachable(task)
+        if within is not None:
+            reach = reach & within.mask(len(reach))
         future = session.cluster.reservations.future_idle_for(task)
         worthwhile = reach & fits(task, future + room.freed)
         has_candidates: Bools = room.candidate_counts > 0
@@ -233,11 +239,12 @@ class VictimSelection:
 
     # -- what failed before: not tried again until something moved
 
-    def _failure_key(self, task: Task) -> Hashable:
+    def _failure_key(self, task: Task, within: Domain | None) -> Hashable:
         session = self.session
         bound = session.rules.bound(self._candidates.point, task)
         job = task.job if self._depends_on_job(task) else None
-        return (session.queue_of(task), session.shape_key(task), bound.key, job, self._candidates.key(task))
+        kind = (session.shape_key(task), bound.key, job, self._candidates.key(task))
+        return (session.queue_of(task), *kind, within)
 
     def _state_version(self) -> tuple[int, int]:
         cluster = self.session.cluster
