@@ -34,7 +34,21 @@ def up(
         [],
         "--nodes",
         metavar="NODES",
-        help=f"Such as 20x32cpu,256Gi,8gpu, or a file of Node manifests; repeatable. {SIMULATED} unless given.",
+        help=f"Such as 20, 20x32cpu,256Gi,8gpu, or a file of Node manifests; repeatable. {SIMULATED} unless given.",
+    ),
+    racks: int = typer.Option(
+        0,
+        "--racks",
+        metavar="N",
+        min=0,
+        help="Divide the nodes among so many racks, as HyperNodes of tier 1.",
+    ),
+    switches: int = typer.Option(
+        0,
+        "--switches",
+        metavar="N",
+        min=0,
+        help="Divide the racks among so many switches, as HyperNodes of tier 2.",
     ),
     real: bool = typer.Option(False, "--real", help="Run the commands of pods as processes of this machine."),
     data: Path | None = typer.Option(
@@ -88,6 +102,7 @@ def up(
     from stromboli.embedded.embedded_cluster import EmbeddedCluster
     from stromboli.embedded.nodes.durations import BadDuration, parse_duration
     from stromboli.embedded.nodes.node_groups import BadNodes, node_manifests
+    from stromboli.embedded.nodes.node_network import has_racks, place_in_racks
     from stromboli.embedded.nodes.pod_stages import StageDelays
     from stromboli.embedded.running_clusters import FolderError
     from stromboli.extensions import load_catalog
@@ -98,20 +113,24 @@ def up(
     chosen = _policy(policy, preset, catalog, lenient_policy)
     try:
         delays = StageDelays(parse_duration(start_delay), parse_duration(run_time))
+        manifests = node_manifests(nodes or [REAL if real else SIMULATED], real)
+        place_in_racks(manifests, racks, switches)
         config = ServiceConfig(
-            node_manifests(nodes or [REAL if real else SIMULATED], real),
+            manifests,
             catalog,
             chosen,
             delays,
             parse_duration(schedule_period).low,
             nodes_requested=bool(nodes) or real,
+            racks_requested=racks > 0,
             job_plugins_dir=job_plugins_dir,
         )
         folder = DataFolder(data)
     except (BadNodes, BadDuration, FolderError) as error:
         raise Usage(str(error)) from None
     try:
-        status = asyncio.run(_run(EmbeddedCluster(folder, config, host, port), folder))
+        cluster = EmbeddedCluster(folder, config, host, port)
+        status = asyncio.run(_run(cluster, folder, has_racks(manifests)))
     except DataError as error:
         print_error(f"cannot start: {error}")
         status = 1
@@ -140,7 +159,7 @@ def _policy(file: Path | None, preset: str | None, catalog: Any, lenient: bool) 
     return chosen_policy(file, preset or PRESET, catalog, lenient)
 
 
-async def _run(cluster: EmbeddedCluster, folder: DataFolder) -> int:
+async def _run(cluster: EmbeddedCluster, folder: DataFolder, network: bool) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -154,7 +173,7 @@ async def _run(cluster: EmbeddedCluster, folder: DataFolder) -> int:
         return 0
     starting.result()
     try:
-        _print_instructions(cluster, folder)
+        _print_instructions(cluster, folder, network)
         broken = asyncio.create_task(cluster.wait_failed())
         await asyncio.wait({broken, stopped}, return_when=asyncio.FIRST_COMPLETED)
         if broken.done():
@@ -168,12 +187,13 @@ async def _run(cluster: EmbeddedCluster, folder: DataFolder) -> int:
         await cluster.__aexit__()
 
 
-def _print_instructions(cluster: EmbeddedCluster, folder: DataFolder) -> None:
+def _print_instructions(cluster: EmbeddedCluster, folder: DataFolder, network: bool) -> None:
     lines = [
         f"A cluster runs at {cluster.url}. To use it:",
         "",
         f"  export KUBECONFIG={cluster.kubeconfig}",
         "  kubectl get nodes",
+        *(["  kubectl get hypernodes"] if network else []),
         "",
         "Ctrl-C stops it"
         + (", and everything in it is gone." if folder.temporary else f"; its data stay in {folder.path}."),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -18,8 +19,11 @@ from typing import Any
 import msgspec
 
 from stromboli.api import names
+from stromboli.controllers.hypernode.discovery_config import config_map_place
 from stromboli.controllers.options import Options as ControllerOptions
 from stromboli.controllers.runner import ControllerRunner
+from stromboli.embedded.data_files import DataError
+from stromboli.embedded.nodes.node_network import configure_discovery, has_racks, wait_until_discovered
 from stromboli.embedded.nodes.node_service import NodeService
 from stromboli.embedded.nodes.node_types import Content
 from stromboli.embedded.nodes.pod_logs import PodLogs
@@ -56,6 +60,7 @@ class ServiceConfig:
     delays: StageDelays = field(default_factory=StageDelays)
     period: float = 1.0
     nodes_requested: bool = False
+    racks_requested: bool = False
     job_plugins_dir: Path | None = None
     logs: PodLogs = field(default_factory=PodLogs)
     access: Access = field(default_factory=lambda: Access("https://127.0.0.1"))
@@ -78,6 +83,8 @@ async def nodes(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]]:
         existing = msgspec.json.decode(await client.list(NODES, limit=1)).get("items")
         if config.nodes_requested or not existing:
             await service.register(config.nodes)
+        elif config.racks_requested:
+            raise DataError(f"--racks: {config.data} has nodes already; say with --nodes which are in them")
         config.logs.connect(service)
         async with _task(service.run(), "nodes") as task:
             await _wait_ready(service.synced(), task)
@@ -120,8 +127,12 @@ async def controllers(config: ServiceConfig) -> AsyncIterator[asyncio.Task[objec
             shutdown_timeout=SHUTDOWN_TIMEOUT,
             plugins_dir=config.job_plugins_dir,
         )
+        if has_racks(config.nodes):
+            await configure_discovery(client, *config_map_place(os.environ))
         runner = ControllerRunner(client, options)
         async with _task(runner.run(), "controllers", runner.stop) as task:
+            if has_racks(config.nodes):
+                await _wait_ready(wait_until_discovered(client, config.nodes), task)
             yield task
 
 

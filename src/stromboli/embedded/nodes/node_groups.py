@@ -1,4 +1,4 @@
-"""Node groups as users write them: `20x32cpu,256Gi,8gpu`, several such groups, or a file of Node manifests."""
+"""Node groups as users write them: `20`, `20x32cpu,256Gi,8gpu`, several such groups, or a file of Node manifests."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ UNLESS_GIVEN = {names.PODS: "110", names.EPHEMERAL_STORAGE: "100Gi"}
 """What every kubelet reports, and users seldom say."""
 MEMORY_PER_CPU = 4
 """GiB, where no memory is given."""
+DEFAULT_SIZE = "8cpu,32Gi"
+"""Of nodes of which only the number is given."""
 MAX_FILE = 32 * 1024 * 1024
 VERSION = "v1.34.0-stromboli"
 _GROUP = re.compile(r"(?:([a-z0-9](?:[-a-z0-9]{0,40}[a-z0-9])?)=)?(?:([0-9]{1,9})x)?(.+)")
@@ -47,14 +49,17 @@ class NodeGroup:
 
 
 def parse_group(text: str) -> NodeGroup:
-    """`[NAME=][COUNTx]AMOUNT,...`, with `real` among the amounts if pods are to be processes."""
+    """`[NAME=]COUNT` or `[NAME=][COUNTx]AMOUNT,...`, with `real` among the amounts if pods are to be processes."""
     match = _GROUP.fullmatch(text.strip())
     if match is None:
         raise BadNodes(f"nodes {text[:80]!r}: {_EXAMPLE}")
-    count = int(match[2] or 1)
+    number, size = match[2], match[3]
+    if number is None and size.isdecimal() and len(size) < 10:
+        number, size = size, DEFAULT_SIZE
+    count = int(number or 1)
     if not 1 <= count <= MAX_NODES:
         raise BadNodes(f"nodes {text[:80]!r}: {count} nodes; at least 1 and at most {MAX_NODES}")
-    parts = [part.strip() for part in match[3].split(",")]
+    parts = [part.strip() for part in size.split(",")]
     capacity = dict(
         _amount(part, text)
         for part in parts

@@ -1,0 +1,104 @@
+"""The network of an embedded cluster: nodes in racks and racks below switches, by labels that discovery reads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+import msgspec
+
+from stromboli.api import names
+from stromboli.api.types.scheduling import HyperNode
+from stromboli.controllers.hypernode.discovery_config import KEY
+from stromboli.embedded.nodes.node_groups import BadNodes
+from stromboli.embedded.nodes.node_types import Content
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import RESOURCES, Resource
+from stromboli.kube.request import ApiError
+
+log = logging.getLogger(__name__)
+
+RACK, SWITCH = "topology.kubernetes.io/rack", "topology.kubernetes.io/switch"
+"""Labels of nodes; the first is the one that Kubernetes' own documentation has in examples."""
+DISCOVERY_WAIT = 5.0
+"""Seconds to wait for HyperNodes when a cluster starts."""
+HYPER_NODES = RESOURCES[HyperNode]
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+DISCOVERY = f"""\
+networkTopologyDiscovery:
+- source: label
+  enabled: true
+  config:
+    networkTopologyTypes:
+      racks:
+      - nodeLabel: {SWITCH}
+      - nodeLabel: {RACK}
+      - nodeLabel: {names.HOSTNAME}
+"""
+"""Two tiers, racks and switches; nodes without a switch have one."""
+
+
+def place_in_racks(nodes: list[Content], racks: int, switches: int) -> None:
+    """Label nodes with racks, and with switches if there are any, in equal parts and in order; 0 is none."""
+    if switches and not racks:
+        raise BadNodes(f"--switches {switches}: switches connect racks; say how many with --racks")
+    if not racks:
+        return
+    if racks > len(nodes):
+        raise BadNodes(f"--racks {racks}: more racks than nodes; at most {len(nodes)}, or more --nodes")
+    if switches > racks:
+        raise BadNodes(f"--switches {switches}: more switches than racks; at most {racks}, or more --racks")
+    for number, node in enumerate(nodes):
+        labels = node["metadata"]["labels"]
+        if taken := sorted({RACK, SWITCH} & labels.keys()):
+            name = node["metadata"]["name"]
+            raise BadNodes(
+                f"--racks {racks}: node {name} has the label {taken[0]} already; leave out one of the two"
+            )
+        rack = number * racks // len(nodes)
+        labels[RACK] = f"rack-{rack + 1}"
+        if switches:
+            labels[SWITCH] = f"switch-{rack * switches // racks + 1}"
+
+
+def has_racks(nodes: Iterable[Content]) -> bool:
+    """Whether HyperNodes can be discovered from the labels of nodes."""
+    return any(RACK in node["metadata"]["labels"] for node in nodes)
+
+
+async def configure_discovery(client: Client, namespace: str, name: str) -> None:
+    """Have HyperNodes discovered from these labels, unless discovery is configured already."""
+    await _create(client, NAMESPACES, {"metadata": {"name": namespace}})
+    config_map = {"metadata": {"name": name, "namespace": namespace}, "data": {KEY: DISCOVERY}}
+    await _create(client, CONFIG_MAPS, config_map, namespace)
+
+
+async def wait_until_discovered(client: Client, nodes: Iterable[Content]) -> None:
+    """Wait for HyperNodes with their counts; not for long, as somebody may have configured discovery otherwise."""
+    places = {(key, value) for node in nodes for key, value in node["metadata"]["labels"].items()}
+    expected = sum(key in (RACK, SWITCH) for key, _ in places)
+    try:
+        async with asyncio.timeout(DISCOVERY_WAIT):
+            while await _counted(client) < expected:
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        log.warning(
+            "HyperNodes are missing; events of the ConfigMap volcano-controller-configmap may say why"
+        )
+
+
+async def _counted(client: Client) -> int:
+    """How many HyperNodes have nodes."""
+    items = msgspec.json.decode(await client.list(HYPER_NODES))["items"]
+    return sum(item.get("status", {}).get("nodeCount", 0) > 0 for item in items)
+
+
+async def _create(client: Client, resource: Resource, body: Content, namespace: str = "") -> None:
+    manifest = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
+    try:
+        await client.create(resource, manifest, namespace)
+    except ApiError as error:
+        if error.status != 409:
+            raise
