@@ -225,13 +225,10 @@ class Session(Transaction):
             return refused
         if domain is None:
             within = self._confined(task, within)
-        elif domain is not self.cluster.hyper_nodes.top:
-            inside = domain.mask(len(self.cluster.columns))
-            within = inside if within is None else within & inside
-        found = self._placement.find(self.cluster, task, within, resource_fit)
-        if isinstance(found, Verdict) and domain is not None and domain is not self.cluster.hyper_nodes.top:
-            return replace(found, hyper_node=domain.name)
-        return found
+        if domain is None or domain is self.cluster.hyper_nodes.top:
+            return self._placement.find(self.cluster, task, within, resource_fit)
+        found = self._placement.find(self.cluster, task, within, resource_fit, domain.rows)
+        return found if isinstance(found, Place) else replace(found, hyper_node=domain.name)
 
     def _confined(self, task: Task, within: Bools | None) -> Bools | None:
         """Of these nodes, those that a task may use without leaving the domain of its gang."""

@@ -36,6 +36,8 @@ MAX_STEPS = 16
 """Steps that nodes are evaluated ahead, at most."""
 MAX_STEPS_AT_ONCE = 32768
 """How many steps of nodes are evaluated together when there are many."""
+FEW_AT_ONCE = 1024
+"""The same for the nodes of a domain, which are evaluated because tasks are about to be placed there."""
 BUSY_AFTER = 8
 """Placements of a shape, each after another, after which all nodes are evaluated ahead for it."""
 MOST_SCORE = 1e100
@@ -111,6 +113,11 @@ def _one_per_node(column: Any, nodes: Nodes) -> Column:
     return scores
 
 
+def _steps(nodes: int, at_once: int = MAX_STEPS_AT_ONCE) -> int:
+    """How many steps ahead so many nodes are evaluated."""
+    return max(2, min(MAX_STEPS, at_once // max(nodes, 1)))
+
+
 class LookAhead:
     """What nodes will be worth, and whether a task will fit, with a few more tasks of the same shape on them."""
 
@@ -128,7 +135,10 @@ class LookAhead:
 
 
 class Evaluation:
-    """One shape against all nodes: where it fits now, where it will, and how good each node is."""
+    """One shape against all nodes, or some: where it fits now, where it will, and how good each node is.
+
+    What it keeps by node has one place for each of those nodes; outside of it, nodes are known by their rows.
+    """
 
     def __init__(
         self,
@@ -137,9 +147,12 @@ class Evaluation:
         filters: Sequence[NodeFilter],
         scores: Sequence[NodeScore],
         resource_fit: bool = True,
+        rows: Ints | None = None,
     ):
         self.columns = columns
         self.shape = task.shape
+        self.rows = rows
+        """The nodes that are evaluated, ascending; none for all."""
         self.resource_fit = resource_fit
         self.filters = tuple(filters)
         self.scores = tuple(scores)
@@ -159,6 +172,22 @@ class Evaluation:
         self._reach: tuple[Any, Bools] | None = None
         self._follows_numbers: bool | None = None
 
+    # -- nodes by their places
+
+    def _pick(self, column: Column) -> Column:
+        """Of a column over all nodes, the part that is evaluated."""
+        return column if self.rows is None else column[self.rows]
+
+    def _row(self, place: int) -> int:
+        return place if self.rows is None else int(self.rows[place])
+
+    def _place(self, row: int) -> int:
+        """The place of a node; -1 if it is not among those that are evaluated."""
+        if self.rows is None:
+            return row
+        place = int(self.rows.searchsorted(row))
+        return place if place < len(self.rows) and self.rows[place] == row else -1
+
     # -- following changes
 
     def refresh(self, task: Task, cycle: int) -> None:
@@ -177,9 +206,9 @@ class Evaluation:
 
     def _start(self, task: Task) -> None:
         columns = self.columns
-        count = len(columns)
+        count = len(columns) if self.rows is None else len(self.rows)
         self._layout = -1  # should a plugin raise here, the next call starts afresh
-        everything = Nodes(columns)
+        everything = Nodes(columns, self.rows)
         self._allowed = everything.all()
         for filter in self._static_filters:
             self._allowed &= passes(filter, task, everything)
@@ -202,43 +231,44 @@ class Evaluation:
         self._groups: dict[int, tuple[Column, Bools, Column]] = {}
         self._verdict = self._reach = None
         self._follows_numbers = None
-        self._evaluate(task, np.flatnonzero(self._allowed), 1)
+        allowed = np.flatnonzero(self._allowed)
+        self._evaluate(task, allowed, 1 if self.rows is None else _steps(len(allowed), FEW_AT_ONCE))
         self._layout, self._objects, self._clock = columns.layout, columns.objects, columns.clock
 
     def _catch_up(self, task: Task) -> None:
         """Evaluate the nodes that changed: ahead where this shape is placed again and again, else just as they are."""
         columns = self.columns
         row, shape = columns.last
-        mine = columns.clock == self._clock + 1 and shape is self.shape
+        place = self._place(row)
+        mine = columns.clock == self._clock + 1 and shape is self.shape and place >= 0
         steady, self._mine = mine or self._mine, mine
-        if mine and self._step[row] + 1 < self._ahead[row]:
-            self._advance(row)
+        if mine and self._step[place] + 1 < self._ahead[place]:
+            self._advance(place)
             return
         self._placements += mine
         if mine and self._placements == BUSY_AFTER:
             changed = np.flatnonzero(self._allowed)
         else:
-            changed = np.flatnonzero((columns.version > self._clock) & self._allowed)
+            changed = np.flatnonzero((self._pick(columns.version) > self._clock) & self._allowed)
         if len(changed):
-            self._evaluate(
-                task, changed, max(2, min(MAX_STEPS, MAX_STEPS_AT_ONCE // len(changed))) if steady else 1
-            )
+            self._evaluate(task, changed, _steps(len(changed)) if steady or self.rows is not None else 1)
 
-    def _evaluate(self, task: Task, rows: Ints, ahead: int) -> None:
+    def _evaluate(self, task: Task, places: Ints, ahead: int) -> None:
         """Evaluate some nodes afresh, some steps ahead."""
+        rows = places if self.rows is None else self.rows[places]
         nodes = Nodes(self.columns, rows, self.shape, ahead)
         now, later = self._fitting(task, nodes)
-        score = self._steady_score(task, nodes, rows, ahead)
-        count = len(rows)
-        self.now[rows] = np.where(now[:count], score[:count], NEVER)
-        self.later[rows] = np.where(later[:count], score[:count], NEVER)
-        self._scores[rows] = score[:count]
-        self._step[rows] = 0
-        self._ahead[rows] = ahead
+        score = self._steady_score(task, nodes, places, ahead)
+        count = len(places)
+        self.now[places] = np.where(now[:count], score[:count], NEVER)
+        self.later[places] = np.where(later[:count], score[:count], NEVER)
+        self._scores[places] = score[:count]
+        self._step[places] = 0
+        self._ahead[places] = ahead
         if ahead > 1:
             if self._look_ahead is None:
-                self._look_ahead = LookAhead(len(self.columns))
-            self._look_ahead.put(rows, ahead, now, later, score)
+                self._look_ahead = LookAhead(len(self._scores))
+            self._look_ahead.put(places, ahead, now, later, score)
 
     def _fitting(self, task: Task, nodes: Nodes) -> tuple[Bools, Bools]:
         """Where a task fits now, and where it will, as far as the numbers of each node tell."""
@@ -255,12 +285,13 @@ class Evaluation:
 
     def _boards(self, task: Task, own: OwnRoom | None) -> tuple[Floats, Floats]:
         """The scores where a task fits now, and where it will; it may use the room that is reserved for it."""
-        if own is None or not self._allowed[own.row]:
+        place = -1 if own is None else self._place(own.row)
+        if own is None or place < 0 or not self._allowed[place]:
             return self.now, self.later
-        now, later, score = self.now.copy(), self.later.copy(), self._scores[own.row]
+        now, later, score = self.now.copy(), self.later.copy(), self._scores[place]
         fits_now, fits_later = self._fits_on(task, own.row, own)
-        now[own.row] = score if fits_now else NEVER
-        later[own.row] = score if fits_later else NEVER
+        now[place] = score if fits_now else NEVER
+        later[place] = score if fits_later else NEVER
         return now, later
 
     def _fits_on(self, task: Task, row: int, own: OwnRoom | None) -> tuple[bool, bool]:
@@ -272,13 +303,13 @@ class Evaluation:
             return False, False
         return not self.resource_fit or _fits_into(task, nodes.idle[:, 0]), True
 
-    def _steady_score(self, task: Task, nodes: Nodes, rows: Ints, ahead: int) -> Floats:
+    def _steady_score(self, task: Task, nodes: Nodes, places: Ints, ahead: int) -> Floats:
         """Scores that need no normalisation, added as Volcano adds them: one by one, then the batch."""
         single, batch = nodes.zeros(), nodes.zeros()
         try:
             for score in self._steady:
                 if score.reads == "static":
-                    part = self._static[id(score)][rows]
+                    part = self._static[id(score)][places]
                     part = np.tile(part, ahead) if ahead > 1 else part
                 else:
                     part = _one_per_node(score.score(task, nodes), nodes)
@@ -292,13 +323,13 @@ class Evaluation:
                 scored(score, task, nodes)  # finds out whose scores are no numbers
         return single
 
-    def _advance(self, row: int) -> None:
+    def _advance(self, place: int) -> None:
         """One more task of this very shape went there: its next step is known."""
         if self._look_ahead is not None:
-            step = self._step[row] = self._step[row] + 1
-            score = self._scores[row] = self._look_ahead.scores[step, row]
-            self.now[row] = score if self._look_ahead.now[step, row] else NEVER
-            self.later[row] = score if self._look_ahead.later[step, row] else NEVER
+            step = self._step[place] = self._step[place] + 1
+            score = self._scores[place] = self._look_ahead.scores[step, place]
+            self.now[place] = score if self._look_ahead.now[step, place] else NEVER
+            self.later[place] = score if self._look_ahead.later[step, place] else NEVER
 
     # -- what depends on other pods, on time or on the group of candidates
 
@@ -307,11 +338,11 @@ class Evaluation:
         for function in watched:
             version = self._version(function, task, cycle)
             if version is None or self._versions.get(id(function), self) != version:
-                everything = Nodes(self.columns)
                 if isinstance(function, NodeFilter):
-                    self._columns[id(function)] = passes(function, task, everything)
+                    self._columns[id(function)] = self._pick(passes(function, task, Nodes(self.columns)))
                 else:
-                    self._columns[id(function)] = read_only(scored(function, task, everything))
+                    nodes = Nodes(self.columns, self._rows_for(function))
+                    self._columns[id(function)] = read_only(scored(function, task, nodes))
                 self._versions[id(function)] = version
                 self._volatile = [score for score in self._raw if self._differs(score)]
 
@@ -319,6 +350,10 @@ class Evaluation:
         """Whether a score can change the choice: not where it is the same on all nodes."""
         raw = self._columns.get(id(score))
         return raw is not None and len(raw) > 0 and bool((raw != raw[0]).any())
+
+    def _rows_for(self, score: NodeScore) -> Ints | None:
+        """The nodes that a score is asked about: all, unless it may be asked about some."""
+        return self.rows if score.of_some_nodes else None
 
     def _version(self, function: NodeFilter | NodeScore, task: Task, cycle: int) -> Any:
         if function.reads == "static":
@@ -344,9 +379,9 @@ class Evaluation:
         self.catch_up(task)
         for board, fits_now in zip(self._boards(task, own), (True, False), strict=True):
             for within in groups:
-                row = self._best_of(task, board, within)
-                if row >= 0:
-                    return row, fits_now, within
+                place = self._best_of(task, board, within)
+                if place >= 0:
+                    return self._row(place), fits_now, within
         return -1, False, None
 
     def group(
@@ -355,21 +390,21 @@ class Evaluation:
         """The candidates of the moment by row, with their scores: those with room now, or those with room to come."""
         self.catch_up(task)
         board = self._final(task, self._boards(task, own)[0 if now else 1], within)
-        return {int(row): float(board[row]) for row in np.flatnonzero(board > NEVER)}
+        return {self._row(place): float(board[place]) for place in np.flatnonzero(board > NEVER).tolist()}
 
     def _best_of(self, task: Task, board: Floats, within: Bools | None) -> int:
         if not len(board):
             return -1
         board = self._final(task, board, within)
-        row = int(board.argmax())
-        return row if board[row] > NEVER else -1
+        place = int(board.argmax())
+        return place if board[place] > NEVER else -1
 
     def _final(self, task: Task, board: Floats, within: Bools | None) -> Floats:
         if not (self._watched or self._volatile or within is not None):
             return board
         candidates = board > NEVER
         if within is not None:
-            candidates &= within
+            candidates &= self._pick(within)
         for filter in self._watched:
             candidates &= self._columns[id(filter)]
         final = np.where(candidates, board, NEVER) if self._watched or within is not None else board
@@ -380,16 +415,25 @@ class Evaluation:
 
     def _finished(self, score: NodeScore, task: Task, candidates: Bools) -> Column:
         """A score normalised over these candidates; mostly the same as in the last call."""
-        raw = self._columns[id(score)]
+        raw, rows = self._columns[id(score)], self._rows_for(score)
+        whole = self.rows is not None and rows is None
         if score.finish is None:
-            return raw * score.weight
+            return (self._pick(raw) if whole else raw) * score.weight
         known = self._groups.get(id(score))
         if known is None or known[0] is not raw or not np.array_equal(known[1], candidates):
-            final = finished(score, task, Nodes(self.columns), raw, candidates)
-            known = self._groups[id(score)] = (raw, candidates, final * score.weight)
+            asked = self._among_all(candidates) if whole else candidates
+            final = finished(score, task, Nodes(self.columns, rows), raw, asked)
+            known = (raw, candidates, (self._pick(final) if whole else final) * score.weight)
+            self._groups[id(score)] = known
         return known[2]
 
-    # -- for actions that evict: nodes on which the task does not fit yet
+    def _among_all(self, places: Bools) -> Bools:
+        """A choice of the nodes that are evaluated, as one of all nodes."""
+        chosen = np.zeros(len(self.columns), dtype=bool)
+        chosen[self.rows] = places
+        return chosen
+
+    # -- for actions that evict: nodes on which the task does not fit yet (of an evaluation of all nodes)
 
     def reachable(self, task: Task) -> Bools:
         """Nodes on which nothing but what an eviction may cure keeps the task out."""
@@ -432,7 +476,10 @@ class Evaluation:
     # -- explaining
 
     def verdict(self, task: Task, within: Bools | None = None, own: OwnRoom | None = None) -> Verdict:
-        """Why no node takes the task, counted over all nodes (or those within)."""
+        """Why no node takes the task, counted over all nodes that are evaluated (or those within)."""
+        if self.rows is not None:
+            inside = self._among_all(np.ones(len(self.rows), dtype=bool))
+            within = inside if within is None else inside & within
         if within is not None or own is not None:
             return explain(Nodes(self.columns, own=own), task, self.filters, self.resource_fit, within)
         state = (self.columns.clock, [self._versions.get(id(filter)) for filter in self._watched])

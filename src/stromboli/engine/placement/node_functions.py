@@ -111,7 +111,7 @@ class NodeFilter:
 
 
 Finish = Callable[["Task", "Nodes", Column, Column], Column]
-"""Turns raw scores into final ones over the group of candidates: (task, all nodes, raw, candidates) -> scores."""
+"""Turns raw scores into final ones over the group of candidates: (task, nodes, raw, candidates) -> scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,11 @@ class NodeScore:
     """What each score is multiplied with before it is added to those of others."""
     finish: Finish | None = None
     """Normalisation over the candidates; left out where all raw scores are equal, as it then decides nothing."""
+    of_some_nodes: bool = False
+    """Whether it may be asked about some nodes, such as those below one switch, where it reads `pods` or more.
+
+    Without it, `score` and `finish` are asked about all nodes.
+    """
     batch: bool = False
     """Added after all scores that are not: the order in which Volcano adds, to the last bit."""
 

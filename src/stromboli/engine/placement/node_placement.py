@@ -13,7 +13,7 @@ from stromboli.engine.placement.verdict import Verdict, verdict_everywhere
 
 if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
-    from stromboli.model.node_columns import Node
+    from stromboli.model.node_columns import Ints, Node
     from stromboli.model.task import Task
 
 MAX_SHAPES = 256
@@ -50,6 +50,8 @@ class Placement:
         self._rules = rules
         self._timer = timer
         self._known: OrderedDict[Any, Evaluation] = OrderedDict()
+        self._of_rows: OrderedDict[Any, Evaluation] = OrderedDict()
+        """Those of some nodes, by the identity of the rows, which they hold on to; of this cycle alone."""
         self._used: set[Hashable] = set()
         """The shapes met in this cycle."""
         self._cycle = 0
@@ -63,6 +65,7 @@ class Placement:
         for key in self._known.keys() - self._used:
             del self._known[key]
         self._used.clear()
+        self._of_rows.clear()
         self.filtering, self.scoring = [], []
         self._cycle += 1
 
@@ -72,11 +75,19 @@ class Placement:
         return verdict_everywhere(refusal, nodes) if refusal else None
 
     def find(
-        self, cluster: Cluster, task: Task, within: Bools | None = None, resource_fit: bool = True
+        self,
+        cluster: Cluster,
+        task: Task,
+        within: Bools | None = None,
+        resource_fit: bool = True,
+        rows: Ints | None = None,
     ) -> Place | Verdict:
-        """The best node, or why there is none. Ties fall to the lowest (creation time, name)."""
+        """The best node, or why there is none. Ties fall to the lowest (creation time, name).
+
+        Where only a few nodes are asked about, their `rows` cost less than a `within`.
+        """
         begin = self._timer()
-        evaluation = self.evaluate(cluster, task, resource_fit)
+        evaluation = self.evaluate(cluster, task, resource_fit, rows)
         evaluation.catch_up(task)
         own = cluster.reservations.own_room(task)
         filtered = self._timer()
@@ -99,26 +110,30 @@ class Placement:
         """All that node functions read of a task: tasks of one key share their evaluation."""
         return (task.shape.id, self._rules.shape_key(task))
 
-    def evaluate(self, cluster: Cluster, task: Task, resource_fit: bool = True) -> Evaluation:
-        """The task's shape against all nodes, up to date."""
-        key = (resource_fit, self.key(task))
+    def evaluate(
+        self, cluster: Cluster, task: Task, resource_fit: bool = True, rows: Ints | None = None
+    ) -> Evaluation:
+        """The task's shape against all nodes, or those of some rows, up to date."""
+        key = (resource_fit, self.key(task), None if rows is None else id(rows))
+        known = self._known if rows is None else self._of_rows
         self._used.add(key)
-        evaluation = self._known.get(key)
+        evaluation = known.get(key)
         if evaluation is None:
-            evaluation = self._known[key] = Evaluation(
+            evaluation = known[key] = Evaluation(
                 cluster.columns,
                 task,
                 [*own_nodes_only(cluster), *self._rules.node_filters(task)],
                 self._rules.node_scores(task),
                 resource_fit,
+                rows,
             )
-            if len(self._known) > MAX_SHAPES:
-                self._known.popitem(last=False)
+            if len(known) > MAX_SHAPES:
+                known.popitem(last=False)
         else:
-            self._known.move_to_end(key)
+            known.move_to_end(key)
         try:
             evaluation.refresh(task, self._cycle)
         except BaseException:
-            del self._known[key]  # half refreshed is worse than unknown
+            del known[key]  # half refreshed is worse than unknown
             raise
         return evaluation

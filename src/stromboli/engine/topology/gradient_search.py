@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from stromboli.engine.topology.domain_capacity import DomainCapacity
+from stromboli.engine.topology.domain_capacity import DomainCapacity, TaskRoom
 from stromboli.engine.topology.label_topology import label_key
 from stromboli.engine.topology.nomination import forget_nomination, place_nominated
 
@@ -137,18 +137,20 @@ class GradientSearch:
         session = self._session
         if sub_job.nominated_hyper_node and place_nominated(session, sub_job, tasks, root):
             return 0.0
-        for offer in self._offers(sub_job, tasks, root, compared):
+        room = self._capacity.of(tasks)
+        for offer in self._offers(sub_job, tasks, root, room, compared):
             if self._settle_sub_job(sub_job, tasks, offer.domain):
                 return offer.score
         return None
 
-    def _offers(self, sub_job: SubJob, tasks: list[Task], root: Domain, compared: bool) -> Iterator[Offer]:
+    def _offers(
+        self, sub_job: SubJob, tasks: list[Task], root: Domain, room: TaskRoom, compared: bool
+    ) -> Iterator[Offer]:
         """Domains for a sub-group, the best first; each is asked for when those before it did not serve.
 
         If their scores are compared with those of others, they are what they are among the domains that serve.
         """
-        session = self._session
-        room, needed = self._capacity.of(tasks), session.rules.tasks_needed(sub_job)
+        session, needed = self._session, self._session.rules.tasks_needed(sub_job)
         for group in session.gradients(sub_job, root, "allocate"):
             roomy = [domain for domain in group if room.most(domain) >= needed]
             if compared and len(roomy) > 1:
@@ -190,10 +192,10 @@ class GradientSearch:
         session = self._session
         session.forget_verdicts(job)
         (sub_job, tasks), *_ = pending.items()
-        number = count()
+        room, number = self._capacity.of(tasks), count()
         waiting: list[tuple[float, int, Offer, Domain, Iterator[Offer]]] = []
         for domain in domains:
-            offers = self._offers(sub_job, tasks, domain, compared=True)
+            offers = self._offers(sub_job, tasks, domain, room, compared=True)
             if offer := next(offers, None):
                 heapq.heappush(waiting, (-offer.score, next(number), offer, domain, offers))
         while waiting:

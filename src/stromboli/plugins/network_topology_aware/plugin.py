@@ -148,6 +148,7 @@ class NetworkTopologyAware(Plugin):
                 reads="pods",
                 version=self._gang_version,
                 finish=self._gang_scores,
+                of_some_nodes=True,
                 batch=True,
             )
         elif self.arguments.normal_pods and self._tier_weights.of_tier:
@@ -184,7 +185,7 @@ class NetworkTopologyAware(Plugin):
         scores = self._closeness(sub_job, nodes, candidates) * self._scale
         if self.arguments.ranks_side_by_side:
             leaf = self._ranks.next_leaf(task, sub_job, nodes, candidates)
-            scores += np.where(self._distances.of_row == leaf, ABOVE_ALL, 0.0) if leaf >= 0 else 0.0
+            scores += np.where(nodes.pick(self._distances.of_row) == leaf, ABOVE_ALL, 0.0) if leaf >= 0 else 0.0
         return scores
 
     def _closeness(self, sub_job: SubJob, nodes: Nodes, candidates: Column) -> Column:
@@ -192,7 +193,7 @@ class NetworkTopologyAware(Plugin):
         domain = self.session.allocated_domain(sub_job)
         if domain is None:
             return nodes.zeros()
-        leaves = self._distances.of_row
+        leaves = nodes.pick(self._distances.of_row)
         scores: Column = self._distances.closeness(domain)[leaves]
         best = candidates & (scores == scores[candidates].max(initial=0.0))
         if np.count_nonzero(best) > 1:

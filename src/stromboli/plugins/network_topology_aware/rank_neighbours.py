@@ -45,7 +45,7 @@ class RankNeighbours:
 
     def next_leaf(self, task: Task, sub_job: SubJob, nodes: Nodes, candidates: Bools) -> int:
         """The leaf for a task among the candidates: its neighbour's, else the best of those near it; -1: none."""
-        leaves = self._distances.of_row
+        leaves = nodes.pick(self._distances.of_row)
         neighbour = self.leaf_of_neighbour(task, sub_job)
         if neighbour >= 0 and bool((candidates & (leaves == neighbour)).any()):
             return neighbour
