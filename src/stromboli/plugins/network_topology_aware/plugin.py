@@ -185,7 +185,9 @@ class NetworkTopologyAware(Plugin):
         scores = self._closeness(sub_job, nodes, candidates) * self._scale
         if self.arguments.ranks_side_by_side:
             leaf = self._ranks.next_leaf(task, sub_job, nodes, candidates)
-            scores += np.where(nodes.pick(self._distances.of_row) == leaf, ABOVE_ALL, 0.0) if leaf >= 0 else 0.0
+            scores += (
+                np.where(nodes.pick(self._distances.of_row) == leaf, ABOVE_ALL, 0.0) if leaf >= 0 else 0.0
+            )
         return scores
 
     def _closeness(self, sub_job: SubJob, nodes: Nodes, candidates: Column) -> Column:
