@@ -6,7 +6,7 @@ import pytest
 
 from stromboli.api.manifests.case_files import read_case
 from stromboli.testing import World
-from tests.manifests import Manifest, node
+from tests.manifests import Manifest, hyper_node, node
 
 PLACE = "enqueue, allocate, backfill"
 CASES = Path(__file__).parents[1] / "conformance" / "cases"
@@ -48,6 +48,15 @@ def test_a_gang_that_names_a_tier_which_nobody_has_waits() -> None:
         'highestTierName "galaxy"): no HyperNode has a tier of that name'
         in result.pending["default/named"].message
     )
+
+
+def test_one_bad_hyper_node_stops_only_who_needs_it() -> None:
+    """Volcano places no job with a topology as long as a HyperNode has two parents."""
+    world = run_case("topology/child-with-two-parents-stops-topology-jobs")
+    world.add(hyper_node("s1", 1, nodes=["n1"]))
+    world.job("hard2", pods=1, cpu=1, group={"networkTopology": {"mode": "hard", "highestTierAllowed": 1}})
+    world.job("soft", pods=1, cpu=1, group={"networkTopology": {"mode": "soft"}})
+    assert world.step().bound_per_job.keys() >= {"default/hard2", "default/soft", "default/plain"}
 
 
 @pytest.mark.parametrize("plugins", ["gang", "gang | predicates nodeorder"])

@@ -76,6 +76,9 @@ NO_BOUNDS = {
         engine.explanation.shortages.MOST_HOLDERS
         engine.plugin_failures.LONGEST
         engine.plugin_failures.MOST_JOBS
+        engine.topology.left_out_hyper_nodes.MOST_EVENTS
+        engine.topology.left_out_hyper_nodes.MOST_EXAMINED
+        engine.topology.left_out_hyper_nodes.MOST_NAMED
         engine.unmet_requirements.MOST_NAMES
         plugins.extender.plugin.LONGEST
     """,

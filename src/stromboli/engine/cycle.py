@@ -21,6 +21,7 @@ from stromboli.engine.plugin_failures import CycleLost, Failure, failure_of
 from stromboli.engine.rules import Rules
 from stromboli.engine.session import Session
 from stromboli.engine.topology.allocated_domains import AllocatedDomains
+from stromboli.engine.topology.left_out_hyper_nodes import hyper_node_events
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.job import Job
 from stromboli.model.task import Task
@@ -190,6 +191,8 @@ class Engine:
         session.finish()
         session.cluster.pod_counts.sweep()
         outcome.decisions = session.decisions
+        with session.reporting():
+            outcome.decisions.extend(hyper_node_events(session.cluster.hyper_nodes))
 
     def _abort(self, session: Session) -> None:
         """Undo the cycle and build plugins anew, since what they remember of it is not true."""

@@ -117,7 +117,7 @@ class Event(Decision, frozen=True):
     """Something a user should read about an object."""
 
     kind: str
-    """`Pod`, `PodGroup`, `NativePodGroup`, `Queue`, or that of a PodGroup's owner, such as `Job`."""
+    """`Pod`, `PodGroup`, `NativePodGroup`, `Queue`, `HyperNode`, or that of a PodGroup's owner, such as `Job`."""
     namespace: str
     name: str
     type: str

@@ -10,6 +10,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api.types.scheduling import NetworkTopology
+from stromboli.engine.topology.left_out_hyper_nodes import left_out
 from stromboli.model.constraints.volume_claims import restricted_volumes, unbound_problem
 from stromboli.model.requirements.group_demands import network_topologies
 from stromboli.model.requirements.placement_requirement import (
@@ -41,11 +42,8 @@ def unmet_by_job(session: Session, job: Job) -> Unmet | None:
     queue = job.queue
     if not job.group_demands and not (queue and queue.demands):
         return None
-    topologies = network_topologies(job.group) if job.group_demands and job.group else {}
-    for topology, demand in zip(topologies, job.group_demands, strict=False):
-        if demand.requirement is HARD_NETWORK_TOPOLOGY and (
-            unmet := _unmet_topology(session, topology, demand)
-        ):
+    for topology, demand in _hard_topologies(job):
+        if unmet := _unmet_topology(session, topology, demand):
             return unmet
     return next(_not_honoured(session, queue.demands, hard=True), None) if queue else None
 
@@ -83,25 +81,49 @@ def _unmet(demand: Demand) -> Unmet:
 
 def _unmet_topology(session: Session, topology: NetworkTopology, demand: Demand) -> Unmet | None:
     """Hard means hard: it takes HyperNodes, a tier that they know and a plugin (spec 01 7.3)."""
-    requirement = demand.requirement
-    hyper_nodes = session.cluster.objects.hyper_nodes.values()
+    requirement, tree = demand.requirement, session.cluster.hyper_nodes
     problems, ways_out = [], []
-    if not hyper_nodes:
+    tier, name = topology.highest_tier_allowed, topology.highest_tier_name
+    if not tree:
         problems.append("there are no HyperNodes")
-        ways_out.append("create HyperNodes")
-    elif topology.highest_tier_allowed is None:
-        known = sorted({node.spec.tier_name for node in hyper_nodes} - {""})
-        if topology.highest_tier_name not in known:
-            problems.append("no HyperNode has a tier of that name")
-            ways_out.append(f"name one of: {', '.join(known[:MOST_NAMES])}" if known else "give tiers names")
+        problems.append(left_out(tree, lambda _: True))
+        ways_out.append("correct them" if tree.problems else "create HyperNodes")
+    elif tier is None and name not in tree.tier_of_name:
+        known = sorted(tree.tier_of_name)
+        problems.append("no HyperNode has a tier of that name")
+        problems.append(left_out(tree, lambda spec: spec.tier_name == name))
+        ways_out.append(f"name one of: {', '.join(known[:MOST_NAMES])}" if known else "give tiers names")
     ways_out.append("set mode: soft, so that it may start anywhere")
     if requirement.name not in session.rules.honoured:
         problems.append(requirement.unmet)
         ways_out = [requirement.way_out]  # the others would not be enough
     if not problems:
         return None
-    message = f"{demand.asks}: {' and '.join(problems)}"
+    message = f"{demand.asks}: {' and '.join(filter(None, problems))}"
     return Unmet(requirement.name, message, ", or ".join(ways_out))
+
+
+def unreachable_tier(session: Session, job: Job) -> Unmet | None:
+    """A hard topology below the tiers of all HyperNodes: no action finds a domain for it, so it is only told."""
+    tree = session.cluster.hyper_nodes
+    if HARD_NETWORK_TOPOLOGY.name not in session.rules.honoured or not tree:
+        return None
+    for topology, demand in _hard_topologies(job):
+        tier = topology.highest_tier_allowed
+        if tier is not None and tier < tree.tiers[0]:
+            problem = f"the lowest tier of a HyperNode is {tree.tiers[0]}"
+            bad = left_out(tree, lambda spec, tier=tier: spec.tier <= tier)  # type: ignore[misc]
+            message = f"{demand.asks}: {problem}" + (f", and {bad}" if bad else "")
+            return Unmet(demand.requirement.name, message, "correct them" if bad else "allow a higher tier")
+    return None
+
+
+def _hard_topologies(job: Job) -> Iterator[tuple[NetworkTopology, Demand]]:
+    """The hard topologies with a tier that a job or its sub-groups ask for."""
+    topologies = network_topologies(job.group) if job.group_demands and job.group else {}
+    for topology, demand in zip(topologies, job.group_demands, strict=False):
+        if demand.requirement is HARD_NETWORK_TOPOLOGY:
+            yield topology, demand
 
 
 def _unmet_volume(session: Session, task: Task, demand: Demand) -> Unmet | None:

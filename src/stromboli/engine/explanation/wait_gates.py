@@ -16,7 +16,7 @@ from stromboli.engine.explanation.ways_out import (
     hint_of,
     missing_pods_way_out,
 )
-from stromboli.engine.unmet_requirements import unmet_by_task
+from stromboli.engine.unmet_requirements import unmet_by_task, unreachable_tier
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -111,7 +111,8 @@ def _no_queue(session: Session, job: Job) -> Cause | None:
 
 def _unmet_requirement(session: Session, job: Job) -> Cause | None:
     """Its PodGroup, its queue or one of its pods asks for what this policy or cluster cannot give."""
-    if unmet := session.unmet(job) or _unmet_before_the_queue(session, job):
+    unmet = session.unmet(job) or _unmet_before_the_queue(session, job) or unreachable_tier(session, job)
+    if unmet is not None:
         reason, text = f"{_UNMET}: {unmet.requirement}", unmet.message
         details = partial(Details, reason, text, hint_of(unmet.way_out))
         return Cause("requirements", text, unmet.way_out or MORE, details)

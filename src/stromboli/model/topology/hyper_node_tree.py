@@ -35,6 +35,10 @@ class HyperNodeTree:
         """All HyperNodes, those that are left out too."""
         self.problems: dict[str, str] = {}
         """HyperNodes that are left out, by name, with the reason."""
+        self.unreported: dict[str, None] = {}
+        """HyperNodes of which something else may have to be told than what `reported` has."""
+        self.reported: dict[str, str] = {}
+        """What was last told about HyperNodes, by name."""
         self.top = Domain(TOP, 1)
         """The whole cluster, one tier above the highest HyperNode."""
         self.domains: dict[str, Domain] = {}
@@ -61,6 +65,10 @@ class HyperNodeTree:
         return bool(self.domains)
 
     # -- lookups
+
+    def notice(self, name: str) -> str:
+        """What is wrong with a HyperNode, or with its members; empty if nothing is."""
+        return self.problems.get(name) or self.membership.unknown_members.get(name, "")
 
     def domain(self, name: str) -> Domain | None:
         """The HyperNode of a name, or the top; none if there is none of that name."""
@@ -115,6 +123,8 @@ class HyperNodeTree:
         relinked, membership.relinked = membership.relinked, set()
         if relinked:
             self._relink(relinked)
+        self.unreported.update(dict.fromkeys(sorted(membership.reworded)))
+        membership.reworded = set()
         changed = self._unite()
         if moved:
             self._arrange(columns, changed)
@@ -130,14 +140,14 @@ class HyperNodeTree:
         problems = claims.problems(affected)
         for name in names:
             self._retire(name)
-            self.problems.pop(name, None)
+            if name not in declared:
+                self._set_problem(name, "")
         for name in affected:
             problem = declared[name].fault or problems.get(name, "")
+            self._set_problem(name, problem)
             if problem:
-                self.problems[name] = problem
                 self._retire(name)
             elif name not in self.domains:
-                self.problems.pop(name, None)
                 self._establish(name, declared[name])
         for name in affected:
             if name in self.domains:
@@ -148,6 +158,12 @@ class HyperNodeTree:
         if not self._sorted:
             self.domains = dict(sorted(self.domains.items()))
             self._sorted = True
+
+    def _set_problem(self, name: str, problem: str) -> None:
+        if problem != self.problems.pop(name, ""):
+            self.unreported[name] = None
+        if problem:
+            self.problems[name] = problem
 
     def _establish(self, name: str, declared: Declared) -> None:
         """Let a HyperNode stand."""

@@ -49,6 +49,8 @@ class Membership:
         """HyperNodes whose place in the tree may have changed, until the tree has seen to it."""
         self.renamed: set[str] = set()
         """HyperNodes that name other nodes than before, likewise."""
+        self.reworded: set[str] = set()
+        """HyperNodes with other unknown members than before, likewise."""
         self._selection = MemberSelection()
         self._named_nodes = 0
         """How many nodes HyperNodes name themselves, together."""
@@ -160,10 +162,11 @@ class Membership:
     def _name_unknown_members(self, name: str) -> None:
         unknown = [f"HyperNode {child}" for child in self.claims.unknown(name)]
         unknown += (f"Node {node}" for node in self._selection.unknown(name))
+        before = self.unknown_members.pop(name, "")
         if unknown:
             self.unknown_members[name] = f"members that do not exist are left out: {shortened(unknown)}"
-        else:
-            self.unknown_members.pop(name, None)
+        if before != self.unknown_members.get(name, ""):
+            self.reworded.add(name)
 
 
 def _age(obj: HyperNode) -> Age:

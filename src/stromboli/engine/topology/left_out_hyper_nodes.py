@@ -1,0 +1,55 @@
+"""HyperNodes that are left out of the tree: events on them, and words for the jobs that would need them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from stromboli.api import names
+from stromboli.api.types.scheduling import HyperNode
+from stromboli.engine.decisions import Event
+
+if TYPE_CHECKING:
+    from stromboli.api.types.scheduling import HyperNodeSpec
+    from stromboli.model.topology.hyper_node_tree import HyperNodeTree
+
+MOST_NAMED = 3
+MOST_EXAMINED = 1000
+MOST_EVENTS = 50
+"""Events about HyperNodes in one cycle; those about others follow in the next."""
+_USED = "it is part of the tree again, with all of its members"
+
+
+def left_out(tree: HyperNodeTree, concerns: Callable[[HyperNodeSpec], bool]) -> str:
+    """Which HyperNodes of some kind are left out, and why, in a sentence; empty if none are."""
+    if not tree.problems:
+        return ""
+    declared = tree.membership.declared
+    examined = islice(tree.problems, MOST_EXAMINED)
+    concerned = sorted(name for name in examined if concerns(declared[name].spec))
+    sentences = [f"HyperNode {name} is left out ({tree.problems[name]})" for name in concerned[:MOST_NAMED]]
+    if len(concerned) > MOST_NAMED:
+        sentences.append("others are left out too")
+    return ", ".join(sentences)
+
+
+def hyper_node_events(tree: HyperNodeTree) -> Iterator[Event]:
+    """Events about HyperNodes that are left out, or have unknown members, or are well again; each is told once."""
+    for name in list(islice(tree.unreported, MOST_EVENTS)):
+        del tree.unreported[name]
+        before, now = tree.reported.pop(name, ""), tree.notice(name)
+        if now:
+            tree.reported[name] = now
+        if now == before or name not in tree.membership.declared:
+            continue
+        if name in tree.problems:
+            yield _event(name, names.WARNING, names.EVENT_HYPER_NODE_LEFT_OUT, f"left out: {now}")
+        elif now:
+            yield _event(name, names.WARNING, names.EVENT_UNKNOWN_MEMBERS, now)
+        else:
+            yield _event(name, names.NORMAL, names.EVENT_HYPER_NODE_USED, _USED)
+
+
+def _event(name: str, type: str, reason: str, message: str) -> Event:
+    return Event(HyperNode.__name__, "", name, type, reason, message)

@@ -1,0 +1,90 @@
+"""HyperNodes that cannot be used are told about once, on themselves and on the jobs that would need them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stromboli.engine.decisions import Event
+from stromboli.engine.topology.left_out_hyper_nodes import MOST_EVENTS
+from stromboli.testing import Result, World
+from tests.manifests import Manifest, hyper_node
+
+POLICY = "gang | predicates network-topology-aware"
+TWO_PARENTS = [
+    hyper_node("s0", 1, nodes=["a", "b"], tier_name="rack"),
+    hyper_node("t0", 2, children=["s0"]),
+    hyper_node("t1", 2, children=["s0"]),
+]
+WHY = "HyperNode s0 is left out (more than one HyperNode has it as a member: t0, t1)"
+
+
+def world(*hyper_nodes: Manifest) -> World:
+    return World(nodes="a cpu=4\nb cpu=4").add(*hyper_nodes)
+
+
+def events(result: Result) -> list[tuple[str, str, str]]:
+    return [
+        (event.name, event.reason, event.message)
+        for event in result.decisions
+        if isinstance(event, Event) and event.kind == "HyperNode"
+    ]
+
+
+def test_an_event_on_a_bad_hyper_node_says_why_it_is_left_out_and_is_not_repeated() -> None:
+    made = world(*TWO_PARENTS)
+    problem = "left out: more than one HyperNode has it as a member: t0, t1"
+    assert events(made.run("allocate", POLICY)) == [("s0", "HyperNodeLeftOut", problem)]
+    made.add(hyper_node("other", 1, nodes=["a"]))
+    assert events(made.run("allocate", POLICY, cycles=2)) == []
+    made.remove(TWO_PARENTS[2])
+    well = "it is part of the tree again, with all of its members"
+    assert events(made.run("allocate", POLICY)) == [("s0", "HyperNodeUsed", well)]
+    made.remove(TWO_PARENTS[0])
+    unknown = "members that do not exist are left out: HyperNode s0"
+    assert events(made.run("allocate", POLICY)) == [("t0", "UnknownMembers", unknown)]
+
+
+def test_thousands_of_bad_hyper_nodes_are_told_about_little_by_little() -> None:
+    made = world(*(hyper_node(f"h{number}", 1, nodes=["x"]) for number in range(MOST_EVENTS + 5)))
+    told = [events(made.run("allocate", POLICY)) for _ in range(3)]
+    assert [len(each) for each in told] == [MOST_EVENTS, 5, 0]
+
+
+def waits(made: World, **topology: Any) -> str:
+    made.job("j", pods=2, cpu=1, group={"networkTopology": {"mode": "hard", **topology}})
+    result = made.run("enqueue, allocate", POLICY)
+    assert result.binds == {}
+    return result.pending["default/j"].message
+
+
+def test_a_gang_that_needs_a_tier_hears_which_hyper_nodes_of_it_are_left_out() -> None:
+    message = waits(world(*TWO_PARENTS), highestTierAllowed=1)
+    assert f"highestTierAllowed 1): the lowest tier of a HyperNode is 2, and {WHY}" in message
+
+
+def test_a_gang_that_needs_a_tier_below_all_others_hears_so() -> None:
+    assert "the lowest tier of a HyperNode is 2" in waits(
+        world(hyper_node("t", 2, nodes=["a", "b"])), highestTierAllowed=1
+    )
+
+
+def test_a_gang_that_names_a_tier_hears_that_its_hyper_nodes_are_left_out() -> None:
+    message = waits(world(*TWO_PARENTS), highestTierName="rack")
+    assert f'highestTierName "rack"): no HyperNode has a tier of that name and {WHY}' in message
+
+
+def test_a_gang_hears_that_all_hyper_nodes_are_left_out() -> None:
+    loop = [hyper_node("x", 1, children=["y"]), hyper_node("y", 2, children=["x"])]
+    message = waits(world(*loop), highestTierAllowed=1)
+    assert (
+        "there are no HyperNodes and HyperNode x is left out (it is a member of itself: x > y > x)" in message
+    )
+
+
+def test_a_bad_hyper_node_holds_nobody_else() -> None:
+    good = hyper_node("good", 1, nodes=["a", "b"])
+    made = world(*TWO_PARENTS, good)
+    made.job("hard", pods=2, cpu=1, group={"networkTopology": {"mode": "hard", "highestTierAllowed": 1}})
+    made.job("soft", pods=2, cpu=1, group={"networkTopology": {"mode": "soft"}})
+    made.job("plain", pods=2, cpu=1)
+    assert len(made.run("enqueue, allocate", POLICY).binds) == 6
