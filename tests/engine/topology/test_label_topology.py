@@ -6,10 +6,20 @@ from typing import Any
 
 import pytest
 
-from stromboli.api.types.pod import Pod
 from stromboli.engine.cycle import Outcome
-from stromboli.engine.decisions import Evict
-from tests.manifests import Manifest, decoded, group, native_group, node, pod, priority_class, queue
+from stromboli.testing import World
+from tests.eviction_policies import GENTLE
+from tests.manifests import (
+    Manifest,
+    decoded,
+    group,
+    native_group,
+    node,
+    pod,
+    policy,
+    priority_class,
+    queue,
+)
 from tests.properties.living import LivingWorld, binds, engine
 
 PLUGINS = ("priority, gang, conformance", "predicates, proportion, binpack")
@@ -185,23 +195,18 @@ def test_pods_that_ask_for_nothing_stay_with_their_group() -> None:
 
 
 @pytest.mark.parametrize("action", ["gangpreempt"])
-def test_room_is_made_in_one_domain(action: str) -> None:
-    running = [
-        *(pod(f"v-{number}", "v", on=where) for number, where in enumerate(("a1", "b1", "b1", "b2"))),
-        group("v", 1, priorityClassName="low"),
-    ]
-    world = world_of(
+def test_room_is_made_in_one_domain_and_kept_for_the_group(action: str) -> None:
+    running = [pod(f"v-{number}", "v", on=where) for number, where in enumerate(("a1", "b1", "b1", "b2"))]
+    world = World().add(
         *racks(a="1 1", b="2 2"),
         *running,
+        group("v", 1, priorityClassName="low"),
         priority_class("low", -5),
         near("g", 4, priority=5),
         *members("g", 4),
-        actions=f"enqueue, allocate, {action}, backfill",
     )
-    outcome = world.step()
-    evicted = {decision.node for decision in outcome.decisions if isinstance(decision, Evict)}
-    assert evicted == {"b1", "b2"}
-    for _ in range(3):
-        world.step()
-    assert values_of(world)["g"] == {"b"}
-    assert sum(isinstance(each, Pod) and each.spec.node_name != "" for each in world.objects.values()) == 5
+    config = policy(f"enqueue, allocate, {action}", " | ".join(PLUGINS).replace(",", ""), **{action: GENTLE})
+    evicted = world.run(policy=config).evicted
+    assert evicted == ["default/v-1", "default/v-2", "default/v-3"]
+    world.add(group("w", 2, priorityClassName="low"), pod("w-0", "w"), pod("w-1", "w"))
+    assert {name[0] for pod, name in world.step().binds.items() if pod.startswith("default/g")} == {"b"}

@@ -26,7 +26,7 @@ def test_nodes_are_together_by_the_value_of_the_label() -> None:
     assert names_by_value(world, "rack") == {"b": ["n1", "n3"], "a": ["n2"]}
     domains = label_domains(world.cluster.columns, "rack")
     assert [domain.name for domain in domains.by_value.values()] == ["rack=b", "rack=a"]
-    assert domains.sums.idle[CPU].tolist() == [8000, 4000]
+    assert domains.sums(world.cluster.columns.idle[CPU]).tolist() == [8000, 4000]
 
 
 def test_a_label_that_no_node_has_makes_no_domain() -> None:

@@ -6,12 +6,12 @@ the better. Ties fall to the domain of the first node.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.topology.confinement import possible_domains
 from stromboli.engine.topology.label_topology import label_key
 from stromboli.model.job import SubJob
@@ -21,12 +21,14 @@ from stromboli.model.topology.label_domains import label_domains
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
-    from stromboli.model.amounts import Amounts
     from stromboli.model.job import Job
-    from stromboli.model.node_columns import Ints
+    from stromboli.model.node_columns import Bools, Ints
+    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
+    from stromboli.model.topology.label_domains import Floats
 
+_VIEW = (VIEW_NONZERO_CPU, VIEW_NONZERO_MEMORY)
 FULL = 100
 """What a domain scores if all of its room is in use, and what it scores if no other takes more pods."""
 STARTS_NOW = 1000
@@ -44,82 +46,74 @@ def label_gradients(session: Session, unit: Job | SubJob, root: Domain, purpose:
     domains = possible_domains(session, job)
     if len(domains) < 2:
         return [domains]
-    sums = label_domains(session.cluster.columns, label_key(job)).sums
-    need, room = _least_need(job), sums.future_idle
+    fitting = LabelRoom(session, job).fitting
     if purpose == "allocate":
-        enough = np.ones(len(domains), dtype=bool)
-        for dim, amount in need.items():
-            enough &= room[dim] >= amount
-        return [[domains[place] for place in np.flatnonzero(enough)]]
-    lacking = sum(np.maximum(amount - room[dim], 0) / amount for dim, amount in need.items() if amount > 0)
-    return [[domains[place] for place in np.argsort(lacking + np.zeros(len(domains)), kind="stable")]]
-
-
-def _least_need(job: Job) -> Amounts:
-    """What the pods that it takes to start ask for at least."""
-    pending = job.by_status[Status.PENDING]
-    missing = min(max(job.minimum - job.ready_count, 1), len(pending))
-    if missing == len(pending):
-        return job.pending
-    return {dim: missing * min(task.request.get(dim, 0) for task in pending) for dim in job.pending}
-
-
-# -- which of them
-
-
-class Trial(NamedTuple):
-    """What came of trying all pending tasks of a group in a domain."""
-
-    placed: list[Task]
-    now: bool
-    """Whether none of them has to wait for room."""
+        enough = np.flatnonzero(fitting >= session.rules.tasks_needed(job))
+        return [[domains[place] for place in enough]]
+    return [[domains[place] for place in np.argsort(-fitting, kind="stable")]]
 
 
 def label_scores(session: Session, sub_job: SubJob, domains: Sequence[Domain]) -> Mapping[str, float]:
-    """How good domains are for a group, by name; a domain in which it cannot start scores nothing."""
+    """How good domains are for a group, by name."""
     if len(domains) < 2:
         return {}
-    held, needed = sub_job.allocated_count, session.rules.tasks_needed(sub_job)
-    trials = {domain: _try(session, sub_job, domain) for domain in domains}
-    serving = {domain: trial for domain, trial in trials.items() if len(trial.placed) >= needed}
-    most = max((held + len(trial.placed) for trial in serving.values()), default=1)
-    return {
-        domain.name: STARTS_NOW * trial.now
-        + (held + len(trial.placed)) * FULL // most
-        + _fullness(session, domain, trial.placed)
-        for domain, trial in serving.items()
-    }
+    room = LabelRoom(session, sub_job.job)
+    held = sub_job.allocated_count
+    pods = held + room.fitting
+    score = np.floor(pods * FULL / max(pods.max(), 1)) + room.fullness
+    score += STARTS_NOW * (room.fitting_now >= room.fitting)
+    return dict(zip((domain.name for domain in room.domains), score.tolist(), strict=True))
 
 
-def _try(session: Session, sub_job: SubJob, domain: Domain) -> Trial:
-    """Place all that has room of a sub-group in a domain, and take it back."""
-    found, now, failed = [], True, set()
-    tasks = [task for task in sub_job.job.by_status[Status.PENDING] if not task.gates]
-    with session.statement() as trial:
-        for task in sorted(tasks, key=session.task_key):
-            if task.shape in failed:
-                continue
-            place = session.place(task, domain=domain)
-            if isinstance(place, Place) and trial.assign(task, place) is None:
-                found.append(task)
-                now = now and place.now
-            else:
-                failed.add(task.shape)
-    return Trial(found, now)
+class LabelRoom:
+    """How many pending tasks of a group have room in each domain, as far as requests and filters of nodes tell."""
+
+    def __init__(self, session: Session, job: Job):
+        self._columns = session.cluster.columns
+        self._label = label_domains(self._columns, label_key(job))
+        self.domains = list(self._label.by_value.values())
+        self.fitting = np.zeros(len(self.domains))
+        """How many fit once what is leaving has left."""
+        self.fitting_now = np.zeros(len(self.domains))
+        self._incoming = np.zeros((len(_VIEW), len(self.domains)))
+        tasks = [task for task in job.by_status[Status.PENDING] if not task.gates]
+        now, later = _free_for(session, tasks)
+        of_shape, counts = {task.shape: task for task in tasks}, Counter(task.shape for task in tasks)
+        for shape, count in counts.items():
+            reachable = session.reachable(of_shape[shape])
+            fitting = self._slots(shape, later, reachable, count)
+            self.fitting += fitting
+            self.fitting_now += self._slots(shape, now, reachable, count)
+            self._incoming += shape.incoming[list(_VIEW)][:, None] * fitting
+
+    def _slots(self, shape: Shape, free: Ints, reachable: Bools, count: int) -> Floats:
+        slots = np.where(reachable, count, 0)
+        for dim, asked in shape.request.items():
+            if asked > 0:
+                np.minimum(slots, np.maximum(free[dim], 0) // asked, out=slots)
+        return np.minimum(self._label.sums(slots), count)
+
+    @property
+    def fullness(self) -> Floats:
+        """How much of cpu and memory is in use with these tasks, from 0 to 100."""
+        scores, known = np.zeros(len(self.domains)), np.zeros(len(self.domains))
+        for place, view in enumerate(_VIEW):
+            size = self._label.sums(self._columns.view_allocatable[view])
+            used = self._label.sums(self._columns.view[view]) + self._incoming[place]
+            scores += np.floor(np.minimum(used, size) * FULL / np.maximum(size, 1))
+            known += size > 0
+        return np.floor(scores / np.maximum(known, 1))
 
 
-def _fullness(session: Session, domain: Domain, tasks: Sequence[Task]) -> int:
-    """How much of a domain's cpu and memory is in use with these tasks, from 0 to 100."""
-    columns, scores = session.cluster.columns, []
-    for view in (VIEW_NONZERO_CPU, VIEW_NONZERO_MEMORY):
-        size = _exact_sum(columns.view_allocatable[view, domain.rows])
-        used = _exact_sum(columns.view[view, domain.rows])
-        used += sum(int(task.shape.incoming[view]) for task in tasks)
-        if size:
-            scores.append(min(used, size) * FULL // size)
-    return sum(scores) // len(scores) if scores else 0
-
-
-def _exact_sum(column: Ints) -> int:
-    """The sum of amounts, which may be more than 64 bits hold."""
-    return int(np.sum(column >> 32)) * 2**32 + int(np.sum(column & 0xFFFFFFFF))
+def _free_for(session: Session, tasks: Sequence[Task]) -> tuple[Ints, Ints]:
+    """What nodes have free for tasks of a job, their reservations included: now, and once what is leaving has left."""
+    columns, reservations = session.cluster.columns, session.cluster.reservations
+    now, later = columns.idle, columns.future_idle
+    if reservations and tasks:
+        now = reservations.idle_for(tasks[0])
+        for task in tasks:
+            own = reservations.own_room(task)
+            if own is not None:
+                later[:, own.row] += own.amount
+                now[:, own.row] += own.amount if task is not tasks[0] else 0
+    return now, later

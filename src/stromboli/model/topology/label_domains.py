@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stromboli.model.topology.domain import Domain
-from stromboli.model.topology.domain_sums import DomainSums
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stromboli.model.node_columns import Columns
 
+Floats = NDArray[np.float64]
 LABEL_TIER = -1
 """The tier of the domains of a label: below those of HyperNodes, which are not made of them."""
 
 
 class LabelDomains:
-    """The domains of a label and what they hold; valid until the object of a node changes."""
+    """The domains of a label; valid until the object of a node changes."""
 
-    def __init__(self, domains: Mapping[str, Domain], columns: Columns):
-        self.by_value = domains
+    def __init__(self, columns: Columns, key: str):
+        codes, values = columns.label_codes(key)
+        order = np.argsort(codes, kind="stable")
+        bounds = np.searchsorted(codes[order], np.arange(len(values) + 1))
+        self._codes = codes + 1  # nodes without the label come first
+        self.by_value: Mapping[str, Domain] = {
+            value: Domain(f"{key}={value}", LABEL_TIER, rows=order[bounds[code] : bounds[code + 1]])
+            for value, code in values.items()
+        }
         """The domains by the value of the label, in the order of their first nodes."""
-        self.sums = DomainSums(list(domains.values()), columns)
+
+    def sums(self, values: NDArray[Any]) -> Floats:
+        """Values by node summed over each domain, in the order of the domains."""
+        sums: Floats = np.bincount(self._codes, weights=values, minlength=len(self.by_value) + 1)[1:]  # type: ignore[assignment]
+        return sums
 
 
 def label_domains(columns: Columns, key: str) -> LabelDomains:
@@ -34,9 +46,9 @@ def label_domains(columns: Columns, key: str) -> LabelDomains:
     """
     known = columns.derived(_by_key)
     if key not in columns.derived(_label_keys):
-        return LabelDomains({}, columns)  # users choose the key: what no node has is not kept
+        key = ""  # users choose the key: what no node has is not kept
     if key not in known:
-        known[key] = LabelDomains(_domains(columns, key), columns)
+        known[key] = LabelDomains(columns, key)
     return known[key]
 
 
@@ -47,13 +59,3 @@ def _by_key(_columns: Columns) -> dict[str, LabelDomains]:
 
 def _label_keys(columns: Columns) -> set[str]:
     return {key for node in columns.nodes for key in node.labels}
-
-
-def _domains(columns: Columns, key: str) -> dict[str, Domain]:
-    codes, values = columns.label_codes(key)
-    order = np.argsort(codes, kind="stable")
-    bounds = np.searchsorted(codes[order], np.arange(len(values) + 1))
-    return {
-        value: Domain(f"{key}={value}", LABEL_TIER, rows=order[bounds[code] : bounds[code + 1]])
-        for value, code in values.items()
-    }
