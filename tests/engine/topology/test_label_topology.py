@@ -194,7 +194,7 @@ def test_pods_that_ask_for_nothing_stay_with_their_group() -> None:
     assert nodes_of(world.step()) == ["a1"]
 
 
-@pytest.mark.parametrize("action", ["gangpreempt"])
+@pytest.mark.parametrize("action", ["preempt", "gangpreempt"])
 def test_room_is_made_in_one_domain_and_kept_for_the_group(action: str) -> None:
     running = [pod(f"v-{number}", "v", on=where) for number, where in enumerate(("a1", "b1", "b1", "b2"))]
     world = World().add(
