@@ -94,8 +94,23 @@ SAMPLES: dict[str, dict[str, Any]] = {
         },
         "status": {"active": [{"name": "x", "uid": "y"}], "lastScheduleTime": "2026-01-01T00:00:00Z"},
     },
+    "hypernodes": {
+        "metadata": {"labels": {"volcano.sh/network-topology-source": "label"}},
+        "spec": {
+            "tier": 1,
+            "tierName": "rack",
+            "members": [
+                {"type": "Node", "selector": {"exactMatch": {"name": "nodes"}}},
+                {"type": "Node", "selector": {"regexMatch": {"pattern": "^n"}}},
+                {"type": "Node", "selector": {"labelMatch": {"matchLabels": {"rack": "r"}}}},
+                {"type": "HyperNode", "selector": {"exactMatch": {"name": "hypernodes"}}},
+            ],
+        },
+        "status": {"nodeCount": 1},
+    },
+    "nodes": {"metadata": {"labels": {"rack": "r"}}},
 }
-CLUSTER_WIDE = {"queues"}
+CLUSTER_WIDE = {"hypernodes", "nodes", "queues"}
 scalars = (
     st.none()
     | st.booleans()

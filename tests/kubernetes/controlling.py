@@ -29,6 +29,8 @@ ROOTS = {
     "commands": "/apis/bus.volcano.sh/v1alpha1",
     "podgroups": "/apis/scheduling.volcano.sh/v1beta1",
     "queues": "/apis/scheduling.volcano.sh/v1beta1",
+    "nodes": "/api/v1",
+    "hypernodes": "/apis/topology.volcano.sh/v1alpha1",
 }
 KINDS = {
     "configmaps": "ConfigMap",

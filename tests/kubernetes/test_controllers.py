@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import time
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from stromboli.kube.request import ApiError
 from tests.kubernetes.controlling import ControllerCluster
 from tests.kubernetes.servers import control_plane
 
-WITHOUT_JOBS = "--controllers=*,-job-controller"
+WITHOUT_JOBS = "--controllers=*,-sharding-controller,-job-controller"
 GROUP = "scheduling.k8s.io/group-name"
 
 everywhere = pytest.mark.everywhere
@@ -220,6 +221,50 @@ def test_a_cron_job_starts_jobs_and_forgets_old_ones(cluster: ControllerCluster,
     )
     reasons = {reason for reason, _ in cluster.events(space, "tick")}
     assert {"SuccessfulCreate", "SawCompletedJob", "SuccessfulDelete"} <= reasons
+
+
+def test_hyper_nodes_are_discovered_from_labels_of_nodes(cluster: ControllerCluster) -> None:
+    """With the rights of the manifests: on a ConfigMap of that name and no other."""
+    rack, switch, host = "example.com/rack", "example.com/switch", "kubernetes.io/hostname"
+
+    def shown() -> list[tuple[str, int, list[str], int]]:
+        return sorted(
+            (
+                each["metadata"]["labels"].get(rack) or each["metadata"]["labels"][switch],
+                each["spec"]["tier"],
+                [member["selector"]["exactMatch"]["name"] for member in each["spec"]["members"]],
+                each.get("status", {}).get("nodeCount", 0),
+            )
+            for each in cluster.every("hypernodes")
+        )
+
+    def name(place: str) -> str:
+        (found,) = (
+            each for each in cluster.every("hypernodes") if place in each["metadata"]["labels"].values()
+        )
+        return str(found["metadata"]["name"])
+
+    for number in range(3):
+        labels = {rack: f"r{number // 2}", switch: "s"}
+        cluster.make("nodes", {"metadata": {"name": f"racked-{number}", "labels": labels}})
+    types = {"racks": [{"nodeLabel": switch}, {"nodeLabel": rack}, {"nodeLabel": host}]}
+    source = {"source": "label", "enabled": True, "config": {"networkTopologyTypes": types}}
+    data = {"volcano-controller.conf": json.dumps({"networkTopologyDiscovery": [source]})}
+    cluster.make(
+        "configmaps", {"metadata": {"name": "volcano-controller-configmap"}, "data": data}, "volcano-system"
+    )
+    cluster.wait(lambda: len(shown()) == 3 and all(count for *_, count in shown()), "HyperNodes")
+    assert shown() == [
+        ("r0", 1, ["racked-0", "racked-1"], 2),
+        ("r1", 1, ["racked-2"], 1),
+        ("s", 2, sorted([name("r0"), name("r1")]), 3),
+    ]
+    cluster.patch("nodes", "racked-1", {"metadata": {"labels": {rack: "r1"}}})
+    moved = ("r1", 1, ["racked-1", "racked-2"], 2)
+    cluster.wait(lambda: moved in shown() and ("r0", 1, ["racked-0"], 1) in shown(), "the node to have moved")
+    for number in range(3):
+        cluster.delete("nodes", f"racked-{number}")
+    cluster.wait(lambda: shown() == [], "HyperNodes to go with their nodes")
 
 
 @everywhere

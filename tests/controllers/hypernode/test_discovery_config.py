@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from stromboli.controllers.hypernode.discovery_config import (
     DEFAULT_INTERVAL,
@@ -228,3 +233,31 @@ def test_what_ufm_lacks_is_named(field: str, value: str, problem: str) -> None:
     assert config.ufm is None
     assert len(config.problems) == 1
     assert problem in config.problems[0]
+
+
+anything: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+entries = st.fixed_dictionaries(
+    {"source": st.sampled_from(["label", "ufm"]) | anything, "enabled": st.just(True) | anything},
+    optional={
+        "interval": anything,
+        "credentials": anything | st.fixed_dictionaries({"secretRef": anything}),
+        "config": anything
+        | st.fixed_dictionaries({"endpoint": anything})
+        | st.fixed_dictionaries({"networkTopologyTypes": st.dictionaries(st.text(max_size=8), anything)}),
+    },
+)
+
+
+@given(st.lists(entries, max_size=4) | anything)
+@example([{"source": ["label"], "enabled": True}])
+def test_no_configuration_breaks_the_reader(discovery: Any) -> None:
+    try:
+        config = read(json.dumps({"networkTopologyDiscovery": discovery}))
+    except BadConfig as error:
+        assert KEY in str(error)
+    else:
+        assert all(len(problem) < 300 for problem in config.problems)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import random
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,6 +17,7 @@ from stromboli.controllers.hypernode import controller as module
 from stromboli.controllers.hypernode import discovery_config, ufm_client
 from stromboli.controllers.hypernode.controller import HyperNodeController
 from stromboli.kube.request import ApiError, NoResponse, Request
+from tests.controllers.chaos import UnreliableApi
 from tests.controllers.in_memory_api import InMemoryApi
 from tests.controllers.running import running_controllers, wait_until, wait_until_idle
 from tests.serving import BAD, behaving, serving
@@ -313,6 +315,44 @@ def test_a_name_that_somebody_else_has_is_told_and_left_alone() -> None:
                 api.remove("hypernodes", "spine-hn")
                 await becomes(api, {"leaf-hn-0": (["n1"], 1), "spine-hn": (["leaf-hn-0"], 1)})
         assert [reason for reason, _ in api.events] == ["NameTaken"]
+
+    play(story)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_goes_wrong_the_network_is_right_in_the_end(seed: int) -> None:
+    """Nodes move, writes and answers are lost, watches lag and begin anew, controllers are killed."""
+
+    async def story() -> None:
+        random_ = random.Random(seed)
+        api = UnreliableApi(seed, 0.3)
+        configure(api, LABELS)
+        put_hyper_node(api, "stale", "n0", **{SOURCE: "label"})
+
+        def trouble(request: Request) -> None:
+            if api.unreliable and random_.random() < 0.2:
+                raise random_.choice([NoResponse("lost"), ApiError(500, "InternalError", "no")])
+
+        api.before = api.after = trouble
+        for _ in range(3):
+            async with running_controllers(api, HyperNodeController):
+                for _ in range(15):
+                    number = random_.randrange(8)
+                    labels = (
+                        {"rack": f"r{random_.randrange(4)}", "switch": "s0"} if random_.random() < 0.9 else {}
+                    )
+                    put_node(api, f"n{number}", **labels)
+                    await asyncio.sleep(random_.random() * 0.02)
+        api.unreliable = False
+        expected: dict[str, tuple[list[str], int]] = {}
+        for node in api.every("nodes"):
+            meta = node["metadata"]
+            if rack := meta["labels"].get("rack"):
+                members = [*expected.get(rack, ([], 0))[0], meta["name"]]
+                expected[rack] = sorted(members), len(members)
+        expected["s0"] = sorted(expected), sum(count for _, count in expected.values())
+        async with running_controllers(api, HyperNodeController):
+            await becomes(api, expected)
 
     play(story)
 

@@ -176,6 +176,7 @@ class HyperNodeController(Controller[str]):
     ) -> None:
         """Write what differs; what is refused for one HyperNode does not keep the others from being written."""
         writes, foreign = reconcile(source, discovered, self._by_name(), may_delete)
+        self._forget_all_but(source, {f"{source}/{other.metadata.uid}" for other in foreign})
         for other in foreign:
             text = names.HYPER_NODE_NAME_TAKEN.format(source=source, label=names.TOPOLOGY_SOURCE)
             self._tell(other, names.NAME_TAKEN, text, f"{source}/{other.metadata.uid}")
@@ -233,6 +234,12 @@ class HyperNodeController(Controller[str]):
         if self._told.get(topic, "") != text and text and obj is not None:
             self.context.recorder.warning(obj, reason, text)
         self._told[topic] = text
+
+    def _forget_all_but(self, source: str, topics: set[str]) -> None:
+        """Of HyperNodes of others that are no longer in the way of a source."""
+        for topic in [topic for topic in self._told if topic.startswith(f"{source}/")]:
+            if topic not in topics:
+                del self._told[topic]
 
     def gave_up(self, key: str, error: Exception) -> None:
         config_map = self.config_map
