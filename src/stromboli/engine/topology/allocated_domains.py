@@ -37,11 +37,13 @@ class AllocatedDomains:
 
 def _update_job(tree: HyperNodeTree, job: Job) -> None:
     changes = [_update_sub_job(tree, sub_job) for sub_job in job.sub_jobs.values()]
-    if any(changes) or tree.domain(job.allocated_hyper_node) is None:
-        common: Domain | None = None
-        for sub_job in job.sub_jobs.values():
-            common = tree.lowest_common(common, tree.domain(sub_job.allocated_hyper_node))
-        job.allocated_hyper_node = common.name if common is not None else ""
+    common: Domain | None = None
+    for sub_job in job.sub_jobs.values():
+        common = tree.lowest_common(common, tree.domain(sub_job.allocated_hyper_node))
+    if common is None:  # sub-groups come and go with their tasks
+        job.allocated_hyper_node = ""
+    elif any(changes) or tree.domain(job.allocated_hyper_node) is None:
+        job.allocated_hyper_node = common.name
 
 
 def _update_sub_job(tree: HyperNodeTree, sub_job: SubJob) -> bool:
