@@ -229,14 +229,17 @@ class SchedulerCluster:
         queue: str = "default",
         scheduler: str = "volcano",
         gate: str = "",
+        topology: Mapping[str, Any] | None = None,
     ) -> None:
         """Apply a gang; `gate` is a scheduling gate that its pods wait at until the queue has room."""
-        group = {
+        group: dict[str, Any] = {
             "apiVersion": "scheduling.volcano.sh/v1beta1",
             "kind": "PodGroup",
             "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {"minMember": minimum or pods, "queue": queue, "priorityClassName": priority},
         }
+        if topology is not None:
+            group["spec"]["networkTopology"] = dict(topology)
         manifests = [self.pod(name, number, cpu, priority) for number in range(pods)]
         for pod in manifests:
             pod["spec"]["schedulerName"] = scheduler
@@ -283,6 +286,8 @@ class SchedulerCluster:
             f"{VOLCANO}/queues",
             "/api/v1/nodes",
             "/apis/shard.volcano.sh/v1alpha1/nodeshards",
+            "/apis/topology.volcano.sh/v1alpha1/hypernodes",
+            f"/apis/batch.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/jobs",
             "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases",
             f"/api/v1/namespaces/{NAMESPACE}/events",
         ):
