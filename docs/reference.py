@@ -274,7 +274,7 @@ def actions(_: str) -> str:
 
 
 def _in_order(catalog: Catalog) -> list[str]:
-    return sorted(catalog.actions, key=lambda name: (VOLCANO_ACTIONS.index(name), name))
+    return sorted(catalog.actions, key=[*VOLCANO_ACTIONS, *sorted(catalog.actions)].index)
 
 
 def planned(kind: str) -> str:

@@ -134,10 +134,13 @@ def _may_lift_gate(session: Session, task: Task) -> bool:
 
 
 def _find_node(session: Session, task: Task, domain: Domain) -> Place | Verdict:
-    """The node that was nominated for the task if it still serves, else the best of the domain."""
-    nominated = session.cluster.nodes.get(task.nominated) if task.nominated else None
-    if nominated is not None and nominated.row >= 0:
-        place = session.place(task, session.only(nominated), domain=domain)
+    """The node that was nominated for the task, or on which room is held for it, if it serves; else the best."""
+    cluster = session.cluster
+    node = cluster.nodes.get(task.nominated) if task.nominated else None
+    if node is None and (own := cluster.reservations.own_room(task)) is not None:
+        node = cluster.columns.nodes[own.row]
+    if node is not None and node.row >= 0:
+        place = session.place(task, session.only(node), domain=domain)
         if isinstance(place, Place):
             return place
     return session.place(task, domain=domain)

@@ -60,7 +60,10 @@ def _print_binds(out: Console, binds: dict[str, str]) -> None:
 def eviction_sentence(eviction: Evict) -> str:
     """Which pod leaves which node, because of which action, for which job and in which domain."""
     why = eviction.action or eviction.reason
-    text = f"{eviction.key} leaves {eviction.node}: {why}"
+    leaves = f"leaves {eviction.node}"
+    if eviction.destination:
+        leaves = f"moves from {eviction.node} to {eviction.destination}"
+    text = f"{eviction.key} {leaves}: {why}"
     if eviction.beneficiary:
         text += f" makes room for {eviction.beneficiary}"
     if eviction.domain:

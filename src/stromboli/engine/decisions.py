@@ -33,7 +33,10 @@ class Bind(PodDecision, frozen=True):
 
 
 class Evict(PodDecision, frozen=True):
-    """Take a pod off its node: by which action, for which job and in which domain, and what it frees."""
+    """Take a pod off its node: by which action, for which job and in which domain, and what it frees.
+
+    A pod that is moved starts again on its destination.
+    """
 
     node: str
     job: str
@@ -41,8 +44,9 @@ class Evict(PodDecision, frozen=True):
     action: str = ""
     beneficiary: str = ""
     chosen_by: str = ""
-    domain: str = ""
     frees: dict[str, str] = {}
+    domain: str = ""
+    destination: str = ""
 
 
 class PodCondition(PodDecision, frozen=True):

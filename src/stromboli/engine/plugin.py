@@ -65,10 +65,10 @@ class Invalid:
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """Who asks for victims in a gang-aware action: the kind ("preempt" or "reclaim"), the job and the domain."""
+    """Who asks for victims in a gang-aware action: what for, the job and the domain."""
 
     kind: str
-    """`preempt` within a queue, `reclaim` between queues."""
+    """`preempt` within a queue, `reclaim` between queues, `consolidate` for tasks that start again elsewhere."""
     job: Job
     """The job that wants room."""
     domain: Domain | None = None
@@ -287,7 +287,7 @@ class Plugin:
 
     @point(tier_intersection)
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task] | None:
-        """Which candidates a gang-aware action may take; none abstains."""
+        """Which candidates a gang-aware action may take, or `consolidate` may move; none abstains."""
 
     def victim_bound(self, point: str, task: Task) -> Bound | None:
         """A quick upper bound on the victims that this plugin allows at a victim point; None: there is none."""
@@ -362,7 +362,7 @@ class Plugin:
     ) -> list[list[Domain]] | None:
         """Groups of HyperNodes to try for a job or a sub-group, the best group first; none leaves it to others.
 
-        The `root` is where to look, the `purpose` "allocate" or "evict".
+        The `root` is where to look, the `purpose` "allocate", "evict" or "consolidate" (others may be moved).
         """
 
 

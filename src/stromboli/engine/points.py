@@ -241,20 +241,27 @@ def narrow(tiers: Tiers) -> Method:
     return leave
 
 
+ALL_TIERS = -1
+"""The tier of a choice on which the plugins of all tiers agreed."""
+
+
 class Choice(NamedTuple):
     """Victims, and who chose them: the number of the tier (from 1) and its plugins that voted."""
 
     victims: list[Any]
     """The tasks that may go, in the order of the first plugin's answer."""
     tier: int = 0
-    """The number of the tier that decided, from 1; 0 if none did."""
+    """The number of the tier that decided, from 1; 0 if none did, -1 if all tiers agreed."""
     plugins: tuple[str, ...] = ()
     """The names of the plugins of that tier that voted."""
 
     @property
     def by(self) -> str:
         """As a user reads it: `tier 1 (priority, conformance)`."""
-        return f"tier {self.tier} ({', '.join(self.plugins)})" if self.tier else ""
+        if not self.tier or not self.plugins:
+            return ""
+        tier = "all tiers" if self.tier == ALL_TIERS else f"tier {self.tier}"
+        return f"{tier} ({', '.join(self.plugins)})"
 
 
 def tier_intersection(tiers: Tiers) -> Method:

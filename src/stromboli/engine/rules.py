@@ -9,6 +9,7 @@ from stromboli.engine.attribution import Method, raise_attributed
 from stromboli.engine.placement.node_functions import NodeFilter, NodeScore, Refusal
 from stromboli.engine.plugin import POINTS, Bound, Eviction, Invalid, Key, Plugin, QueueLimit
 from stromboli.engine.points import (
+    ALL_TIERS,
     Choice,
     Point,
     answers,
@@ -111,6 +112,18 @@ class Rules:
         plugins = next(iter(self._voters[point]), [])
         methods = [getattr(plugin, point) for plugin in plugins]
         return list(zip(plugins, answers(methods, (beneficiary, candidates)), strict=True))
+
+    def agreed_by_all(self, point: str, beneficiary: Any, candidates: list[Task]) -> Choice:
+        """The candidates that every plugin allows which votes at a victim point, whatever its tier."""
+        chosen, voters = candidates, []
+        for plugins in self._voters[point]:
+            methods = [getattr(plugin, point) for plugin in plugins]
+            for plugin, answer in zip(plugins, answers(methods, (beneficiary, candidates)), strict=True):
+                if answer is not None:
+                    named = set(answer)
+                    chosen = [task for task in chosen if task in named]
+                    voters.append(plugin.name)
+        return Choice(chosen, ALL_TIERS, tuple(voters))
 
     def first_tier(self, point: str) -> int:
         """The number of the first tier in which anybody votes at a point."""

@@ -48,14 +48,17 @@ class EvictionReason(NamedTuple):
     """The plugins that chose it: what `Choice.by` says."""
     domain: str = ""
     """Where room was made, such as `HyperNode s1`; empty if the job may have it anywhere."""
+    destination: str = ""
+    """The node on which it is to start again, if it is moved; empty if it has to go."""
 
     @property
     def sentence(self) -> str:
         """`gangpreempt for default/urgent in HyperNode s1, chosen by tier 1 (priority, conformance)`."""
         beneficiary = f" for {self.beneficiary}" if self.beneficiary else ""
         where = f" in {self.domain}" if self.domain else ""
+        moves = f", to start again on {self.destination}" if self.destination else ""
         chosen_by = f", chosen by {self.chosen_by}" if self.chosen_by else ""
-        return f"{self.action}{beneficiary}{where}{chosen_by}"
+        return f"{self.action}{beneficiary}{where}{moves}{chosen_by}"
 
 
 class Uncommitted(NamedTuple):
@@ -232,8 +235,12 @@ class Transaction:
                 node,
                 job,
                 reason.action,
-                *reason,
-                frees=resource_list(named),
+                reason.action,
+                reason.beneficiary,
+                reason.chosen_by,
+                resource_list(named),
+                reason.domain,
+                reason.destination,
             )
         )
         text = names.POD_EVICTED.format(reason=reason.sentence)

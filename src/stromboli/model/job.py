@@ -123,6 +123,8 @@ class Job(TaskCounts):
     """Phase of its PodGroup: Pending, Inqueue, Running, ...; changes by `session.set_phase` and when a cycle ends."""
     conditions: dict[str, Condition] = field(default_factory=dict)
     """Conditions of its PodGroup by type, as last read or written."""
+    moved_at: float = 0.0
+    """When tasks of it were last moved elsewhere, in seconds since 1970, by the condition `Moved` of its PodGroup."""
     written: tuple[str, int, int, int] | None = None
     """Phase and running, succeeded, failed counts as the PodGroup's status shows them."""
     reported: dict[str, tuple[str, str]] = field(default_factory=dict)

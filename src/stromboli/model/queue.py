@@ -42,6 +42,8 @@ class Queue:
     """What its Pending tasks request; follows every move."""
     reserved: Amounts = field(default_factory=dict)
     """What reservations keep for its jobs beyond a cycle."""
+    expected: Amounts = field(default_factory=dict)
+    """The part of `reserved` that is for pods which do not exist yet."""
     reserved_below: Amounts = field(default_factory=dict)
     """The same for jobs of the queues below it."""
     reported: dict[str, str] | None = None

@@ -51,6 +51,8 @@ class Charge(NamedTuple):
     node: Node
     job: Job | None
     queues: tuple[Queue, ...]
+    expected: bool = False
+    """Whether it is for a pod that does not exist yet."""
 
 
 class OwnRoom(NamedTuple):
@@ -121,7 +123,9 @@ class Reservations:
             return None
         wanted = (task.job.id, task.role)
         owners = [owner for owner in self._by_owner if isinstance(owner, RoleOwner) and owner[:2] == wanted]
-        return min(owners, default=None)
+        return min(
+            owners, default=None, key=lambda owner: (self._by_owner[owner].amount != task.request, owner)
+        )
 
     # -- the sums
 
@@ -156,7 +160,7 @@ class Reservations:
         job = waiting if isinstance(waiting, Job) else waiting.job
         if job is not None and job.queue is not None:
             queues = tuple(lineage(job.queue, self._cluster.queues))
-            return Charge(reservation.amount, reservation.node, job, queues)
+            return Charge(reservation.amount, reservation.node, job, queues, waiting is job)
         return None if waiting is job else Charge(reservation.amount, reservation.node, job, ())
 
     def _apply(self, charge: Charge, sign: int) -> None:
@@ -166,6 +170,9 @@ class Reservations:
             shift(charge.job.reserved, charge.amount, sign)
         for level, queue in enumerate(charge.queues):
             shift(queue.reserved_below if level else queue.reserved, charge.amount, sign)
+        if charge.expected and charge.job is not None:
+            shift(charge.queues[0].expected, charge.amount, sign)
+            self._cluster.mark_dirty(charge.job)  # what its queue asks for is another amount now
 
     # -- what a task may use
 

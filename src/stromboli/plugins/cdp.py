@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stromboli.api import go_scalars, names
-from stromboli.engine.plugin import Bound, Plugin
+from stromboli.engine.plugin import Bound, Eviction, Plugin
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 
@@ -18,6 +18,10 @@ class Cdp(Plugin):
 
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         return self._past_cooldown(candidates)
+
+    def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task] | None:
+        """Volcano's gang-aware actions do not ask."""
+        return self._past_cooldown(candidates) if eviction.kind == "consolidate" else None
 
     def victim_bound(self, point: str, task: Task) -> Bound:
         return Bound(None, lambda job: True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import LabelSelector
 from stromboli.api.types.scheduling import PodDisruptionBudget
-from stromboli.engine.plugin import Bound, Plugin
+from stromboli.engine.plugin import Bound, Eviction, Plugin
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Dirty
 from stromboli.model.task import Task
@@ -35,6 +35,10 @@ class Pdb(Plugin):
 
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         return self._allowed(_labelled(candidates))
+
+    def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task] | None:
+        """Volcano's gang-aware actions do not ask for budgets."""
+        return self._allowed(candidates) if eviction.kind == "consolidate" else None
 
     def victim_bound(self, point: str, task: Task) -> Bound:
         return Bound(None, lambda job: True)

@@ -40,11 +40,8 @@ class Priority(Plugin):
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         if eviction.kind == "reclaim":
             return candidates
-        return [
-            candidate
-            for candidate in candidates
-            if candidate.job is not None and candidate.job.priority < eviction.job.priority
-        ]
+        most = eviction.job.priority - (eviction.kind == "preempt")  # who moves may be as urgent
+        return [task for task in candidates if task.job is not None and task.job.priority <= most]
 
 
 def _outranks(task: Task, candidate: Task) -> bool:

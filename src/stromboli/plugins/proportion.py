@@ -41,7 +41,7 @@ class Share:
     def __init__(self, queue: Queue, unguaranteed: Amounts):
         self.weight = queue.weight
         self.guarantee = queue.guarantee
-        self.request = plus(queue.allocated, queue.pending)
+        self.request = plus(plus(queue.allocated, queue.pending), queue.expected)
         self.capability = ceiling(queue, unguaranteed)
         self.deserved: Amounts = {}
 

@@ -12,7 +12,7 @@ import numpy as np
 from stromboli.api import names
 from stromboli.api.go_scalars import boolean, duration
 from stromboli.engine.placement.node_functions import Check, Column, Nodes, reads
-from stromboli.engine.plugin import Bound, Plugin
+from stromboli.engine.plugin import Bound, Eviction, Plugin
 from stromboli.engine.points import Vote
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Dirty
@@ -129,6 +129,10 @@ class Tdm(Plugin):
             for candidate in candidates
             if candidate.preemptable and candidate.status is Status.RUNNING and _zone_of(candidate.node) == ""
         )
+
+    def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task] | None:
+        """Who moves must be within the budgets of its job; Volcano's gang-aware actions do not ask."""
+        return _within_budgets(candidates) if eviction.kind == "consolidate" else None
 
     def victim_tasks(self, tasks: list[Task]) -> list[Task]:
         if not self._evicts:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-_MAKE_ROOM = ("preempt", "reclaim", "gangpreempt", "gangreclaim")
+_MAKE_ROOM = ("consolidate", "preempt", "reclaim", "gangpreempt", "gangreclaim")
 _AFTER_ALLOCATE = {
     "backfill": "best-effort pods take places before the jobs that asked for room",
     **dict.fromkeys(_MAKE_ROOM, "pods are evicted for jobs that might find free room"),

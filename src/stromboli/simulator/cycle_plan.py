@@ -121,8 +121,9 @@ def _pending(waiting: WaitExplanation) -> dict[str, Any]:
 
 def _eviction(eviction: Evict) -> dict[str, Any]:
     keys = ("node", "job", "reason", "action", "beneficiary", "chosen_by", "frees")
-    where = {"domain": eviction.domain} if eviction.domain else {}
-    return {"pod": eviction.key, **{key: getattr(eviction, key) for key in keys}, **where}
+    keys = ("node", "job", "reason", "action", "beneficiary", "chosen_by", "frees")
+    more = {key: value for key in ("domain", "destination") if (value := getattr(eviction, key))}
+    return {"pod": eviction.key, **{key: getattr(eviction, key) for key in keys}, **more}
 
 
 def _timing(report: Report) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def commit_evictions(session: Session, trial: Statement, options: EvictionOption
         return False
     for task in cleared:
         session.reserve(task, options.hold_seconds)
-    _remember_losers(session, {victim.job for victim in evicted if victim.job is not None}, options)
+    remember_losers(session, {victim.job for victim in evicted if victim.job is not None}, options)
     trial.commit()
     return True
 
@@ -47,7 +47,7 @@ def lost_pods_lately(session: Session, job: Job, options: EvictionOptions) -> bo
     return options.hold_seconds > 0 and session.now < until
 
 
-def _remember_losers(session: Session, jobs: set[Job], options: EvictionOptions) -> None:
+def remember_losers(session: Session, jobs: set[Job], options: EvictionOptions) -> None:
     """Remember which jobs lost pods, for as long as the room that they left is reserved."""
     if options.hold_seconds > 0:
         memory = session.cluster.memory

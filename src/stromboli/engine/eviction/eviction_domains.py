@@ -11,18 +11,20 @@ if TYPE_CHECKING:
     from stromboli.model.topology.domain import Domain
 
 
-def domains_of_job(session: Session, job: Job) -> list[Domain]:
+def domains_of_job(session: Session, job: Job, purpose: str = "evict") -> list[Domain]:
     """The domains in which room may be made for a job, in order; the whole cluster if it asks for no topology."""
     top = session.cluster.hyper_nodes.top
-    domains = _flat(session.gradients(job, top, "evict"))
+    domains = _flat(session.gradients(job, top, purpose))
     return domains if domains or _tiers(session, job) else [top]
 
 
-def domains_of_sub_job(session: Session, sub_job: SubJob, domain: Domain) -> list[Domain]:
+def domains_of_sub_job(
+    session: Session, sub_job: SubJob, domain: Domain, purpose: str = "evict"
+) -> list[Domain]:
     """The domains within that of a job in which a sub-group may have room, in order."""
     if not _tiers(session, sub_job.job):
         return [domain]
-    return _flat(session.gradients(sub_job, domain, "evict"))
+    return _flat(session.gradients(sub_job, domain, purpose))
 
 
 def is_confined(session: Session, job: Job) -> bool:

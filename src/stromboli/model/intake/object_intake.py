@@ -194,6 +194,7 @@ class Intake:
                 job.native.reset()
             job.minimum, job.group_demands = 0, ()
             job.phase, job.written, job.conditions, job.reported = "", None, {}, {}
+            job.moved_at = 0.0
             self._attach_tasks(job, tasks)
             self._join(job, None)
             self._drop_if_empty(job)
@@ -303,8 +304,17 @@ def _describe_job(job: Job, group: PodGroup) -> None:
         condition.type: Condition(condition.status, condition.reason, condition.message)
         for condition in group.status.conditions
     }
+    job.moved_at = max([job.moved_at, *_times_moved(group)])  # what was just decided may not be written yet
     job.waiting_time = waiting_time(group.metadata.annotations)
     job.group_demands = group_demands(group)
+
+
+def _times_moved(group: PodGroup) -> list[float]:
+    return [
+        seconds(condition.last_transition_time)
+        for condition in group.status.conditions
+        if condition.type == names.CONDITION_MOVED and condition.last_transition_time is not None
+    ]
 
 
 def _id_of(group: PodGroup | NativePodGroup) -> JobId:

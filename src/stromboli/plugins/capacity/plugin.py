@@ -169,7 +169,7 @@ class Capacity(Plugin):
         return Bound(reclaimable_queues.rival_dimensions(task.request), may_lose)
 
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
-        if eviction.kind == "preempt":
+        if eviction.kind != "reclaim":  # who moves takes its share along
             return candidates
         return (
             reclaimable_queues.gang_victims(candidates, self._tree) if self._leaf(eviction.job.queue) else []

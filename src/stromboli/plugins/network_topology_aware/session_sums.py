@@ -33,11 +33,11 @@ class SessionSums:
         self._with_room: dict[tuple[str, tuple[tuple[int, float], ...]], Bools] = {}
 
     def with_room(self, need: Vector, purpose: str) -> Bools:
-        """Domains with so much idle, now or in future, at open; for eviction: that have so much at all."""
+        """Domains with so much idle, now or in future, at open; to evict or move others: that have it at all."""
         key = (purpose, tuple(sorted(need.items())))
         known = self._with_room.get(key)
         if known is None:
-            if purpose == "evict":
+            if purpose != "allocate":
                 known = _covers(self._sums.allocatable, need)
             else:
                 known = _covers(self._idle, need) | _covers(self._future_idle, need)

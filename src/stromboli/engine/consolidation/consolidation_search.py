@@ -1,0 +1,258 @@
+"""The search for the cheapest moves with which a gang fits.
+
+It is a rehearsal: in a statement that is always taken back, tasks are released and placed elsewhere, and the gang's
+tasks take their room. What is left is a plan. Tasks that fit as things are get their places first; for each of the
+others the cheapest set of moves is sought, over the nodes that lack least, and tried.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stromboli.engine.consolidation.cheapest_covers import Cover, covers
+from stromboli.engine.consolidation.consolidation_plan import ConsolidationPlan, Move
+from stromboli.engine.consolidation.movable_tasks import MOVABLE_STATUSES, Cost
+from stromboli.engine.consolidation.unit_relocation import UnitRelocation
+from stromboli.engine.eviction.eviction_domains import domains_of_job, domains_of_sub_job
+from stromboli.engine.pending_tasks import pending_tasks
+from stromboli.engine.placement.evaluation import fits
+from stromboli.engine.placement.node_placement import Place
+from stromboli.engine.plugin import Eviction
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from stromboli.engine.consolidation.consolidation_options import ConsolidationOptions
+    from stromboli.engine.consolidation.movable_tasks import MovableTasks
+    from stromboli.engine.placement.node_functions import Bools
+    from stromboli.engine.points import Choice
+    from stromboli.engine.session import Session
+    from stromboli.engine.statement import Statement
+    from stromboli.model.job import Job, SubJob
+    from stromboli.model.node_columns import Ints, Node
+    from stromboli.model.task import Task
+    from stromboli.model.topology.domain import Domain
+
+MAX_NODES = 64
+"""How many nodes are compared for one task of a gang."""
+MAX_TRIES = 128
+"""How many sets of moves are tried for one gang."""
+MAX_TRIES_PER_CYCLE = 512
+"""How many sets of moves are tried in one cycle, for all gangs together."""
+
+
+class Tries:
+    """How many sets of moves may still be tried in this cycle."""
+
+    def __init__(self) -> None:
+        self.left = MAX_TRIES_PER_CYCLE
+
+
+class ConsolidationSearch:
+    """The search for one gang."""
+
+    def __init__(
+        self, session: Session, options: ConsolidationOptions, movable: MovableTasks, tries: Tries, job: Job
+    ):
+        self._session = session
+        self._options = options
+        self._movable = movable
+        self._job = job
+        self._tries = tries
+        self._tries_left = MAX_TRIES
+        self._refused: set[Task] = set()
+        """Tasks that plugins do not let go."""
+        self._domain: Domain | None = None
+        self._domains: dict[SubJob, Domain] = {}
+
+    def plan(self) -> ConsolidationPlan | None:
+        """The cheapest plan over the domains of the job; one without moves if it fits as things are."""
+        plans = []
+        for domain in self._likeliest_domains():
+            plan = self._plan_in(domain)
+            if plan is not None and not plan.moves:
+                return plan
+            if plan is not None:
+                plans.append(plan)
+        return min(plans, key=lambda plan: (plan.cost, plan.domain.tier), default=None)
+
+    def _likeliest_domains(self) -> list[Domain]:
+        """Domains that lack room for the fewest tasks, the narrower first."""
+        domains = domains_of_job(self._session, self._job, "consolidate")
+        if len(domains) > 1:
+            first = next(iter(self._job.by_status[Status.PENDING]))
+            slots = _slots(first, self._session.cluster.columns.future_idle)
+            missing = {
+                domain: max(self._job.minimum - int(slots[domain.rows].sum()), 0) for domain in domains
+            }
+            domains.sort(key=lambda domain: (missing[domain], domain.tier, domain.name))
+        return domains[: self._options.max_domains]
+
+    def _plan_in(self, domain: Domain) -> ConsolidationPlan | None:
+        self._domain, self._domains = domain, {}
+        with _rehearsal(self._session) as trial:
+            if not self._place_gang(trial, domain):
+                return None
+            changes, cost = trial.changes(), Cost()
+            moves = self._moves(trial)
+            for move in moves:
+                cost = cost.plus(self._movable.cost(move.task))
+            placements = tuple(
+                (change.task, change.node)
+                for change in changes
+                if change.task.job is self._job and change.node is not None
+            )
+            chosen_by = self._agreed([move.task for move in moves]).by if moves else ""
+            return ConsolidationPlan(self._job, domain, moves, placements, self._domains, cost, chosen_by)
+
+    @staticmethod
+    def _moves(trial: Statement) -> tuple[Move, ...]:
+        """The tasks that were released, with where they were and where they are now."""
+        return tuple(
+            Move(change.task, change.old_node, change.task.node)
+            for change in trial.changes()
+            if change.old_status in MOVABLE_STATUSES
+            and change.status is Status.PENDING
+            and change.old_node is not None
+            and change.task.node is not None
+        )
+
+    # -- the gang
+
+    def _place_gang(self, trial: Statement, domain: Domain) -> bool:
+        """Place as many tasks as the job needs to start, sub-group by sub-group."""
+        session, job = self._session, self._job
+        pending = pending_tasks(session, job)
+        while pending:
+            sub_job, tasks = pending.pop()
+            ungated = [task for task in reversed(tasks) if not task.gates]
+            if self._place_sub_job(trial, sub_job, ungated, domain) and session.rules.job_pipelined(job):
+                return True
+        return False
+
+    def _place_sub_job(self, trial: Statement, sub_job: SubJob, tasks: list[Task], within: Domain) -> bool:
+        domains = domains_of_sub_job(self._session, sub_job, within, "consolidate")
+        for domain in domains[: self._options.max_domains]:
+            mask = domain.mask(len(self._session.cluster.columns))
+            with self._session.statement() as part:
+                if self._place_tasks(trial, part, sub_job, tasks, mask):
+                    self._domains[sub_job] = domain
+                    part.keep()
+                    return True
+        return False
+
+    def _place_tasks(
+        self, trial: Statement, part: Statement, sub_job: SubJob, tasks: list[Task], mask: Bools
+    ) -> bool:
+        """First what fits as things are, then what needs moves; until the sub-group has enough."""
+        session = self._session
+        failed: set[Hashable] = set()
+        for moves_too in (False, True):
+            for task in tasks:
+                if task.status is not Status.PENDING or session.shape_key(task) in failed:
+                    continue
+                if self._place_task(part, task, mask) or (moves_too and self._clear_for(trial, task, mask)):
+                    if session.sub_job_pipelined(sub_job):
+                        return True
+                elif moves_too:
+                    failed.add(session.shape_key(task))
+        return False
+
+    def _place_task(self, part: Statement, task: Task, mask: Bools) -> bool:
+        place = self._session.place(task, mask)
+        return isinstance(place, Place) and part.pipeline(task, place.node) is None
+
+    # -- one task
+
+    def _clear_for(self, trial: Statement, task: Task, mask: Bools) -> bool:
+        """Make room for a task by the cheapest moves that work."""
+        by_cost: list[tuple[Cost, int, Node, Cover, Iterator[tuple[Cost, Cover]]]] = []
+
+        def push_next(index: int, node: Node, sets: Iterator[tuple[Cost, Cover]]) -> None:
+            for cost, cover in sets:
+                heapq.heappush(by_cost, (cost, index, node, cover, sets))
+                return
+
+        for index, node in enumerate(self._nodes(task, mask)):
+            units = self._movable.units_on(node, self._job)
+            push_next(index, node, covers(self._lack(task, node), units, node))
+        while by_cost and self._tries_left > 0 and self._tries.left > 0:
+            _, index, node, cover, sets = heapq.heappop(by_cost)
+            if self._try(trial, task, node, cover, mask):
+                return True
+            push_next(index, node, sets)
+        return False
+
+    def _nodes(self, task: Task, mask: Bools) -> Iterator[Node]:
+        """Nodes on which a task could fit after moves, those that lack least first."""
+        session, cluster = self._session, self._session.cluster
+        future = cluster.reservations.future_idle_for(task)
+        enough = fits(task, future + self._movable.freeable(self._job))
+        rows = np.flatnonzero(mask & session.reachable(task) & enough)
+        lack = np.zeros(len(rows))
+        for dim, amount in task.request.items():
+            if amount > 0:
+                lack += np.maximum(amount - future[dim, rows], 0) / amount
+        order = np.lexsort((rows, lack))[:MAX_NODES]
+        return (cluster.columns.nodes[row] for row in rows[order].tolist())
+
+    def _lack(self, task: Task, node: Node) -> dict[int, float]:
+        """What a node will lack for a task."""
+        future = self._session.future_idle(node, task)
+        missing = {dim: task.request.get(dim, 0) - future.get(dim, 0) for dim in task.dims}
+        return {dim: amount for dim, amount in missing.items() if amount > 0}
+
+    def _try(self, trial: Statement, task: Task, node: Node, cover: Cover, mask: Bools) -> bool:
+        """Release a set of units, give the task their room, and find another place for each of them."""
+        session = self._session
+        origins = {moved: moved.node for unit in cover for moved in unit.tasks if moved.node is not None}
+        before = [move.task for move in self._moves(trial)]
+        if len(before) + len(origins) > self._options.max_moves or not self._refused.isdisjoint(origins):
+            return False
+        self._tries_left -= 1
+        self._tries.left -= 1
+        asked = [*before, *origins]
+        refused = set(asked) - set(self._agreed(asked).victims)
+        if refused:
+            self._refused |= refused - set(before)
+            return False
+        with session.statement() as attempt:
+            if not all(attempt.release(moved) is None for moved in origins):
+                return False
+            if not isinstance(session.place(task, session.only(node)), Place):
+                return False
+            if attempt.pipeline(task, node) is not None:
+                return False
+            relocation = UnitRelocation(session, task, mask, self._options.max_domains)
+            if not all(relocation.place(unit, origins) for unit in cover):
+                return False
+            attempt.keep()
+            return True
+
+    def _agreed(self, tasks: list[Task]) -> Choice:
+        """Which of these tasks all plugins of all tiers let go together."""
+        eviction = Eviction("consolidate", self._job, self._domain)
+        return self._session.rules.agreed_by_all("unified_evictable", eviction, tasks)
+
+
+def _slots(task: Task, free: Ints) -> Ints:
+    """How many tasks like this have room on each node."""
+    request = [(dim, int(amount)) for dim, amount in task.request.items() if amount > 0]
+    slots: Ints = np.minimum.reduce([np.maximum(free[dim], 0) // amount for dim, amount in request])
+    return slots
+
+
+@contextmanager
+def _rehearsal(session: Session) -> Iterator[Statement]:
+    """A statement that is taken back, whatever comes of it; nobody is told where tasks stood in it."""
+    tentative = dict(session.tentative)
+    with session.statement() as trial:
+        yield trial
+    session.tentative.clear()
+    session.tentative.update(tentative)

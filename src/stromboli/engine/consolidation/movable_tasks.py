@@ -1,0 +1,182 @@
+"""Who may be moved, and what moves together: a task that its job can spare by itself, else the whole gang."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from stromboli.api import go_scalars, names
+from stromboli.engine.eviction.victim_bundles import Surplus, is_complete
+from stromboli.model.amounts import dominant_share
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stromboli.engine.consolidation.consolidation_options import ConsolidationOptions
+    from stromboli.engine.session import Session
+    from stromboli.model.job import Job
+    from stromboli.model.node_columns import Ints, Node
+    from stromboli.model.shape import Shape
+    from stromboli.model.task import Task
+
+MOVABLE_STATUSES = (Status.BOUND, Status.RUNNING)
+
+
+class Cost(NamedTuple):
+    """What moves cost: first of all how many pods start again, then the work that is lost with them."""
+
+    pods: int = 0
+    lost_work: float = 0.0
+    """The sum over the pods of their share of the cluster, times the seconds that they have run."""
+
+    def plus(self, other: Cost) -> Cost:
+        """Both together."""
+        return Cost(self.pods + other.pods, self.lost_work + other.lost_work)
+
+
+@dataclass(frozen=True, slots=True)
+class MoveUnit:
+    """Tasks of one job that move together."""
+
+    job: Job
+    tasks: tuple[Task, ...]
+    whole: bool
+    """Whether these are all tasks of the job that hold room."""
+    cost: Cost
+
+
+class MovableTasks:
+    """Which running tasks may be moved in this session; asked once for each task."""
+
+    def __init__(self, session: Session, options: ConsolidationOptions):
+        self._session = session
+        self._options = options
+        self._known: dict[Task, bool] = {}
+        self._jobs: dict[Job, bool] = {}
+        self._freeable: dict[int, Ints] = {}
+
+    def forget_sums(self) -> None:
+        """Tasks were moved: sums of what could be freed are made anew."""
+        self._freeable.clear()
+
+    # -- who may be moved
+
+    def may_move(self, task: Task, beneficiary: Job) -> bool:
+        """Whether a task may be moved for a job: one that is not less urgent than its own."""
+        return task.job is not beneficiary and self._may_move(task, beneficiary.priority)
+
+    def _may_move(self, task: Task, priority: int) -> bool:
+        job = task.job
+        if job is None or job.priority > priority:
+            return False
+        if task.status not in MOVABLE_STATUSES or task.node is None or task.node.row < 0:
+            return False
+        known = self._known.get(task)
+        if known is None:
+            known = self._known[task] = self._is_movable(task, job)
+        return known
+
+    def _is_movable(self, task: Task, job: Job) -> bool:
+        if task.terminating or task.best_effort or not self._is_movable_job(job):
+            return False
+        said = _said(task.annotations)
+        if said is None:
+            said = _said(job.annotations)
+        if said is None:
+            # Without a controller nobody would make it anew.
+            said = task.owner is not None and task.preemptable and job.gang_evictable
+        return said and self._options.has_run_long_enough(self._session, task)
+
+    def _is_movable_job(self, job: Job) -> bool:
+        """Whether a job takes part in cycles, is complete, and has rested since it was last moved."""
+        known = self._jobs.get(job)
+        if known is None:
+            rested = self._session.now - _last_move(job) >= self._options.rest_seconds
+            known = self._jobs[job] = job.visible and rested and is_complete(job)
+        return known
+
+    # -- what moves together
+
+    def units_on(self, node: Node, beneficiary: Job) -> list[MoveUnit]:
+        """What can be moved off a node as things stand, each unit once."""
+        by_job: dict[Job, list[Task]] = {}
+        for task in node.tasks:
+            if task.job is not None and self.may_move(task, beneficiary):
+                by_job.setdefault(task.job, []).append(task)
+        return [unit for job, tasks in by_job.items() for unit in self._units_of(job, tasks, beneficiary)]
+
+    def _units_of(self, job: Job, tasks: list[Task], beneficiary: Job) -> list[MoveUnit]:
+        """Each task by itself as far as its job can spare it, the cheapest first; for the others the whole gang."""
+        if not is_complete(job):
+            return []
+        units: list[MoveUnit] = []
+        surplus, tasks = Surplus(job), sorted(tasks, key=lambda task: (self.cost(task), task.key, task.uid))
+        for task in tasks:
+            if job.disrupted_as_group or not surplus.take(task):
+                return [*units, *self._whole(job, beneficiary)]
+            units.append(MoveUnit(job, (task,), False, self.cost(task)))
+        return units
+
+    def _whole(self, job: Job, beneficiary: Job) -> list[MoveUnit]:
+        members = [task for status in MOVABLE_STATUSES for task in job.by_status[status]]
+        if job.counts[Status.PIPELINED]:  # a part of it moves already, or waits for room beside the others
+            return []
+        if len(members) != job.allocated_count or len(members) > self._options.max_moves:
+            return []
+        if not all(self.may_move(task, beneficiary) for task in members):
+            return []
+        cost = Cost()
+        for task in members:
+            cost = cost.plus(self.cost(task))
+        return [MoveUnit(job, tuple(sorted(members, key=self._session.task_key)), True, cost)]
+
+    def cost(self, task: Task) -> Cost:
+        """What it costs to move a task."""
+        session = self._session
+        started = task.started if task.started is not None else task.scheduled_at
+        run_time = max(session.now - started, 0.0) if started is not None else 0.0
+        return Cost(1, dominant_share(task.request, session.total) * run_time)
+
+    # -- how much that could free
+
+    def freeable(self, beneficiary: Job) -> Ints:
+        """By node, what all tasks hold that may be moved for a job: no node can free more."""
+        priority = beneficiary.priority
+        known = self._freeable.get(priority)
+        if known is None:
+            tasks = (
+                task
+                for job in self._session.jobs()
+                if job.priority <= priority and self._is_movable_job(job)
+                for status in MOVABLE_STATUSES
+                for task in job.by_status[status]
+                if self._may_move(task, priority)
+            )
+            known = self._freeable[priority] = self._sum(tasks)
+        return known
+
+    def _sum(self, tasks: Iterable[Task]) -> Ints:
+        columns = self._session.cluster.columns
+        rows: dict[Shape, list[int]] = {}
+        for task in tasks:
+            if task.node is not None:
+                rows.setdefault(task.shape, []).append(task.node.row)
+        total = np.zeros_like(columns.idle)
+        for shape, where in rows.items():
+            total += shape.dense(len(total))[:, None] * np.bincount(where, minlength=len(columns))
+        return total
+
+
+def _said(annotations: dict[str, str]) -> bool | None:
+    """What the annotation `stromboli.sh/movable` says; None if it is not there or says neither."""
+    return go_scalars.boolean(annotations.get(names.MOVABLE, ""))
+
+
+def _last_move(job: Job) -> float:
+    """When a job was last moved; a native group has no condition for it, so its youngest pod tells, too."""
+    if job.native is None:
+        return job.moved_at
+    return max([job.moved_at, *(task.created for task in job.tasks.values())])
