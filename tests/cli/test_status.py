@@ -15,19 +15,22 @@ from typer.testing import Result
 from stromboli.api.decoding import decode
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
-from stromboli.api.types.scheduling import PodGroup, Queue
+from stromboli.api.types.scheduling import HyperNode, PodGroup, Queue
 from stromboli.api.types.volcano_job import Job
+from stromboli.cli.status import cluster_status
 from stromboli.cli.status.cluster_status import CONFIG_MAP, PolicyInForce, status_of
 from stromboli.cli.status.status_text import print_status, short_bytes
 from stromboli.extensions import load_catalog
 from stromboli.kube.api_client import Client
-from stromboli.kube.api_resources import resource_of
+from stromboli.kube.api_resources import RESOURCES, resource_of
 from stromboli.kube.cluster_access import find_access
+from stromboli.kube.request import ApiError
 from stromboli.policy.policy import load_policy
 from stromboli.policy.presets import PRESETS
 from stromboli.simulator.cluster_notation import nodes, queues
 from stromboli.simulator.job_manifests import job_manifests
 from tests.embedded.background_server import background_server
+from tests.manifests import hyper_node
 
 Run = Callable[..., Result]
 Manifest = dict[str, Any]
@@ -36,7 +39,7 @@ CAPACITY = 'actions: "enqueue"\ntiers:\n- plugins:\n  - name: capacity\n'
 
 
 def status(*manifests: Manifest, policy: str = PRESETS["full"]) -> Manifest:
-    objects: dict[Any, list[Any]] = {kind: [] for kind in (Node, Pod, Queue, PodGroup, Job)}
+    objects: dict[Any, list[Any]] = {kind: [] for kind in (Node, Pod, Queue, PodGroup, Job, HyperNode)}
     for manifest in manifests:
         obj = decode(manifest)
         objects[type(obj)].append(obj)
@@ -88,6 +91,59 @@ def test_in_a_tree_a_queue_uses_what_those_below_it_use() -> None:
 def test_no_column_is_cut_off_however_narrow_the_terminal() -> None:
     for wide in (False, True):
         assert "…" not in text_of(status(*TWO_TEAMS), wide, width=40)
+
+
+RACKS = (
+    *nodes("; ".join(f"n{number} cpu=8,nvidia.com/gpu=8" for number in range(1, 5))),
+    hyper_node("rack-1", 1, nodes=["n1", "n2"], tier_name="rack"),
+    hyper_node("rack-2", 1, nodes=["n3", "n4"], tier_name="rack"),
+    hyper_node("spine", 2, children=["rack-1", "rack-2"]),
+    *job_manifests("train", pods=3, cpu=4, gpu=2, running_on="n1 n3 n4"),
+)
+
+
+def test_tiers_show_what_is_free_and_the_largest_gang_that_still_fits() -> None:
+    shown = status(*RACKS)
+    rack, spine = shown["topology"]
+    assert (rack["hyperNodes"], rack["free"], rack["full"]) == (2, 0, 1)
+    assert rack["rooms"]["nodes"] == {
+        "total": 4,
+        "free": 1,
+        "largestGang": 1,
+        "occupancy": 0.75,
+        "fragmentation": 0,
+    }
+    assert (rack["rooms"]["gpus"]["free"], rack["rooms"]["gpus"]["largestGang"]) == (26, 14)
+    assert rack["rooms"]["gpus"]["fragmentation"] == 0.125  # 16 of the 26 could lie below one switch
+    assert spine["rooms"]["gpus"]["largestGang"] == 26
+    lines = [line.split() for line in text_of(shown).splitlines()]
+    assert ["1", "rack", "2", "0", "1", "1", "4", "1", "26", "32", "14"] in lines
+    assert ["2", "-", "1", "0", "0", "1", "4", "1", "26", "32", "26"] in lines
+    wide = [line.split() for line in text_of(shown, wide=True).splitlines()]
+    assert ["1", "rack", "2", "0", "1", "1", "4", "1", "75%", "0%", "26", "32", "14", "19%", "12%"] in wide
+
+
+def test_hyper_nodes_that_are_left_out_are_named() -> None:
+    shown = status(*RACKS, hyper_node("other", 2, children=["rack-1"]))
+    assert "rack-1: more than one HyperNode has it as a member: other, spine" in text_of(shown)
+    assert list(shown["leftOutHyperNodes"]) == ["rack-1"]
+
+
+def test_who_may_not_list_hyper_nodes_sees_all_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise ApiError(403, "Forbidden", "no")
+
+    monkeypatch.setattr(cluster_status, "list_pages", refuse)
+    client: Any = None
+    assert asyncio.run(cluster_status._all(client, RESOURCES[HyperNode], HyperNode)) == []
+    with pytest.raises(ApiError):
+        asyncio.run(cluster_status._all(client, RESOURCES[Node], Node))
+
+
+def test_without_hyper_nodes_nothing_is_said_about_them() -> None:
+    shown = status(*TWO_TEAMS)
+    assert not shown.keys() & {"topology", "leftOutHyperNodes"}
+    assert "HyperNode" not in text_of(shown)
 
 
 def test_shares_are_those_of_the_policy_in_force() -> None:

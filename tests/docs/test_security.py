@@ -80,6 +80,7 @@ NO_BOUNDS = {
         engine.topology.left_out_hyper_nodes.MOST_EXAMINED
         engine.topology.left_out_hyper_nodes.MOST_NAMED
         engine.unmet_requirements.MOST_NAMES
+        model.topology.tier_occupancy.MOST_TIERS
         plugins.extender.plugin.LONGEST
     """,
     "beyond it a slower way leads to the same": """

@@ -89,7 +89,7 @@ EFFECT_OF_ABSENCE: dict[str, str] = {
     "PodGroup": "no gang can be scheduled",
     "Queue": "no job can be scheduled",
     "NodeShard": "this scheduler has no nodes of its own",
-    "HyperNode": "the network's topology is not considered",
+    "HyperNode": "gangs with a hard network topology wait, and all others may lie anywhere in the network",
 }
 """What does not work if a kind is not installed."""
 

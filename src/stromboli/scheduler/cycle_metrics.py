@@ -19,6 +19,7 @@ from stromboli.model.job import Job, JobId
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 from stromboli.scheduler.scheduler_metrics import Metrics
+from stromboli.scheduler.topology_metrics import TopologyMetrics
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 
 MS = 1000.0
@@ -38,6 +39,7 @@ class CycleMetrics:
         """How many of these share a name, for the series that have no namespace."""
         self._oldest: dict[str, float] = {}
         self._set_aside: set[Culprit] = set()
+        self._topology = TopologyMetrics(metrics, wall)
 
     def cycle(self, outcome: Outcome) -> None:
         """A cycle ended."""
@@ -70,6 +72,8 @@ class CycleMetrics:
                 self._update_jobs(session)
             with metrics.guard("queue metrics"):
                 self._update_queues(session)
+        with metrics.guard("topology metrics"):
+            self._topology.update(session.cluster)
 
     def _update_set_aside(self, now: set[Culprit]) -> None:
         for culprit in self._set_aside - now:

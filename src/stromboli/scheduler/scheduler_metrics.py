@@ -18,6 +18,7 @@ from stromboli.daemon.metric_types import OWN_PREFIX, PREFIX, MetricSet, exponen
 Counts = NDArray[np.int64] | int
 JOB = ("job_name", "queue", "job_namespace")
 QUEUE = ("queue_name",)
+TIER_UNIT = ("tier", "unit")
 QUEUE_FAMILIES = ("allocated", "request", "deserved", "inqueue", "capacity", "real_capacity")
 
 
@@ -168,6 +169,22 @@ class Metrics(MetricSet):
         self.set_aside = self._gauge(
             "plugin_set_aside", "1 for an order or a score that failed for all jobs", plugin, own
         )
+        self.tier_hyper_nodes = self._gauge(
+            "topology_hyper_nodes", "HyperNodes by how many of their nodes are free", ("tier", "state"), own
+        )
+        self.tier_occupancy = self._gauge(
+            "topology_occupancy_ratio", "Part of a tier that is in use", ("tier", "resource"), own
+        )
+        self.largest_gang = self._gauge(
+            "topology_largest_gang", "What is free below one HyperNode of a tier at most", TIER_UNIT, own
+        )
+        self.fragmentation = self._gauge(
+            "topology_fragmentation_ratio",
+            "How much smaller the largest gang is than it could be",
+            TIER_UNIT,
+            own,
+        )
+        self.left_out = self._gauge("topology_left_out_hyper_nodes", "HyperNodes that are left out", (), own)
         self.mirror_lag = self._gauge("mirror_lag_seconds", "Age of the oldest unapplied change", (), own)
         self.waiting_writes = self._gauge("waiting_writes", "Objects with something to be written", (), own)
         self.dropped_events = self._gauge(

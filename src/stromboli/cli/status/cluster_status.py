@@ -12,12 +12,14 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.manifests.object_defaults import Priorities, apiserver_defaults, implied_queues
+from stromboli.api.node_state import node_state
 from stromboli.api.types.meta import Object
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
-from stromboli.api.types.scheduling import PodGroup, Queue
+from stromboli.api.types.scheduling import HyperNode, PodGroup, Queue
 from stromboli.api.types.volcano_job import Job
-from stromboli.cli.status.resource_usage import node_groups, node_state, queue_usage
+from stromboli.cli.status.resource_usage import node_groups, queue_usage
+from stromboli.cli.status.topology_usage import topology
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.embedded.running_clusters import RunningCluster
 from stromboli.engine.catalog import Catalog
@@ -32,7 +34,7 @@ from stromboli.policy.policy_file import PolicyFile
 from stromboli.policy.presets import PRESETS
 
 LISTED: dict[type[Object], Resource] = {
-    **{kind: RESOURCES[kind] for kind in (Node, Pod, Queue, PodGroup)},
+    **{kind: RESOURCES[kind] for kind in (Node, Pod, Queue, PodGroup, HyperNode)},
     Job: WATCHED_RESOURCES[Job],
 }
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -81,8 +83,8 @@ def status_of(
     for queue in implied_queues(queue.name for queue in objects[Queue]):
         intake.put(queue)
     unusable = 0
-    for kind in (Queue, Node, PodGroup, Pod):
-        for obj in objects[kind]:
+    for kind in (Queue, Node, HyperNode, PodGroup, Pod):
+        for obj in objects.get(kind, ()):
             apiserver_defaults(obj, 0, Priorities())
             try:
                 intake.put(obj)
@@ -105,6 +107,7 @@ def status_of(
         "policy": in_force.origin,
         "nodes": {"total": len(objects[Node]), **Counter(map(node_state, objects[Node]))},
         "nodeGroups": node_groups(intake.cluster),
+        **topology(intake.cluster),
         "queues": queues,
         "jobs": dict(Counter(job.status.state.phase or "Pending" for job in objects[Job])),
         "podGroups": dict(Counter(group.status.phase or "Pending" for group in objects[PodGroup])),
@@ -122,13 +125,13 @@ def _phases_by_queue(groups: list[PodGroup]) -> dict[str, Counter[str]]:
 
 
 async def _all(client: Client, resource: Resource, kind: type[Object]) -> list[Object]:
-    """All objects of a kind; none if the kind is not installed."""
+    """All objects of a kind; none if the kind is not installed, or if HyperNodes may not be listed."""
     objects: list[Object] = []
     try:
         async for page in list_pages(client, resource, kind):
             objects += [decoded.object for decoded in page.objects if decoded.object is not None]
     except ApiError as error:
-        if error.status != 404:
+        if error.status != 404 and not (error.status == 403 and kind is HyperNode):
             raise
     return objects
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from stromboli.api import names
+from stromboli.api.node_state import is_gpu, is_usable
 from stromboli.api.resources.resource_lists import resource_list
-from stromboli.api.types.node import Node as NodeObject
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Engine
 from stromboli.engine.queue_limits import deserved_share, own_capability, own_limits
@@ -86,18 +86,6 @@ def _node_group(cluster: Cluster, name: str, nodes: list[Node]) -> Content:
     }
 
 
-def node_state(node: NodeObject) -> str:
-    """As `kubectl get nodes` shows it."""
-    ready = (condition for condition in node.status.conditions if condition.type == names.CONDITION_READY)
-    states = ["Ready" if condition.status == "True" else "NotReady" for condition in ready] or ["Unknown"]
-    return f"{states[0]},SchedulingDisabled" if node.spec.unschedulable else states[0]
-
-
-def is_usable(node: NodeObject) -> bool:
-    """Whether new pods may come to a node: it is ready, as far as it says, and not cordoned."""
-    return node_state(node) in ("Ready", "Unknown")
-
-
 def _columns(cluster: Cluster, nodes: Iterable[Node], column: str) -> Amounts:
     """The sum of a column; a node that has less than nothing left takes nothing from the others."""
     numbers = getattr(cluster.columns, column)
@@ -116,11 +104,6 @@ def _group_name(cluster: Cluster, node: Node) -> str:
     parts = [f"{sizes.pop(names.CPU, '0')}cpu", sizes.pop(names.MEMORY, "0")]
     gpus = [f"{amount}gpu" for name, amount in sizes.items() if is_gpu(name) and amount != "0"]
     return ",".join([*parts, *gpus])
-
-
-def is_gpu(resource: str) -> bool:
-    """Whether a resource counts whole GPUs, whoever made them."""
-    return resource.endswith(("/gpu", "/gpus"))
 
 
 def as_resources(cluster: Cluster, amounts: Amounts) -> dict[str, str]:

@@ -11,8 +11,8 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from stromboli.api import names
+from stromboli.api.node_state import is_gpu
 from stromboli.api.resources.quantity import milli
-from stromboli.cli.status.resource_usage import is_gpu
 from stromboli.embedded.tables.age_text import duration_text
 
 Content = dict[str, Any]
@@ -42,6 +42,15 @@ def print_status(out: Console, status: Content, wide: bool = False) -> None:
     _print_table(out, _queues(status["queues"], resources, wide))
     _print(out, f"{os.linesep}Nodes, by instance type or size")
     _print_table(out, _node_groups(status["nodeGroups"], resources))
+    if "topology" in status:
+        _print(
+            out, f"{os.linesep}HyperNodes, by tier: whole free nodes, and the largest gang below one of them"
+        )
+        _print_table(out, _tiers(status["topology"], wide))
+    if status.get("leftOutHyperNodes"):
+        _print(out, f"{os.linesep}HyperNodes that are left out")
+        for name, why in sorted(status["leftOutHyperNodes"].items()):
+            _print(out, f"{name}: {why}")
     if status.get("unusable"):
         _print(out, f"{os.linesep}{status['unusable']} objects cannot be used and are not counted")
 
@@ -148,3 +157,27 @@ def _node_groups(groups: list[Content], columns: list[Column]) -> Table:
         ready = "" if group["usable"] == group["nodes"] else f", {group['usable']} usable"
         table.add_row(group["name"], f"{group['nodes']}{ready}", *cells)
     return table
+
+
+def _tiers(tiers: list[Content], wide: bool) -> Table:
+    """A row for each tier; `wide` adds how full it is and how much of what is free is of no use to a large gang."""
+    units = [unit for unit in ("nodes", "gpus") if any(unit in tier["rooms"] for tier in tiers)]
+    table = _table(("Tier", "Name", "HyperNodes", "free", "full"), [], ())
+    for unit in units:
+        for part in ("free", "of", "largest gang", *(("in use", "fragmented") if wide else ())):
+            title = f"{'GPUs' if unit == 'gpus' else 'Nodes'} free" if part == "free" else part
+            table.add_column(title, justify="right", no_wrap=True)
+    for tier in tiers:
+        head = [str(tier["tier"]), tier["name"] or NONE]
+        head += [str(tier[key]) for key in ("hyperNodes", "free", "full")]
+        table.add_row(*head, *(cell for unit in units for cell in _room_cells(tier["rooms"].get(unit), wide)))
+    return table
+
+
+def _room_cells(room: Content | None, wide: bool) -> Iterator[str]:
+    if room is None:
+        yield from [NONE] * (5 if wide else 3)
+        return
+    yield from (f"{room[key]:.12g}" for key in ("free", "total", "largestGang"))
+    if wide:
+        yield from (f"{room[key]:.0%}" for key in ("occupancy", "fragmentation"))

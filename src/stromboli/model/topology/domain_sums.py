@@ -7,9 +7,10 @@ are read again, so a question between two moves costs as much as the moves, and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stromboli.model.node_columns import (
     ALLOCATABLE,
@@ -83,9 +84,9 @@ class RowGroups:
         self._owners = owners[np.argsort(self._rows, kind="stable")]
         self._ends = np.cumsum(np.bincount(self._rows, minlength=count))
 
-    def sums(self, values: Ints) -> Ints:
-        """Values by node summed over each group; what exceeds 64 bits wraps around."""
-        sums: Ints = np.zeros((*values.shape[:-1], self.count), dtype=np.int64)
+    def sums(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values by node summed over each group; whole numbers that exceed 64 bits wrap around."""
+        sums = np.zeros((*values.shape[:-1], self.count), dtype=values.dtype)
         if len(self._filled):
             sums[..., self._filled] = np.add.reduceat(values[..., self._rows], self._starts, axis=-1)
         return sums

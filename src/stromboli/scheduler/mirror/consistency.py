@@ -68,6 +68,10 @@ def descriptions(cluster: Cluster) -> Iterator[tuple[tuple[str, str], str]]:
             yield ("Queue", queue.name), _version(queue.object)
     for object in _lookup_objects(cluster):
         yield (type(object).__name__, object.key), _version(object)
+    for domain in cluster.hyper_nodes.domains.values():
+        nodes = ", ".join(cluster.columns.nodes[row].name for row in domain.rows)
+        above = domain.parent.name if domain.parent else "-"
+        yield ("HyperNode", f"{domain.name} in the tree"), f"tier {domain.tier} below {above}, nodes {nodes}"
 
 
 def _task(cluster: Cluster, task: Task) -> str:

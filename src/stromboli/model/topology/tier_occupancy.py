@@ -1,0 +1,147 @@
+"""How full the tiers of the network are, and how large a gang would still fit below one switch of each.
+
+Sizes of gangs are in whole nodes and in GPUs. Training takes one or the other, and unlike pods of some size they mean
+the same whatever happens to wait. A node is free if new pods may come to it and none of this scheduler is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stromboli.api.node_state import is_gpu, is_usable
+from stromboli.model.cluster import Cluster
+from stromboli.model.dimensions import CPU, MEMORY
+from stromboli.model.node_columns import Bools, Columns
+from stromboli.model.topology.domain import Domain
+from stromboli.model.topology.domain_sums import RowGroups
+
+Floats = NDArray[np.float64]
+NODES, GPUS = "nodes", "gpus"
+RESOURCES = (NODES, GPUS, "cpu", "memory")
+MOST_TIERS = 16
+"""Tiers that are told about, the lowest ones; networks have five or so."""
+
+
+class Room(NamedTuple):
+    """What the HyperNodes of a tier have of a resource, in nodes, GPUs, cores or bytes."""
+
+    total: float
+    """What all of them have."""
+    free: float
+    """What is free of that, on nodes that new pods may come to."""
+    largest: float
+    """The most that is free below one of them: the largest gang that still fits there."""
+    largest_if_empty: float
+    """The same if nothing were in use."""
+
+    @property
+    def occupancy(self) -> float:
+        """The part that is in use, or cannot be used, from 0 to 1."""
+        return 1 - self.free / self.total if self.total else 0.0
+
+    @property
+    def fragmentation(self) -> float:
+        """How much smaller the largest gang is than it could be if what is free lay together: 0 is as large, 1 none."""
+        possible = min(self.free, self.largest_if_empty)
+        return 1 - self.largest / possible if possible else 0.0
+
+
+class TierOccupancy(NamedTuple):
+    """A tier of HyperNodes; those without any nodes are not counted."""
+
+    tier: int
+    name: str
+    """The name of the tier, if it has any."""
+    free: int
+    """HyperNodes of which all nodes are free."""
+    partly_free: int
+    full: int
+    """HyperNodes without a free node."""
+    rooms: dict[str, Room]
+    """By resource: `nodes`, `gpus` if there are any, `cpu`, `memory`."""
+
+
+class TierOccupancies:
+    """The occupancy of all tiers; asked for again, only nodes that changed are looked at."""
+
+    def __init__(self, cluster: Cluster):
+        self.cluster = cluster
+        self._shape: tuple[int, int] | None = None
+        self._clock = -1
+        self._vacant: Bools = np.zeros(0, dtype=bool)
+        """Nodes that are usable and have no pod of ours."""
+        self._usable: Bools = np.zeros(0, dtype=bool)
+        self._tiers: list[tuple[list[Domain], RowGroups, Bools]] = []
+        """By tier: its HyperNodes, their nodes one by one, and all of these."""
+        self._known: list[TierOccupancy] = []
+
+    def current(self) -> list[TierOccupancy]:
+        """The tiers, the lowest first; none without HyperNodes."""
+        tree, columns = self.cluster.hyper_nodes, self.cluster.columns
+        if not tree:
+            self._shape, self._tiers, self._known = None, [], []
+            return []
+        if self._shape != (tree.version, columns.layout):
+            self._shape, self._clock = (tree.version, columns.layout), -1
+            self._vacant, self._usable = np.zeros((2, len(columns)), dtype=bool)
+            self._tiers = [
+                _tier(tree.domains.values(), tier, len(columns)) for tier in tree.tiers[:MOST_TIERS]
+            ]
+        if self._clock != columns.clock:
+            self._look_at_nodes(columns)
+            total, free = _amounts(columns, self._usable, self._vacant)
+            self._known = [
+                _occupancy(domains, groups, inside, total, free)
+                for domains, groups, inside in self._tiers
+                if domains
+            ]
+        return self._known
+
+    def _look_at_nodes(self, columns: Columns) -> None:
+        for row in np.flatnonzero(columns.version > self._clock).tolist():
+            node = columns.nodes[row]
+            self._usable[row] = node.object is not None and is_usable(node.object)
+            self._vacant[row] = self._usable[row] and not any(task.ours for task in node.tasks)
+        self._clock = columns.clock
+
+
+def _tier(domains: Iterable[Domain], tier: int, count: int) -> tuple[list[Domain], RowGroups, Bools]:
+    members = [domain for domain in domains if domain.tier == tier and len(domain.rows)]
+    inside = np.zeros(count, dtype=bool)
+    for domain in members:
+        inside[domain.rows] = True
+    return members, RowGroups([domain.rows for domain in members], count), inside
+
+
+def _amounts(columns: Columns, usable: Bools, vacant: Bools) -> tuple[Floats, Floats]:
+    """What nodes have and have free of each resource, shaped (resource, node)."""
+    gpus = [dim for dim, name in enumerate(columns.dims.names[: len(columns.idle)]) if is_gpu(name)]
+    has, idle = columns.allocatable, columns.idle.clip(min=0)
+    total = [np.ones(len(columns)), has[gpus].sum(axis=0) / 1000, has[CPU] / 1000, has[MEMORY]]
+    free = [vacant, idle[gpus].sum(axis=0) / 1000 * usable, idle[CPU] / 1000 * usable, idle[MEMORY] * usable]
+    return np.array(total, dtype=np.float64), np.array(free, dtype=np.float64)
+
+
+def _occupancy(
+    domains: Sequence[Domain], groups: RowGroups, inside: Bools, total: Floats, free: Floats
+) -> TierOccupancy:
+    total_below, free_below = groups.sums(total), groups.sums(free)
+    rooms = {
+        resource: Room(
+            float(total[place, inside].sum()),
+            float(free[place, inside].sum()),
+            float(free_below[place].max()),
+            float(total_below[place].max()),
+        )
+        for place, resource in enumerate(RESOURCES)
+    }
+    if not rooms[GPUS].total:
+        del rooms[GPUS]
+    nodes, free_nodes = total_below[0], free_below[0]
+    empty, full = int((free_nodes == nodes).sum()), int((free_nodes == 0).sum())
+    name = next((domain.tier_name for domain in domains if domain.tier_name), "")
+    return TierOccupancy(domains[0].tier, name, empty, len(domains) - empty - full, full, rooms)
