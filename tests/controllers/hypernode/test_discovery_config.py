@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from stromboli.api.manifests.yaml_reader import documents
 from stromboli.controllers.hypernode.discovery_config import (
     DEFAULT_INTERVAL,
     KEY,
@@ -25,6 +27,7 @@ from stromboli.controllers.hypernode.discovery_config import (
     read_config,
 )
 
+ROOT = Path(__file__).parents[3]
 VOLCANO_EXAMPLE = """
 networkTopologyDiscovery:
   - source: ufm
@@ -92,6 +95,19 @@ def test_volcanos_example_is_read_as_volcano_reads_it() -> None:
         TopologyType("topologyA2", ("volcano.sh/tor",)),
         TopologyType("topologyA3", ("volcano.sh/hypernode", "volcano.sh/hypercluster")),
     )
+
+
+def test_the_example_of_the_documentation_is_sound() -> None:
+    page = (ROOT / "docs" / "controllers.md").read_text()
+    (config_map,) = documents(
+        page.partition("<!-- file: discovery.yaml -->\n```yaml\n")[2].partition("```")[0]
+    )
+    meta = config_map["metadata"]
+    assert (meta["namespace"], meta["name"]) == config_map_place({})
+    config = read_config(config_map["data"], meta["namespace"])
+    assert config.problems == ()
+    assert config.label is not None
+    assert config.label.types == (TopologyType("gpu", ("example.com/leaf", "example.com/spine")),)
 
 
 def test_the_place_of_the_configuration_follows_volcanos_variables() -> None:

@@ -17,7 +17,8 @@ from stromboli.controllers.hypernode.discovered_hyper_nodes import (
 )
 from stromboli.controllers.hypernode.discovery_config import UfmSource
 from stromboli.controllers.hypernode.ufm_client import decode_ports, read_credentials
-from stromboli.controllers.hypernode.ufm_discovery import Port, discover
+from stromboli.controllers.hypernode.ufm_discovery import Port, leaf_groups
+from stromboli.controllers.hypernode.ufm_discovery import discover as discover_groups
 from stromboli.controllers.watched_kinds import HyperNode
 
 SOURCE = UfmSource("https://ufm", "secret", "ns")
@@ -25,6 +26,10 @@ SOURCE = UfmSource("https://ufm", "secret", "ns")
 
 def port(leaf: str | None, node: str | None, description: str | None = "Computer IB Port") -> Port:
     return Port(description, node, leaf)
+
+
+def discover(ports: list[Port], existing: dict[str, HyperNode]) -> list[DiscoveredHyperNode]:
+    return discover_groups(leaf_groups(ports), existing)
 
 
 def members(discovered: list[DiscoveredHyperNode]) -> dict[str, list[str]]:

@@ -34,7 +34,6 @@ from stromboli.controllers.hypernode.discovery_config import (
 from stromboli.controllers.hypernode.node_counts import node_counts
 from stromboli.controllers.hypernode.reconcile import Write, is_of, labels_of, reconcile
 from stromboli.controllers.hypernode.ufm_client import fetch_ports, read_credentials
-from stromboli.controllers.hypernode.ufm_discovery import Port
 from stromboli.controllers.watched_kinds import ConfigMap, HyperNode, Node
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.reflector import WatchScope
@@ -59,7 +58,8 @@ class Fetch(NamedTuple):
 
     source: UfmSource
     due: float
-    ports: list[Port] | None
+    groups: list[set[str]] | None
+    """Nodes of connected leaf switches."""
 
 
 class HyperNodeController(Controller[str]):
@@ -149,25 +149,26 @@ class HyperNodeController(Controller[str]):
         """Ask UFM if that is due, and put right what others changed; seconds until it is due again."""
         fetch, now = self._fetch, asyncio.get_running_loop().time()
         if fetch is None or fetch.source != source or fetch.due <= now:
-            last = fetch.ports if fetch is not None and fetch.source == source else None
+            last = fetch.groups if fetch is not None and fetch.source == source else None
             self._fetch = Fetch(source, now + min(RETRY, source.interval), last)  # if it fails
             fetch = self._fetch = Fetch(source, now + source.interval, await self._ask_ufm(source))
-        if fetch.ports is not None:
+        if fetch.groups is not None:
             discovered = await self._compute(
-                UFM, partial(ufm_discovery.discover, fetch.ports, self._by_name())
+                UFM, partial(ufm_discovery.discover, fetch.groups, self._by_name())
             )
             if self._config.ufm != source:  # it is synced again
                 return None
             await self._reconcile(UFM, discovered)
         return fetch.due - now
 
-    async def _ask_ufm(self, source: UfmSource) -> list[Port]:
+    async def _ask_ufm(self, source: UfmSource) -> list[set[str]]:
         try:
             secret = await self.context.writer.read_at(SECRETS, source.secret_name, source.secret_namespace)
         except ApiError as error:
             way_out = "; deploy/components/ufm grants it" if error.status == 403 else ""
             raise DiscoveryFailed(f"cannot read the Secret: {error}{way_out}") from None
-        return await asyncio.to_thread(fetch_ports, source, *read_credentials(secret, source))
+        credentials = read_credentials(secret, source)
+        return await asyncio.to_thread(lambda: ufm_discovery.leaf_groups(fetch_ports(source, *credentials)))
 
     # -- writing what was discovered
 

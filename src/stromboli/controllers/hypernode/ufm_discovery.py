@@ -34,9 +34,8 @@ class Port(msgspec.Struct, gc=False):
     """What is at the other end, a leaf switch."""
 
 
-def discover(ports: Iterable[Port], existing: Mapping[str, HyperNode]) -> list[DiscoveredHyperNode]:
-    """The HyperNodes of these ports; a group of leaf switches keeps the name that most of its nodes have."""
-    groups = _leaf_groups(_nodes_by_leaf(ports))
+def discover(groups: list[set[str]], existing: Mapping[str, HyperNode]) -> list[DiscoveredHyperNode]:
+    """The HyperNodes of groups of leaf switches; a group keeps the name that most of its nodes have."""
     check_count(len(groups) + 1)
     chosen = _choose_names(groups, existing)
     leaves = [
@@ -57,8 +56,9 @@ def _nodes_by_leaf(ports: Iterable[Port]) -> dict[str, set[str]]:
     return leaves
 
 
-def _leaf_groups(leaves: Mapping[str, set[str]]) -> list[set[str]]:
+def leaf_groups(ports: Iterable[Port]) -> list[set[str]]:
     """The nodes of leaf switches that are connected through shared nodes, in the order of the first switch's name."""
+    leaves = _nodes_by_leaf(ports)
     leaves_of: dict[str, list[str]] = {}
     for leaf, nodes in leaves.items():
         for node in nodes:
