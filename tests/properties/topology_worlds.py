@@ -1,0 +1,183 @@
+"""Random small clusters with a tree of HyperNodes, and gangs that keep to its tiers.
+
+Made from a seed, so that a failure is told by one number.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+
+from hypothesis import strategies as st
+
+from stromboli.api import names
+from stromboli.api.types.meta import Object
+from stromboli.api.types.node import Taint
+from stromboli.api.types.scheduling import HyperNode, NetworkTopology, PodGroup
+from tests.manifests import decoded, group, hyper_node, node, pod, queue, sub_group_policy
+
+SIZES: tuple[dict[str, Any], ...] = (
+    {"cpu": 1, "memory": "1Gi"},
+    {"cpu": 2, "memory": "1Gi"},
+    {"cpu": 1, "memory": "3Gi"},
+)
+TAINT = Taint("dedicated", "team", "NoSchedule")
+
+
+def topology_world(seed: int, waiting: int = 3) -> list[Object]:
+    """Nodes below switches of one to three tiers, some of them taken, and gangs that want in."""
+    chance = random.Random(seed)
+    nodes = [f"n{number}" for number in range(chance.randint(3, 9))]
+    objects: list[Object] = [decoded(queue("default")), decoded(queue("root"))]
+    for name in nodes:
+        spec = {"taints": (TAINT,)} if chance.random() < 0.1 else {}
+        cpu = chance.choice((2, 3, 4))
+        objects.append(decoded(node(name, cpu=cpu, memory="8Gi", created=chance.randint(0, 1), spec=spec)))
+    objects += _tree(chance, nodes)
+    serial = count()
+    for number in range(chance.randint(0, 2)):
+        objects.append(decoded(group(f"old{number}", 1, phase="Running")))
+        for where in chance.sample(nodes, chance.randint(1, len(nodes) // 2)):
+            dying = chance.random() < 0.3
+            shape = chance.choice(SIZES)
+            objects.append(
+                decoded(pod(f"pod-x-{next(serial)}", f"old{number}", on=where, terminating=dying, **shape))
+            )
+    for number in range(waiting):
+        objects += _gang(chance, f"new{number}", nodes, serial)
+    return objects
+
+
+def topology_worlds() -> st.SearchStrategy[list[Object]]:
+    return st.builds(topology_world, st.integers(0, 2**32), st.integers(1, 4))
+
+
+def _tree(chance: random.Random, nodes: list[str]) -> list[Object]:
+    """Leaves, switches above them, and maybe a spine; now and then a node or a switch hangs somewhere else."""
+    left, leaves, objects = list(nodes), [], []
+    while left:
+        size = chance.randint(1, 3)
+        members, left = left[:size], left[size:]
+        if chance.random() < 0.9:
+            leaves.append(f"leaf-{len(leaves)}")
+            objects.append(hyper_node(leaves[-1], 1, nodes=members, tier_name="rack"))
+    below, tier = leaves, 1
+    while len(below) > 1 and tier < chance.choice((1, 3, 3)):
+        tier += 1
+        above = []
+        for start in range(0, len(below), 2):
+            if chance.random() < 0.9:
+                above.append(f"tier{tier}-{len(above)}")
+                extra = chance.sample(nodes, 1) if chance.random() < 0.05 else ()
+                children = below[start : start + 2]
+                objects.append(hyper_node(above[-1], tier, children=children, nodes=extra))
+        below = above
+    return [decoded(manifest) for manifest in objects]
+
+
+def _gang(chance: random.Random, name: str, nodes: list[str], serial: Iterable[int]) -> Iterable[Object]:
+    numbers = iter(serial)
+    size = chance.randint(1, 5)
+    minimum = chance.choice((size, size, max(size - 1, 1), 1))
+    shape, sub_groups = chance.choice(SIZES), chance.random() < 0.35
+    policy = sub_group_policy("slice", "slice", size=chance.randint(1, 2), least=chance.choice((0, 1, 2)))
+    if topology := _topology(chance, 0.7):
+        policy["networkTopology"] = topology
+    yield decoded(
+        group(
+            name,
+            minimum,
+            minTaskMember=chance.choice(({}, {}, {"worker": 1, "ps": 1}, {"worker": 3})),
+            minResources={"cpu": str(minimum)} if chance.random() < 0.3 else None,
+            networkTopology=_topology(chance, 0.4 if sub_groups else 0.85),
+            subGroupPolicy=(policy,) if sub_groups else (),
+            created=chance.randint(0, 2),
+        )
+    )
+    home = chance.choice(nodes)
+    for _ in range(size):
+        some = shape if chance.random() < 0.8 else chance.choice((*SIZES, {"cpu": 0}))
+        yield decoded(
+            pod(
+                f"pod-x-{next(numbers)}",
+                name,
+                on=home if chance.random() < 0.08 else "",
+                role=chance.choice(("worker", "worker", "ps")),
+                labels={"slice": chance.choice("12")} if sub_groups and chance.random() < 0.9 else {},
+                created=chance.randint(0, 2),
+                **some,
+            )
+        )
+
+
+def _topology(chance: random.Random, likely: float) -> dict[str, Any] | None:
+    if chance.random() > likely:
+        return None
+    kind = chance.random()
+    if kind < 0.25:
+        return {"mode": "soft"}
+    if kind < 0.4:
+        return {"mode": "hard", "highestTierName": "rack"}
+    return {"mode": "hard", "highestTierAllowed": chance.choice((1, 1, 2, 3))}
+
+
+# -- what must hold, from the objects alone
+
+
+Placed = dict[str, dict[str, tuple[str, dict[str, str]]]]
+"""By name of the gang, then of the pod: its node and its labels."""
+
+
+def torn_gangs(objects: Iterable[Object], placed: Placed) -> list[str]:
+    """Gangs and sub-groups of which no HyperNode of a tier that they allow has all nodes."""
+    known = list(objects)
+    hyper_nodes = {obj.name: obj for obj in known if isinstance(obj, HyperNode)}
+    torn = []
+    for gang in (obj for obj in known if isinstance(obj, PodGroup)):
+        pods = placed.get(gang.name, {}).values()
+        if not _together(hyper_nodes, gang.spec.network_topology, [where for where, _ in pods]):
+            torn.append(gang.name)
+        for policy in gang.spec.sub_group_policy:
+            slices: dict[str, list[str]] = {}
+            for where, labels in pods:
+                if value := labels.get(policy.match_label_keys[0]):
+                    slices.setdefault(value, []).append(where)
+            for value, nodes in slices.items():
+                if not _together(hyper_nodes, policy.network_topology, nodes):
+                    torn.append(f"{gang.name}/{value}")
+    return torn
+
+
+def _together(
+    hyper_nodes: dict[str, HyperNode], topology: NetworkTopology | None, nodes: Iterable[str]
+) -> bool:
+    wanted = set(nodes)
+    if topology is None or topology.mode == names.TOPOLOGY_SOFT or not wanted:
+        return True
+    tier = topology.highest_tier_allowed
+    if tier is None:
+        tiers = [
+            each.spec.tier
+            for each in hyper_nodes.values()
+            if each.spec.tier_name == topology.highest_tier_name
+        ]
+        tier = max(tiers, default=-1)
+    top = max((each.spec.tier for each in hyper_nodes.values()), default=0) + 1
+    return tier >= top or any(
+        wanted <= _nodes_below(hyper_nodes, name)
+        for name, each in hyper_nodes.items()
+        if each.spec.tier <= tier
+    )
+
+
+def _nodes_below(hyper_nodes: dict[str, HyperNode], name: str) -> set[str]:
+    if name not in hyper_nodes:
+        return set()
+    below: set[str] = set()
+    for member in hyper_nodes[name].spec.members:
+        match = member.selector.exact_match
+        assert match is not None
+        below |= {match.name} if member.type == "Node" else _nodes_below(hyper_nodes, match.name)
+    return below
