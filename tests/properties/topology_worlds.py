@@ -130,21 +130,19 @@ Placed = dict[str, dict[str, tuple[str, dict[str, str]]]]
 """By name of the gang, then of the pod: its node and its labels."""
 
 
-def torn_gangs(objects: Iterable[Object], placed: Placed) -> list[str]:
-    """Gangs and sub-groups of which no HyperNode of a tier that they allow has all nodes."""
+def torn_gangs(objects: Iterable[Object], held: Placed, chosen: Placed) -> list[str]:
+    """Gangs and sub-groups that a choice spreads over more than any HyperNode of a tier that they allow."""
     known = list(objects)
     hyper_nodes = {obj.name: obj for obj in known if isinstance(obj, HyperNode)}
     torn = []
-    for gang in (obj for obj in known if isinstance(obj, PodGroup)):
-        pods = placed.get(gang.name, {}).values()
-        if not _together(hyper_nodes, gang.spec.network_topology, [where for where, _ in pods]):
+    for gang in (obj for obj in known if isinstance(obj, PodGroup) and obj.name in chosen):
+        new, old = chosen[gang.name].values(), held.get(gang.name, {}).values()
+        if not _together(hyper_nodes, gang.spec.network_topology, [where for where, _ in (*new, *old)]):
             torn.append(gang.name)
         for policy in gang.spec.sub_group_policy:
-            slices: dict[str, list[str]] = {}
-            for where, labels in pods:
-                if value := labels.get(policy.match_label_keys[0]):
-                    slices.setdefault(value, []).append(where)
-            for value, nodes in slices.items():
+            (key,) = policy.match_label_keys
+            for value in {labels[key] for _, labels in new if key in labels}:
+                nodes = [where for where, labels in (*new, *old) if labels.get(key) == value]
                 if not _together(hyper_nodes, policy.network_topology, nodes):
                     torn.append(f"{gang.name}/{value}")
     return torn
