@@ -14,7 +14,7 @@ from stromboli.model.status import Status
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
-from tests.manifests import EPOCH, decoded, group, node, pod, queue
+from tests.manifests import EPOCH, decoded, group, hyper_node, node, pod, queue
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC).timestamp()
 
@@ -187,6 +187,17 @@ def test_orders_know_the_uid_of_their_group_and_what_stands_there() -> None:
     uid, queue = story.task("web-0").job.group.metadata.uid, story.world.cluster.queues["default"].object
     assert queue is not None
     assert [order.uid for order in story.orders] == [uid, uid, "", queue.metadata.uid, ""]
+
+
+def test_an_event_about_a_hyper_node_goes_to_that_very_object() -> None:
+    story = Story()
+    rack = hyper_node("rack", 1, nodes=["n1"])
+    rack["metadata"]["uid"] = "of-rack"
+    story.sync(rack)
+    story.world.execute(
+        [Event("HyperNode", "", name, "Warning", "HyperNodeLeftOut", "m") for name in ("rack", "nowhere")]
+    )
+    assert [order.uid for order in story.orders] == ["of-rack", ""]
 
 
 def test_a_gang_that_stays_torn_is_released_as_a_whole() -> None:

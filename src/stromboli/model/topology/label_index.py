@@ -23,6 +23,10 @@ class LabelIndex:
         """How many questions there are about each label."""
         self._negative: dict[str, None] = {}
         """Who selects nodes by what they lack: a new node concerns them, whatever labels it has."""
+        self._touched: set[Question] = set()
+        """Questions that have another answer for some node than when `concerned` was last asked."""
+        self._other_nodes = False
+        """Whether nodes came or went since."""
 
     # -- who asks
 
@@ -62,12 +66,9 @@ class LabelIndex:
 
     # -- nodes
 
-    def change(
-        self, number: int, before: Mapping[str, str] | None, after: Mapping[str, str] | None
-    ) -> Iterator[str]:
-        """The labels of a node changed; none: there was, or is, no such node. Whom that may concern."""
-        if before is None or after is None:
-            yield from self._negative
+    def change(self, number: int, before: Mapping[str, str] | None, after: Mapping[str, str] | None) -> None:
+        """The labels of a node changed; none: there was, or is, no such node."""
+        self._other_nodes |= before is None or after is None
         before, after = before or {}, after or {}
         for key in {*before, *after} & self._uses.keys() if self._uses else ():
             old, new = before.get(key), after.get(key)
@@ -76,9 +77,17 @@ class LabelIndex:
             for value in (old, new):
                 if value is not None:
                     self._flip(number, key, value)
-                    yield from self._askers.get((key, value), ())
+                    self._touched.add((key, value))
             if old is None or new is None:
-                yield from self._askers.get((key, None), ())
+                self._touched.add((key, None))
+
+    def concerned(self) -> Iterator[str]:
+        """The HyperNodes that changes of nodes since this was last asked may concern."""
+        if self._other_nodes:
+            yield from self._negative
+        for question in self._touched:
+            yield from self._askers.get(question, ())
+        self._touched, self._other_nodes = set(), False
 
     def _flip(self, number: int, key: str, value: str) -> None:
         """Let a node that had a label lose it, and the other way round."""

@@ -97,7 +97,7 @@ class MemberSelection:
             self._new[name] = None
             self._concerned.update(self._namers.get(name, ()))
         self._labels[number] = labels
-        self._concerned.update(self._label_index.change(number, before, labels))
+        self._label_index.change(number, before, labels)
 
     def drop_node(self, name: str) -> None:
         """A node is gone."""
@@ -109,13 +109,14 @@ class MemberSelection:
                 self._removed[name] = None
                 self._freed |= 1 << number
             self._concerned.update(self._namers.get(name, ()))
-            self._concerned.update(self._label_index.change(number, self._labels.pop(number), None))
+            self._label_index.change(number, self._labels.pop(number), None)
 
     # -- the selection
 
     def concerned(self) -> set[str]:
         """HyperNodes whose nodes, or whose faults, may have changed since this was last asked."""
         concerned, self._concerned = self._concerned, set()
+        concerned.update(self._label_index.concerned())
         concerned |= self.patterns.update(self.nodes, self._new, self._removed, self._freed)
         self._new, self._removed, self._freed = {}, {}, 0
         return concerned

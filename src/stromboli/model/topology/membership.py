@@ -80,14 +80,14 @@ class Membership:
         if not self.declared and self._changed_objects:  # until now nobody asked about nodes
             self._selection = MemberSelection()
             self._changed_nodes = dict.fromkeys(nodes)
-        for name in self._changed_objects:
-            self._apply_object(name, objects.get(name))
         for name in self._changed_nodes:
             node = nodes.get(name)
             if node is not None and node.object is not None:
                 self._selection.set_node(name, node.labels)
             else:
                 self._selection.drop_node(name)
+        for name in self._changed_objects:
+            self._apply_object(name, objects.get(name))
         self._changed_objects, self._changed_nodes = {}, {}
         self._reselect()
 

@@ -35,12 +35,12 @@ class NodeNumbers:
 
     def bits(self, names: Iterable[str]) -> int:
         """The set of those of these nodes that exist."""
-        bits = 0
-        for name in names:
-            number = self.number.get(name)
-            if number is not None:
-                bits |= 1 << number
-        return bits
+        numbers = [self.number[name] for name in names if name in self.number]
+        if not numbers:
+            return 0
+        flags = np.zeros(max(numbers) + 1, dtype=bool)
+        flags[numbers] = True
+        return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
     def in_order(self, names: Sequence[str]) -> Ints:
         """The numbers of all nodes in the order of the columns, for `rows_of`."""

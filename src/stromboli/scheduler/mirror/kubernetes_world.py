@@ -194,6 +194,9 @@ class KubernetesWorld:
         if event.kind == "Queue":
             queue = self.cluster.queues.get(event.name)
             return WriteOrder(event, queue.object.metadata.uid if queue and queue.object else "")
+        if event.kind == "HyperNode":
+            hyper_node = self.cluster.objects.hyper_nodes.get(event.name)
+            return WriteOrder(event, hyper_node.metadata.uid if hyper_node else "")
         return self._group_order(event)
 
     def _group_order(self, decision: Event | PodGroupStatus | NativeGroupCondition) -> WriteOrder:
