@@ -86,6 +86,14 @@ def test_it_is_all_or_nothing_for_the_gang_too() -> None:
     assert moved(fragmented().gang("big", pods=2, cpu=8).step()) == {}
 
 
+def test_moving_a_gang_once_may_cost_less_than_clearing_each_node_by_itself() -> None:
+    """Three pods of a gang leave three nodes; of the others, two pods leave each."""
+    world = MovingWorld("; ".join(f"n{number} cpu=4" for number in range(6)) + "; n6 cpu=6")
+    world.gang("gang", "n0 n1 n2", cpu=2).gang("single", "n3 n3 n4 n4 n5 n5", minimum=0, cpu=1)
+    result = world.gang("big", pods=3, cpu=4).step()
+    assert sorted(moved(result)) == ["gang-0", "gang-1", "gang-2"]
+
+
 # -- gangs move whole or stay whole
 
 
@@ -246,6 +254,13 @@ def test_disruption_budgets_hold_for_all_moves_together(allowed: int, count: int
     assert len(moved(world.gang("big", cpu=4).step())) == count
 
 
+def test_the_budget_of_a_job_holds() -> None:
+    for least, count in (("2", 0), ("1", 1)):
+        world = MovingWorld("n1 cpu=4; n2 cpu=4", plugins=f"{PLUGINS} | tdm")
+        world.gang("a", "n1 n2", minimum=0, annotations={names.JDB_MIN_AVAILABLE: least}, cpu=1)
+        assert len(moved(world.gang("big", cpu=4).step())) == count
+
+
 def test_a_pod_in_its_cool_down_time_stays() -> None:
     world = MovingWorld("n1 cpu=4; n2 cpu=2", plugins=f"{PLUGINS} cdp")
     world.gang("a", "n1", annotations={names.COOLDOWN_TIME: "10m"}, cpu=2).gang("big", cpu=4)
@@ -334,6 +349,24 @@ def test_a_pod_takes_the_room_that_was_held_for_one_of_its_size() -> None:
 
 
 OWNERS = [{"apiVersion": "v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}]
+
+
+def test_while_the_moved_pod_ends_its_successor_starts_already_and_the_gang_keeps_its_promise() -> None:
+    world = MovingWorld("n1 cpu=4; n2 cpu=2").gang("a", "n1", minimum=0, cpu=2).gang("big", cpu=4)
+    world.rehearsal.vanish = lambda task: None  # type: ignore[method-assign]
+    super(MovingWorld, world).step()
+    world.add(pod("a-1", "a", cpu=2)).gang("third", cpu=2, priority=99)
+    result = super(MovingWorld, world).step()
+    assert (result.binds, result.pipelined) == ({"default/a-1": "n2"}, {"default/big-0": "n1"})
+    del world.rehearsal.vanish
+    world.rehearsal.vanish(world.task("a-0"))
+    assert super(MovingWorld, world).step().binds == {"default/big-0": "n1"}
+
+
+def test_a_gang_for_which_others_are_moved_evicts_nobody() -> None:
+    """Listed before preempt, consolidate does less harm."""
+    world = fragmented(actions="enqueue, allocate, consolidate, preempt").gang("big", cpu=8, priority=9)
+    assert {eviction.action for eviction in world.step().evictions} == {"consolidate"}
 
 
 def test_a_hold_of_nothing_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stromboli.model.cluster import Cluster
+from stromboli.model.dimensions import PODS
 from stromboli.model.job import JobId
 from stromboli.model.reservations import Reservation, RoleOwner
 from stromboli.model.status import Status
@@ -232,6 +233,27 @@ def test_the_next_pod_of_the_role_takes_it_over_and_weighs_what_it_asks_for() ->
     world.add(pod("w-0", "j", cpu=2, role="worker", labels={"new": "label"}))
     assert held(cluster) == 5000, "a pod takes over once"
     assert reserved_cpu(cluster) == {"a": (5000, 0), "root": (0, 5000)}
+    assert sound(cluster)
+
+
+def test_a_pod_takes_over_the_room_that_is_of_its_size_if_there_is_any() -> None:
+    world, cluster = for_a_role()
+    owner = RoleOwner(JobId("PodGroup", "default", "j"), "worker", 1)
+    size = {0: 2000, PODS: 1}
+    cluster.reservations.reserve(Reservation(owner, size, cluster.nodes["n1"], 0.0, 100.0))
+    world.add(pod("w-0", "j", cpu=2, role="worker"))
+    assert {held.owner: held.node.name for held in cluster.reservations} == {
+        task_named(cluster, "w-0").uid: "n1",
+        RoleOwner(JobId("PodGroup", "default", "j"), "worker", 0): "n0",
+    }
+    assert sound(cluster)
+
+
+def test_what_is_reserved_for_pods_to_come_is_told_apart_until_they_come() -> None:
+    world, cluster = for_a_role()
+    assert cluster.queues["a"].expected == {0: 3000}
+    world.add(pod("w-0", "j", cpu=2, role="worker"))
+    assert cluster.queues["a"].expected == {}
     assert sound(cluster)
 
 

@@ -39,6 +39,7 @@ def kept_sums(cluster: Cluster) -> dict[str, Any]:
             queue.name: {
                 "jobs": sorted(job.key for job in queue.jobs),
                 **{which: _sum_named(cluster, getattr(queue, which)) for which in (*_SUMS, *_RESERVED)},
+                "expected": _sum_named(cluster, queue.expected),
             }
             for queue in cluster.queues.values()
             if queue.exists or queue.jobs
@@ -72,6 +73,7 @@ def rebuilt_sums(cluster: Cluster) -> dict[str, Any]:
                     cluster, lambda job, queue=queue: job is not None and job.queue is queue
                 ),
                 "reserved_below": _reserved(cluster, lambda job, queue=queue: _is_below(cluster, job, queue)),
+                "expected": _expected(cluster, queue),
             }
             for queue in cluster.queues.values()
             if queue.object is not None or any(job.queue is queue for job in jobs)
@@ -222,6 +224,20 @@ def _reserved(cluster: Cluster, counts: Callable[[Job | None], bool]) -> dict[st
     for amount, _, job in _weighing(cluster):
         if counts(job):
             total.update({cluster.dims.names[dim]: int(n) for dim, n in amount.items()})
+    return {resource: amount for resource, amount in total.items() if amount}
+
+
+def _expected(cluster: Cluster, queue: Any) -> dict[str, int]:
+    """What is reserved for pods to come of a queue's jobs."""
+    total: Counter[str] = Counter()
+    for reservation in cluster.reservations:
+        owner = reservation.owner
+        if (
+            isinstance(owner, RoleOwner)
+            and owner.job in cluster.jobs
+            and cluster.jobs[owner.job].queue is queue
+        ):
+            total.update({cluster.dims.names[dim]: int(n) for dim, n in reservation.amount.items()})
     return {resource: amount for resource, amount in total.items() if amount}
 
 

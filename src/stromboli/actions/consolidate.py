@@ -29,9 +29,10 @@ def consolidate(session: Session) -> None:
                 with session.guard(job):
                     plan = ConsolidationSearch(session, options, movable, tries, job).plan()
                     if plan is None:
-                        failures.add(job)
-                    elif plan.moves and carry_out(session, plan, options):
-                        movable.forget_sums()
+                        if tries.left > 0:  # else it was not searched for to the end
+                            failures.add(job)
+                    elif plan.moves:
+                        carry_out(session, plan, options)
     failures.remember()
 
 

@@ -17,31 +17,43 @@ if TYPE_CHECKING:
     from stromboli.engine.consolidation.consolidation_options import ConsolidationOptions
     from stromboli.engine.consolidation.consolidation_plan import ConsolidationPlan, Move
     from stromboli.engine.session import Session
+    from stromboli.engine.statement import Statement
     from stromboli.model.job import Job
 
 
-def carry_out(session: Session, plan: ConsolidationPlan, options: ConsolidationOptions) -> bool:
+def carry_out(session: Session, plan: ConsolidationPlan, options: ConsolidationOptions) -> None:
     """Commit a plan, the whole or nothing; not if the gang's queue may not have as much."""
-    job, domain = plan.job, domain_words(session, plan.domain)
     with session.statement() as trial:
-        for move in plan.moves:
-            reason = EvictionReason("consolidate", job.key, plan.chosen_by, domain, move.destination.name)
-            if trial.evict(move.task, reason) is not None:
-                return False
-            _hold_for_successor(session, move, options)
-        for task, node in plan.placements:
-            if job.queue is None or not session.rules.allocatable(job.queue, task):
-                return False
-            if trial.pipeline(task, node, evicted=True) is not None:
-                return False
-        if not session.rules.job_pipelined(job):
-            return False
+        if not _evict(session, trial, plan, options) or not _pipeline(session, trial, plan):
+            return
         for task, _ in plan.placements:
             session.reserve(task, options.hold_seconds)
         nominate_hyper_nodes(session, plan.domains)
         _note_moves(session, plan, options)
         trial.commit()
+
+
+def _evict(
+    session: Session, trial: Statement, plan: ConsolidationPlan, options: ConsolidationOptions
+) -> bool:
+    domain = domain_words(session, plan.domain)
+    for move in plan.moves:
+        reason = EvictionReason("consolidate", plan.job.key, plan.chosen_by, domain, move.destination.name)
+        if trial.evict(move.task, reason) is not None:
+            return False
+        _hold_for_successor(session, move, options)
     return True
+
+
+def _pipeline(session: Session, trial: Statement, plan: ConsolidationPlan) -> bool:
+    """Promise the gang its room; what moved tasks take along counts against the limits of its queue."""
+    queue = plan.job.queue
+    for task, node in plan.placements:
+        if queue is None or not session.rules.allocatable(queue, task):
+            return False
+        if trial.pipeline(task, node, evicted=True) is not None:
+            return False
+    return session.rules.job_pipelined(plan.job)
 
 
 def _hold_for_successor(session: Session, move: Move, options: ConsolidationOptions) -> None:

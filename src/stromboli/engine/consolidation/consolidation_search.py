@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from stromboli.engine.consolidation.consolidation_options import ConsolidationOptions
-    from stromboli.engine.consolidation.movable_tasks import MovableTasks
+    from stromboli.engine.consolidation.movable_tasks import MovableTasks, MoveUnit
     from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.points import Choice
     from stromboli.engine.session import Session
@@ -68,6 +69,9 @@ class ConsolidationSearch:
         self._tries_left = MAX_TRIES
         self._refused: set[Task] = set()
         """Tasks that plugins do not let go."""
+        self._gangs_shared = False
+        """Whether a gang on several nodes is priced by what it costs for each task that it makes room for."""
+        self._gangs_seen = False
         self._domain: Domain | None = None
         self._domains: dict[SubJob, Domain] = {}
 
@@ -95,6 +99,16 @@ class ConsolidationSearch:
         return domains[: self._options.max_domains]
 
     def _plan_in(self, domain: Domain) -> ConsolidationPlan | None:
+        """The cheaper of two plans: by what each task costs alone, and with gangs that free several nodes shared."""
+        self._gangs_shared = self._gangs_seen = False
+        plan = self._rehearse(domain)
+        if not self._gangs_seen or (plan is not None and not plan.moves):
+            return plan
+        self._gangs_shared = True
+        plans = [each for each in (plan, self._rehearse(domain)) if each is not None]
+        return min(plans, key=lambda each: each.cost, default=None)
+
+    def _rehearse(self, domain: Domain) -> ConsolidationPlan | None:
         self._domain, self._domains = domain, {}
         with _rehearsal(self._session) as trial:
             if not self._place_gang(trial, domain):
@@ -180,14 +194,25 @@ class ConsolidationSearch:
                 return
 
         for index, node in enumerate(self._nodes(task, mask)):
-            units = self._movable.units_on(node, self._job)
+            units = [self._priced(unit, mask) for unit in self._movable.units_on(node, self._job)]
             push_next(index, node, covers(self._lack(task, node), units, node))
-        while by_cost and self._tries_left > 0 and self._tries.left > 0:
+        moves_left = self._options.max_moves - len(self._moves(trial))
+        while by_cost and by_cost[0][0].pods <= moves_left and self._tries_left > 0 and self._tries.left > 0:
             _, index, node, cover, sets = heapq.heappop(by_cost)
-            if self._try(trial, task, node, cover, mask):
+            moved = sum(len(unit.tasks) for unit in cover)
+            if moved <= moves_left and self._try(trial, task, node, cover, mask):
                 return True
             push_next(index, node, sets)
         return False
+
+    def _priced(self, unit: MoveUnit, mask: Bools) -> MoveUnit:
+        """A unit with its price for one task: a gang's may be shared by those that it makes room for."""
+        nodes = {task.node.row for task in unit.tasks if task.node is not None and mask[task.node.row]}
+        helped = min(len(nodes), self._job.counts[Status.PENDING])
+        if helped <= 1:
+            return unit
+        self._gangs_seen = True
+        return replace(unit, cost=unit.cost.shared_by(helped)) if self._gangs_shared else unit
 
     def _nodes(self, task: Task, mask: Bools) -> Iterator[Node]:
         """Nodes on which a task could fit after moves, those that lack least first."""
@@ -213,7 +238,7 @@ class ConsolidationSearch:
         session = self._session
         origins = {moved: moved.node for unit in cover for moved in unit.tasks if moved.node is not None}
         before = [move.task for move in self._moves(trial)]
-        if len(before) + len(origins) > self._options.max_moves or not self._refused.isdisjoint(origins):
+        if not self._refused.isdisjoint(origins):
             return False
         self._tries_left -= 1
         self._tries.left -= 1

@@ -9,16 +9,17 @@ import numpy as np
 
 from stromboli.api import go_scalars, names
 from stromboli.engine.eviction.victim_bundles import Surplus, is_complete
+from stromboli.engine.placement.evaluation import fits
 from stromboli.model.amounts import dominant_share
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Hashable, Iterable
 
     from stromboli.engine.consolidation.consolidation_options import ConsolidationOptions
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
-    from stromboli.model.node_columns import Ints, Node
+    from stromboli.model.node_columns import Bools, Ints, Node
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
@@ -28,13 +29,17 @@ MOVABLE_STATUSES = (Status.BOUND, Status.RUNNING)
 class Cost(NamedTuple):
     """What moves cost: first of all how many pods start again, then the work that is lost with them."""
 
-    pods: int = 0
+    pods: float = 0
     lost_work: float = 0.0
     """The sum over the pods of their share of the cluster, times the seconds that they have run."""
 
     def plus(self, other: Cost) -> Cost:
         """Both together."""
         return Cost(self.pods + other.pods, self.lost_work + other.lost_work)
+
+    def shared_by(self, count: int) -> Cost:
+        """The part of each of so many."""
+        return Cost(self.pods / count, self.lost_work / count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +62,9 @@ class MovableTasks:
         self._known: dict[Task, bool] = {}
         self._jobs: dict[Job, bool] = {}
         self._freeable: dict[int, Ints] = {}
-
-    def forget_sums(self) -> None:
-        """Tasks were moved: sums of what could be freed are made anew."""
-        self._freeable.clear()
+        self._room: dict[Hashable, Bools] = {}
+        """Where there is room for a shape of task, as of a moment."""
+        self._clock = -1
 
     # -- who may be moved
 
@@ -108,6 +112,20 @@ class MovableTasks:
                 by_job.setdefault(task.job, []).append(task)
         return [unit for job, tasks in by_job.items() for unit in self._units_of(job, tasks, beneficiary)]
 
+    def _fits_elsewhere(self, task: Task) -> bool:
+        """Whether some node has room for a single task, its own aside: a quick check before its place is sought."""
+        session = self._session
+        columns = session.cluster.columns
+        if self._clock != columns.clock:
+            self._room.clear()
+            self._clock = columns.clock
+        key = session.shape_key(task)
+        room = self._room.get(key)
+        if room is None:
+            room = self._room[key] = session.reachable(task) & fits(task, columns.future_idle)
+        own = task.node is not None and bool(room[task.node.row])
+        return int(np.count_nonzero(room)) > own
+
     def _units_of(self, job: Job, tasks: list[Task], beneficiary: Job) -> list[MoveUnit]:
         """Each task by itself as far as its job can spare it, the cheapest first; for the others the whole gang."""
         if not is_complete(job):
@@ -117,7 +135,8 @@ class MovableTasks:
         for task in tasks:
             if job.disrupted_as_group or not surplus.take(task):
                 return [*units, *self._whole(job, beneficiary)]
-            units.append(MoveUnit(job, (task,), False, self.cost(task)))
+            if self._fits_elsewhere(task):
+                units.append(MoveUnit(job, (task,), False, self.cost(task)))
         return units
 
     def _whole(self, job: Job, beneficiary: Job) -> list[MoveUnit]:
