@@ -114,7 +114,9 @@ def problem_of(workload: Workload, seen: Measurement) -> str:
     if seen.failures:
         return seen.failures[0]
     expected = workload.expected_binds
-    if seen.binds != expected:
+    if expected is None and not seen.binds:
+        return "bound no pod"
+    if expected is not None and seen.binds != expected:
         return f"bound {seen.binds} pods instead of {expected}"
     return workload.clears.problem(workload.sizes.pending_pods, seen.evictions, seen.held)
 

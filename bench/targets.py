@@ -40,6 +40,9 @@ TARGETS = {
     "W6-preempt-1000n-50x20-gentle": Target("2.7", 0.5, 0.2),
     "W7-reclaim-1000n-50x20": Target("1.0", 0.3, 0.1),
     "W7-reclaim-1000n-50x20-gentle": Target("1.0", 0.3, 0.1),
+    "W8-gpu-topology-1000n-60x16": Target("8.5", 0.2, 0.1),
+    "W9-gpu-tiers-5000n": Target("129-154", 2.0, 0.5),
+    "W9f-gpu-tiers-5000n-300-gangs": Target(reach=2.0, aim=0.5),
     "M-5000n-100000p": Target(memory_reach=600),
 }
 

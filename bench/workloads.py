@@ -11,12 +11,13 @@ import io
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
 from bench import mix
 from bench.manifests import GPU, Manifest, Request, gang, node, node_name, priority_class, queue
+from bench.switches import SwitchedSizes, switched_cluster, switches
 from stromboli.policy.presets import CHART, preset
 
 STOCK = ("enqueue", "allocate", "backfill")
@@ -41,6 +42,8 @@ class Sizes:
     members: int = 0
     running: int = 0
     """Jobs of twenty that already run."""
+    fewest_nodes: int = 1
+    """However small it is scaled."""
 
     def scaled(self, factor: float) -> Sizes:
         """Smaller or larger in proportion; a lone gang changes its members, several their number."""
@@ -48,10 +51,11 @@ class Sizes:
             return self
         alone = self.gangs == 1
         return Sizes(
-            nodes=_times(self.nodes, factor),
+            nodes=max(_times(self.nodes, factor), self.fewest_nodes),
             gangs=self.gangs if alone else _times(self.gangs, factor),
             members=_times(self.members, factor) if alone else self.members,
             running=_times(self.running, factor),
+            fewest_nodes=self.fewest_nodes,
         )
 
     @property
@@ -67,7 +71,7 @@ def _times(count: int, factor: float) -> int:
     return max(1, round(count * factor)) if count else 0
 
 
-Build = Callable[[Sizes, int], Iterator[Manifest]]
+Build = Callable[[Any, int], Iterator[Manifest]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +104,10 @@ class Workload:
 
     name: str
     about: str
-    sizes: Sizes
+    sizes: Sizes | SwitchedSizes
     build: Build
-    binds_all: bool
-    """Whether the first cycle binds every pending pod, or none."""
+    binds_all: bool | None
+    """Whether the first cycle binds every pending pod, or none; None: as many as find room."""
     actions: tuple[str, ...] = STOCK
     plugins: tuple[str, ...] = ()
     """Plugins besides the stock ones."""
@@ -123,8 +127,10 @@ class Workload:
         return CHART.format(actions=", ".join(self.actions)) + more + self.configurations
 
     @property
-    def expected_binds(self) -> int:
-        """How many pods the first cycle must bind."""
+    def expected_binds(self) -> int | None:
+        """How many pods the first cycle must bind; None: some."""
+        if self.binds_all is None:
+            return None
         return self.sizes.pending_pods if self.binds_all else 0
 
     def scaled(self, factor: float) -> Workload:
@@ -217,20 +223,14 @@ def _reclaiming(sizes: Sizes, seed: int) -> Iterator[Manifest]:
 
 
 def _racks(sizes: Sizes, seed: int) -> Iterator[Manifest]:
-    """Sixteen nodes share a switch; a gang must stay below workload."""
+    """Sixteen nodes share a switch; a gang must stay below one."""
     yield from _nodes(sizes)
-    for rack, first in enumerate(range(0, sizes.nodes, 16)):
-        inside = range(first, min(first + 16, sizes.nodes))
-        members = [
-            {"type": "Node", "selector": {"exactMatch": {"name": node_name(index)}}} for index in inside
-        ]
-        yield {
-            "apiVersion": "topology.volcano.sh/v1alpha1",
-            "kind": "HyperNode",
-            "metadata": {"name": f"tor-{rack:03d}"},
-            "spec": {"tier": 1, "members": members},
-        }
+    yield from switches([node_name(index) for index in range(sizes.nodes)], (16,))
     yield from _pending(sizes, ALL_GPUS, networkTopology={"mode": "hard", "highestTierAllowed": 1})
+
+
+def _switched(sizes: SwitchedSizes, seed: int) -> Iterator[Manifest]:
+    return switched_cluster(sizes)
 
 
 def _gentle(workload: Workload, preset_name: str, clears: Clearing) -> Workload:
@@ -297,9 +297,25 @@ _ALL = [
     Workload(
         "W8-gpu-topology-1000n-60x16",
         "60 gangs, each below one switch",
-        Sizes(nodes=1000, gangs=60, members=16),
+        Sizes(nodes=1000, gangs=60, members=16, fewest_nodes=16),
         _racks,
         True,
+        plugins=("network-topology-aware",),
+    ),
+    Workload(
+        "W9-gpu-tiers-5000n",
+        "66 gangs of 16 to 128 that fit, each below one switch",
+        SwitchedSizes(nodes=5000, wanted=2504),
+        _switched,
+        True,
+        plugins=("network-topology-aware",),
+    ),
+    Workload(
+        "W9f-gpu-tiers-5000n-300-gangs",
+        "300 gangs of 16 to 128, most find no room",
+        SwitchedSizes(nodes=5000, wanted=99_999, phase="Inqueue"),
+        _switched,
+        None,
         plugins=("network-topology-aware",),
     ),
     Workload(

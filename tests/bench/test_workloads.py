@@ -38,6 +38,8 @@ def test_sizes_are_those_a_real_volcano_was_timed_on() -> None:
     assert counts["W1-1x10000-1000n"] == (1000, 10_000, 0)
     assert counts["W3-10000x1-5000n"] == (5000, 10_000, 0)
     assert counts["W5f-fragmented-5000n-500x20"] == (5000, 10_000, 50_000)
+    assert counts["W9-gpu-tiers-5000n"] == (5000, 2384, 2496)
+    assert counts["W9f-gpu-tiers-5000n-300-gangs"][1] == 11_040
     assert counts["M-5000n-100000p"] == (5000, 0, 100_000)
 
 
