@@ -39,9 +39,10 @@ def allocate(session: Session) -> None:
             session.set_phase(job, names.GROUP_INQUEUE)
     by_job = {job: tasks for job in list(session.cluster.backlog) if (tasks := _pending_tasks(session, job))}
     jobs_by_queue = session.jobs_by_queue(by_job)
+    search = GradientSearch(session, _place_tasks)
     for _, job in jobs_by_queue.turns(skip=session.rules.overused):
         with session.guard(job):
-            if _allocate_job(session, job, by_job[job]) and by_job[job]:
+            if _allocate_job(session, search, job, by_job[job]) and by_job[job]:
                 jobs_by_queue.push(job)
 
 
@@ -59,10 +60,10 @@ def _pending_tasks(session: Session, job: Job) -> PendingTasks | None:
     return None
 
 
-def _allocate_job(session: Session, job: Job, pending: PendingTasks) -> bool:
+def _allocate_job(session: Session, search: GradientSearch, job: Job, pending: PendingTasks) -> bool:
     """One turn of a job; whether it is ready, so that what is left may have another turn."""
     with session.statement() as trial:
-        if _placed(session, trial, job, pending):
+        if _placed(session, search, trial, job, pending):
             if session.rules.job_ready(job):
                 trial.commit()
                 return True
@@ -70,10 +71,12 @@ def _allocate_job(session: Session, job: Job, pending: PendingTasks) -> bool:
     return False
 
 
-def _placed(session: Session, trial: Statement, job: Job, pending: PendingTasks) -> bool:
+def _placed(
+    session: Session, search: GradientSearch, trial: Statement, job: Job, pending: PendingTasks
+) -> bool:
     """Place a job; whether it could start with what it got."""
     if job.policies or session.network_topology(job) is not None:
-        return GradientSearch(session, _place_tasks).place(job, pending)
+        return search.place(job, pending)
     return all(_place_all(session, trial, sub_job, tasks) for sub_job, tasks in pending.items())
 
 

@@ -43,6 +43,11 @@ class DomainSums:
         self._blocks: dict[int, _BlockSums] = {}
 
     @property
+    def clock(self) -> int:
+        """Counts the changes of nodes: as long as it is the same, so are the sums."""
+        return self._columns.clock
+
+    @property
     def allocatable(self) -> Ints:
         """What may be allocated on the nodes of each domain."""
         return self._block(ALLOCATABLE)

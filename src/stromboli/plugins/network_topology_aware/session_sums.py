@@ -10,7 +10,7 @@ from stromboli.model.amounts import EPSILON
 from stromboli.model.dimensions import CPU, MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from stromboli.engine.placement.node_functions import Bools, Floats
     from stromboli.model.amounts import Vector
@@ -30,6 +30,7 @@ class SessionSums:
         """The place of each domain, by name."""
         self._idle: Ints = sums.idle.copy()
         self._future_idle: Ints = sums.future_idle.copy()
+        self._fullness: tuple[Hashable, Floats] | None = None
         self._with_room: dict[tuple[str, tuple[tuple[int, float], ...]], Bools] = {}
 
     def with_room(self, need: Vector, purpose: str) -> Bools:
@@ -54,6 +55,12 @@ class SessionSums:
 
     def fullness(self, parts: Sequence[Part]) -> Floats:
         """How full each domain would be, from 0 to 1: the weighted mean over resources; 0 where it would overflow."""
+        moment = (self._sums.clock, tuple(parts))
+        if self._fullness is None or self._fullness[0] != moment:
+            self._fullness = (moment, self._full_with(parts))
+        return self._fullness[1]
+
+    def _full_with(self, parts: Sequence[Part]) -> Floats:
         used, allocatable = self.used, self._sums.allocatable
         total, weights = np.zeros(used.shape[1]), 0
         fitting = np.ones(used.shape[1], dtype=bool)
