@@ -12,10 +12,12 @@ from stromboli.engine.placement.node_functions import Column, Nodes, NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.topology.topology_limits import requested_topology
 from stromboli.model.amounts import total_of
+from stromboli.model.cluster import Dirty
 from stromboli.model.job import Job, SubJob
 from stromboli.model.requirements.placement_requirement import HARD_NETWORK_TOPOLOGY, SOFT_NETWORK_TOPOLOGY
 from stromboli.model.status import Status
-from stromboli.model.topology.domain_sums import DomainSums
+from stromboli.plugins.network_topology_aware.block_worth import BlockWorth
+from stromboli.plugins.network_topology_aware.gang_kinds import total_request
 from stromboli.plugins.network_topology_aware.gradients import (
     Gradients,
     by_tier,
@@ -30,9 +32,10 @@ from stromboli.plugins.network_topology_aware.tier_weights import TierWeights
 from stromboli.plugins.network_topology_aware.topology_arguments import TopologyArguments
 
 if TYPE_CHECKING:
+    from stromboli.engine.placement.node_functions import Floats
     from stromboli.engine.session import Session
     from stromboli.model.amounts import Vector
-    from stromboli.model.cluster import Change, Dirty
+    from stromboli.model.cluster import Change, Cluster
     from stromboli.model.node_columns import Ints
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
@@ -56,14 +59,17 @@ class NetworkTopologyAware(Plugin):
         self._active = False
         self._layout: Hashable = None
         self._sums: SessionSums | None = None
+        self._blocks: BlockWorth | None = None
+        self._known_scores: tuple[tuple[int, SubJob], Floats] | None = None
 
     # -- sessions
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         cluster = session.cluster
         tree, columns = cluster.hyper_nodes, cluster.columns
-        self._active, self._sums = bool(tree), None
+        self._active, self._sums, self._known_scores = bool(tree), None, None
         if not self._active:
+            self._blocks = None
             return
         if self._layout != (tree.version, columns.layout):
             self._layout = (tree.version, columns.layout)
@@ -72,8 +78,17 @@ class NetworkTopologyAware(Plugin):
             self._domains_of_tier: dict[int, Ints] = {}
         self._placed = PlacedTasks(self._distances)
         self._ranks = RankNeighbours(self._distances, self._placed)
+        if self.arguments.keep_blocks_whole:
+            self._keep_blocks(cluster, dirty)
         if cluster.backlog:
             self._session_sums()  # as of now
+
+    def _keep_blocks(self, cluster: Cluster, dirty: Dirty) -> None:
+        """Follow which gangs there are, and the shape of the tree."""
+        if self._blocks is None:
+            self._blocks, dirty = BlockWorth(self.arguments.gang_sizes), Dirty(everything=True)
+        self._blocks.learn(cluster, dirty)
+        self._blocks.follow(cluster.hyper_nodes)
 
     def _session_sums(self) -> SessionSums:
         if self._sums is None:
@@ -107,17 +122,26 @@ class NetworkTopologyAware(Plugin):
 
     def hyper_node_scores(self, sub_job: SubJob, domains: Sequence[Domain]) -> Mapping[str, float]:
         """The fuller a HyperNode would be the better; among the best, the more tasks it has already."""
-        sums = self._session_sums()
-        if any(domain.name not in sums.index for domain in domains):
-            sums = SessionSums(DomainSums(domains, self.session.cluster.columns))
-        fullness = sums.fullness(self._parts(_total(sub_job)))
-        scores = {domain: float(fullness[sums.index[domain.name]]) for domain in domains}
-        best = [domain for domain in domains if scores[domain] == max(scores.values())]
+        index, scores_of_all = self._session_sums().index, self._scores_of_all(sub_job)
+        scores = {domain: float(scores_of_all[index[domain.name]]) for domain in domains}
+        best_score = max(scores.values(), default=0.0)
+        best = [domain for domain in domains if scores[domain] == best_score]
         if len(best) > 1:
             rows = [task.node.row for task in sub_job.tasks if task.node is not None and task.node.row >= 0]
             for domain in best if rows else ():
                 scores[domain] += int(np.isin(rows, domain.rows).sum()) / len(sub_job.tasks)
         return {domain.name: self._scale * score for domain, score in scores.items()}
+
+    def _scores_of_all(self, sub_job: SubJob) -> Floats:
+        """What every HyperNode is worth to a sub-group; the same as long as nothing moves."""
+        moment = (self.session.cluster.columns.clock, sub_job)
+        if self._known_scores is None or self._known_scores[0] != moment:
+            sums = self._session_sums()
+            scores = sums.fullness(self._parts(total_request(sub_job)))
+            if self._blocks is not None:
+                scores = scores + self._blocks.scores(sub_job, _need(sub_job), sums, scores)
+            self._known_scores = (moment, scores)
+        return self._known_scores[1]
 
     def _parts(self, request: Vector) -> list[Part]:
         """The resources of a request that count, in a fixed order."""
@@ -231,10 +255,3 @@ def _need(unit: Job | SubJob) -> Vector:
     if not unit.job.policies:
         return unit.job.pending
     return total_of(task.request for task in unit.tasks if task.status is Status.PENDING)
-
-
-def _total(sub_job: SubJob) -> Vector:
-    """What all tasks of a sub-group request, whatever their status."""
-    if not sub_job.job.policies:
-        return sub_job.job.total
-    return total_of(task.request for task in sub_job.tasks)

@@ -33,6 +33,16 @@ class SessionSums:
         self._fullness: tuple[Hashable, Floats] | None = None
         self._with_room: dict[tuple[str, tuple[tuple[int, float], ...]], Bools] = {}
 
+    @property
+    def idle(self) -> Ints:
+        """What is free now."""
+        return self._sums.idle
+
+    @property
+    def allocatable(self) -> Ints:
+        """What there is at all."""
+        return self._sums.allocatable
+
     def with_room(self, need: Vector, purpose: str) -> Bools:
         """Domains with so much idle, now or in future, at open; to evict or move others: that have it at all."""
         key = (purpose, tuple(sorted(need.items())))

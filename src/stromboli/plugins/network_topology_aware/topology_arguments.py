@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stromboli.api import names
 from stromboli.policy.argument_checks import at_least
 from stromboli.policy.arguments import arg, arg_prefix
+
+
+def _sizes(sizes: Sequence[int]) -> str | None:
+    return None if all(size > 0 for size in sizes) else "must be above zero, each of them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,17 @@ class TopologyArguments:
         "ranksSideBySide",
         False,
         "Whether the pods of a gang fill one leaf of the tree before the next, in order of their index.",
+    )
+    keep_blocks_whole: bool = arg(
+        "keepBlocksWhole",
+        False,
+        "Whether a gang takes the room that is worth least to the gangs that are likely to come.",
+    )
+    gang_sizes: tuple[int, ...] = arg(
+        "gangSizes",
+        (),
+        "How many pods they will have; if none are given, the gangs that are there tell.",
+        check=_sizes,
     )
 
     def weights(self) -> dict[str, int]:
