@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from stromboli.policy.presets import PRESETS
+from stromboli.policy.presets import PRESETS, TOPOLOGY
 
 VOLCANO = Path(__file__).parents[2] / "examples" / "eviction" / "volcano.conf"
 
 
 def test_volcano_conf_is_the_preset_without_what_volcano_does_not_know() -> None:
     _, text = VOLCANO.read_text().split("\n", 1)  # the first line is a comment
-    assert PRESETS["high-priority"].partition("configurations:")[0] == text
+    assert PRESETS["high-priority"].partition("configurations:")[0] == text + TOPOLOGY

@@ -35,6 +35,14 @@ tiers:
   - name: binpack
 """
 
+# For gangs in the network's shape; without effect where there are no HyperNodes.
+TOPOLOGY = """\
+  - name: network-topology-aware
+    arguments:
+      ranksSideBySide: true
+      keepBlocksWhole: true
+"""
+
 # Beyond Volcano: evict no more than needed, hold what was cleared, let nobody go too soon, let the urgent in.
 _URGENT = """\
 configurations:
@@ -53,7 +61,7 @@ _GENTLE = """\
 
 
 def _preset(*actions: str) -> str:
-    text = CHART.format(actions=", ".join(actions))
+    text = CHART.format(actions=", ".join(actions)) + TOPOLOGY
     evicting = [action for action in actions if action in ("reclaim", "preempt")]
     if evicting:
         text += _URGENT + "".join(_GENTLE.format(action=action) for action in evicting)
