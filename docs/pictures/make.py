@@ -1,7 +1,7 @@
 """Makes the pictures of the README from the real commands: `python docs/pictures/make.py`.
 
 `plan.svg` is `stromboli plan` on the example of two teams, `demo.svg` a moment of `stromboli demo` and its end. (The
-plot `scaling.svg` comes from `python -m bench scaling`.)
+plot `scaling.svg` comes from `python -m bench scaling`, those of topologies from `topology.py`.)
 """
 
 import io
