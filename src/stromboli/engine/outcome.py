@@ -210,6 +210,8 @@ def wait_condition(session: Session, task: Task, messages: JobMessages) -> WaitC
         return WaitCondition(names.SCHEDULABLE, messages.with_room(task))
     if status is Status.PIPELINED and node is not None:
         nominated = tentative.nominated if tentative else session.is_nominated(task)
+        if tentative and session.is_confined(task):
+            nominated = False  # trials in several domains were taken back, and each has left some task a node
         text = messages.with_room_to_come(task)
         return WaitCondition(names.UNSCHEDULABLE, text, node.name if nominated else "")
     return messages.waiting(task)

@@ -230,6 +230,10 @@ class Session(Transaction):
         found = self._placement.find(self.cluster, task, within, resource_fit, domain.rows)
         return found if isinstance(found, Place) else replace(found, hyper_node=domain.name)
 
+    def is_confined(self, task: Task) -> bool:
+        """Whether a hard topology keeps a task to the domain of its gang."""
+        return self._confinement.applies_to(task)
+
     def _confined(self, task: Task, within: Bools | None) -> Bools | None:
         """Of these nodes, those that a task may use without leaving the domain of its gang."""
         confined = self._confinement.nodes(task)

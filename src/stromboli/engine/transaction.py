@@ -205,6 +205,8 @@ class Transaction:
                 entry.committed = True
             elif entry.task.status is Status.ALLOCATED:
                 self.bind(entry.task)
+            elif entry.task.status is Status.PIPELINED:
+                self.tentative.pop(entry.task, None)
             elif entry.task.status is Status.RELEASING and entry.task not in self._settled:
                 self._evict(entry.task)
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from stromboli.engine.decisions import Evict
+from stromboli.engine.decisions import Evict, PodCondition
 from stromboli.engine.plugin import Eviction, Plugin
 from stromboli.model.task import Task
 from stromboli.testing import Result, World
@@ -250,3 +250,21 @@ def test_a_native_group_that_keeps_to_a_label_clears_nodes_of_one_value() -> Non
         assert victims(result) == ["on-n0-0", "on-n2-0"]
         assert " in rack=r0, " in events(result, "Evict", "Warning")["on-n0-0"]
         assert set(made.step().binds.values()) == {"n0", "n2"}
+
+
+def nominated(result: Result) -> dict[str, str]:
+    conditions = (decision for decision in result.decisions if isinstance(decision, PodCondition))
+    return {condition.name: condition.nominated_node for condition in conditions if condition.nominated_node}
+
+
+@pytest.mark.parametrize(("stay", "cleared"), [(("n1",), ["n2", "n3"]), (("n1", "n3"), [])])
+def test_pods_are_nominated_where_room_is_made_and_not_where_it_was_tried(
+    stay: tuple[str, ...], cleared: list[str]
+) -> None:
+    made = world(queues="mine; theirs")
+    for name in ("n0", "n1", "n2", "n3"):
+        notes = {"volcano.sh/preemptable": "false"} if name in stay else {}
+        made.job(f"on-{name}", minimum=0, cpu=2, queue="theirs", running_on=name, annotations=notes)
+    result = made.job("new", pods=2, cpu=2, queue="mine", **hard(1)).run("enqueue, allocate, reclaim", SHARES)
+    assert sorted(nominated(result).values()) == cleared
+    assert sorted(name[-4:-2] for name in result.evicted) == cleared

@@ -50,6 +50,10 @@ class Confinement:
         self._session = session
         self._together: dict[Job | SubJob, tuple[int, bool]] = {}
 
+    def applies_to(self, task: Task) -> bool:
+        """Whether a topology limits the job of a task or its sub-group."""
+        return any(True for _ in self._limited_units(task))
+
     def nodes(self, task: Task) -> Bools | None:
         """The nodes that a task may use without leaving the domain of its gang; none for any node."""
         confined: Bools | None = None
