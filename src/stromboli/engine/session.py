@@ -268,13 +268,16 @@ class Session(Transaction):
         """All that node functions read of a task."""
         return self._placement.key(task)
 
-    def reachable(self, task: Task) -> Bools:
-        """Nodes on which nothing but what an eviction may cure keeps a task out."""
+    def reachable(self, task: Task, confined: bool = True) -> Bools:
+        """Nodes on which nothing but what an eviction may cure keeps a task out.
+
+        With `confined=False`, nodes too to which the topology of its gang does not let it.
+        """
         if self._refused(task):
             return np.zeros(len(self.cluster.columns), dtype=bool)
         reachable = self._placement.evaluate(self.cluster, task).reachable(task)
-        confined = self._confinement.nodes(task)
-        return reachable if confined is None else reachable & confined
+        inside = self._confinement.nodes(task) if confined else None
+        return reachable if inside is None else reachable & inside
 
     def ranked(self, task: Task, candidates: Bools) -> Iterator[Node]:
         """Nodes by score, the best first, whether a task fits there or not."""

@@ -97,6 +97,8 @@ class Transaction:
         self.decisions: list[Decision] = []
         self.verdicts: dict[Job, dict[Task, Verdict]] = {}
         self.tentative: dict[Task, TentativePlacement] = {}
+        self.without_domain: dict[Job, Job | SubJob] = {}
+        """Jobs that found no domain with room when they were last tried: the job, or the sub-group that did not."""
         self.had_room: dict[Job, int] = {}
         """How many tasks of a job had room at once, when a statement that gave it any was last taken back."""
         self.uncommitted = Uncommitted()

@@ -58,7 +58,7 @@ class JobMessages:
 
     def with_room(self, task: Task) -> str:
         """Of a task that had room when it was last tried; it is not given hope behind a gate where room is no help."""
-        return self._promised(task, names.ONCE_MIN_AVAILABLE, ("nodes", "gang", "pipeline"))
+        return self._promised(task, names.ONCE_MIN_AVAILABLE, ("topology", "nodes", "gang", "pipeline"))
 
     def with_room_to_come(self, task: Task) -> str:
         """Of a task that would have room once others have left: said only where that is all it waits for."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from stromboli.api.wait_messages import wait_sentence
+from stromboli.engine.explanation.closest_domain import ClosestDomain
 from stromboli.engine.explanation.shortages import Holder, Shortage
 from stromboli.model.status import Status
 
@@ -27,6 +28,7 @@ Gate = Literal[
     "validity",
     "scheduling-gates",
     "enqueue",
+    "topology",
     "nodes",
     "policy",
     "queue-limits",
@@ -50,6 +52,8 @@ class Details(NamedTuple):
     """Nodes per reason, where nodes were looked at."""
     shortages: tuple[Shortage, ...] = ()
     holders: tuple[Holder, ...] = ()
+    closest: ClosestDomain | None = None
+    """The domain that comes closest to having room, of a gang that must keep to one."""
 
 
 class Cause(NamedTuple):

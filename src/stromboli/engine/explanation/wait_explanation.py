@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from stromboli.engine.explanation.closest_domain import ClosestDomain
 from stromboli.engine.explanation.shortages import Holder, Shortage
 from stromboli.engine.explanation.wait_cause import Cause, Details, Gate, waiting_count, waits
 from stromboli.model.status import Status
@@ -38,6 +39,8 @@ class WaitExplanation(Struct, frozen=True):
     """What holds it and what is short, without numbers that move."""
     sentence: str = ""
     """The same with the way out, as conditions and events have it."""
+    closest: ClosestDomain | None = None
+    """The domain that comes closest to having room, of a gang that must keep to one."""
 
 
 def explain_job(causes: WaitCauses, job: Job, lost: Failure | None = None) -> WaitExplanation | None:
@@ -58,6 +61,7 @@ def explain_job(causes: WaitCauses, job: Job, lost: Failure | None = None) -> Wa
         job.queue.name if job.queue else "",
         cause.summary,
         cause.sentence(job),
+        details.closest,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from stromboli.api import names
 from stromboli.engine.explanation.node_causes import NodeCauses, no_nodes
 from stromboli.engine.explanation.queue_limit_hits import QueueLimitCauses
+from stromboli.engine.explanation.topology_causes import TopologyCauses
 from stromboli.engine.explanation.volcano_messages import group_message
 from stromboli.engine.explanation.wait_cause import WAITING, Cause, Details, first_waiting, short_text, waits
 from stromboli.engine.explanation.ways_out import (
@@ -47,6 +48,7 @@ class WaitCauses:
             partial(_objection, session),
             _all_gated,
             partial(no_nodes, session),
+            TopologyCauses(session, self._nodes.by_size).of_job,
             self._nodes.of_job,
             _queue_closed,
             self._nodes.by_size,

@@ -45,20 +45,28 @@ class GradientSearch:
 
     def place(self, job: Job, pending: PendingTasks) -> bool:
         """Place a job in the best domain of the first group that has any for it; whether it could start there."""
+        without_domain = self._session.without_domain
+        without_domain.pop(job, None)
+        could_start = self._search(job, pending)
+        if could_start:
+            without_domain.pop(job, None)  # of domains that did not serve
+        return could_start
+
+    def _search(self, job: Job, pending: PendingTasks) -> bool:
         session, rules = self._session, self._session.rules
         tasks = [task for _, tasks in pending.items() for task in tasks]
         room, needed = self._capacity.of(tasks), rules.tasks_needed(job)
         limit = session.network_topology(job)
         if limit is not None and not label_key(job) and not room.any_with(needed, limit):
+            session.without_domain[job] = job
             return False
         gradients = session.gradients(job, session.cluster.hyper_nodes.top, "allocate")
         if self._redeem_nominations(job, pending, gradients):
             return True
-        for group in gradients:
-            roomy = [domain for domain in group if room.most(domain) >= needed]
-            if roomy and self._place_in_best(job, pending, roomy):
-                return True
-        return False
+        groups = [[domain for domain in group if room.most(domain) >= needed] for group in gradients]
+        if not any(groups):
+            session.without_domain[job] = job
+        return any(self._place_in_best(job, pending, roomy) for roomy in groups if roomy)
 
     def _redeem_nominations(self, job: Job, pending: PendingTasks, gradients: list[list[Domain]]) -> bool:
         """Place a job where room was made for its sub-groups; if it cannot start there, that is forgotten."""
@@ -151,14 +159,18 @@ class GradientSearch:
         If their scores are compared with those of others, they are what they are among the domains that serve.
         """
         session, needed = self._session, self._session.rules.tasks_needed(sub_job)
-        for group in session.gradients(sub_job, root, "allocate"):
-            roomy = [domain for domain in group if room.most(domain) >= needed]
+        gradients = session.gradients(sub_job, root, "allocate")
+        groups = [[domain for domain in group if room.most(domain) >= needed] for group in gradients]
+        if not any(groups):
+            session.without_domain[sub_job.job] = sub_job
+        for roomy in groups:
+            left = roomy
             if compared and len(roomy) > 1:
-                roomy = [domain for domain in roomy if self._serves(sub_job, tasks, domain)]
-            while roomy:
-                offer = self._best(sub_job, roomy)
+                left = [domain for domain in roomy if self._serves(sub_job, tasks, domain)]
+            while left:
+                offer = self._best(sub_job, left)
                 yield offer
-                roomy.remove(offer.domain)
+                left.remove(offer.domain)
 
     def _best(self, sub_job: SubJob, domains: Sequence[Domain]) -> Offer:
         scores = self._session.domain_scores(sub_job, domains)

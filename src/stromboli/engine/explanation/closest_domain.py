@@ -1,0 +1,158 @@
+"""Which domain comes closest to having room for a gang, what it lacks, and who holds that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from msgspec import Struct
+
+from stromboli.engine.explanation.shortages import MOST_HOLDERS, amount_text
+from stromboli.model.dimensions import PODS
+from stromboli.model.status import WEIGHT, Status
+from stromboli.model.topology.domain_sums import RowGroups
+from stromboli.model.topology.label_domains import LABEL_TIER
+
+if TYPE_CHECKING:
+    from stromboli.engine.session import Session
+    from stromboli.model.amounts import Amounts
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.node_columns import Ints
+    from stromboli.model.shape import Shape
+    from stromboli.model.task import Task
+    from stromboli.model.topology.domain import Domain
+
+
+class DomainHolder(NamedTuple):
+    """A job that holds some of what a domain lacks."""
+
+    job: str
+    resource: str
+    amount: str
+
+
+class ClosestDomain(Struct, frozen=True):
+    """The domain with room for most of the pods that a gang needs to start."""
+
+    name: str
+    """Of a HyperNode, or a label with its value: `rack=r1`."""
+    tier: int | None
+    """None for a label."""
+    fits: int
+    """For how many of the pods it has room."""
+    needed: int
+    lacks: dict[str, str]
+    """What is missing for the others, by resource."""
+    holders: tuple[DomainHolder, ...]
+    """Who holds most of that there."""
+
+    @property
+    def text(self) -> str:
+        """`HyperNode s3 (tier 1) has room for 12 of 16 pods and lacks cpu 8, of which default/a holds cpu 24`."""
+        where = self.name if self.tier is None else f"HyperNode {self.name} (tier {self.tier})"
+        text = f"{where} has room for {self.fits} of {pods(self.needed)}"
+        if self.lacks:
+            text += f" and lacks {', '.join(f'{name} {amount}' for name, amount in self.lacks.items())}"
+        if self.holders:
+            held = ", ".join(f"{each.job} ({each.resource} {each.amount})" for each in self.holders)
+            text += f", held there by {held}"
+        return text
+
+
+class DomainSearch:
+    """Room in domains for the pods that a gang needs, as it was when the actions had run."""
+
+    def __init__(self, session: Session, tasks: Sequence[Task]):
+        self._session = session
+        self._cluster = session.cluster
+        self._counts = Counter(task.shape for task in tasks)
+        self._job = tasks[0].job if tasks else None
+        self.needed = len(tasks)
+        self._idle = self._idle_without_others(tasks)
+        self._slots: dict[Shape, Ints] = {}
+        for shape, task in {task.shape: task for task in tasks}.items():
+            slots = np.full(len(self._cluster.columns), self.needed, dtype=np.int64)
+            with session.reporting():
+                slots = slots * session.reachable(task, confined=False)
+            for dim, asked in _requests(shape):
+                np.minimum(slots, self._idle[dim] // asked, out=slots)
+            self._slots[shape] = slots
+
+    def _idle_without_others(self, tasks: Sequence[Task]) -> Ints:
+        """What nodes had free, less what other tasks of the job had when it was last tried."""
+        idle = self._session.uncommitted.idle
+        free: Ints = (self._cluster.columns.idle if idle is None else idle).copy()
+        for other in self._job.by_status[Status.PENDING] if self._job is not None else ():
+            tried = self._session.tentative.get(other)
+            if tried is not None and tried.node.row >= 0 and other not in tasks:
+                free[:, tried.node.row] -= other.shape.dense(len(free))
+        return np.maximum(free, 0)
+
+    def fits(self, domains: Sequence[Domain]) -> Ints:
+        """For how many of the pods each domain has room."""
+        groups = RowGroups([domain.rows for domain in domains], len(self._cluster.columns))
+        fits: Ints = np.zeros(len(domains), dtype=np.int64)
+        for shape, count in self._counts.items():
+            fits += np.minimum(groups.sums(self._slots[shape]), count)
+        return fits
+
+    def closest(self, domains: Sequence[Domain]) -> ClosestDomain | None:
+        """The domain with most room for the pods, the lowest of them; none if there is no domain."""
+        if not domains:
+            return None
+        fits = self.fits(domains)
+        place = min(range(len(domains)), key=lambda place: (-fits[place], domains[place].tier, place))
+        domain, lacks = domains[place], self._lacking(domains[place])
+        dims = self._cluster.dims
+        return ClosestDomain(
+            domain.name,
+            None if domain.tier == LABEL_TIER else domain.tier,
+            int(fits[place]),
+            self.needed,
+            {dims.names[dim]: _amount(self._cluster, dim, lacks[dim]) for dim in dims.ordered(lacks)},
+            self._holders(domain, dims.ordered(lacks)),
+        )
+
+    def _lacking(self, domain: Domain) -> Amounts:
+        """What the pods without room ask for, of resources that are short by themselves or else of all."""
+        alone: Amounts = {}
+        together: Amounts = {}
+        for shape, count in self._counts.items():
+            missing = max(count - int(self._slots[shape][domain.rows].sum()), 0)
+            for dim, asked in _requests(shape):
+                slots = int((self._idle[dim, domain.rows] // asked).sum())
+                alone[dim] = alone.get(dim, 0) + max(count - slots, 0) * asked
+                together[dim] = together.get(dim, 0) + missing * asked
+        short = {dim: amount for dim, amount in alone.items() if amount > 0}
+        return short or {dim: amount for dim, amount in together.items() if amount > 0}
+
+    def _holders(self, domain: Domain, dims: Iterable[int]) -> tuple[DomainHolder, ...]:
+        """Which other jobs hold most of the first of these resources that others hold in a domain."""
+        cluster = self._cluster
+        for dim in dims:
+            held: Counter[str] = Counter()
+            for row in domain.rows:
+                for task in cluster.columns.nodes[row].tasks:
+                    if WEIGHT[task.status].used and (task.job is None or task.job is not self._job):
+                        held[task.job.key if task.job else f"pod {task.key}"] += int(task.request.get(dim, 0))
+            most = [(key, amount) for key, amount in held.most_common(MOST_HOLDERS) if amount > 0]
+            if most:
+                name = cluster.dims.names[dim]
+                return tuple(DomainHolder(key, name, _amount(cluster, dim, amount)) for key, amount in most)
+        return ()
+
+
+def pods(count: int) -> str:
+    """`16 pods`, or `1 pod`."""
+    return "1 pod" if count == 1 else f"{count} pods"
+
+
+def _amount(cluster: Cluster, dim: int, amount: float) -> str:
+    """`24`, or `64Gi`."""
+    return amount_text(cluster.dims, dim, amount).partition(" ")[2]
+
+
+def _requests(shape: Shape) -> list[tuple[int, int]]:
+    return [(dim, int(asked)) for dim, asked in shape.request.items() if asked > 0 and dim != PODS]
