@@ -31,6 +31,7 @@ def print_plan(out: Console, plan: Plan, title: str = "") -> None:
         out.rule(Text(title))
     for number, cycle in enumerate(plan.cycles, start=1):
         _print_cycle(out, cycle, number if len(plan.cycles) > 1 else 0)
+    _print_domains(out, plan)
     _print_waiting(out, plan)
     _print_workloads(out, plan)
     _print_unscheduled(out, plan)
@@ -74,6 +75,20 @@ def eviction_sentence(eviction: Evict) -> str:
     return text + (f" (chosen by {eviction.chosen_by})" if eviction.chosen_by else "")
 
 
+def _print_domains(out: Console, plan: Plan) -> None:
+    """In which HyperNode each gang with a topology is."""
+    last = plan.cycles[-1]
+    if not last.domains:
+        return
+    out.print(Text("Topology", style="bold"))
+    owners = _names_of_owners(plan)
+    shown = {owners.get(job, job): domain for job, domain in islice(last.domains.items(), MAX_LINES)}
+    width = max(map(len, shown))
+    for job, domain in shown.items():
+        _print_indented(out, f"  {job:{width}}  ", domain.text)
+    _print_rest(out, len(last.domains))
+
+
 def _print_waiting(out: Console, plan: Plan) -> None:
     last = plan.cycles[-1]
     if not last.pending:
@@ -107,6 +122,7 @@ def _names_of_owners(plan: Plan) -> dict[str, str]:
 def _print_indented(out: Console, begin: str, text: str, style: str = "") -> None:
     """A line that stays indented where it has to be broken."""
     for line in Text(text, style).wrap(out, max(20, out.width - len(begin))):
+        line.rstrip()
         out.print(Text(begin, style).append_text(line))
         begin = " " * len(begin)
 

@@ -8,7 +8,9 @@ from msgspec import Struct
 
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.decisions import Evict
+from stromboli.engine.explanation.closest_domain import ClosestDomain
 from stromboli.engine.explanation.wait_explanation import WaitExplanation
+from stromboli.engine.topology.gang_domains import GangDomain
 from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import PERIOD, Scheduler
 from stromboli.simulator.cluster_loading import Loaded
@@ -91,6 +93,7 @@ def document(plan: Plan) -> dict[str, Any]:
         result["lost"] = plan.lost
     result["objects"] = loaded.objects
     extras = {
+        "domains": {job: _domain(domain) for job, domain in whole.domains.items()},
         "failures": whole.failures,
         "warnings": plan.warnings,
         "problems": [_problem(problem) for problem in loaded.problems],
@@ -116,7 +119,28 @@ def _decisions(report: Report) -> dict[str, Any]:
 
 
 def _pending(waiting: WaitExplanation) -> dict[str, Any]:
-    return {key: getattr(waiting, key) for key in ("reason", "message", "hint", "counts", "pods", "queue")}
+    keys = ("reason", "message", "hint", "counts", "pods", "queue")
+    closest = {} if waiting.closest is None else {"closest": _closest(waiting.closest)}
+    return {key: getattr(waiting, key) for key in keys} | closest
+
+
+def _closest(closest: ClosestDomain) -> dict[str, Any]:
+    """The domain that comes closest, as for `domains`, with what it lacks."""
+    tier = {} if closest.tier is None else {"tier": closest.tier}
+    return {
+        "name": closest.name,
+        **tier,
+        "fits": closest.fits,
+        "needed": closest.needed,
+        "lacks": closest.lacks,
+        "holders": [holder._asdict() for holder in closest.holders],
+    }
+
+
+def _domain(domain: GangDomain) -> dict[str, Any]:
+    tier = {} if domain.tier is None else {"tier": domain.tier}
+    sub_groups = {"sub_groups": domain.sub_groups} if domain.sub_groups else {}
+    return {"name": domain.name, **tier, **sub_groups}
 
 
 def _eviction(eviction: Evict) -> dict[str, Any]:

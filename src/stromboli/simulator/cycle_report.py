@@ -10,6 +10,7 @@ from stromboli.api import names
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind, Event, Evict
 from stromboli.engine.explanation.wait_explanation import WaitExplanation
+from stromboli.engine.topology.gang_domains import GangDomain, gang_domains
 
 
 class Report(Struct):
@@ -34,6 +35,8 @@ class Report(Struct):
     """Why the cycle came to nothing, if it did."""
     ignored: dict[str, str] = {}
     """What PodGroups and their pods ask for without effect, by PodGroup."""
+    domains: dict[str, GangDomain] = {}
+    """In which HyperNode gangs with a topology are after the cycle, by PodGroup."""
 
     @classmethod
     def of(cls, outcome: Outcome) -> Report:
@@ -58,6 +61,7 @@ class Report(Struct):
                 for decision in decided
                 if isinstance(decision, Event) and decision.reason == names.EVENT_FIELD_IGNORED
             },
+            domains={job.key: domain for job, domain in gang_domains(outcome.session.cluster)},
         )
 
     @classmethod
@@ -76,4 +80,5 @@ class Report(Struct):
             failures=list(dict.fromkeys(text for report in reports for text in report.failures)),
             lost=next((report.lost for report in reports if report.lost), ""),
             ignored={job: text for report in reports for job, text in report.ignored.items()},
+            domains=last.domains,
         )

@@ -13,6 +13,7 @@ from stromboli.engine.explanation.wait_cause import Gate
 from stromboli.engine.plugin import Plugin
 from stromboli.model.job import Job
 from stromboli.testing import World
+from tests.manifests import group, hyper_node, pod
 
 PAGE = (Path(__file__).parents[3] / "docs" / "scheduler.md").read_text()
 TREE = (
@@ -207,6 +208,49 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
             world(nodes="n1 cpu=2; n2 cpu=2", pods=2, cpu=2).job("old", cpu=1, running_on="n1"),
             plugins="gang proportion",
         ),
+    ),
+]
+
+
+def in_one_rack(pods: int, *running_on: str) -> str:
+    """The sentence of a gang that must be below s1 or s2, where two of four CPUs are free."""
+    racks = [hyper_node("s1", nodes=["n1", "n2"]), hyper_node("s2", nodes=["n3", "n4"])]
+    made = World(nodes="n1 cpu=2; n2 cpu=2; n3 cpu=2; n4 cpu=2").add(*racks)
+    made.job("old", pods=4, running_on="n1 n2 n3 n4", cpu=1)
+    train = [pod(f"train-{number}", "train", on=name) for number, name in enumerate(running_on)]
+    train += [pod(f"train-{number}", "train") for number in range(len(running_on), pods)]
+    limit = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
+    result = made.add(group("train", pods, **limit), *train).run(
+        "enqueue, allocate", "gang predicates network-topology-aware"
+    )
+    return result.pending["default/train"].sentence
+
+
+_WAYS = (
+    "allow a higher tier or set mode: soft, or add gangpreempt or consolidate to the actions of the policy"
+)
+SENTENCES += [
+    (
+        "topology",
+        f"no HyperNode of tier 1 or below has room for 3 pods; wait until one has, {_WAYS}",
+        lambda: in_one_rack(3),
+    ),
+    (
+        "topology",
+        "no HyperNode of tier 1 or below is large enough for 5 pods; "
+        "allow a higher tier, set mode: soft, or ask for less",
+        lambda: in_one_rack(5),
+    ),
+    (
+        "topology",
+        "it must stay in HyperNode s1, where its other pods are, and that has no room for the rest; "
+        f"wait until room is free there, {_WAYS}",
+        lambda: in_one_rack(3, "n1", "n2"),
+    ),
+    (
+        "topology",
+        "its pods that run are in no HyperNode of tier 1 or below; delete its pods, so that all of them start in one",
+        lambda: in_one_rack(3, "n1", "n3"),
     ),
 ]
 

@@ -62,15 +62,15 @@ class ClosestDomain(Struct, frozen=True):
 
 
 class DomainSearch:
-    """Room in domains for the pods that a gang needs, as it was when the actions had run."""
+    """Room in domains for the pods that a gang needs, as it was when the actions had run, or with `empty` nodes."""
 
-    def __init__(self, session: Session, tasks: Sequence[Task]):
+    def __init__(self, session: Session, tasks: Sequence[Task], empty: bool = False):
         self._session = session
         self._cluster = session.cluster
         self._counts = Counter(task.shape for task in tasks)
         self._job = tasks[0].job if tasks else None
         self.needed = len(tasks)
-        self._idle = self._idle_without_others(tasks)
+        self._idle = self._cluster.columns.allocatable if empty else self._idle_without_others(tasks)
         self._slots: dict[Shape, Ints] = {}
         for shape, task in {task.shape: task for task in tasks}.items():
             slots = np.full(len(self._cluster.columns), self.needed, dtype=np.int64)
@@ -104,7 +104,7 @@ class DomainSearch:
             return None
         fits = self.fits(domains)
         place = min(range(len(domains)), key=lambda place: (-fits[place], domains[place].tier, place))
-        domain, lacks = domains[place], self._lacking(domains[place])
+        domain, lacks = domains[place], self.lacking(domains[place])
         dims = self._cluster.dims
         return ClosestDomain(
             domain.name,
@@ -115,7 +115,7 @@ class DomainSearch:
             self._holders(domain, dims.ordered(lacks)),
         )
 
-    def _lacking(self, domain: Domain) -> Amounts:
+    def lacking(self, domain: Domain) -> Amounts:
         """What the pods without room ask for, of resources that are short by themselves or else of all."""
         alone: Amounts = {}
         together: Amounts = {}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
 from stromboli.engine.explanation.closest_domain import DomainSearch, pods
+from stromboli.engine.explanation.shortages import amounts_text, largest_holders, resources_text
 from stromboli.engine.explanation.wait_cause import Cause, Details
+from stromboli.engine.explanation.ways_out import LESS_OR_NODES
 from stromboli.engine.topology.confinement import placed, possible_domains
 from stromboli.engine.topology.label_topology import label_key
 from stromboli.engine.topology.left_out_hyper_nodes import left_out
@@ -20,7 +23,9 @@ from stromboli.model.topology.label_domains import label_domains
 if TYPE_CHECKING:
     from stromboli.engine.placement.verdict import Verdict
     from stromboli.engine.session import Session
+    from stromboli.model.amounts import Amounts
     from stromboli.model.job import Job
+    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
@@ -36,6 +41,8 @@ class TopologyCauses:
     def __init__(self, session: Session, by_size: Callable[[Job], Cause | None]):
         self._session = session
         self._by_size = by_size
+        self._sizes: dict[tuple[int | str, frozenset[tuple[Shape, int]]], bool] = {}
+        self._lacking: dict[frozenset[tuple[Shape, int]], Amounts] = {}
 
     def of_job(self, job: Job) -> Cause | None:
         """By the job or the sub-group that found no domain with room; none if that is not what holds the job."""
@@ -50,7 +57,30 @@ class TopologyCauses:
                 return self._by_size(job) or self._cause(
                     job, limited, *self._hyper_node_words(limited, limit)
                 )
-        return None
+        return self._by_size(job) or self._without_room(unit) if job in self._session.without_domain else None
+
+    def _without_room(self, unit: Job | SubJob) -> Cause | None:
+        """Of a job that may be anywhere and was not tried, since all nodes together have too little room."""
+        needed = self._needed(unit)
+        key = frozenset(Counter(task.shape for task in needed).items())
+        if key not in self._lacking:
+            search = DomainSearch(self._session, needed)
+            self._lacking[key] = search.lacking(self._session.cluster.hyper_nodes.top)
+        dims, short = self._session.cluster.dims, self._lacking[key]
+        if not short:
+            return None
+        reasons = [names.INSUFFICIENT.format(dims.names[dim]) for dim in dims.ordered(short)]
+        way_out = f"wait until enough {resources_text(dims, short)} is free, {LESS_OR_NODES}"
+        details = partial(self._room_details, unit, reasons[0], way_out)
+        return Cause("nodes", f"nodes are unavailable: {', '.join(reasons)}", way_out, details)
+
+    def _room_details(self, unit: Job | SubJob, reason: str, way_out: str) -> Details:
+        session, search = self._session, DomainSearch(self._session, self._needed(unit))
+        top, dims = session.cluster.hyper_nodes.top, session.cluster.dims
+        lacking = search.lacking(top)
+        room = f"all nodes together have room for {search.fits([top])[0]} of {pods(search.needed)}"
+        text = f"{room} and lack {amounts_text(dims, lacking)}" if lacking else room
+        return Details(reason, text, way_out, holders=largest_holders(session.cluster, dims.ordered(lacking)))
 
     def _unit(self, job: Job) -> Job | SubJob | None:
         """The job, or the sub-group of it, that found no domain."""
@@ -59,9 +89,14 @@ class TopologyCauses:
             unit = session.without_domain[job]
             return unit if isinstance(unit, SubJob) and unit.policy is not None else job
         for task, verdict in session.verdicts.get(job, {}).items():
-            if verdict.hyper_node and _lacks_room(verdict):
+            if verdict.hyper_node and self._would_be_let_in(task, verdict):
                 return task.sub_job if task.sub_job is not None and task.sub_job.policy is not None else job
         return None
+
+    def _would_be_let_in(self, task: Task, verdict: Verdict) -> bool:
+        """Whether more room would help; a verdict is about the nodes of one domain, and others may let the task in."""
+        lacks_room = any(reason.text.startswith(_ROOM) for reason in verdict.reasons)
+        return lacks_room or bool(self._session.reachable(task, confined=False).any())
 
     # -- words without numbers that move
 
@@ -88,6 +123,9 @@ class TopologyCauses:
             return text + bad, self._ways(
                 "wait until room is free there, allow a higher tier or set mode: soft"
             )
+        if not self._large_enough(unit, limit):
+            text = f"no HyperNode of {tier} or below is large enough for {_pods(unit)}{bad}"
+            return text, "allow a higher tier, set mode: soft, or ask for less"
         text = f"no HyperNode of {tier} or below has room for {_pods(unit)}{bad}"
         return text, self._ways("wait until one has, allow a higher tier or set mode: soft")
 
@@ -103,8 +141,21 @@ class TopologyCauses:
                 return text, "delete its pods, so that all of them start with the same"
             text = f"it must stay on nodes with {domains[0].name}, where its other pods are, and these have no room"
             return f"{text} for {_rest(job)}", self._ways("wait until room is free there")
+        if not self._large_enough(job, key):
+            text = f"no value of the node label {key} has enough nodes for {_pods(job)}"
+            return text, f"add nodes, ask for less, or {anew}"
         text = f"no value of the node label {key} has nodes with room for {_pods(job)}"
         return text, self._ways(f"wait until one has, or {anew}")
+
+    def _large_enough(self, unit: Job | SubJob, limit: int | str) -> bool:
+        """Whether any domain up to a tier, or of a label, could take it if it were empty; the same for equal gangs."""
+        needed = self._needed(unit)
+        key = (limit, frozenset(Counter(task.shape for task in needed).items()))
+        if key not in self._sizes:
+            search = DomainSearch(self._session, needed, empty=True)
+            fits = search.fits(possible_domains(self._session, unit))
+            self._sizes[key] = int(fits.max(initial=0)) >= search.needed
+        return self._sizes[key]
 
     def _ways(self, known: str) -> str:
         missing = [action for action in GANG_ACTIONS if action not in self._session.policy.actions]
@@ -153,10 +204,6 @@ class TopologyCauses:
 
 def _by_tier(domain: Domain) -> tuple[int, str]:
     return domain.tier, domain.name
-
-
-def _lacks_room(verdict: Verdict) -> bool:
-    return any(reason.text.startswith(_ROOM) for reason in verdict.reasons)
 
 
 def _pods(unit: Job | SubJob) -> str:

@@ -1,0 +1,190 @@
+"""Why a gang that must keep to a domain waits: one sentence that stays, and on request who holds what is short."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stromboli.engine.explanation.closest_domain import DomainHolder
+from stromboli.engine.explanation.wait_explanation import WaitExplanation
+from stromboli.testing import World
+from tests.manifests import (
+    Manifest,
+    group,
+    hyper_node,
+    native_group,
+    node,
+    pod,
+    policy,
+    queue,
+    sub_group_policy,
+)
+
+PLUGINS = "priority gang conformance | predicates proportion nodeorder network-topology-aware"
+POLICY = policy("enqueue, allocate, backfill", PLUGINS)
+WAYS = (
+    "wait until one has, allow a higher tier or set mode: soft, "
+    "or add gangpreempt or consolidate to the actions of the policy"
+)
+RACKS = [hyper_node(f"r{rack}", 1, nodes=[f"{rack}1", f"{rack}2"], tier_name="rack") for rack in "abcd"]
+ROWS = [hyper_node("left", 2, children=["ra", "rb"]), hyper_node("right", 2, children=["rc", "rd"])]
+
+
+def world(*objects: Manifest) -> World:
+    """Four racks of two nodes with four CPUs, two of which are in use everywhere but on d2."""
+    nodes = [node(f"{rack}{place}", labels={"rack": rack}) for rack in "abcd" for place in (1, 2)]
+    busy = [pod(f"old-{name}", "old", on=name, cpu=2) for name in ("a1", "a2", "b1", "b2", "c1", "c2", "d1")]
+    return World().add(*nodes, *RACKS, *ROWS, group("old", 1), *busy, *objects)
+
+
+def gang(name: str, count: int, tier: int | str = 1, **terms: Any) -> list[Manifest]:
+    field = "highestTierName" if isinstance(tier, str) else "highestTierAllowed"
+    topology = {"networkTopology": {"mode": "hard", field: tier}}
+    return [group(name, count, **topology), *(pod(f"{name}-{n}", name, **terms) for n in range(count))]
+
+
+def why(made: World, name: str = "g", config: str = POLICY) -> WaitExplanation:
+    return made.run(policy=config).pending[f"default/{name}"]
+
+
+# -- which HyperNode comes closest
+
+
+def test_the_sentence_names_the_tier_and_the_pods_and_no_number_that_moves() -> None:
+    explanation = why(world(*gang("g", 7)))
+    assert explanation.gate == "topology"
+    assert explanation.reason == "No HyperNode with room"
+    assert explanation.sentence == (
+        f"PodGroup g waits: no HyperNode of tier 1 or below has room for 7 pods; {WAYS}"
+    )
+
+
+def test_the_closest_is_named_with_what_it_lacks_and_who_holds_that() -> None:
+    explanation = why(world(*gang("g", 7)))
+    closest = explanation.closest
+    assert closest is not None
+    assert (closest.name, closest.tier, closest.fits, closest.needed) == ("rd", 1, 6, 7)
+    assert closest.lacks == {"cpu": "1"}
+    assert closest.holders == (DomainHolder("default/old", "cpu", "2"),)
+    assert explanation.message.endswith(
+        "; closest: HyperNode rd (tier 1) has room for 6 of 7 pods and lacks cpu 1, "
+        "held there by default/old (cpu 2)"
+    )
+    assert explanation.hint.startswith("tier 2 has room (HyperNode left): wait until one has, ")
+
+
+def test_the_way_out_says_how_far_one_would_have_to_go() -> None:
+    assert why(world(*gang("g", 11))).hint.startswith("all nodes together have room: ")
+
+
+def test_a_gang_that_no_tier_has_room_for_is_told_what_all_nodes_have() -> None:
+    made = world(*gang("g", 10, cpu=2))
+    assert why(made).hint.startswith("all nodes together have room for 9 of 10 pods: ")
+
+
+def test_a_tier_by_name_is_told_by_name() -> None:
+    assert "no HyperNode of tier 1 (rack) or below has room" in why(world(*gang("g", 7, "rack"))).sentence
+
+
+def test_the_sentence_stays_while_room_comes_and_goes() -> None:
+    made = world(*gang("g", 7))
+    first = why(made)
+    made.remove(pod("old-a1")).add(pod("new", "old", on="d2"))
+    second = made.step().pending["default/g"]
+    assert second.sentence == first.sentence
+    assert (first.closest and first.closest.name, second.closest and second.closest.name) == ("rd", "ra")
+
+
+def test_room_in_pieces_that_are_too_small_is_not_room() -> None:
+    explanation = why(world(*gang("g", 2, cpu=3)))
+    assert explanation.closest is not None
+    assert (explanation.closest.fits, explanation.closest.lacks) == (1, {"cpu": "3"})
+
+
+def test_actions_that_the_policy_has_are_no_way_out() -> None:
+    config = policy("enqueue, allocate, gangpreempt, consolidate", PLUGINS)
+    assert why(world(*gang("g", 7)), config=config).sentence.endswith("allow a higher tier or set mode: soft")
+
+
+def test_nodes_that_filters_keep_out_are_no_room() -> None:
+    made = world(*gang("g", 3, cpu=2, spec={"nodeSelector": {"rack": "c"}}))
+    closest = why(made).closest
+    assert closest is not None
+    assert (closest.name, closest.fits) == ("rc", 2)
+
+
+def test_what_is_not_for_lack_of_room_is_told_as_for_any_job() -> None:
+    assert why(world(*gang("g", 3, spec={"nodeSelector": {"rack": "x"}}))).gate == "nodes"
+    assert why(world(*gang("g", 2, cpu=5))).reason == "Larger than any node"
+    assert why(world(queue("default", capability={"cpu": "15"}), *gang("g", 2))).gate != "topology"
+
+
+def test_a_soft_gang_waits_for_nodes() -> None:
+    soft = group("g", 10, networkTopology={"mode": "soft"})
+    explanation = why(world(soft, *(pod(f"g-{n}", "g", cpu=2) for n in range(10))))
+    assert explanation.sentence == (
+        "PodGroup g waits: nodes are unavailable: Insufficient cpu; "
+        "wait until enough cpu is free, add nodes or ask for less"
+    )
+    assert explanation.message == "all nodes together have room for 9 of 10 pods and lack cpu 2"
+
+
+def test_hyper_nodes_that_are_left_out_are_named() -> None:
+    twice = hyper_node("other", 2, children=["ra"])
+    assert "has room for 7 pods, and HyperNode ra is left out (" in why(world(twice, *gang("g", 7))).summary
+
+
+# -- gangs that run in part, and sub-groups
+
+
+def test_a_replacement_is_told_that_it_must_stay_with_its_gang() -> None:
+    running = [group("g", 2, networkTopology={"mode": "hard", "highestTierAllowed": 1})]
+    running += [pod("g-0", "g", on="a1"), pod("g-1", "g", on="a2"), pod("g-2", "g", cpu=2)]
+    explanation = why(world(*running))
+    assert explanation.summary == (
+        "it must stay in HyperNode ra, where its other pods are, and that has no room for the rest"
+    )
+    assert explanation.closest is not None
+    assert explanation.closest.holders == (DomainHolder("default/old", "cpu", "4"),)
+
+
+def test_a_gang_that_is_torn_is_told_so() -> None:
+    running = [group("g", 2, networkTopology={"mode": "hard", "highestTierAllowed": 1})]
+    running += [pod("g-0", "g", on="a1"), pod("g-1", "g", on="c1"), pod("g-2", "g")]
+    assert why(world(*running)).summary == "its pods that run are in no HyperNode of tier 1 or below"
+
+
+def test_a_sub_group_is_told_by_the_name_of_its_policy() -> None:
+    topology = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
+    parts = {**sub_group_policy("part", "part", size=6, least=2), **topology}
+    pods = [pod(f"g-{number}", "g", labels={"part": str(number // 6)}) for number in range(12)]
+    explanation = why(world(group("g", 12, subGroupPolicy=[parts]), *pods))
+    assert "tier 1 or below has room for 6 pods of a sub-group part" in explanation.summary
+    assert explanation.closest is not None
+    assert explanation.closest.fits == 4  # rd would be the place of the other one
+
+
+# -- native groups
+
+
+def near(count: int, key: str = "rack", **terms: Any) -> list[Manifest]:
+    near = native_group("g", count, schedulingConstraints={"topology": [{"key": key}]})
+    return [near, *(pod(f"g-x-{number}", native="g", **terms) for number in range(count))]
+
+
+def test_a_native_group_is_told_the_same_of_its_label() -> None:
+    explanation = why(world(*near(7)))
+    assert explanation.summary == "no value of the node label rack has nodes with room for 7 pods"
+    assert explanation.message.endswith(
+        "; closest: rack=d has room for 6 of 7 pods and lacks cpu 1, held there by default/old (cpu 2)"
+    )
+    assert why(world(*near(2, "zone"))).sentence == (
+        "PodGroup g waits: no node has the label zone; "
+        "label the nodes with zone, or leave schedulingConstraints out of a new PodGroup"
+    )
+
+
+def test_a_native_group_that_runs_is_told_where_it_must_stay() -> None:
+    more = [pod("more", native="g", cpu=3)]
+    assert "it must stay on nodes with rack=a" in why(world(*near(2, on="a1"), *more)).summary
+    torn = [*near(1, on="a1"), pod("b", native="g", on="b1"), *more]
+    assert why(world(*torn)).summary == "its pods that run have no common value of the node label rack"
