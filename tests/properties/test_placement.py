@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from stromboli.engine.placement.verdict import Verdict
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.rules import Rules
 from stromboli.model.cluster import Change, Cluster
-from stromboli.model.node_columns import Node
+from stromboli.model.node_columns import Ints, Node
 from stromboli.model.shape import VIEW_PODS
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -215,10 +215,15 @@ class Drama:
         self.scores = [function for function in picked if isinstance(function.fast, NodeScore)]
         plugin = Zoo(None, {})
         plugin.filters = tuple(function.fast for function in self.filters)
-        plugin.scores = tuple(function.fast for function in self.scores)
+        plugin.scores = tuple(
+            replace(function.fast, of_some_nodes=chance.random() < 0.5)
+            for function in self.scores
+            if isinstance(function.fast, NodeScore)
+        )
         self.placement = Placement(Rules([[plugin]]))
         self.moves: list[Change] = []
         self.pods_made = 0
+        self.rows: dict[tuple[int, bytes], Ints] = {}
 
     def node(self, number: int) -> Manifest:
         zone = self.chance.choice(("east", "west", ""))
@@ -260,6 +265,14 @@ class Drama:
         if within is not None:
             mask = np.array([node.name in within for node in self.cluster.columns.nodes])
         fast = self.placement.find(self.cluster, task, mask, resource_fit)
+        if mask is not None:
+            key = (self.cluster.columns.layout, mask.tobytes())
+            rows = self.rows.setdefault(key, np.flatnonzero(mask))
+            by_rows = self.placement.find(self.cluster, task, None, resource_fit, rows)
+            if isinstance(by_rows, Verdict) and isinstance(fast, Verdict):
+                assert by_rows.reasons == fast.reasons
+            else:
+                assert by_rows == fast
         filters = [function.slow for function in self.filters]
         scores = [function.slow for function in self.scores]
         slow = naive.choose(self.cluster, task, filters, scores, within, resource_fit)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stromboli.engine.topology.confinement import HOLDS_ROOM, placed
+from stromboli.engine.topology.topology_limits import highest_tier
 from stromboli.model.requirements.group_demands import network_topologies
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def _update_job(tree: HyperNodeTree, job: Job) -> None:
         common = tree.lowest_common(common, tree.domain(sub_job.allocated_hyper_node))
     if common is None:  # sub-groups come and go with their tasks
         job.allocated_hyper_node = ""
-    elif any(changes) or tree.domain(job.allocated_hyper_node) is None:
+    elif any(changes) or not _allowed(tree, job, tree.domain(job.allocated_hyper_node)):
         job.allocated_hyper_node = common.name
 
 
@@ -57,6 +58,12 @@ def _update_sub_job(tree: HyperNodeTree, sub_job: SubJob) -> bool:
         domains = (
             tree.containing(rows) if rows else [tree.top]
         )  # a node that is lost has no place in the tree
-        if not any(domain.name == before for domain in domains):
+        if not any(domain.name == before and _allowed(tree, sub_job, domain) for domain in domains):
             sub_job.allocated_hyper_node = domains[0].name
     return sub_job.allocated_hyper_node != before
+
+
+def _allowed(tree: HyperNodeTree, unit: Job | SubJob, domain: Domain | None) -> bool:
+    """Whether a domain is there and not above the highest tier that a job or a sub-group may span."""
+    limit = highest_tier(tree, unit)
+    return domain is not None and (limit is None or domain.tier <= limit)
