@@ -137,16 +137,16 @@ def main(seeds: int = 8, *loads: float) -> None:
     )
     print("|---" * 9 + "|")
     for load in loads or (0.85, 0.95):
-        for name, text in POLICIES.items():
-            outcomes = []
-            for seed in range(seeds):
-                outcomes.append(Stream(text).run(stream(seed, load)))
-                _row(load, name, seed, outcomes[-1])
-            means = Outcome(*(mean(values) for values in zip(*outcomes, strict=True)))  # type: ignore[arg-type]
-            _row(load, name, "mean", means)
+        outcomes: dict[str, list[Outcome]] = {name: [] for name in POLICIES}
+        for seed in range(seeds):
+            for name, text in POLICIES.items():
+                outcomes[name].append(Stream(text).run(stream(seed, load)))
+                _row(load, name, str(seed), outcomes[name][-1])
+        for name, each in outcomes.items():
+            _row(load, name, "mean", Outcome(*map(mean, zip(*each, strict=True))))  # type: ignore[arg-type]
 
 
-def _row(load: float, name: str, seed: int | str, outcome: Outcome) -> None:
+def _row(load: float, name: str, seed: str, outcome: Outcome) -> None:
     gangs, placed, *waits, used = outcome
     minutes = " | ".join(f"{wait:.1f}" for wait in waits)
     print(f"| {load} | {name} | {seed} | {gangs:.0f} | {placed:.0f} | {minutes} | {used:.1%} |", flush=True)

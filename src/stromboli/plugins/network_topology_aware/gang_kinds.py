@@ -6,6 +6,7 @@ All is read off the jobs of the cluster, so that a scheduler that starts anew kn
 from __future__ import annotations
 
 from collections import Counter
+from heapq import nsmallest
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.engine.topology.topology_limits import requested_topology
@@ -35,23 +36,37 @@ class GangKinds:
     def __init__(self) -> None:
         self._of_job: dict[Job, list[GangKind]] = {}
         self._counts: Counter[GangKind] = Counter()
+        self._shares: list[tuple[GangKind, float]] | None = None
 
     def update(self, cluster: Cluster, dirty: Dirty) -> None:
         """Look again at jobs that changed."""
         changed: Iterable[Job] = dirty.jobs
         if dirty.everything:
-            self._of_job, self._counts, changed = {}, Counter(), list(cluster.jobs.values())
+            self._of_job, self._counts, self._shares = {}, Counter(), None
+            changed = list(cluster.jobs.values())
         for job in changed:
-            self._counts.subtract(self._of_job.pop(job, ()))
-            if cluster.jobs.get(job.id) is job and (kinds := list(_kinds(job))):
-                self._of_job[job] = kinds
-                self._counts.update(kinds)
-        self._counts = +self._counts
+            kinds = list(_kinds(job)) if cluster.jobs.get(job.id) is job else []
+            if kinds != self._of_job.get(job, []):
+                self._replace(job, kinds)
+
+    def _replace(self, job: Job, kinds: list[GangKind]) -> None:
+        gone = self._of_job.pop(job, [])
+        self._counts.subtract(gone)
+        for kind in gone:
+            if self._counts[kind] <= 0:
+                del self._counts[kind]
+        if kinds:
+            self._of_job[job] = kinds
+            self._counts.update(kinds)
+        self._shares = None
 
     def shares(self) -> list[tuple[GangKind, float]]:
         """The most frequent kinds, each with its part of all gangs."""
-        ordered = sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))
-        return [(kind, count / self._counts.total()) for kind, count in ordered[:KINDS]]
+        if self._shares is None:
+            first = nsmallest(KINDS, self._counts.items(), key=lambda item: (-item[1], item[0]))
+            total = self._counts.total()
+            self._shares = [(kind, count / total) for kind, count in first]
+        return self._shares
 
 
 def kind_of(pods: int, total: Vector) -> GangKind:
