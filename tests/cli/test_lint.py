@@ -44,6 +44,22 @@ def test_every_problem_of_every_object_is_told(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        (["rack"], "1 object checked, 0 problems"),
+        (["rack", "zone"], "spec.schedulingConstraints.topology: has 2 constraints"),
+        (["no key"], "spec.schedulingConstraints.topology[0].key: 'no key' is not a label key"),
+    ],
+)
+def test_native_groups_are_checked_as_the_scheduler_does(keys: list[str], told: str) -> None:
+    topology = {"topology": [{"key": key} for key in keys]}
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "schedulingConstraints": topology}
+    content = manifest("PodGroup", {"metadata": {"name": "g"}, "spec": spec}, "scheduling.k8s.io/v1alpha2")
+    result = lint("-", stdin=content)
+    assert (result.exit_code, told in result.stdout) == (int(len(keys) > 1 or " " in keys[0]), True)
+
+
 def test_a_name_that_an_api_server_would_generate_is_none_of_the_users_problems() -> None:
     content = job(task())
     content["metadata"] = {"generateName": "run-"}

@@ -15,7 +15,9 @@ from stromboli.api import names
 from stromboli.api.decoding import decode_as, subject_of
 from stromboli.api.errors import BadObject, Unreadable, printable
 from stromboli.api.manifests.manifest_sources import find_files, read_sources
+from stromboli.api.object_checks import check_object
 from stromboli.api.types.meta import ObjectMeta
+from stromboli.api.types.native_group import NativePodGroup
 from stromboli.api.types.scheduling import Queue, QueueStatus
 from stromboli.cli.manifest_demands import ignored_demands
 from stromboli.embedded.kinds.offline_schemas import OfflineSchemas
@@ -81,6 +83,10 @@ class _Manifest(NamedTuple):
         kind = self.content.get("kind")
         return kind if isinstance(kind, str) else ""
 
+    @property
+    def is_native_group(self) -> bool:
+        return (self.group, self.kind) == ("scheduling.k8s.io", "PodGroup")
+
 
 def lint_paths(paths: Iterable[str], settings: Settings) -> LintResult:
     """The problems of the objects in files and folders; unknown kinds are passed over."""
@@ -99,7 +105,7 @@ def lint_paths(paths: Iterable[str], settings: Settings) -> LintResult:
             )
         except RecursionError:
             problems = [Problem("", None, _TOO_DEEP, shows_field=True)]
-        if not known and not problems:
+        if not known and not problems and not manifest.is_native_group:
             unknown[_description(manifest)] += 1
         findings += [Finding(manifest.where, subject, problem) for problem in problems]
         if known:
@@ -181,7 +187,15 @@ def _named(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unknown_kind(manifest: _Manifest, schemas: OfflineSchemas) -> Iterator[Problem]:
-    """An unknown kind of Volcano's groups is a mistake; those of other groups may well exist."""
+    """An unknown kind of Volcano's groups is a mistake; those of other groups may well exist.
+
+    Of native groups, for which there is no schema, it is told what the scheduler would refuse.
+    """
+    if manifest.is_native_group:
+        try:
+            check_object(decode_as(NativePodGroup, msgspec.json.encode(_named(manifest.content))))
+        except BadObject as error:
+            yield Problem(error.field, None, f"{error.field}: {error.problem}", shows_field=True)
     kinds = schemas.kinds_of(manifest.group) if manifest.group.endswith(_VOLCANO) else []
     if kinds:
         text = f'there is no kind "{manifest.kind}" in version "{manifest.version}"'

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from stromboli.engine.decisions import Event, PodCondition
 from stromboli.engine.explanation.closest_domain import DomainHolder
 from stromboli.engine.explanation.wait_explanation import WaitExplanation
 from stromboli.testing import World
 from tests.manifests import (
     Manifest,
+    decoded,
     group,
     hyper_node,
     native_group,
@@ -18,6 +20,7 @@ from tests.manifests import (
     queue,
     sub_group_policy,
 )
+from tests.properties.living import LivingWorld, engine, events
 
 PLUGINS = "priority gang conformance | predicates proportion nodeorder network-topology-aware"
 POLICY = policy("enqueue, allocate, backfill", PLUGINS)
@@ -92,6 +95,23 @@ def test_the_sentence_stays_while_room_comes_and_goes() -> None:
     second = made.step().pending["default/g"]
     assert second.sentence == first.sentence
     assert (first.closest and first.closest.name, second.closest and second.closest.name) == ("rd", "ra")
+
+
+def test_a_gang_that_waits_writes_nothing_while_room_comes_and_goes() -> None:
+    nodes = [node(f"{rack}{place}") for rack in "abcd" for place in (1, 2)]
+    running = [group("old", 1), *(pod(f"old-{number}", "old", on="d1") for number in range(3))]
+    objects = [queue(), *nodes, *RACKS, *ROWS, *running, *gang("g", 8), *gang("f", 24, 2)]
+    tiers = [tier.replace(" ", ", ") for tier in PLUGINS.split(" | ")]
+    living = LivingWorld(objects, lambda: engine(*tiers, actions="enqueue, allocate, backfill"))
+    first = living.step()  # g starts
+    assert any("no HyperNode of tier 2 or below" in event.message for event in events(first.decisions))
+    living.step()
+    living.drop(decoded(pod("old-0")))
+    assert not [
+        decision
+        for decision in living.step().decisions
+        if isinstance(decision, Event | PodCondition) and decision.name.startswith("f")
+    ]
 
 
 def test_room_in_pieces_that_are_too_small_is_not_room() -> None:

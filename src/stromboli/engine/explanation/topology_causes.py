@@ -179,7 +179,10 @@ class TopologyCauses:
         """The pods that have to find room before it starts."""
         tasks = unit.tasks if isinstance(unit, SubJob) else unit.tasks.values()
         waiting = [task for task in tasks if task.status is Status.PENDING and not task.gates]
-        return sorted(waiting, key=lambda task: task.order)[: self._session.rules.tasks_needed(unit)]
+        needed = self._session.rules.tasks_needed(unit)
+        if needed < len(waiting):
+            waiting.sort(key=lambda task: task.order)
+        return waiting[:needed]
 
     def _candidates(self, job: Job, unit: Job | SubJob) -> list[Domain]:
         """The domains that it may use; of a sub-group, below those that its job may use."""
