@@ -9,6 +9,7 @@ from functools import partial
 from stromboli.api import names
 from stromboli.engine.catalog import action
 from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pods_lately
+from stromboli.engine.eviction.eviction_domains import asks_for_topology
 from stromboli.engine.eviction.eviction_options import EvictionOptions
 from stromboli.engine.eviction.node_clearing import clear_node, has_enough, would_admit
 from stromboli.engine.eviction.starving_jobs import (
@@ -66,7 +67,7 @@ def preempt(session: Session) -> None:
         return VictimSelection(session, candidates, arguments)
 
     between_jobs, within_job = victim_selection(_is_other_job), victim_selection(_is_same_job)
-    starving = [job for job in starving_jobs(session) if not _has_network_topology(job)]
+    starving = [job for job in starving_jobs(session) if not asks_for_topology(job)]
     for _, jobs in session.jobs_by_queue(starving).visits():
         visited = []
         for job in jobs:
@@ -88,14 +89,6 @@ def _is_same_job(task: Task, job: Job) -> bool:
 def _may_be_victim_of(task: Task, victim: Task) -> bool:
     """A best-effort task evicts best-effort tasks only."""
     return victim.best_effort or not task.best_effort
-
-
-def _has_network_topology(job: Job) -> bool:
-    group = job.group
-    return group is not None and (
-        group.spec.network_topology is not None
-        or any(policy.network_topology is not None for policy in job.policies)
-    )
 
 
 def _preempt_within(session: Session, search: VictimSelection, arguments: Arguments, job: Job) -> None:

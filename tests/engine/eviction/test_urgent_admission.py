@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stromboli.testing import Result, World
-from tests.manifests import policy
+from tests.manifests import hyper_node, policy
 
 TIERS = "priority gang conformance | overcommit predicates proportion nodeorder"
 THROUGH = {"letUrgentThrough": True}
@@ -111,3 +111,15 @@ def test_looking_for_victims_leaves_no_trace() -> None:
     assert [
         (t.name, t.status, t.node) for t in world.cluster.tasks.values() if t.name.startswith("old")
     ] == before
+
+
+@pytest.mark.parametrize(("action", "admitted"), [("preempt", False), ("gangpreempt", True)])
+def test_a_gang_with_a_topology_is_let_in_where_an_action_preempts_for_it(
+    action: str, admitted: bool
+) -> None:
+    """preempt leaves it out (spec 02 6.1), so it would only wait inside."""
+    world = full().add(hyper_node("s0", nodes=("n1",)))
+    urgent(world, group={"networkTopology": {"mode": "hard", "highestTierAllowed": 1}})
+    result = gate(world, f"enqueue, allocate, {action}", f"{TIERS} network-topology-aware")
+    assert let_in(result) is admitted
+    assert bool(result.evicted) is admitted

@@ -11,6 +11,14 @@ if TYPE_CHECKING:
     from stromboli.model.topology.domain import Domain
 
 
+def asks_for_topology(job: Job) -> bool:
+    """Whether the PodGroup of a job asks for a network topology, for itself or for sub-groups."""
+    if job.group is None:
+        return False
+    policies = job.policies
+    return job.group.spec.network_topology is not None or any(each.network_topology for each in policies)
+
+
 def domains_of_job(session: Session, job: Job, purpose: str = "evict") -> list[Domain]:
     """The domains in which room may be made for a job, in order; the whole cluster if it asks for no topology."""
     top = session.cluster.hyper_nodes.top

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pods_lately
 from stromboli.engine.eviction.eviction_domains import domain_words, domains_of_job, nominate_hyper_nodes
 from stromboli.engine.eviction.eviction_options import EvictionOptions
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
     from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.session import Session
     from stromboli.model.job import Job, SubJob
+    from stromboli.model.node_columns import Ints
     from stromboli.model.queue import Queue
+    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
@@ -84,6 +88,7 @@ class GangVictimSelection:
         self._tasks = [task for tasks in self._pending.values() for task in tasks]
         self._need = total_of(task.request for task in self._tasks)
         self._victims: dict[Job, list[Task]] | None = None
+        self._freed: Ints | None = None
         self.chosen: dict[SubJob, Domain] = {}
         """In which domain each sub-group was given room by the try that worked."""
 
@@ -118,7 +123,10 @@ class GangVictimSelection:
         """Add bundle after bundle until they could be enough, then try; failing that, go on adding."""
         columns = self._session.cluster.columns
         inside = domain.mask(len(columns))
-        room = columns.total((columns.idle + columns.releasing)[:, domain.rows])
+        available = columns.idle + columns.releasing
+        if not less_equal(self._need, columns.total((available + self._freeable())[:, domain.rows])):
+            return False
+        room = columns.total(available[:, domain.rows])
         bundles, chosen_by = self._bundles(domain, inside, queue)
         victims: list[Task] = []
         slots = SlotBound(self._session, next(iter(self._pending.values())), inside)
@@ -160,6 +168,21 @@ class GangVictimSelection:
                 if (tasks := self._tasks_of(other))
             }
         return self._victims
+
+    def _freeable(self) -> Ints:
+        """What all possible victims hold on each node."""
+        if self._freed is None:
+            columns = self._session.cluster.columns
+            tasks = [task for tasks in self._possible_victims().values() for task in tasks]
+            rows_by_shape: dict[Shape, list[int]] = {}
+            for task in tasks:
+                if task.node is not None:
+                    rows_by_shape.setdefault(task.shape, []).append(task.node.row)
+            self._freed = np.zeros_like(columns.idle)
+            for shape, rows in rows_by_shape.items():
+                counts = np.bincount(rows, minlength=len(columns))
+                self._freed += shape.dense(len(self._freed))[:, None] * counts
+        return self._freed
 
     def _tasks_of(self, job: Job) -> list[Task]:
         return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from stromboli.engine.eviction.eviction_domains import asks_for_topology
 from stromboli.engine.queue_limits import own_capability
 from stromboli.engine.transaction import EvictionReason
 from stromboli.model.amounts import Amounts, excess, lacking, minus, shift
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 PREEMPTING = {"preempt", "gangpreempt"}
+PREEMPTING_FOR_TOPOLOGY = {"gangpreempt"}
+"""The actions that preempt for jobs with a network topology (spec 02 6.1)."""
 RECLAIMING = {"reclaim", "gangreclaim"}
 
 
@@ -25,9 +28,8 @@ class UrgentAdmission:
 
     def __init__(self, session: Session):
         self._session = session
-        actions = set(session.policy.actions)
-        self._preempts = bool(actions & PREEMPTING)
-        self._reclaims = bool(actions & RECLAIMING)
+        self._actions = set(session.policy.actions)
+        self._reclaims = bool(self._actions & RECLAIMING)
         columns = session.cluster.columns
         self._idle = minus(session.total, columns.total(columns.used))
         self._claimed: set[Task] = set()
@@ -40,7 +42,7 @@ class UrgentAdmission:
         would be then.
         """
         queue, need = job.queue, job.min_resources
-        if queue is None or need is None or not (self._preempts or self._reclaims):
+        if queue is None or need is None or not (self._preempts_for(job) or self._reclaims):
             return False
         if any(need.get(dim, 0) > limit for dim, limit in own_capability(queue).items()):
             return False  # no eviction could help: its queue may never have as much
@@ -73,13 +75,18 @@ class UrgentAdmission:
 
     def _may_take_from(self, other: Job, job: Job, queue: Queue) -> bool:
         if other.queue is queue:
-            return self._preempts and other.priority < job.priority
+            return self._preempts_for(job) and other.priority < job.priority
         return (
             self._reclaims
             and other.queue is not None
             and other.queue.reclaimable
             and self._session.rules.preemptive(queue, self._tasks_to_start(job))
         )
+
+    def _preempts_for(self, job: Job) -> bool:
+        """Whether an action of the policy could preempt for a job."""
+        preempting = PREEMPTING_FOR_TOPOLOGY if asks_for_topology(job) else PREEMPTING
+        return bool(self._actions & preempting)
 
     def _tasks_to_start(self, job: Job) -> list[Task]:
         """As many of a job's pending tasks as it needs to start."""
