@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.kubernetes.faults import Between, Fault, Trouble
 from tests.kubernetes.scheduler_cluster import NAMESPACE, POLICY, SchedulerCluster
 
@@ -123,12 +125,13 @@ def test_a_gang_keeps_to_its_rack_when_the_scheduler_is_killed_half_way(
 def fill(cluster: SchedulerCluster, rack: str, leave: int = 0) -> None:
     """Put pods of somebody else onto the nodes of a rack, until so many CPUs are left."""
     taken = [pod["spec"]["nodeName"] for pod in cluster.bound()]
-    places = [f"{rack}-{node}" for node in range(2) for _ in range(4 - taken.count(f"{rack}-{node}"))]
-    for node in dict.fromkeys(places[: len(places) - leave]):
-        for number in range(places[: len(places) - leave].count(node)):
-            pod = cluster.pod(f"filler-{node}", number)
-            pod["spec"] |= {"nodeName": node, "schedulerName": "other"}
-            cluster.plane.apply(pod)
+    places = [
+        (f"{rack}-{node}", number) for node in range(2) for number in range(4 - taken.count(f"{rack}-{node}"))
+    ]
+    pods = [cluster.pod(f"filler-{node}", number) for node, number in places[: len(places) - leave]]
+    for pod, (node, _) in zip(pods, places, strict=False):
+        pod["spec"] |= {"nodeName": node, "schedulerName": "other"}
+    cluster.plane.apply(*pods)
 
 
 def why(cluster: SchedulerCluster, name: str) -> str:
@@ -160,8 +163,12 @@ def job(name: str, pods: int, priority: str) -> dict[str, Any]:
     }
 
 
-def test_a_gang_is_moved_as_a_whole_for_a_gang_that_needs_its_rack(cluster: SchedulerCluster) -> None:
-    use(cluster, "enqueue, allocate, gangpreempt, backfill")
+@pytest.mark.parametrize("action", ["gangpreempt", "gangreclaim"])
+def test_a_gang_is_moved_as_a_whole_for_a_gang_that_needs_its_rack(
+    cluster: SchedulerCluster, action: str
+) -> None:
+    use(cluster, f"enqueue, allocate, {action}, backfill")
+    cluster.policy.write_text(cluster.policy.read_text().replace("proportion", "capacity"))
     for name, value in (("low", 1), ("high", 1000)):
         cluster.plane.apply(
             {
@@ -171,6 +178,8 @@ def test_a_gang_is_moved_as_a_whole_for_a_gang_that_needs_its_rack(cluster: Sche
                 "value": value,
             }
         )
+    cluster.add_queue("default", deserved={"cpu": "1"})
+    cluster.add_queue("owner", deserved={"cpu": "12"})
     add_racks(cluster, "left-1", "right-1")
     fill(cluster, "right-1")
     discover(cluster, "job-controller")
@@ -178,11 +187,11 @@ def test_a_gang_is_moved_as_a_whole_for_a_gang_that_needs_its_rack(cluster: Sche
     cluster.plane.apply(job("movable", 4, "low"))
     cluster.wait_for_running("movable", 4)
     cluster.delete("pods", "-l", "job=filler-right-1-0")
-    cluster.submit("urgent", pods=8, priority="high", topology=IN_ONE_RACK)
+    queue = "owner" if action == "gangreclaim" else "default"
+    cluster.submit("urgent", pods=8, priority="high", queue=queue, topology=IN_ONE_RACK)
     cluster.wait_for_running("urgent", 8)
     assert racks_of(cluster, "urgent") == {"left-1"}
     cluster.wait_for_running("movable", 4)
     assert racks_of(cluster, "movable") == {"right-1"}
-    evictions = cluster.schedulers[-1].output.count("action=gangpreempt")
-    assert evictions == 4
+    assert cluster.schedulers[-1].output.count(f"action={action}") == 4
     cluster.check_capacity()
