@@ -114,7 +114,7 @@ def test_a_gang_keeps_to_its_rack_when_the_scheduler_is_killed_half_way(
     fill(cluster, rack)
     cluster.start_scheduler("--leader-elect=false")
     cluster.plane.apply(cluster.pod("train", 4))
-    cluster.wait(lambda: bool(why(cluster, "train-4")), "the pod to say why it waits")
+    cluster.wait(lambda: "must stay in HyperNode" in why(cluster, "train-4"), "the pod to say why it waits")
     assert len(cluster.bound("train")) == 5
     cluster.delete("pod", f"filler-{rack}-0-0")
     cluster.wait_for_running("train", 6)
