@@ -113,6 +113,13 @@ def test_a_group_starts_now_rather_than_wait_for_room_in_a_better_domain() -> No
     assert {name[0] for name in nodes_of(world.step())} == {"a"}
 
 
+def test_a_group_goes_where_room_was_made_for_it() -> None:
+    cleared = members("g", 3, status={"nominatedNodeName": "a1"})
+    world = world_of(*racks(a="4 4", b="4"), near("g", 3), *cleared)
+    world.step()
+    assert values_of(world) == {"g": {"a"}}
+
+
 def test_groups_may_ask_for_different_labels() -> None:
     nodes = [
         node(f"n{number}", cpu=2, labels={"rack": f"r{number % 2}", "row": f"w{number // 2}"})

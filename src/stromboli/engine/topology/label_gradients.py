@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 _VIEW = (VIEW_NONZERO_CPU, VIEW_NONZERO_MEMORY)
 FULL = 100
 """What a domain scores if all of its room is in use, and what it scores if no other takes more pods."""
+NOMINATED = 500
+"""What it scores beyond that if room was made there for pods of the group."""
 STARTS_NOW = 1000
-"""What it scores beyond that if the group need not wait for room there."""
+"""What it scores beyond all that if the group need not wait for room there."""
 
 
 def label_gradients(session: Session, unit: Job | SubJob, root: Domain, purpose: str) -> list[list[Domain]]:
@@ -61,7 +63,7 @@ def label_scores(session: Session, sub_job: SubJob, domains: Sequence[Domain]) -
     held = sub_job.allocated_count
     pods = held + room.fitting
     score = np.floor(pods * FULL / max(pods.max(), 1)) + room.fullness
-    score += STARTS_NOW * (room.fitting_now >= room.fitting)
+    score += STARTS_NOW * (room.fitting_now >= room.fitting) + NOMINATED * room.nominated
     return dict(zip((domain.name for domain in room.domains), score.tolist(), strict=True))
 
 
@@ -85,6 +87,9 @@ class LabelRoom:
             self.fitting += fitting
             self.fitting_now += self._slots(shape, now, reachable, count)
             self._incoming += shape.incoming[list(_VIEW)][:, None] * fitting
+
+        self.nominated = self._label.sums(_nominated(session, tasks)) > 0
+        """Where room was made for any of them."""
 
     def _slots(self, shape: Shape, free: Ints, reachable: Bools, count: int) -> Floats:
         slots = np.where(reachable, count, 0)
@@ -117,3 +122,13 @@ def _free_for(session: Session, tasks: Sequence[Task]) -> tuple[Ints, Ints]:
                 later[:, own.row] += own.amount
                 now[:, own.row] += own.amount if task is not tasks[0] else 0
     return now, later
+
+
+def _nominated(session: Session, tasks: Sequence[Task]) -> Bools:
+    """The nodes that were cleared for tasks."""
+    nominated = np.zeros(len(session.cluster.columns), dtype=bool)
+    for task in tasks:
+        node = session.cluster.nodes.get(task.nominated) if task.nominated else None
+        if node is not None and node.row >= 0:
+            nominated[node.row] = True
+    return nominated
