@@ -21,7 +21,7 @@ from stromboli.engine.placement.node_functions import Nodes
 from stromboli.extensions import load_catalog
 from stromboli.model.node_usage import NodeUsage
 from stromboli.policy.policy import load_policy
-from tests.manifests import Manifest, group, node, pod, policy, priority_class, queue, quota
+from tests.manifests import Manifest, group, hyper_node, node, pod, policy, priority_class, queue, quota
 from tests.properties.living import LivingWorld, binds
 from tests.properties.strategies import examples
 
@@ -43,6 +43,7 @@ NODES: tuple[Any, ...] = (
     ("usage", {"thresholds": {"cpu": 100, "mem": 100}}),
     ("rescheduling", RESCHEDULING),
     ("fairshare", {"betweenQueues": True}),
+    "network-topology-aware",
 )
 FIRST_TIER = "priority gang conformance pdb cdp | "
 POLICIES = {
@@ -189,6 +190,9 @@ class Extremes:
             minResources=self.of((None, self.amounts())),
             priorityClassName="extreme",
             phase=self.of(("Inqueue", "Pending")),
+            networkTopology=self.of(
+                (None, {"mode": "soft"}, {"highestTierAllowed": self.of((0, 1, 2**31 - 1))})
+            ),
             annotations={
                 names.SLA_WAITING_TIME: self.of(DURATIONS),
                 names.JDB_MAX_UNAVAILABLE: self.of(NUMBERS),
@@ -228,6 +232,11 @@ class Extremes:
             images = [{"names": ["big:latest"], "sizeBytes": self.of((-1, 0, 2**63 - 1))}] * 40
             yield {**extreme, "status": {**extreme["status"], "images": images}}
         yield quota("q", self.amounts(), self.amounts())
+        for number in range(3):
+            nodes, children = (f"n{self.of((0, 1, 9))}",), (f"h{self.of((0, 1, 2))}",)
+            yield hyper_node(
+                f"h{number}", self.of((0, 1, 2**31 - 1)), nodes=nodes, children=self.of(((), children))
+            )
 
 
 def ordinary_objects() -> Iterator[Manifest]:
