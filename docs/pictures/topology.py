@@ -13,6 +13,7 @@ from typing import NamedTuple
 from stromboli.api.manifests.manifest_reader import open_paths
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import load_policy
+from stromboli.policy.presets import preset
 from stromboli.simulator.cluster_loading import load
 from stromboli.simulator.cycle_plan import make_plan
 
@@ -67,7 +68,7 @@ def planned(*files: str, partition: int = 99) -> Placement:
     """Where a cycle puts the pods of example files; `partition` is how many pods have one colour."""
     catalog = load_catalog()
     loaded = load(lambda: open_paths([str(EXAMPLES / name) for name in ("cluster.yaml", *files)]))
-    policy = load_policy((EXAMPLES / "policy.yaml").read_text(), catalog, "policy.yaml")
+    policy = load_policy(preset("basic"), catalog, "preset basic")
     report = make_plan(loaded, policy, catalog, NOW).whole
     nodes: dict[str, list[Pod]] = {
         node: [] for racks in TREE.values() for rack in racks.values() for node in rack
