@@ -26,7 +26,7 @@ from tests.properties.living import LivingWorld, binds
 from tests.properties.strategies import examples
 
 CATALOG = load_catalog()
-ACTIONS = "enqueue, allocate, backfill, preempt, reclaim, shuffle, gangpreempt, gangreclaim"
+ACTIONS = "enqueue, allocate, backfill, consolidate, preempt, reclaim, shuffle, gangpreempt, gangreclaim"
 STRATEGIES = {
     "resources": {"cpu": {"type": "MostAllocated", "weight": 3}, "memory": {"type": "LeastAllocated"}}
 }
@@ -37,7 +37,7 @@ RESCHEDULING = {
     "strategies": [{"name": "lowNodeUtilization", "params": {"thresholds": {"cpu": 20}}}],
 }
 NODES: tuple[Any, ...] = (
-    "predicates nodeorder binpack overcommit resourcequota extender",
+    "predicates nodeorder binpack overcommit resourcequota extender network-topology-aware",
     ("resource-strategy-fit", {**STRATEGIES, **SCARCE}),
     ("nodegroup", {"strict": False}),
     ("usage", {"thresholds": {"cpu": 100, "mem": 100}}),
