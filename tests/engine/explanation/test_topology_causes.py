@@ -173,6 +173,14 @@ def test_a_gang_that_is_torn_is_told_so() -> None:
     assert why(world(*running)).summary == "its pods that run are in no HyperNode of tier 1 or below"
 
 
+def test_a_gang_whose_nodes_are_lost_is_told_so() -> None:
+    running = [group("g", 2, networkTopology={"mode": "hard", "highestTierAllowed": 1})]
+    running += [pod("g-0", "g", on="gone"), pod("g-1", "g"), pod("g-2", "g")]
+    lost = "the nodes of its other pods are gone, so nobody knows where it must stay"
+    assert why(world(*running)).summary == lost
+    assert why(world(*near(2, on="gone"), pod("more", native="g"))).summary == lost
+
+
 def test_a_sub_group_is_told_by_the_name_of_its_policy() -> None:
     topology = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
     parts = {**sub_group_policy("part", "part", size=6, least=2), **topology}

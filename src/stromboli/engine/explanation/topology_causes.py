@@ -34,6 +34,11 @@ GANG_ACTIONS = ("gangpreempt", "consolidate")
 _ROOM = (names.INSUFFICIENT.format(""), names.POD_NUMBER_EXCEEDED)
 """How reasons of nodes begin that more room would cure."""
 
+_LOST = (
+    "the nodes of its other pods are gone, so nobody knows where it must stay",
+    "it goes on when these pods are deleted",
+)
+
 
 class TopologyCauses:
     """Causes of jobs for which the search found no domain, from what it left behind."""
@@ -113,6 +118,8 @@ class TopologyCauses:
         tier = f"tier {limit}" + (f" ({name})" if name else "")
         if any(placed(unit)):
             domains = possible_domains(self._session, unit)
+            if not domains and _nodes_are_lost(unit):
+                return _LOST
             if not domains:
                 text = f"its pods that run are in no HyperNode of {tier} or below{bad}"
                 return text, "delete its pods, so that all of them start in one"
@@ -136,6 +143,8 @@ class TopologyCauses:
             return f"no node has the label {key}", f"label the nodes with {key}, or {anew}"
         if any(placed(job)):
             domains = possible_domains(self._session, job)
+            if not domains and _nodes_are_lost(job):
+                return _LOST
             if not domains:
                 text = f"its pods that run have no common value of the node label {key}"
                 return text, "delete its pods, so that all of them start with the same"
@@ -207,6 +216,10 @@ class TopologyCauses:
 
 def _by_tier(domain: Domain) -> tuple[int, str]:
     return domain.tier, domain.name
+
+
+def _nodes_are_lost(unit: Job | SubJob) -> bool:
+    return all(task.node is None or task.node.row < 0 for task in placed(unit))
 
 
 def _pods(unit: Job | SubJob) -> str:
