@@ -51,6 +51,7 @@ def _policies() -> dict[str, str]:
         policies[name] = plain
         policies[f"gentle {name}"] = plain + first + second.replace("configurations:\n", "").lstrip("\n")
     policies["eviction first"] = 'actions: "gangreclaim, gangpreempt, allocate, backfill"' + TIERS
+    policies["consolidate"] = 'actions: "enqueue, allocate, backfill, consolidate, shuffle"' + TIERS
     full = PRESETS["full"]
     if PLUGIN not in full:
         full = full.replace("configurations:", PLUGIN + "configurations:", 1)
