@@ -112,4 +112,13 @@ def test_a_shard_is_written_if_its_size_or_a_tenth_of_it_changes(
 ) -> None:
     wanted = [f"n{number}" for number in (desired if isinstance(desired, range) else ())]
     before = None if current is None else [f"n{number}" for number in current]
-    assert is_worth_writing(before, wanted) is worth
+    assert is_worth_writing({} if before is None else {"one": before}, {"one": wanted}) is worth
+
+
+def test_shards_that_overlap_are_written_however_little_they_differ() -> None:
+    """The controller was killed after it had written one of two shards, or somebody else wrote one."""
+    nodes = [f"n{number}" for number in range(42)]
+    desired = {"few": nodes[:2], "many": nodes[2:]}
+    half_written = {"few": nodes[:2], "many": [*nodes[3:], nodes[0]]}
+    assert is_worth_writing(half_written, desired)
+    assert not is_worth_writing(desired, desired)

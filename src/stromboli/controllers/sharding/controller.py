@@ -149,7 +149,7 @@ class ShardingController(Controller[str]):
         ]
         desired = await asyncio.to_thread(assign, self._config.shares, states)
         current = {shard.name: shard.spec.nodes_desired for shard in self.shards if shard.name in desired}
-        changed = any(is_worth_writing(current.get(name), nodes) for name, nodes in desired.items())
+        changed = is_worth_writing(current, desired)
         self._assignment = desired if changed else current
         for share in self._config.shares:
             self.queue.add(share.name)

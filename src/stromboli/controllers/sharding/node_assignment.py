@@ -32,8 +32,15 @@ def _chosen(share: SchedulerShare, nodes: Iterable[NodeState]) -> Sequence[NodeS
     return selected
 
 
-def is_worth_writing(current: Collection[str] | None, desired: Collection[str]) -> bool:
-    """Whether a shard differs enough to be written: in size, or by a tenth of its nodes."""
+def is_worth_writing(current: Assignment, desired: Assignment) -> bool:
+    """Whether shards differ enough to be written: one of them does, or a node is in two after an interrupted write."""
+    if any(_differs(current.get(name), nodes) for name, nodes in desired.items()):
+        return True
+    return len({node for nodes in current.values() for node in nodes}) < sum(map(len, current.values()))
+
+
+def _differs(current: Collection[str] | None, desired: Collection[str]) -> bool:
+    """In size, or by a tenth of its nodes."""
     if current is None or len(current) != len(desired):
         return True
     return len(set(desired).difference(current)) >= max(1, len(desired) // 10)
