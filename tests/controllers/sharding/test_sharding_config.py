@@ -51,6 +51,11 @@ def test_flags_that_make_no_sense_are_refused(text: str, complaint: str) -> None
         parse([f"--scheduler-configs={text}"])
 
 
+def test_a_limit_may_be_larger_than_any_cluster() -> None:
+    (share,) = config_of_flags([f"a:b:0:1:false:0:{10**400}"], 60.0, True).shares
+    assert len(share.policies) == 2
+
+
 def test_the_period_is_a_second_at_least() -> None:
     assert config_of_flags(["a:b:0:1:false:0:0"], 1e-9, True).period == 1.0
 
@@ -64,6 +69,7 @@ def test_what_the_file_leaves_open_stays_as_it_was() -> None:
 
 def test_what_has_no_effect_is_noted() -> None:
     text = """
+    shardSyncPeriod: 5s
     shardSyncPeriod: soon
     schedulerConfig: []
     schedulerConfigs:
@@ -74,6 +80,7 @@ def test_what_has_no_effect_is_noted() -> None:
     config = yaml_config(text)
     assert config.period == 60.0
     assert sorted(config.notes) == [
+        'line 3: "shardSyncPeriod" stands here twice, first in line 2',
         "schedulerConfig is not known and has no effect",
         "schedulerConfigs[0].maxNode is not known and has no effect",
         "schedulerConfigs[0].policies[0].arguments.label is not known and has no effect",

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from stromboli.api import names
+from stromboli.api.errors import printable
 from stromboli.controllers import selection
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
@@ -233,7 +234,7 @@ class HyperNodeController(Controller[str]):
     def _tell(self, obj: ConfigMap | HyperNode | None, reason: str, text: str, topic: str = "") -> None:
         """Record a warning unless it was the last of its topic; an empty text is good news."""
         if self._told.get(topic, "") != text and text and obj is not None:
-            self.context.recorder.warning(obj, reason, text)
+            self.context.recorder.warning(obj, reason, printable(text))
         self._told[topic] = text
 
     def _forget_all_but(self, source: str, topics: set[str]) -> None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from stromboli.api import go_scalars, names
-from stromboli.api.errors import Unreadable, quoted
-from stromboli.api.manifests.yaml_reader import documents
+from stromboli.api.errors import quoted
+from stromboli.api.manifests.yaml_lines import YamlError, plain, read_yaml
 from stromboli.api.name_rules import dns_subdomain_errors, qualified_name_errors
 
 KEY = "volcano-controller.conf"
@@ -98,23 +98,25 @@ def read_config(data: Mapping[str, str], namespace: str) -> DiscoveryConfig:
     if len(text) > MAX_TEXT:
         raise BadConfig(f"{KEY}: longer than {MAX_TEXT} characters")
     try:
-        root = next(documents(text), None)
-    except Unreadable as error:
-        raise BadConfig(f"{KEY}: {error}") from None
+        document = read_yaml(text)
+    except YamlError as error:
+        raise BadConfig(f"{KEY}: line {error.line}: {error}") from None
+    root: Any = plain(document.root)
     if not isinstance(root, dict | None):
         raise BadConfig(f"{KEY}: needs a mapping with the key networkTopologyDiscovery")
     entries = (root or {}).get("networkTopologyDiscovery")
     if not isinstance(entries, list | None):
         raise BadConfig(f"{KEY}: networkTopologyDiscovery: needs a list of sources")
-    return _Reader(namespace).read(entries or [])
+    problems = [f"line {line}: {problem}" for line, problem in document.problems]
+    return _Reader(namespace, problems).read(entries or [])
 
 
 class _Reader:
     """Reads the sources, and collects what is wrong with them."""
 
-    def __init__(self, namespace: str) -> None:
+    def __init__(self, namespace: str, problems: list[str]) -> None:
         self._namespace = namespace
-        self._problems: list[str] = []
+        self._problems = problems
 
     def read(self, entries: list[Any]) -> DiscoveryConfig:
         enabled: dict[str, Mapping[str, Any]] = {}
@@ -158,12 +160,12 @@ class _Reader:
                 break
             problem = self._add_type(types, name, labels)
             if problem:
-                self._problem(f"type {quoted(str(name))}", f"left out: {problem}")
+                self._problem(f"type {quoted(name)}", f"left out: {problem}")
         return LabelSource(tuple(types), complete=len(self._problems) == before)
 
-    def _add_type(self, types: list[TopologyType], name: object, labels: object) -> str:
+    def _add_type(self, types: list[TopologyType], name: str, labels: object) -> str:
         """Why a type cannot be used; empty if it was added."""
-        if not isinstance(name, str) or not 0 < len(name.encode(errors="replace")) <= MAX_TYPE_NAME:
+        if not 0 < len(name.encode(errors="replace")) <= MAX_TYPE_NAME:
             return f"its name needs 1 to {MAX_TYPE_NAME} bytes"
         keys = [entry.get("nodeLabel") if isinstance(entry, dict) else None for entry in _list(labels)]
         if problem := next(_label_problems(keys), ""):
@@ -228,7 +230,7 @@ def _seconds(value: object) -> float | None:
     if isinstance(value, str):
         seconds = go_scalars.duration(value)
     elif isinstance(value, int) and not isinstance(value, bool):
-        seconds = min(value, 2**63) / 1e9
+        seconds = value / 1e9
     else:
         seconds = DEFAULT_INTERVAL if value is None else None
     if seconds is None:

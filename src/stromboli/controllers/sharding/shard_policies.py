@@ -85,7 +85,7 @@ class NodeLimit(ShardPolicy):
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         numbers = given.get("minNodes", 0), given.get("maxNodes", 0)
-        if not all(map(math.isfinite, numbers)):
+        if any(isinstance(number, float) and not math.isfinite(number) for number in numbers):
             raise BadPolicy("minNodes and maxNodes must be whole numbers")
         self.min_nodes, self.max_nodes = map(int, numbers)
         if self.min_nodes < 0 or 0 < self.max_nodes < self.min_nodes:

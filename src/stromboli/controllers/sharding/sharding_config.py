@@ -116,13 +116,14 @@ def config_of_yaml(text: str, before: ShardingConfig) -> ShardingConfig:
     if len(text) > MAX_BYTES:
         raise BadShardingConfig(f"longer than {MAX_BYTES} characters")
     try:
-        data = _without_nulls(plain(read_yaml(text).root))
+        document = read_yaml(text)
+        data = _without_nulls(plain(document.root))
         spec = msgspec.convert(data, ConfigSpec)
     except YamlError as error:
         raise BadShardingConfig(f"line {error.line}: {error}") from None
     except msgspec.ValidationError as error:
         raise BadShardingConfig(str(error)) from None
-    notes = [*_unknown_keys(data)]
+    notes = [*(f"line {line}: {problem}" for line, problem in document.problems), *_unknown_keys(data)]
     period, trigger = before.period, spec.enable_node_event_trigger
     if spec.shard_sync_period:
         seconds = go_scalars.duration(spec.shard_sync_period)
