@@ -14,6 +14,7 @@ from stromboli.embedded.cluster_services import ServiceConfig, controllers, node
 from stromboli.embedded.data_files import DataError
 from stromboli.embedded.data_folder import DataFolder
 from stromboli.embedded.embedded_cluster import EmbeddedCluster
+from stromboli.embedded.nodes import node_network
 from stromboli.embedded.nodes.node_groups import BadNodes, node_manifests
 from stromboli.embedded.nodes.node_network import (
     DISCOVERY,
@@ -82,15 +83,14 @@ def test_the_configuration_of_discovery_is_sound() -> None:
     assert config.label.types == (TopologyType("racks", (RACK, SWITCH)),)
 
 
-def service_config(*labels: str, racks: bool = False, requested: bool = True) -> ServiceConfig:
+def service_config(*labels: str, racks: int = 0, switches: int = 0, requested: bool = True) -> ServiceConfig:
     """Four nodes; with racks if there are labels, or if those were requested."""
     manifests = node_manifests(["4x1cpu"])
     for node, label in zip(manifests, labels, strict=False):
         node["metadata"]["labels"][RACK] = label
-    if racks:
-        place_in_racks(manifests, 2, 1)
+    place_in_racks(manifests, racks, switches)
     return ServiceConfig(
-        manifests, CATALOG, default_policy(CATALOG), nodes_requested=requested, racks_requested=racks
+        manifests, CATALOG, default_policy(CATALOG), nodes_requested=requested, racks_requested=racks > 0
     )
 
 
@@ -111,18 +111,21 @@ def shown(items: list[dict[str, Any]]) -> list[tuple[int, str, int]]:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataFolder:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr(node_network, "DISCOVERY_WAIT", 60.0)
     return DataFolder(tmp_path / "data")
 
 
 def test_a_cluster_with_racks_has_hyper_nodes_when_it_is_ready_and_after_a_restart(
     folder: DataFolder,
 ) -> None:
-    first = asyncio.run(hyper_nodes(folder, service_config(racks=True)))
+    first = asyncio.run(hyper_nodes(folder, service_config(racks=2, switches=1)))
     assert shown(first) == [(1, RACK, 2), (1, RACK, 2), (2, SWITCH, 4)]
     again = asyncio.run(hyper_nodes(folder, service_config(requested=False)))
     assert again == first
     with pytest.raises(DataError, match=r"--racks: .* has nodes already; say with --nodes which"):
-        asyncio.run(hyper_nodes(folder, service_config(racks=True, requested=False)))
+        asyncio.run(hyper_nodes(folder, service_config(racks=2, requested=False)))
+    divided_anew = asyncio.run(hyper_nodes(folder, service_config(racks=1)))
+    assert shown(divided_anew) == [(1, RACK, 4)]
     folder.release()
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from stromboli.api import names
 from stromboli.api.types.scheduling import HyperNode
 from stromboli.controllers.hypernode.discovery_config import KEY
+from stromboli.controllers.hypernode.label_discovery import Place
 from stromboli.embedded.nodes.node_groups import BadNodes
 from stromboli.embedded.nodes.node_types import Content
 from stromboli.kube.api_client import Client
@@ -68,6 +70,11 @@ def has_racks(nodes: Iterable[Content]) -> bool:
     return any(RACK in node["metadata"]["labels"] for node in nodes)
 
 
+def label_patch(labels: Mapping[str, str]) -> dict[str, str | None]:
+    """What to merge into the labels of a node that exists: whoever comes into a rack leaves its former switch."""
+    return {SWITCH: None, **labels} if RACK in labels else {**labels}
+
+
 async def configure_discovery(client: Client, namespace: str, name: str) -> None:
     """Have HyperNodes discovered from these labels, unless discovery is configured already."""
     await _create(client, NAMESPACES, {"metadata": {"name": namespace}})
@@ -77,22 +84,33 @@ async def configure_discovery(client: Client, namespace: str, name: str) -> None
 
 async def wait_until_discovered(client: Client, nodes: Iterable[Content]) -> None:
     """Wait for HyperNodes with their counts; not for long, as somebody may have configured discovery otherwise."""
-    places = {(key, value) for node in nodes for key, value in node["metadata"]["labels"].items()}
-    expected = sum(key in (RACK, SWITCH) for key, _ in places)
+    expected = _nodes_by_place(nodes)
     try:
         async with asyncio.timeout(DISCOVERY_WAIT):
-            while await _counted(client) < expected:
+            while not expected <= await _counts_by_place(client):
                 await asyncio.sleep(0.02)
     except TimeoutError:
         log.warning(
-            "HyperNodes are missing; events of the ConfigMap volcano-controller-configmap may say why"
+            "HyperNodes are missing; events of the ConfigMap that configures their discovery may say why"
         )
 
 
-async def _counted(client: Client) -> int:
-    """How many HyperNodes have nodes."""
-    items = msgspec.json.decode(await client.list(HYPER_NODES))["items"]
-    return sum(item.get("status", {}).get("nodeCount", 0) > 0 for item in items)
+def _nodes_by_place(nodes: Iterable[Content]) -> Counter[Place]:
+    """How many nodes each rack and switch has at least; only racks are below switches."""
+    labels = [node["metadata"]["labels"] for node in nodes]
+    return Counter(
+        Place(key, each[key]) for each in labels if RACK in each for key in (RACK, SWITCH) if key in each
+    )
+
+
+async def _counts_by_place(client: Client) -> Counter[Place]:
+    """How many nodes HyperNodes count, by their racks and switches."""
+    counts: Counter[Place] = Counter()
+    for item in msgspec.json.decode(await client.list(HYPER_NODES))["items"]:
+        labels = item["metadata"].get("labels", {})
+        for key in labels.keys() & {RACK, SWITCH}:
+            counts[Place(key, labels[key])] += item.get("status", {}).get("nodeCount", 0)
+    return counts
 
 
 async def _create(client: Client, resource: Resource, body: Content, namespace: str = "") -> None:

@@ -20,6 +20,7 @@ from stromboli.embedded.nodes.node_lifecycle import (
     ready_condition,
     ready_status,
 )
+from stromboli.embedded.nodes.node_network import label_patch
 from stromboli.embedded.nodes.node_types import Content, NodePod, NodeView
 from stromboli.embedded.nodes.pod_addresses import LOCAL, PodAddresses
 from stromboli.embedded.nodes.pod_logs import LogQuery
@@ -108,7 +109,8 @@ class NodeService:
         except ApiError as error:
             if error.status != 409:
                 raise
-            await self._client.patch(NODES, name, {"metadata": {"labels": node["metadata"]["labels"]}})
+            labels = label_patch(node["metadata"]["labels"])
+            await self._client.patch(NODES, name, {"metadata": {"labels": labels}})
             await self._client.patch(NODES, name, {"status": node["status"]}, subresource="status")
 
     async def run(self) -> None:
