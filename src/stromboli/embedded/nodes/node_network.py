@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 RACK, SWITCH = "topology.kubernetes.io/rack", "topology.kubernetes.io/switch"
 """Labels of nodes; the first is the one that Kubernetes' own documentation has in examples."""
 DISCOVERY_WAIT = 5.0
-"""Seconds to wait for HyperNodes when a cluster starts."""
+"""Seconds to wait for the next HyperNode, or the next count, when a cluster starts."""
 HYPER_NODES = RESOURCES[HyperNode]
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -84,15 +84,19 @@ async def configure_discovery(client: Client, namespace: str, name: str) -> None
 
 async def wait_until_discovered(client: Client, nodes: Iterable[Content]) -> None:
     """Wait for HyperNodes with their counts; not for long, as somebody may have configured discovery otherwise."""
-    expected = _nodes_by_place(nodes)
-    try:
-        async with asyncio.timeout(DISCOVERY_WAIT):
-            while not expected <= await _counts_by_place(client):
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        log.warning(
-            "HyperNodes are missing; events of the ConfigMap that configures their discovery may say why"
-        )
+    expected, last = _nodes_by_place(nodes), Counter[Place]()
+    clock = asyncio.get_running_loop().time
+    deadline, pause = clock() + DISCOVERY_WAIT, 0.02
+    while not expected <= (counts := await _counts_by_place(client)):
+        if counts != last:
+            last, deadline = counts, clock() + DISCOVERY_WAIT
+        elif clock() > deadline:
+            log.warning(
+                "HyperNodes are missing; events of the ConfigMap that configures their discovery may say why"
+            )
+            return
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, 0.5)
 
 
 def _nodes_by_place(nodes: Iterable[Content]) -> Counter[Place]:
