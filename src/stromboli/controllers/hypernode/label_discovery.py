@@ -109,7 +109,7 @@ def _existing_names(groups: Mapping[Place, _Group], existing: Mapping[str, Hyper
         labels = hyper_node.metadata.labels
         if labels.get(names.TOPOLOGY_SOURCE) != LABEL:
             continue
-        for key in keys & labels.keys():
+        for key in sorted(keys & labels.keys()):
             place = Place(key, labels[key])
             group = groups.get(place)
             if group is not None and place not in chosen and _has_prefix(name, group):
