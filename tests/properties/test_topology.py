@@ -143,6 +143,7 @@ class Unlucky:
 @pytest.mark.parametrize("actions", ["allocate, backfill", EVICTING])
 @given(seed=st.integers(0, 2**32))
 @example(seed=51)
+@example(seed=7039)  # the last switch goes
 @examples(40)
 def test_no_gang_is_bound_or_nominated_across_its_tier(actions: str, seed: int) -> None:
     unlucky = Unlucky(seed, policy("packed", actions))

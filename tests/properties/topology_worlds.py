@@ -30,7 +30,8 @@ def topology_world(seed: int, waiting: int = 3) -> list[Object]:
     """Nodes below switches of one to three tiers, some of them taken, and gangs that want in."""
     chance = random.Random(seed)
     nodes = [f"n{number}" for number in range(chance.randint(3, 9))]
-    objects: list[Object] = [decoded(queue("default")), decoded(queue("root"))]
+    limit = {"capability": {"cpu": str(chance.randint(2, 8))}} if chance.random() < 0.2 else {}
+    objects: list[Object] = [decoded(queue("default", **limit)), decoded(queue("root"))]
     for name in nodes:
         spec = {"taints": (TAINT,)} if chance.random() < 0.1 else {}
         cpu = chance.choice((2, 3, 4))

@@ -39,7 +39,7 @@ def allocate(session: Session) -> None:
             session.set_phase(job, names.GROUP_INQUEUE)
     by_job = {job: tasks for job in list(session.cluster.backlog) if (tasks := _pending_tasks(session, job))}
     jobs_by_queue = session.jobs_by_queue(by_job)
-    search = GradientSearch(session, _place_tasks)
+    search = GradientSearch(session, _place_tasks, _find_place)
     for _, job in jobs_by_queue.turns(skip=session.rules.overused):
         with session.guard(job):
             if _allocate_job(session, search, job, by_job[job]) and by_job[job]:
@@ -95,9 +95,9 @@ def _place_tasks(
     in_topology = requested_topology(sub_job) is not None
     while tasks:
         task = tasks.pop()
-        if not _may_be_placed(session, sub_job, task):
+        place = _find_place(session, sub_job, task, domain)
+        if place is None:
             continue
-        place = _find_node(session, task, domain)
         if isinstance(place, Verdict):
             session.explain(task, place)
             if worth_going_on(session, sub_job):
@@ -110,6 +110,11 @@ def _place_tasks(
                 break
     session.stop_following(sub_job)
     return session.sub_job_ready(sub_job) or session.sub_job_pipelined(sub_job)
+
+
+def _find_place(session: Session, sub_job: SubJob, task: Task, domain: Domain) -> Place | Verdict | None:
+    """Where a task may go in a domain, or why nowhere; none if it may not be placed at all."""
+    return _find_node(session, task, domain) if _may_be_placed(session, sub_job, task) else None
 
 
 def _may_be_placed(session: Session, sub_job: SubJob, task: Task) -> bool:

@@ -279,6 +279,10 @@ class Session(Transaction):
         inside = self._confinement.nodes(task) if confined else None
         return reachable if inside is None else reachable & inside
 
+    def usable(self, task: Task) -> Bools:
+        """Nodes that a task may use as far as their labels, taints and sizes say, full or not."""
+        return self._placement.evaluate(self.cluster, task).allowed
+
     def ranked(self, task: Task, candidates: Bools) -> Iterator[Node]:
         """Nodes by score, the best first, whether a task fits there or not."""
         nodes = self.cluster.columns.nodes

@@ -92,6 +92,8 @@ class Transaction:
         """What plugins raise that is confined to some jobs or to the cycle; an interrupt is not if it is the user's."""
         self.journal: list[Change | Undo] = []
         self.open_statements = 0
+        self.refused_moves = 0
+        """How many moves plugins refused."""
         self.rollbacks: list[int] = []
         """How far the journal was taken back, each time it was."""
         self.decisions: list[Decision] = []
@@ -120,6 +122,7 @@ class Transaction:
         except ListenerFailed as error:
             self._lose_cycle(error)
         if isinstance(change, Refused):
+            self.refused_moves += 1
             return change
         self.journal.append(change)
         return None

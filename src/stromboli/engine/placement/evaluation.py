@@ -172,6 +172,11 @@ class Evaluation:
         self._reach: tuple[Any, Bools] | None = None
         self._follows_numbers: bool | None = None
 
+    @property
+    def allowed(self) -> Bools:
+        """Where all filters let the shape in that look at nothing but the node object."""
+        return self._allowed
+
     # -- nodes by their places
 
     def _pick(self, column: Column) -> Column:

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
+from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.topology.domain_capacity import DomainCapacity, TaskRoom
 from stromboli.engine.topology.label_topology import label_key
 from stromboli.engine.topology.nomination import forget_nomination, place_nominated
 
 if TYPE_CHECKING:
     from stromboli.engine.pending_tasks import PendingTasks
+    from stromboli.engine.placement.verdict import Verdict
     from stromboli.engine.session import Session
     from stromboli.engine.statement import Statement
     from stromboli.model.job import Job, SubJob
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
 
 PlaceTasks = Callable[["Session", "Statement", "SubJob", "list[Task]", "Domain"], bool]
 """Places tasks of a sub-group in a domain, one after the other; whether the sub-group could start with them."""
+
+
+FindPlace = Callable[["Session", "SubJob", "Task", "Domain"], "Place | Verdict | None"]
+"""Where a task of a sub-group may go in a domain, or why nowhere; none if it is not its turn."""
 
 
 class Offer(NamedTuple):
@@ -38,10 +44,12 @@ class Offer(NamedTuple):
 class GradientSearch:
     """Places jobs with a network topology or with sub-groups."""
 
-    def __init__(self, session: Session, place_tasks: PlaceTasks):
+    def __init__(self, session: Session, place_tasks: PlaceTasks, find_place: FindPlace):
         self._session = session
         self._place_tasks = place_tasks
-        self._capacity = DomainCapacity(session.cluster)
+        self._find_place = find_place
+        self._capacity = DomainCapacity(session)
+        self._held_by_queue: Job | None = None
 
     def place(self, job: Job, pending: PendingTasks) -> bool:
         """Place a job in the best domain of the first group that has any for it; whether it could start there."""
@@ -60,13 +68,34 @@ class GradientSearch:
         if limit is not None and not label_key(job) and not room.any_with(needed, limit):
             session.without_domain[job] = job
             return False
+        if self._nothing_fits(pending):
+            return False
         gradients = session.gradients(job, session.cluster.hyper_nodes.top, "allocate")
         if self._redeem_nominations(job, pending, gradients):
             return True
+        room, self._held_by_queue = self._capacity.of_usable_nodes(tasks), None
         groups = [[domain for domain in group if room.most(domain) >= needed] for group in gradients]
         if not any(groups):
             session.without_domain[job] = job
-        return any(self._place_in_best(job, pending, roomy) for roomy in groups if roomy)
+        for roomy in groups:
+            if roomy and self._place_in_best(job, pending, roomy):
+                return True
+            if self._held_by_queue is job:
+                return False
+        return False
+
+    def _nothing_fits(self, pending: PendingTasks) -> bool:
+        """Whether no task has a place on any node, so that no domain need be tried; their verdicts say why."""
+        session, top = self._session, self._session.cluster.hyper_nodes.top
+        for sub_job, tasks in pending.items():
+            session.clear_failed_roles(sub_job)
+            for task in reversed(tasks):
+                place = self._find_place(session, sub_job, task, top)
+                if isinstance(place, Place):
+                    return False
+                if place is not None:
+                    session.explain(task, place)
+        return True
 
     def _redeem_nominations(self, job: Job, pending: PendingTasks, gradients: list[list[Domain]]) -> bool:
         """Place a job where room was made for its sub-groups; if it cannot start there, that is forgotten."""
@@ -145,7 +174,7 @@ class GradientSearch:
         session = self._session
         if sub_job.nominated_hyper_node and place_nominated(session, sub_job, tasks, root):
             return 0.0
-        room = self._capacity.of(tasks)
+        room = self._capacity.of_usable_nodes(tasks)
         for offer in self._offers(sub_job, tasks, root, room, compared):
             if self._settle_sub_job(sub_job, tasks, offer.domain):
                 return offer.score
@@ -204,7 +233,8 @@ class GradientSearch:
         session = self._session
         session.forget_verdicts(job)
         (sub_job, tasks), *_ = pending.items()
-        room, number = self._capacity.of(tasks), count()
+        room, number = self._capacity.of_usable_nodes(tasks), count()
+        alike = len({(task.shape, task.role) for task in tasks}) == 1
         waiting: list[tuple[float, int, Offer, Domain, Iterator[Offer]]] = []
         for domain in domains:
             offers = self._offers(sub_job, tasks, domain, room, compared=True)
@@ -212,11 +242,16 @@ class GradientSearch:
                 heapq.heappush(waiting, (-offer.score, next(number), offer, domain, offers))
         while waiting:
             _, order, offer, domain, offers = heapq.heappop(waiting)
+            refused = session.refused_moves
             with session.statement() as trial:
                 if self._settle_sub_job(sub_job, tasks, offer.domain) and self._can_start(job):
                     session.widen(job, domain)
                     trial.keep()
                     return True
+            if alike and not session.failed_roles(sub_job) and session.refused_moves == refused:
+                # nodes took all that its queue may have
+                self._held_by_queue = job
+                return False
             if following := next(offers, None):
                 heapq.heappush(waiting, (-following.score, order, following, domain, offers))
         return False

@@ -160,7 +160,7 @@ class NetworkTopologyAware(Plugin):
             return ""
         if task.sub_job is None:
             return "alone"
-        return "" if requested_topology(task.sub_job) is None else "topology"
+        return "packed" if requested_topology(task.sub_job) is None else "topology"
 
     def node_scores(self, task: Task) -> Iterable[NodeScore]:
         if not self._active or task.job is None or not self._scale:
