@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stromboli.controllers.options import Options, parse
+from stromboli.controllers.sharding.node_assignment import assign
 from stromboli.controllers.sharding.sharding_config import (
     MAX_POLICIES,
     MAX_SCHEDULERS,
@@ -13,7 +19,7 @@ from stromboli.controllers.sharding.sharding_config import (
     config_of_yaml,
 )
 from stromboli.daemon.flags import BadFlag
-from tests.controllers.sharding.shares import FLAGS, yaml_config
+from tests.controllers.sharding.shares import FLAGS, nodes, yaml_config
 
 ONE = "schedulerConfigs: [{name: one, cpuUtilizationMax: 1}]\n"
 
@@ -137,3 +143,37 @@ def _policy(text: str) -> str:
 def test_a_file_that_makes_no_sense_is_refused_with_the_field(text: str, complaint: str) -> None:
     with pytest.raises(BadShardingConfig, match=complaint):
         yaml_config(text)
+
+
+_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["one", "allocation-rate", "warmup", "node-limit", "60s", ""]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["schedulerConfigs", "name", "policies", "arguments", "weight", "minNodes", "maxCPUUtil"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(_VALUES, _VALUES, _VALUES)
+def test_whatever_a_file_holds_it_is_used_or_refused(whole: Any, scheduler: Any, policy: Any) -> None:
+    nested = {"schedulerConfigs": [{"name": "one", "policies": [policy], "arguments": scheduler}]}
+    for value in (whole, {"schedulerConfigs": [scheduler]}, nested):
+        try:
+            config = yaml_config(yaml.safe_dump(value))
+        except BadShardingConfig as error:
+            assert str(error)
+        else:
+            assert assign(config.shares, nodes(a=0.0, b=1.0)).keys() == {
+                share.name for share in config.shares
+            }
