@@ -15,6 +15,8 @@ from tests.simulator.workload_manifests import flow_objects, job, template, work
 
 Run = Callable[..., Result]
 Manifest = dict[str, Any]
+ALTERNATIVES = {"topology"}
+"""Folders of examples whose files say the same job in several ways."""
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NOW = "2026-11-01T12:00:30Z"
 
@@ -305,7 +307,16 @@ def test_a_policy_beside_the_manifests_is_in_force_unless_another_is_given(run: 
     assert "skipped, as it is wrong" in wrong.stderr
 
 
-@pytest.mark.parametrize("folder", sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()))
+def test_every_gang_of_the_topology_examples_can_be_planned_on_their_cluster(run: Run) -> None:
+    cluster, *gangs = sorted((EXAMPLES / "topology").glob("*.yaml"), key=lambda path: path.stem != "cluster")
+    for gang in gangs:
+        assert run("plan", "-f", cluster, "-f", gang).exit_code == 0, gang
+
+
+@pytest.mark.parametrize(
+    "folder",
+    sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name not in ALTERNATIVES),
+)
 def test_every_folder_of_examples_can_be_planned(run: Run, folder: str) -> None:
     result = run("plan", "-f", EXAMPLES / folder)
     if folder == "refused":
