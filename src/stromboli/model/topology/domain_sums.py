@@ -63,9 +63,15 @@ class DomainSums:
         return self._block(IDLE)
 
     @property
+    def leaving(self) -> Ints:
+        """What will be free there beyond what is idle, once all that is leaving has left and what is promised came."""
+        leaving: Ints = self._block(RELEASING) - self._block(PIPELINED)
+        return leaving
+
+    @property
     def future_idle(self) -> Ints:
         """What will be free there once all that is promised and all that is leaving has come to pass."""
-        future: Ints = self._block(IDLE) + self._block(RELEASING) - self._block(PIPELINED)
+        future: Ints = self._block(IDLE) + self.leaving
         return future
 
     def _block(self, block: int) -> Ints:
@@ -131,14 +137,16 @@ class _BlockSums:
             self._sums = np.where(high >= limit, SATURATED, np.where(high < -limit, -SATURATED, self._sums))
 
     def _update(self, values: Ints, changed: Ints) -> None:
-        if self._may_overflow(values[:, changed]):
+        differences = values[:, changed] - self._values[:, changed]
+        if not differences.any():  # a move changes few of the blocks
+            self._clock = self._columns.clock
+        elif self._may_overflow(values[:, changed]):
             self._compute(values)
-            return
-        self._clock = self._columns.clock
-        for row in changed.tolist():
-            difference = values[:, row] - self._values[:, row]
-            self._sums[:, self._groups.of_row(row)] += difference[:, None]
-            self._values[:, row] = values[:, row]
+        else:
+            self._clock = self._columns.clock
+            self._values[:, changed] = values[:, changed]
+            for row, difference in zip(changed.tolist(), differences.T, strict=True):
+                self._sums[:, self._groups.of_row(row)] += difference[:, None]
 
     def _may_overflow(self, values: Ints) -> bool:
         largest = max(int(values.max(initial=0)), -int(values.min(initial=0)))

@@ -29,7 +29,7 @@ class SessionSums:
         self.index = sums.index
         """The place of each domain, by name."""
         self._idle: Ints = sums.idle.copy()
-        self._future_idle: Ints = sums.future_idle.copy()
+        self._leaving: Ints = sums.leaving
         self._fullness: tuple[Hashable, Floats] | None = None
         self._with_room: dict[tuple[str, tuple[tuple[int, float], ...]], Bools] = {}
 
@@ -51,16 +51,14 @@ class SessionSums:
             if purpose != "allocate":
                 known = _covers(self._sums.allocatable, need)
             else:
-                known = _covers(self._idle, need) | _covers(self._future_idle, need)
+                known = _covers(self._idle, need) | _covers(self._idle + self._leaving, need)
             self._with_room[key] = known
         return known
 
     @property
     def used(self) -> Ints:
         """What tasks hold or were promised, less what was evicted in this session."""
-        leaving = self._sums.future_idle - self._sums.idle
-        left_at_open = self._future_idle - self._idle
-        used: Ints = self._sums.used - leaving + left_at_open
+        used: Ints = self._sums.used - self._sums.leaving + self._leaving
         return used
 
     def fullness(self, parts: Sequence[Part]) -> Floats:
