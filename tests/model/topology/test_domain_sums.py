@@ -16,8 +16,8 @@ from stromboli.model.topology.domain_sums import SATURATED, DomainSums
 from stromboli.testing import World
 
 
-def columns_of(cpus: Sequence[int]) -> Columns:
-    nodes = "\n".join(f"n{number:02} cpu={cpu}" for number, cpu in enumerate(cpus))
+def columns_of(cpus: Sequence[int], memory: str = "0") -> Columns:
+    nodes = "\n".join(f"n{number:02} cpu={cpu},memory={memory}" for number, cpu in enumerate(cpus))
     cluster = World(nodes=nodes).rehearsal.cluster
     cluster.settle()
     return cluster.columns
@@ -76,3 +76,10 @@ def test_a_sum_that_exceeds_64_bits_is_as_large_as_can_be_told() -> None:
     for row in range(200):
         columns.promise(row, {MEMORY: 2**56}, -1)
     assert sums.future_idle[MEMORY, 0] == columns.future_idle[MEMORY].sum()
+
+
+def test_sums_of_several_blocks_that_are_as_large_as_can_be_told_do_not_wrap_around() -> None:
+    columns = columns_of([1] * 200, "64Pi")
+    for row in range(200):
+        columns.promise(row, {MEMORY: 2**56}, -1)
+    assert DomainSums([domain("all", list(range(200)))], columns).future_idle[MEMORY, 0] >= SATURATED

@@ -26,8 +26,8 @@ from stromboli.model.node_columns import (
 if TYPE_CHECKING:
     from stromboli.model.topology.domain import Domain
 
-SATURATED = 2**62
-"""What a sum counts for that is larger; sums of thousandths of bytes over all nodes may be."""
+SATURATED = 2**61
+"""What a sum counts for that is larger, as of thousandths of bytes over all nodes; three of these add up in 64 bits."""
 _FEW = 64
 """If more than one node in so many changed, computing all sums anew costs less than updating them."""
 
