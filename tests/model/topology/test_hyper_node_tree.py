@@ -311,6 +311,7 @@ def test_all_hyper_nodes_together_name_a_bounded_number_of_nodes(monkeypatch: py
         (r"\Qgpu*\E", ""),
         (r"[\]a]gpu", ""),
         ("[[:alpha:]]gpu", ""),
+        ("[^]gpu[0-9]", ""),
         ("(?i)gpu", ""),
         ("a|b", ""),
         ("", ""),
@@ -320,6 +321,7 @@ def test_names_must_have_the_text_of_a_pattern_only_if_it_is_plain(pattern: str,
     assert plain_text(pattern) == text
 
 
+@example("[^]abc[x]", "0")
 @given(pattern=st.text("abc01-.*+?^$[]{},|()\\d", max_size=9), name=st.text("abc01-", max_size=6))
 def test_every_name_that_a_pattern_matches_has_its_text(pattern: str, name: str) -> None:
     if not pattern_error(pattern) and matches(pattern, name):

@@ -23,7 +23,7 @@ COST_OF_INSTRUCTION = 1000
 COST_OF_MATCH = 500
 """What it takes to match any pattern with any name."""
 _WAY_OUT = "give patterns a longer text that only their nodes have, or select nodes by labels"
-_PART = re.compile(r"(?:([A-Za-z0-9-]+)|\[\^?[^\]\[\\]+\]|\\[.dwsDWSbBAz-]|[.^$])([*?]|\{[^}]*\})?[+?]?")
+_PART = re.compile(r"(?:([A-Za-z0-9-]+)|\[\^?+[^\]\[\\]+\]|\\[.dwsDWSbBAz-]|[.^$])([*?]|\{[^}]*\})?[+?]?")
 """Letters, or anything that stands for a character or a place; then how often the last of it may come."""
 
 Age = tuple[float, str]
