@@ -73,6 +73,17 @@ def test_what_unusable_nodes_have_is_not_free() -> None:
     assert rack.rooms[GPUS].free == 56
 
 
+def test_a_node_that_becomes_unready_is_free_no_more_and_later_again() -> None:
+    made = cluster()
+    kept = TierOccupancies(made.cluster)
+    changing = node("n0", **{"nvidia.com/gpu": 8})
+    for ready, free in (("True", 8), ("False", 7), ("True", 8)):
+        changing["status"]["conditions"] = [{"type": "Ready", "status": ready}]
+        made.add(changing)
+        rack = kept.current()[0]
+        assert rack.rooms[NODES].free == free
+
+
 def test_without_gpus_there_are_none_to_tell_of() -> None:
     assert list(tiers(cluster(gpus=0))[1].rooms) == [NODES, "cpu", "memory"]
 

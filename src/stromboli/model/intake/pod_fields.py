@@ -6,6 +6,7 @@ import re
 from datetime import datetime
 
 from stromboli.api import go_scalars, names
+from stromboli.api.node_state import is_usable
 from stromboli.api.types.node import Node as NodeObject
 from stromboli.api.types.pod import Pod
 from stromboli.model.status import Status
@@ -113,4 +114,5 @@ def scheduling_properties_changed(before: NodeObject, after: NodeObject) -> bool
         or before.status.images != after.status.images
         or before.metadata.labels != after.metadata.labels
         or before.metadata.annotations != after.metadata.annotations
+        or is_usable(before) != is_usable(after)
     )
