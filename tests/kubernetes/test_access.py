@@ -129,6 +129,7 @@ ONE_NAME = [
     ("GET", "?fieldSelector=metadata.name!%3Dmine", 403),
     ("GET", "?fieldSelector=metadata.name", 403),
     ("POST", "?fieldSelector=metadata.name%3Dmine", 403),
+    ("DELETE", "?fieldSelector=metadata.name%3Dmine", 403),
 ]
 
 
@@ -136,7 +137,7 @@ def test_a_right_on_one_name_is_a_right_to_list_and_watch_that_name(
     plane: ControlPlane, tmp_path: Path, namespace: str
 ) -> None:
     rbac = "rbac.authorization.k8s.io"
-    verbs = ["list", "watch", "create"]
+    verbs = ["list", "watch", "create", "deletecollection"]
     rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mine"], "verbs": verbs}
     meta = {"name": "reader", "namespace": namespace}
     plane.apply(

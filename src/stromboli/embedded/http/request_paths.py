@@ -15,7 +15,6 @@ from stromboli.embedded.store.query_selectors import parse_fields
 
 _OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
 _COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
-_SELECTING_VERBS = ("list", "watch", "deletecollection")
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 
 
@@ -29,8 +28,8 @@ class RequestInfo(NamedTuple):
     def attributes(self, field_selector: str = "") -> Attributes:
         """What the authorizer is asked; a list or watch of one name needs the right on that name alone."""
         kind, name = self.kind, self.name
-        if self.verb in _SELECTING_VERBS and not name:
-            name = _selected_name(field_selector)
+        if self.verb in ("list", "watch"):
+            name = name or _selected_name(field_selector)
         return Attributes(self.verb, kind.group, kind.plural, self.subresource, name, self.namespace)
 
 
