@@ -341,3 +341,8 @@ HYPER_NODE_NAME_TAKEN = (
     "a HyperNode that {source} discovered should have this name, and this one is not from there: delete it, or "
     "set its label {label} to {source}"
 )
+
+# --- what the sharding controller tells ---
+SHARDING_CONFIG_INVALID = "InvalidShardingConfig"
+SHARDING_FIELD_IGNORED = "ShardingFieldIgnored"
+SHARD_REJECTED = "The API server refuses the shard: {error}"

@@ -34,8 +34,8 @@ CATALOG = load_catalog()
 def places(count: int, racks: int, switches: int = 0) -> list[str]:
     manifests = node_manifests([f"{count}x1cpu"])
     place_in_racks(manifests, racks, switches)
-    found = [node["metadata"]["labels"] for node in manifests]
-    return [f"{labels.get(SWITCH, '')} {labels[RACK]}".strip() for labels in found]
+    nodes_labels = [node["metadata"]["labels"] for node in manifests]
+    return [f"{labels.get(SWITCH, '')} {labels[RACK]}".strip() for labels in nodes_labels]
 
 
 def test_nodes_are_divided_evenly_and_in_order() -> None:

@@ -78,8 +78,8 @@ class HyperNodeController(Controller[str]):
         self._fetch: Fetch | None = None
         self._rests: dict[str, float] = {}
         """How long changes are collected before a key is synced."""
-        self._told: dict[str, str] = {}
-        """What was told last of the configuration, of each source, and of HyperNodes of others."""
+        self._warned: dict[str, str] = {}
+        """The last warning of the configuration, of each source, and of HyperNodes of others, by topic."""
         self.config_maps = self.watch(ConfigMap, self._config_changed, WatchScope.of_one(*self.place))
         self.hyper_nodes = self.watch(HyperNode, self._hyper_node_changed)
         self.nodes = self.watch(Node, self._node_changed)
@@ -183,7 +183,7 @@ class HyperNodeController(Controller[str]):
             text = names.HYPER_NODE_NAME_TAKEN.format(source=source, label=names.TOPOLOGY_SOURCE)
             self._tell(other, names.NAME_TAKEN, text, f"{source}/{other.metadata.uid}")
         await _for_each(writes, partial(self._write, source))
-        self._told.pop(source, None)
+        self._warned.pop(source, None)
 
     async def _write(self, source: str, write: Write) -> None:
         existing, discovered = write
@@ -233,15 +233,15 @@ class HyperNodeController(Controller[str]):
 
     def _tell(self, obj: ConfigMap | HyperNode | None, reason: str, text: str, topic: str = "") -> None:
         """Record a warning unless it was the last of its topic; an empty text is good news."""
-        if self._told.get(topic, "") != text and text and obj is not None:
+        if self._warned.get(topic, "") != text and text and obj is not None:
             self.context.recorder.warning(obj, reason, printable(text))
-        self._told[topic] = text
+        self._warned[topic] = text
 
     def _forget_all_but(self, source: str, topics: set[str]) -> None:
         """Of HyperNodes of others that are no longer in the way of a source."""
-        for topic in [topic for topic in self._told if topic.startswith(f"{source}/")]:
+        for topic in [topic for topic in self._warned if topic.startswith(f"{source}/")]:
             if topic not in topics:
-                del self._told[topic]
+                del self._warned[topic]
 
     def gave_up(self, key: str, error: Exception) -> None:
         config_map = self.config_map

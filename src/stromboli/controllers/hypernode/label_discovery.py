@@ -125,8 +125,8 @@ def _has_prefix(name: str, group: _Group) -> bool:
 
 def _is_free(name: str, taken: set[str], existing: Mapping[str, HyperNode]) -> bool:
     """Whether nobody has a name but, perhaps, a HyperNode of this source whose place is no more."""
-    there = existing.get(name)
-    ours = there is None or there.metadata.labels.get(names.TOPOLOGY_SOURCE) == LABEL
+    current = existing.get(name)
+    ours = current is None or current.metadata.labels.get(names.TOPOLOGY_SOURCE) == LABEL
     return ours and name not in taken
 
 

@@ -1,7 +1,7 @@
 """What to write so that the HyperNodes of a source are as discovered (spec 06 10.2).
 
-Only what differs is written, and in an order in which no member is claimed twice and no parent waits long for a child:
-first whatever loses members, from the top down, then the rest from the bottom up.
+Only what differs is written, and in an order in which no parent waits long for a child and no member is claimed twice,
+unless two HyperNodes swap members: first whatever loses members, from the top down, then the rest from the bottom up.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ def reconcile(
     writes: list[Write] = []
     foreign = []
     for name, hyper_node in wanted.items():
-        there = existing.get(name)
-        if there is None:
+        current = existing.get(name)
+        if current is None:
             writes.append(Write(None, hyper_node))
-        elif not is_of(there, source):
-            foreign.append(there)
-        elif there.metadata.deletion_timestamp is None and _differs(there, hyper_node):
-            writes.append(Write(there, hyper_node))
+        elif not is_of(current, source):
+            foreign.append(current)
+        elif current.metadata.deletion_timestamp is None and _differs(current, hyper_node):
+            writes.append(Write(current, hyper_node))
     if may_delete:
         writes += (
-            Write(there, None)
-            for name, there in existing.items()
-            if name not in wanted and is_of(there, source) and there.metadata.deletion_timestamp is None
+            Write(current, None)
+            for name, current in existing.items()
+            if name not in wanted and is_of(current, source) and current.metadata.deletion_timestamp is None
         )
-    return Reconciliation(sorted(writes, key=_turn), foreign)
+    return Reconciliation(sorted(writes, key=_order), foreign)
 
 
 def is_of(hyper_node: HyperNode, source: str) -> bool:
@@ -65,18 +65,18 @@ def labels_of(hyper_node: DiscoveredHyperNode, source: str) -> dict[str, str]:
     return {**hyper_node.labels, names.TOPOLOGY_SOURCE: source}
 
 
-def _differs(there: HyperNode, wanted: DiscoveredHyperNode) -> bool:
-    spec, labels = there.spec, there.metadata.labels
+def _differs(current: HyperNode, wanted: DiscoveredHyperNode) -> bool:
+    spec, labels = current.spec, current.metadata.labels
     return (
         (spec.tier, spec.tier_name, spec.members) != (wanted.tier, wanted.tier_name, wanted.members)
     ) or any(labels.get(key) != value for key, value in wanted.labels.items())
 
 
-def _turn(write: Write) -> tuple[int, int, str]:
-    there, wanted = write
+def _order(write: Write) -> tuple[int, int, str]:
+    current, wanted = write
     if wanted is None:
-        assert there is not None
-        return 1, -there.spec.tier, there.name
-    if there is not None and member_names(wanted.members) < member_names(there.spec.members):
-        return 0, -there.spec.tier, there.name
+        assert current is not None
+        return 1, -current.spec.tier, current.name
+    if current is not None and member_names(wanted.members) < member_names(current.spec.members):
+        return 0, -current.spec.tier, current.name
     return 2, wanted.tier, wanted.name

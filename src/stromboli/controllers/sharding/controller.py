@@ -7,6 +7,7 @@ import logging
 from collections.abc import Container, Iterable
 from datetime import UTC, datetime
 
+from stromboli.api import names
 from stromboli.api.errors import printable
 from stromboli.api.go_scalars import rfc3339
 from stromboli.api.types.node_shard import NodeShard
@@ -30,8 +31,6 @@ ALL_NODES = ""
 ON_NODES = WatchScope(field_selector="spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
 """Pods that take room."""
 DATA_KEY = "sharding.yaml"
-INVALID, IGNORED, REJECTED = "InvalidShardingConfig", "ShardingFieldIgnored", "Rejected"
-"""Reasons of events."""
 TRIGGER_DELAY = 0.2
 """Seconds between a change of nodes and the sync that it causes, so that many changes cause one."""
 TRIGGER_DISTANCE = 0.5
@@ -133,11 +132,12 @@ class ShardingController(Controller[str]):
         except BadShardingConfig as error:
             problem = printable(f"{DATA_KEY}: {error}; the configuration before it stays in force")
             log.error("ConfigMap %s: %s", self._config_map_key, problem)
-            recorder.warning(config_map, INVALID, problem)
+            recorder.warning(config_map, names.SHARDING_CONFIG_INVALID, problem)
             return
         log.info("ConfigMap %s: %d schedulers", self._config_map_key, len(self._config.shares))
         if self._config.notes:
-            recorder.warning(config_map, IGNORED, printable("; ".join(self._config.notes[:MAX_NOTES])))
+            notes = printable("; ".join(self._config.notes[:MAX_NOTES]))
+            recorder.warning(config_map, names.SHARDING_FIELD_IGNORED, notes)
 
     async def _divide_nodes(self) -> None:
         """Divide the nodes anew; if no shard changes enough to be written, all stay as they are."""
@@ -197,7 +197,8 @@ class ShardingController(Controller[str]):
     def gave_up(self, key: str, error: Exception) -> None:
         shard = self.shards.get(key)
         if shard is not None:
-            self.context.recorder.warning(shard, REJECTED, f"The API server refuses the shard: {error}")
+            message = names.SHARD_REJECTED.format(error=error)
+            self.context.recorder.warning(shard, names.REJECTED, message)
 
 
 def _without(nodes: Iterable[str], others: Iterable[str]) -> list[str]:

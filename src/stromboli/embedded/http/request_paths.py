@@ -27,9 +27,8 @@ class RequestInfo(NamedTuple):
 
     def attributes(self, field_selector: str = "") -> Attributes:
         """What the authorizer is asked; a list or watch of one name needs the right on that name alone."""
-        kind, name = self.kind, self.name
-        if self.verb in ("list", "watch"):
-            name = name or _selected_name(field_selector)
+        kind = self.kind
+        name = _selected_name(field_selector) if self.verb in ("list", "watch") else self.name
         return Attributes(self.verb, kind.group, kind.plural, self.subresource, name, self.namespace)
 
 
