@@ -208,9 +208,11 @@ def test_a_type_may_be_called_by_a_number() -> None:
     assert config.label.types == (TopologyType("72", ("spine",)),)
 
 
-def test_what_is_there_twice_is_told() -> None:
+def test_a_type_that_is_there_twice_is_told_and_costs_no_hyper_node() -> None:
     config = read_types(f"{{a: {labels('spine', 'host')}, a: {labels('leaf', 'host')}}}")
     assert config.problems == ('line 1: "a" stands here twice, first in line 1',)
+    assert config.label is not None
+    assert not config.label.complete
 
 
 def test_types_are_bounded() -> None:

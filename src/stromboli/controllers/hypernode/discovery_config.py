@@ -116,6 +116,8 @@ class _Reader:
 
     def __init__(self, namespace: str, problems: list[str]) -> None:
         self._namespace = namespace
+        self._ambiguous = bool(problems)
+        """Whether a key, perhaps a type, is there twice, so that the reader had to choose."""
         self._problems = problems
 
     def read(self, entries: list[Any]) -> DiscoveryConfig:
@@ -161,7 +163,7 @@ class _Reader:
             problem = self._add_type(types, name, labels)
             if problem:
                 self._problem(f"type {quoted(name)}", f"left out: {problem}")
-        return LabelSource(tuple(types), complete=len(self._problems) == before)
+        return LabelSource(tuple(types), complete=not self._ambiguous and len(self._problems) == before)
 
     def _add_type(self, types: list[TopologyType], name: str, labels: object) -> str:
         """Why a type cannot be used; empty if it was added."""
