@@ -299,6 +299,13 @@ def test_who_was_moved_is_left_alone_for_a_while() -> None:
     assert again(60, moveInterval="30s") == {"a-0": "n1"}
 
 
+def test_a_job_is_moved_for_one_gang_in_a_cycle_and_left_alone_by_the_next() -> None:
+    world = MovingWorld("n1 cpu=8; n2 cpu=8; n3 cpu=5; n4 cpu=5").gang("a", "n1 n2", minimum=1, cpu=5)
+    result = world.gang("first", cpu=8).gang("second", cpu=8).step()
+    assert {eviction.beneficiary: eviction.name for eviction in moves(result)} == {"default/first": "a-0"}
+    assert not moves(world.step(5))
+
+
 def test_the_time_of_the_move_is_in_a_condition_of_the_group_and_survives_a_restart() -> None:
     result = MovingWorld("n1 cpu=4; n2 cpu=2").gang("a", "n1", cpu=2).gang("big", cpu=4).step()
     (status,) = (d for d in result.decisions if isinstance(d, PodGroupStatus) and d.name == "a")

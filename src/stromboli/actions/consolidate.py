@@ -31,8 +31,8 @@ def consolidate(session: Session) -> None:
                     if plan is None:
                         if tries.left > 0:  # else it was not searched for to the end
                             failures.add(job)
-                    elif plan.moves:
-                        carry_out(session, plan, options)
+                    elif plan.moves and carry_out(session, plan, options):
+                        movable.note_moved(move.task for move in plan.moves)
     failures.remember()
 
 

@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     from stromboli.model.job import Job
 
 
-def carry_out(session: Session, plan: ConsolidationPlan, options: ConsolidationOptions) -> None:
+def carry_out(session: Session, plan: ConsolidationPlan, options: ConsolidationOptions) -> bool:
     """Commit a plan, the whole or nothing; not if the gang's queue may not have as much."""
     with session.statement() as trial:
         if not _evict(session, trial, plan, options) or not _pipeline(session, trial, plan):
-            return
+            return False
         for task, _ in plan.placements:
             session.reserve(task, options.hold_seconds)
         nominate_hyper_nodes(session, plan.domains)
         _note_moves(session, plan, options)
         trial.commit()
+    return True
 
 
 def _evict(

@@ -61,6 +61,8 @@ class MovableTasks:
         self._options = options
         self._known: dict[Task, bool] = {}
         self._jobs: dict[Job, bool] = {}
+        self._moved: set[Job] = set()
+        """Jobs that were moved in this session."""
         self._freeable: dict[int, Ints] = {}
         self._room: dict[Hashable, Bools] = {}
         """Where there is room for a shape of task, as of a moment."""
@@ -74,7 +76,7 @@ class MovableTasks:
 
     def _may_move(self, task: Task, priority: int) -> bool:
         job = task.job
-        if job is None or job.priority > priority:
+        if job is None or job.priority > priority or job in self._moved:
             return False
         if task.status not in MOVABLE_STATUSES or task.node is None or task.node.row < 0:
             return False
@@ -101,6 +103,10 @@ class MovableTasks:
             rested = self._session.now - _last_move(job) >= self._options.rest_seconds
             known = self._jobs[job] = job.visible and rested and is_complete(job)
         return known
+
+    def note_moved(self, tasks: Iterable[Task]) -> None:
+        """These were moved just now; their jobs are left alone for the rest of the session."""
+        self._moved.update(task.job for task in tasks if task.job is not None)
 
     # -- what moves together
 
