@@ -17,6 +17,7 @@ from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import HyperNode, NetworkTopology, PodGroup
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Bind, Evict, PodCondition
+from stromboli.engine.eviction.victim_selection import VictimSelection
 from stromboli.extensions import load_catalog
 from stromboli.model.job import Job, SubJob
 from stromboli.model.status import ALLOCATED_CLASS
@@ -200,3 +201,23 @@ def test_a_hard_gang_is_never_given_room_across_its_tier(
             stay = {node for uid, node in running.items() if uid not in evicted}
             assert not gained or switches.together(gained | stay, switches.limit(unit))
         world.happen(outcome)
+
+
+@pytest.mark.parametrize("policy", ["pair", "gentle pair"])
+@given(seed=st.integers(0, 2**32), nodes=st.integers(2, 6), waiting=st.integers(1, 3))
+@examples(12)
+def test_domains_that_are_not_tried_could_not_have_been_cleared(
+    policy: str, seed: int, nodes: int, waiting: int
+) -> None:
+    def decided() -> list[tuple[object, object]]:
+        world, outcomes = World(build(seed, nodes, waiting), policy, random.Random(seed)), []
+        for _ in range(3):
+            outcome = world.cycle()
+            outcomes.append((outcome.decisions, outcome.pipelined))
+            world.happen(outcome)
+        return outcomes
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(VictimSelection, "promising", lambda _, domains, *rest: domains)
+        every_domain = decided()
+    assert decided() == every_domain

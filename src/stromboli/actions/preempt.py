@@ -72,7 +72,7 @@ def preempt(session: Session) -> None:
         visited = []
         for job in jobs:
             visited.append(job)
-            make_room_for_job(session, job, partial(_make_room, between_jobs, arguments), arguments)
+            make_room_for_job(between_jobs, job, partial(_make_room, between_jobs, arguments))
         for job in visited:
             _preempt_within(session, within_job, arguments, job)
 

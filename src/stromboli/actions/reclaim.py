@@ -54,7 +54,7 @@ def reclaim(session: Session) -> None:
     jobs_by_queue = session.jobs_by_queue(starving_jobs(session))
     for _, jobs in jobs_by_queue.visits(skip=session.rules.overused):
         for job in jobs:
-            make_room_for_job(session, job, partial(_make_room, search), arguments)
+            make_room_for_job(search, job, partial(_make_room, search))
 
 
 def _may_take_from(same_queue: bool, task: Task, job: Job) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from stromboli.engine.cycle import Outcome
+from stromboli.engine.decisions import Evict
 from stromboli.testing import World
 from tests.eviction_policies import GENTLE
 from tests.manifests import (
@@ -217,3 +218,26 @@ def test_room_is_made_in_one_domain_and_kept_for_the_group(action: str) -> None:
     assert evicted == ["default/v-1", "default/v-2", "default/v-3"]
     world.add(group("w", 2, priorityClassName="low"), pod("w-0", "w"), pod("w-1", "w"))
     assert {name[0] for pod, name in world.step().binds.items() if pod.startswith("default/g")} == {"b"}
+
+
+@pytest.mark.parametrize("action", ["preempt", "gangpreempt"])
+def test_no_eviction_is_tried_in_domains_that_could_not_free_enough(action: str) -> None:
+    """Of forty hosts each could free room for one of two pods."""
+    hosts = racks(**{f"h{number}-": "2" for number in range(40)})
+    running = [
+        pod(f"{job}-{number}", job, on=f"h{number}-1") for job in ("low", "high") for number in range(40)
+    ]
+    world = LivingWorld(
+        [
+            queue(),
+            *hosts,
+            *running,
+            *(priority_class("low", -5), group("low", 1, priorityClassName="low"), group("high", 1)),
+            *(near("g", 2), *members("g", 2)),
+        ],
+        lambda: engine(*PLUGINS, actions=f"enqueue, allocate, {action}"),
+    )
+    outcome = world.cycle()
+    assert outcome.lost is None
+    assert len(outcome.session.rollbacks) < 10
+    assert not any(isinstance(decision, Evict) for decision in outcome.decisions)

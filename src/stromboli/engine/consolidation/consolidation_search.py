@@ -21,7 +21,7 @@ from stromboli.engine.consolidation.movable_tasks import MOVABLE_STATUSES, Cost
 from stromboli.engine.consolidation.unit_relocation import UnitRelocation
 from stromboli.engine.eviction.eviction_domains import domains_of_job, domains_of_sub_job
 from stromboli.engine.pending_tasks import pending_tasks
-from stromboli.engine.placement.evaluation import fits
+from stromboli.engine.placement.evaluation import fits, slots
 from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.plugin import Eviction
 from stromboli.model.status import Status
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.engine.statement import Statement
     from stromboli.model.job import Job, SubJob
-    from stromboli.model.node_columns import Ints, Node
+    from stromboli.model.node_columns import Node
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
@@ -91,10 +91,8 @@ class ConsolidationSearch:
         domains = domains_of_job(self._session, self._job, "consolidate")
         if len(domains) > 1:
             first = next(iter(self._job.by_status[Status.PENDING]))
-            slots = _slots(first, self._session.cluster.columns.future_idle)
-            missing = {
-                domain: max(self._job.minimum - int(slots[domain.rows].sum()), 0) for domain in domains
-            }
+            room = slots(first.shape, self._session.cluster.columns.future_idle)
+            missing = {domain: max(self._job.minimum - int(room[domain.rows].sum()), 0) for domain in domains}
             domains.sort(key=lambda domain: (missing[domain], domain.tier, domain.name))
         return domains[: self._options.max_domains]
 
@@ -264,13 +262,6 @@ class ConsolidationSearch:
         """Which of these tasks all plugins of all tiers let go together."""
         eviction = Eviction("consolidate", self._job, self._domain)
         return self._session.rules.agreed_by_all("unified_evictable", eviction, tasks)
-
-
-def _slots(task: Task, free: Ints) -> Ints:
-    """How many tasks like this have room on each node."""
-    request = [(dim, int(amount)) for dim, amount in task.request.items() if amount > 0]
-    slots: Ints = np.minimum.reduce([np.maximum(free[dim], 0) // amount for dim, amount in request])
-    return slots
 
 
 @contextmanager

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stromboli.engine.eviction.eviction_domains import domains_of_sub_job
-from stromboli.engine.placement.evaluation import fits
+from stromboli.engine.placement.evaluation import fits, slots
 
 if TYPE_CHECKING:
     from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.session import Session
     from stromboli.model.job import SubJob
     from stromboli.model.node_columns import Node
-    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
@@ -81,12 +80,7 @@ class SlotBound:
 
     def may_suffice(self) -> bool:
         """Whether each shape by itself would find enough; together they may still not."""
-        return all(self._slots(shape) >= count for shape, count in self._needed.items())
-
-    def _slots(self, shape: Shape) -> int:
-        request = [(dim, int(amount)) for dim, amount in shape.request.items() if amount > 0]
-        by_dimension = [np.maximum(self._room[dim], 0) // amount for dim, amount in request]
-        return int(np.minimum.reduce(by_dimension).sum())
+        return all(slots(shape, self._room).sum() >= count for shape, count in self._needed.items())
 
 
 def _best_node(session: Session, task: Task, inside: Bools) -> Node | None:

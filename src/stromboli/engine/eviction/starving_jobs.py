@@ -17,7 +17,7 @@ from stromboli.engine.statement import Statement
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
-    from stromboli.engine.eviction.eviction_options import EvictionOptions
+    from stromboli.engine.eviction.victim_selection import VictimSelection
     from stromboli.engine.session import Session
     from stromboli.model.job import Job, SubJob
     from stromboli.model.task import Task
@@ -48,15 +48,16 @@ def pending_ungated(session: Session, job: Job) -> list[Task]:
     return sorted((task for task in job.by_status[Status.PENDING] if not task.gates), key=session.task_key)
 
 
-def make_room_for_job(session: Session, job: Job, make_room: MakeRoom, options: EvictionOptions) -> None:
+def make_room_for_job(search: VictimSelection, job: Job, make_room: MakeRoom) -> None:
     """Make room for a job task by task while it starves; all of it stands only if the job can start with it.
 
     A job that may not span the whole cluster gets room within one of its domains.
     """
+    session, options = search.session, search.options
     if lost_pods_lately(session, job, options):
         return
     if is_confined(session, job):
-        _make_room_in_domains(session, job, make_room, options)
+        _make_room_in_domains(search, job, make_room)
         return
     with session.guard(job), session.statement() as trial:
         _make_room_for_tasks(session, trial, pending_ungated(session, job), make_room, None)
@@ -73,14 +74,16 @@ def _make_room_for_tasks(
         make_room(trial, task, within)
 
 
-def _make_room_in_domains(session: Session, job: Job, make_room: MakeRoom, options: EvictionOptions) -> None:
+def _make_room_in_domains(search: VictimSelection, job: Job, make_room: MakeRoom) -> None:
     """Domain by domain, until the job can start in one of them."""
+    session = search.session
     with session.guard(job):
-        for domain in domains_of_job(session, job):
+        tasks, needed = pending_ungated(session, job), session.rules.tasks_needed(job)
+        for domain in search.promising(domains_of_job(session, job), tasks, needed):
             with session.statement() as trial:
                 chosen = _make_room_in(session, job, domain, make_room)
                 if len(trial) and session.rules.job_pipelined(job):
-                    if commit_evictions(session, trial, options):
+                    if commit_evictions(session, trial, search.options):
                         nominate_hyper_nodes(session, chosen)
                     return
 

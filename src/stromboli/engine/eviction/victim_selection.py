@@ -6,16 +6,18 @@ visited. What failed for one task is not tried for the next of its kind until so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stromboli.engine.eviction.victim_candidates import FreeableRoom, VictimCandidates, in_victim_order
-from stromboli.engine.placement.evaluation import fits
+from stromboli.engine.placement.evaluation import fits, slots
 from stromboli.engine.placement.shard_nodes import own_nodes_first
 from stromboli.engine.points import Choice
+from stromboli.model.topology.domain_sums import RowGroups
 
 if TYPE_CHECKING:
     from stromboli.engine.eviction.eviction_options import EvictionOptions
@@ -117,6 +119,19 @@ class VictimSelection:
         if self._candidates.required:
             return worthwhile & has_candidates
         return worthwhile & (has_candidates | fits(task, future))
+
+    def promising(self, domains: Sequence[Domain], tasks: Sequence[Task], needed: int) -> list[Domain]:
+        """The domains in which so many of some tasks could have room if all possible victims were evicted."""
+        cluster = self.session.cluster
+        if any(cluster.reservations.own_room(task) is not None for task in tasks):
+            return list(domains)
+        groups = RowGroups([domain.rows for domain in domains], len(cluster.columns))
+        kinds = [self._failure_key(task, None) for task in tasks]
+        fitting = np.zeros(len(domains), dtype=np.int64)
+        for task, count in ((tasks[kinds.index(kind)], count) for kind, count in Counter(kinds).items()):
+            room = slots(task.shape, cluster.columns.future_idle + self._freeable_for(task).freed)
+            fitting += np.minimum(groups.sums(room * self.session.reachable(task)), count)
+        return [domain for domain, fit in zip(domains, fitting, strict=True) if fit >= needed]
 
     def _freeable_for(self, task: Task) -> FreeableRoom:
         session = self.session

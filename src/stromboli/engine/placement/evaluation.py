@@ -30,6 +30,7 @@ from stromboli.model.node_columns import read_only
 if TYPE_CHECKING:
     from stromboli.model.node_columns import Columns, Ints
     from stromboli.model.reservations import OwnRoom
+    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
 MAX_STEPS = 16
@@ -52,6 +53,13 @@ def fits(task: Task, free: Ints) -> Bools:
     for dim in task.shape.dims[1:]:
         fitting &= free[dim] >= request.get(dim, 0)
     return fitting
+
+
+def slots(shape: Shape, free: Ints) -> Ints:
+    """How many tasks of a shape fit into what is free, by node; every task asks for one of the pods at least."""
+    asked = [(dim, int(amount)) for dim, amount in shape.request.items() if amount > 0]
+    fewest: Ints = np.minimum.reduce([free[dim] // amount for dim, amount in asked])
+    return np.maximum(fewest, 0)
 
 
 def _fits_into(task: Task, free: Ints) -> bool:
