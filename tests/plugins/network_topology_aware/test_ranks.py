@@ -16,6 +16,7 @@ from tests.plugins.network_topology_aware.topology_worlds import (
     job_of,
     node_text,
     topology,
+    tree_world,
 )
 
 PLACE = "enqueue, allocate"
@@ -84,6 +85,17 @@ def test_the_replacement_of_a_lost_pod_goes_to_its_neighbours() -> None:
     world.add(pod("j-w-9", "j-w", cpu="1"))
     world.step()
     assert leaves(world, "j-w") == before
+
+
+def test_the_neighbour_of_a_pod_is_the_placed_one_of_the_nearest_rank() -> None:
+    world = tree_world(ranksSideBySide=True)
+    world.job("j-w", pods=4, running_on="n0 n0", cpu=1, group=topology(mode="soft"))
+    world.add(pod("j-w-4", "j-w", on="n2")).step()
+    tree, plugin = world.cluster.hyper_nodes, world.plugin(PLUGIN)
+    for name, near in (("j-w-2", "n1"), ("j-w-3", "n3")):
+        task = world.task(name)
+        leaf = tree.leaf_of(world.cluster.nodes[near].row)
+        assert plugin._ranks.leaf_of_neighbour(task, task.sub_job) == plugin._distances.place(leaf)
 
 
 def test_roles_follow_each_other_into_the_same_leaves() -> None:

@@ -32,15 +32,15 @@ class RankNeighbours:
         self._rank: dict[Task, int] = {}
 
     def leaf_of_neighbour(self, task: Task, sub_job: SubJob) -> int:
-        """The leaf of the placed task whose rank is next to this task's, the lower ones first; -1: there is none."""
+        """The leaf of the placed task whose rank is nearest to this task's, of two the lower; -1: there is none."""
         if sub_job not in self._ranks:
             ranks = self._ranks[sub_job] = sorted(sub_job.tasks, key=lambda task: (task.role, task.order))
             self._rank.update((each, rank) for rank, each in enumerate(ranks))
         if not self._placed.by_leaf(sub_job):
             return -1
         ranks, rank = self._ranks[sub_job], self._rank[task]
-        others = (ranks[each] for each in (*range(rank - 1, -1, -1), *range(rank + 1, len(ranks))))
-        leaves = (self._distances.leaf_of(other.node) for other in others)
+        nearest = (side for distance in range(1, len(ranks)) for side in (rank - distance, rank + distance))
+        leaves = (self._distances.leaf_of(ranks[side].node) for side in nearest if 0 <= side < len(ranks))
         return next((leaf for leaf in leaves if leaf >= 0), -1)
 
     def next_leaf(self, task: Task, sub_job: SubJob, nodes: Nodes, candidates: Bools) -> int:
