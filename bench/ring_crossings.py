@@ -3,7 +3,8 @@
     python -m bench.ring_crossings [seeds]
 
 A cluster in three tiers is filled at random to some part by pods of one node or less; then gangs come. Pods of a
-gang are neighbours if their indices follow each other, the last and the first too.
+gang are neighbours if their indices follow each other, the last and the first too. What it costs is counted as well:
+the whole nodes that are free afterwards.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 
 from bench.network_tree import WIDTHS, hyper_nodes, node_names, node_text, policy
 from stromboli.model.job import Job
+from stromboli.model.topology.tier_occupancy import TierOccupancies
 from stromboli.testing import World
 
 NODES, GANGS, USED = 512, (128, 64, 64, 32, 32, 16, 16), 0.25
@@ -56,9 +58,14 @@ def gangs_of(world: World) -> Iterator[Job]:
             yield job
 
 
+def free_nodes(world: World) -> int:
+    """The nodes without a pod of the scheduler."""
+    return int(TierOccupancies(world.cluster).current()[0].rooms["nodes"].free)
+
+
 def main(seeds: int = 5) -> None:
-    print("| Seed | ranksSideBySide | Gangs | Pairs | " + " | ".join(_tiers()) + " |")
-    print("|---" * (len(_tiers()) + 4) + "|")
+    print("| Seed | ranksSideBySide | Gangs | Pairs | " + " | ".join(_tiers()) + " | free nodes |")
+    print("|---" * (len(_tiers()) + 5) + "|")
     for seed in range(seeds):
         for on in (False, True):
             world = world_of(seed)
@@ -67,7 +74,8 @@ def main(seeds: int = 5) -> None:
             tiers = crossings(world)
             beyond = [sum(tiers[tier] for tier in tiers if tier > top) for top in range(1, len(WIDTHS) + 1)]
             placed = sum(1 for _ in gangs_of(world))
-            print(f"| {seed} | {on} | {placed} | {tiers[0]} | " + " | ".join(map(str, beyond)) + " |")
+            counts = [placed, tiers[0], *beyond, free_nodes(world)]
+            print(f"| {seed} | {on} | " + " | ".join(map(str, counts)) + " |")
 
 
 def _tiers() -> list[str]:
