@@ -123,8 +123,8 @@ class HyperNodeTree:
         relinked, membership.relinked = membership.relinked, set()
         if relinked:
             self._relink(relinked)
-        self.unreported.update(dict.fromkeys(sorted(membership.reworded)))
-        membership.reworded = set()
+        self.unreported.update(dict.fromkeys(sorted(membership.with_other_unknown)))
+        membership.with_other_unknown = set()
         changed = self._unite()
         if moved:
             self._arrange(columns, changed)
@@ -197,8 +197,8 @@ class HyperNodeTree:
 
     def _unite(self) -> list[Domain]:
         """Unite the nodes of children in their parents, from changed domains upwards; the domains that changed."""
-        renamed, self.membership.renamed = self.membership.renamed, set()
-        stale = self._stale | {self.domains[name] for name in renamed if name in self.domains}
+        reselected, self.membership.reselected = self.membership.reselected, set()
+        stale = self._stale | {self.domains[name] for name in reselected if name in self.domains}
         self._stale = set()
         waiting: dict[Domain, int] = {}
         """Domains to look at, with the number of their children that come first."""

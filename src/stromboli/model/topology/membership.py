@@ -47,9 +47,9 @@ class Membership:
         self.claims = ParentClaims()
         self.relinked: set[str] = set()
         """HyperNodes whose place in the tree may have changed, until the tree has seen to it."""
-        self.renamed: set[str] = set()
+        self.reselected: set[str] = set()
         """HyperNodes that name other nodes than before, likewise."""
-        self.reworded: set[str] = set()
+        self.with_other_unknown: set[str] = set()
         """HyperNodes with other unknown members than before, likewise."""
         self._selection = MemberSelection()
         self._named_nodes = 0
@@ -132,7 +132,7 @@ class Membership:
             if named != known.named:
                 self._named_nodes += named.bit_count() - known.named.bit_count()
                 known.named = named
-                self.renamed.add(name)
+                self.reselected.add(name)
         for name in concerned | self._bound_memberships():
             fault = self._fault(name)
             if fault != self.declared[name].fault:
@@ -166,7 +166,7 @@ class Membership:
         if unknown:
             self.unknown_members[name] = f"members that do not exist are left out: {shortened(unknown)}"
         if before != self.unknown_members.get(name, ""):
-            self.reworded.add(name)
+            self.with_other_unknown.add(name)
 
 
 def _age(obj: HyperNode) -> Age:
