@@ -16,6 +16,7 @@ import pytest
 from stromboli.controllers.hypernode import controller as module
 from stromboli.controllers.hypernode import discovery_config, ufm_client
 from stromboli.controllers.hypernode.controller import HyperNodeController
+from stromboli.controllers.options import Options
 from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.controllers.chaos import UnreliableApi
 from tests.controllers.in_memory_api import InMemoryApi
@@ -474,6 +475,30 @@ def test_labels_do_not_wait_for_a_ufm_that_hangs() -> None:
                 over.set()
 
     play(story)
+
+
+def test_a_ufm_that_hangs_does_not_keep_the_controllers_from_ending() -> None:
+    over = threading.Event()
+    answered = []
+
+    def answer(_: object) -> bytes:
+        over.wait(20)
+        answered.append("late")
+        return b"[]"
+
+    with serving(answer) as server:
+
+        async def story() -> None:
+            api = world()
+            put_secret(api)
+            configure(api, ufm(server.url))
+            impatient = Options(shutdown_timeout=0.1)
+            async with running_controllers(api, HyperNodeController, options=impatient):
+                await wait_until(lambda: bool(server.asked))
+
+        play(story)
+        assert not answered
+        over.set()
 
 
 def test_a_secret_that_may_not_be_read_names_the_way_out() -> None:

@@ -34,7 +34,7 @@ from stromboli.controllers.hypernode.discovery_config import (
 )
 from stromboli.controllers.hypernode.node_counts import node_counts
 from stromboli.controllers.hypernode.reconcile import Write, is_of, labels_of, reconcile
-from stromboli.controllers.hypernode.ufm_client import fetch_ports, read_credentials
+from stromboli.controllers.hypernode.ufm_client import fetch_ports, on_daemon_thread, read_credentials
 from stromboli.controllers.watched_kinds import ConfigMap, HyperNode, Node
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.reflector import WatchScope
@@ -169,7 +169,7 @@ class HyperNodeController(Controller[str]):
             way_out = "; deploy/components/ufm grants it" if error.status == 403 else ""
             raise DiscoveryFailed(f"cannot read the Secret: {error}{way_out}") from None
         credentials = read_credentials(secret, source)
-        return await asyncio.to_thread(lambda: ufm_discovery.leaf_groups(fetch_ports(source, *credentials)))
+        return await on_daemon_thread(lambda: ufm_discovery.leaf_groups(fetch_ports(source, *credentials)))
 
     # -- writing what was discovered
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
 
 import msgspec
 
@@ -16,6 +21,8 @@ PATH = "/ufmRest/resources/ports"
 TIMEOUT = 30.0
 MAX_BYTES = 100 * 1024 * 1024
 """Of UFM's answer."""
+
+Result = TypeVar("Result")
 
 _ports_decoder = msgspec.json.Decoder(list[Port])
 
@@ -39,6 +46,21 @@ def read_credentials(secret: bytes | None, source: UfmSource) -> tuple[str, str]
     if not all(values):
         raise DiscoveryFailed(f"{where}: needs username and password")
     return values[0], values[1]
+
+
+async def on_daemon_thread(function: Callable[[], Result]) -> Result:
+    """Call a function that may wait for UFM, where that does not keep the process from ending."""
+    result: Future[Result] = Future()
+    result.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            result.set_result(function())
+        except BaseException as error:  # raised where the result is awaited
+            result.set_exception(error)
+
+    threading.Thread(target=run, name="ufm", daemon=True).start()
+    return await asyncio.wrap_future(result)
 
 
 def fetch_ports(source: UfmSource, username: str, password: str) -> list[Port]:
