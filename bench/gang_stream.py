@@ -131,7 +131,7 @@ POLICIES = {
 }
 
 
-def main(seeds: int = 6, *loads: float) -> None:
+def main(seeds: int = 10, *loads: float) -> None:
     print(
         "| Load | Policy | Seed | Gangs | Placed | Mean wait | Wait of 32 and 64 | 95th percentile | Used |"
     )
