@@ -44,20 +44,39 @@ def test_every_problem_of_every_object_is_told(tmp_path: Path) -> None:
     ]
 
 
+NATIVE = "scheduling.k8s.io/v1alpha2"
+CONSTRAINTS = "spec.schedulingConstraints.topology"
+
+
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("version", "keys", "told"),
     [
-        (["rack"], "1 object checked, 0 problems"),
-        (["rack", "zone"], "spec.schedulingConstraints.topology: has 2 constraints"),
-        (["no key"], "spec.schedulingConstraints.topology[0].key: 'no key' is not a label key"),
+        (NATIVE, ["rack"], "1 object checked, 0 problems"),
+        (NATIVE, ["rack", "zone"], f"{CONSTRAINTS}: Too many: 2: must have at most 1 item"),
+        (NATIVE, ["no key"], f'{CONSTRAINTS}[0].key: Invalid value: "no key"'),
+        ("scheduling.k8s.io/v1beta1", ["rack"], "1 object checked, 0 problems"),
+        ("scheduling.k8s.io/v1beta1", ["rack", "zone"], f"{CONSTRAINTS}: has 2 constraints"),
+        ("scheduling.k8s.io/v1beta1", ["no key"], f"{CONSTRAINTS}[0].key: 'no key' is not a label key"),
     ],
 )
-def test_native_groups_are_checked_as_the_scheduler_does(keys: list[str], told: str) -> None:
+def test_native_groups_are_checked_by_schema_or_else_as_the_scheduler_does(
+    version: str, keys: list[str], told: str
+) -> None:
     topology = {"topology": [{"key": key} for key in keys]}
     spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "schedulingConstraints": topology}
-    content = manifest("PodGroup", {"metadata": {"name": "g"}, "spec": spec}, "scheduling.k8s.io/v1alpha2")
+    content = manifest("PodGroup", {"metadata": {"name": "g"}, "spec": spec}, version)
     result = lint("-", stdin=content)
     assert (result.exit_code, told in result.stdout) == (int(len(keys) > 1 or " " in keys[0]), True)
+    assert "1 object checked" in result.stdout
+
+
+def test_a_native_group_that_the_scheduler_cannot_place_is_told_although_it_is_valid() -> None:
+    spec = {
+        "schedulingPolicy": {"basic": {}},
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}],
+    }
+    content = manifest("PodGroup", {"metadata": {"name": "g"}, "spec": spec}, NATIVE)
+    assert "is not supported by this scheduler" in lint("-", stdin=content).stdout
 
 
 def test_a_name_that_an_api_server_would_generate_is_none_of_the_users_problems() -> None:

@@ -17,6 +17,15 @@ VERSION = {
 SCOPE = {"scopeName": "PriorityClass", "operator": "In", "values": ["a"]}
 RULE = {"operations": ["DELETE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["none"]}
 
+CLAIM = {"name": "c", "resourceClaimName": "c"}
+CONSTRAINTS = {"topology": [{"key": "example.com/rack"}]}
+CONDITION = {
+    "type": "PodGroupScheduled",
+    "status": "True",
+    "reason": "Scheduled",
+    "lastTransitionTime": "2020-01-01T00:00:00Z",
+}
+
 VALID_OBJECTS: list[dict[str, Any]] = [
     {
         "apiVersion": "v1",
@@ -28,6 +37,34 @@ VALID_OBJECTS: list[dict[str, Any]] = [
             "tolerations": [{"key": "a", "operator": "Exists"}],
             "priorityClassName": "system-node-critical",
             "overhead": {"cpu": "1"},
+        },
+    },
+    {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": {
+            "schedulingPolicy": {"gang": {"minCount": 2}},
+            "schedulingConstraints": CONSTRAINTS,
+            "resourceClaims": [CLAIM],
+        },
+        "status": {"conditions": [CONDITION], "resourceClaimStatuses": [{"name": "c"}]},
+    },
+    {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "Workload",
+        "metadata": {"name": "w"},
+        "spec": {
+            "controllerRef": {"apiGroup": "batch", "kind": "Job", "name": "j"},
+            "podGroupTemplates": [
+                {
+                    "name": "t",
+                    "schedulingPolicy": {"basic": {}},
+                    "schedulingConstraints": CONSTRAINTS,
+                    "resourceClaims": [CLAIM],
+                    "priority": 1,
+                }
+            ],
         },
     },
     {

@@ -23,6 +23,8 @@ GATES = ",".join(
         "DRAWorkloadResourceClaims",
     )
 )
+OFFERED = ("--runtime-config=scheduling.k8s.io/v1alpha2=true", f"--feature-gates={GATES}")
+"""What an API server must be told to have these kinds."""
 GROUPS = f"/apis/scheduling.k8s.io/v1alpha2/namespaces/{NAMESPACE}/podgroups"
 OURS, THEIRS = "volcano", "default-scheduler"
 pytestmark = pytest.mark.real_only
@@ -31,10 +33,9 @@ PREEMPT = POLICY.replace("backfill", "preempt, backfill")
 
 @pytest.fixture(scope="module")
 def shared_cluster(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchedulerCluster]:
-    offered = ("--runtime-config=scheduling.k8s.io/v1alpha2=true", f"--feature-gates={GATES}")
     oracle = (f"--feature-gates={GATES}",)
     folder = tmp_path_factory.mktemp("native")
-    with SchedulerCluster(folder, api_server_flags=offered, scheduler_flags=oracle) as cluster:
+    with SchedulerCluster(folder, api_server_flags=OFFERED, scheduler_flags=oracle) as cluster:
         yield cluster
 
 

@@ -175,6 +175,8 @@ def _problems(
     rules = list(result.report)
     if kind == "JobTemplate" or (group, kind) == (_JOBS, "CronJob"):
         rules += _problems_inside(manifest, queues, settings)
+    if manifest.is_native_group:
+        rules += _refused_by_scheduler(manifest)
     yield from (problem for problem in rules if problem.field not in reported)
 
 
@@ -189,17 +191,22 @@ def _named(content: dict[str, Any]) -> dict[str, Any]:
 def _unknown_kind(manifest: _Manifest, schemas: OfflineSchemas) -> Iterator[Problem]:
     """An unknown kind of Volcano's groups is a mistake; those of other groups may well exist.
 
-    Of native groups, for which there is no schema, it is told what the scheduler would refuse.
+    Of native groups in a version without a schema, it is told what the scheduler would refuse.
     """
     if manifest.is_native_group:
-        try:
-            check_object(decode_as(NativePodGroup, msgspec.json.encode(_named(manifest.content))))
-        except BadObject as error:
-            yield Problem(error.field, None, f"{error.field}: {error.problem}", shows_field=True)
+        yield from _refused_by_scheduler(manifest)
     kinds = schemas.kinds_of(manifest.group) if manifest.group.endswith(_VOLCANO) else []
     if kinds:
         text = f'there is no kind "{manifest.kind}" in version "{manifest.version}"'
         yield Problem("kind", manifest.kind, text, f"known: {', '.join(kinds)}", shows_field=True)
+
+
+def _refused_by_scheduler(group: _Manifest) -> Iterator[Problem]:
+    """What the scheduler cannot do for a native group."""
+    try:
+        check_object(decode_as(NativePodGroup, msgspec.json.encode(_named(group.content))))
+    except BadObject as error:
+        yield Problem(error.field, None, f"{error.field}: {error.problem}", shows_field=True)
 
 
 def _problems_inside(manifest: _Manifest, queues: QueueIndex, settings: Settings) -> Iterator[Problem]:

@@ -133,3 +133,25 @@ def test_a_pod_on_a_node_that_does_not_exist_waits_for_nobody(tmp_path: Path) ->
             await eventually(lambda: is_(names(api, PODS), []))
 
     asyncio.run(scenario())
+
+
+GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
+
+
+def test_a_native_group_that_is_deleted_stays_until_its_pods_have_ended(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            spec = {"schedulingPolicy": {"basic": {}}}
+            for group in ("empty", "done", "gone"):
+                await api.post(GROUPS, {"metadata": {"name": group}, "spec": spec})
+            for group in ("done", "gone"):
+                await api.post(PODS, pod(f"{group}-0", schedulingGroup={"podGroupName": group}))
+            for group in ("empty", "done", "gone"):
+                await api.delete(f"{GROUPS}/{group}")
+            await eventually(lambda: is_(names(api, GROUPS), ["done", "gone"]))
+            await api.patch(f"{PODS}/done-0/status", {"status": {"phase": "Succeeded"}})
+            await eventually(lambda: is_(names(api, GROUPS), ["gone"]))
+            await api.delete(f"{PODS}/gone-0")
+            await eventually(lambda: is_(names(api, GROUPS), []))
+
+    asyncio.run(scenario())

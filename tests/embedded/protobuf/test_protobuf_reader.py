@@ -65,6 +65,16 @@ def test_zeroes_stay_where_they_mean_something() -> None:
     }
 
 
+def test_an_empty_message_says_which_policy_a_group_has() -> None:
+    message = field(1, field(1, b"a")) + field(2, field(2, field(1, b"")) + field(7, 0))
+    assert read(envelope("scheduling.k8s.io/v1alpha2", "PodGroup", message)) == {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "a"},
+        "spec": {"schedulingPolicy": {"basic": {}}, "priority": 0},
+    }
+
+
 @given(st.binary(max_size=200))
 def test_bytes_that_are_no_message_are_refused_and_nothing_worse(data: bytes) -> None:
     for body in (data, b"k8s\x00" + data, envelope("v1", "Pod", data), envelope("v1", "Event", data)):

@@ -6,6 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from stromboli.api.schemas.metadata_rules import label_problems, metadata_problems
+from stromboli.api.schemas.pod_group_rules import (
+    GROUP_FIELDS,
+    WORKLOAD_FIELDS,
+    pod_group_problems,
+    workload_problems,
+)
 from stromboli.api.schemas.pods.pod_semantics import pod_update_problems, set_pod_defaults
 from stromboli.api.schemas.pods.pod_validation import pod_problems
 from stromboli.api.schemas.schema_problems import (
@@ -31,6 +37,8 @@ _ROLLING: dict[str, tuple[str, Content]] = {
     "DaemonSet": ("updateStrategy", {"maxUnavailable": 1, "maxSurge": 0}),
 }
 """Defaults of rolling updates."""
+_FIXED_SPECS = {"PodGroup": GROUP_FIELDS, "Workload": WORKLOAD_FIELDS}
+"""Kinds whose spec may not change, with its fields."""
 
 
 def set_defaults(content: Content, kind: str) -> None:
@@ -133,6 +141,10 @@ def _spec_problems(content: Content, kind: str) -> Iterator[Problem]:
             yield from _template_problems(content, kind, spec)
         else:
             yield required(".".join((*path, "containers")))
+    elif kind == "PodGroup":
+        yield from pod_group_problems(content)
+    elif kind == "Workload":
+        yield from workload_problems(content)
 
 
 def _template_problems(content: Content, kind: str, spec: Content) -> Iterator[Problem]:
@@ -163,10 +175,12 @@ def _selector_problems(spec: Content) -> Iterator[Problem]:
 
 
 def update_problems(old: Content, new: Content, kind: str) -> list[Problem]:
-    """Immutable fields that an update changes: the spec of a pod, selectors, templates of jobs."""
+    """Immutable fields that an update changes: specs of pods and groups, selectors, templates of jobs."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     if kind == "Pod":
         return list(pod_update_problems(before, after))
+    if kind in _FIXED_SPECS:
+        return _changes(before, after, _FIXED_SPECS[kind])
     immutable: tuple[str, ...] = ()
     if kind in _SELECTING:
         immutable = ("selector",)
@@ -185,6 +199,15 @@ def update_problems(old: Content, new: Content, kind: str) -> list[Problem]:
         invalid(f"{prefix}{field}", after.get(field), "field is immutable")
         for field in immutable
         if field in before and before[field] != after.get(field)
+    ]
+
+
+def _changes(before: Content, after: Content, fields: tuple[str, ...]) -> list[Problem]:
+    """Of a spec that is immutable as a whole."""
+    return [
+        invalid(f"spec.{field}", None, "field is immutable")
+        for field in fields
+        if before.get(field) != after.get(field)
     ]
 
 

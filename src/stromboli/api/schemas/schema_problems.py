@@ -149,7 +149,7 @@ class _Validator:
                     yield from self.check(item, inner, child_path(path, key))
         count = len(value)
         if schema.max_properties is not None and count > schema.max_properties:
-            yield _too_many(path, count, schema.max_properties)
+            yield too_many(path, count, schema.max_properties)
         if schema.min_properties is not None and count < schema.min_properties:
             yield invalid(
                 path, count, f"{path} in body should have at least {schema.min_properties} properties"
@@ -162,7 +162,7 @@ class _Validator:
     def _list(self, value: list[Any], schema: Schema, path: str) -> Iterator[Problem]:
         count = len(value)
         if schema.max_items is not None and count > schema.max_items:
-            yield _too_many(path, count, schema.max_items)
+            yield too_many(path, count, schema.max_items)
         if schema.min_items is not None and count < schema.min_items:
             yield invalid(path, count, f"{path} in body should have at least {schema.min_items} items")
         if schema.unique_items:
@@ -251,7 +251,7 @@ def _is_multiple(value: int | float, step: float) -> bool:
     return math.isfinite(ratio) and abs(ratio - round(ratio)) < 1e-9
 
 
-def _too_many(path: str, count: int, limit: int) -> Problem:
+def too_many(path: str, count: int, limit: int) -> Problem:
     items = "item" if limit == 1 else "items"
     return Problem(path, TOO_MANY, f"Too many: {count}: must have at most {limit} {items}")
 

@@ -28,6 +28,20 @@ def _set_service_account(store: Store, kind: Kind, namespace: str, meta: Content
 
 
 def _set_priority(store: Store, kind: Kind, meta: Content, spec: Content) -> None:
+    priority_class = admitted_priority_class(store, kind, meta, spec)
+    value = priority_class.get("value", 0)
+    if spec.get("priority") not in (None, value):
+        why = (
+            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; priority admission"
+            f" controller computed {value} from the given PriorityClass name"
+        )
+        raise forbidden(kind, str(meta.get("name", "")), why)
+    spec["priority"] = value
+    spec.setdefault("preemptionPolicy", priority_class.get("preemptionPolicy", "PreemptLowerPriority"))
+
+
+def admitted_priority_class(store: Store, kind: Kind, meta: Content, spec: Content) -> Content:
+    """The class that a spec names, or else the global default, which it then names; empty if there is none."""
     class_name = spec.get("priorityClassName")
     if class_name:
         record = store.get(PRIORITY_CLASSES, "", str(class_name))
@@ -39,16 +53,7 @@ def _set_priority(store: Store, kind: Kind, meta: Content, spec: Content) -> Non
         spec.pop("priorityClassName", None)
         if record is not None:
             spec["priorityClassName"] = record.key.name
-    priority_class = record.object() if record is not None else {}
-    value = priority_class.get("value", 0)
-    if spec.get("priority") not in (None, value):
-        why = (
-            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; priority admission"
-            f" controller computed {value} from the given PriorityClass name"
-        )
-        raise forbidden(kind, str(meta.get("name", "")), why)
-    spec["priority"] = value
-    spec.setdefault("preemptionPolicy", priority_class.get("preemptionPolicy", "PreemptLowerPriority"))
+    return record.object() if record is not None else {}
 
 
 def _default_class(store: Store) -> Record | None:

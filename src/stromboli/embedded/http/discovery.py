@@ -24,6 +24,8 @@ VERSION = {
     "platform": "python",
 }
 _VERSION = re.compile(r"v([0-9]{1,9})(?:(alpha|beta)([0-9]{1,9}))?")
+_LAST = "scheduling.k8s.io"
+"""The group that comes last: where two groups have a resource, kubectl takes the first, so PodGroups are Volcano's."""
 _STAGES = (None, "beta", "alpha")
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
@@ -50,7 +52,8 @@ def _versions(kinds: Iterable[Kind]) -> dict[str, list[str]]:
     for kind in kinds:
         if kind.group:
             versions.setdefault(kind.group, set()).add(kind.version)
-    return {group: sorted(served, key=_rank) for group, served in versions.items()}
+    groups = sorted(versions, key=lambda group: group == _LAST)
+    return {group: sorted(versions[group], key=_rank) for group in groups}
 
 
 def _rank(version: str) -> tuple[int, int, int, str]:

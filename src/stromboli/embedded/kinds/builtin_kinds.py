@@ -19,6 +19,7 @@ def _kind(
 
 _CLUSTER: dict[str, Any] = {"namespaced": False}
 _IN_ALL: dict[str, Any] = {"categories": ("all",)}
+_ALPHA: dict[str, Any] = {"version": "v1alpha2"}
 _EXTENSION: dict[str, Any] = {"categories": ("api-extensions",), **_CLUSTER}
 
 _POD_FIELDS = (
@@ -81,6 +82,8 @@ BUILT_IN: tuple[Kind, ...] = (
     _kind("", "persistentvolumes", "PersistentVolume", "pv", STATUS, **_CLUSTER),
     _kind("coordination.k8s.io", "leases", "Lease"),
     _kind("scheduling.k8s.io", "priorityclasses", "PriorityClass", "pc", **_CLUSTER),
+    _kind("scheduling.k8s.io", "podgroups", "PodGroup", "", STATUS, **_ALPHA),
+    _kind("scheduling.k8s.io", "workloads", "Workload", **_ALPHA),
     _kind("policy", "poddisruptionbudgets", "PodDisruptionBudget", "pdb", STATUS),
     _kind("batch", "jobs", "Job", "", STATUS, selectable_fields=("status.successful",), **_IN_ALL),
     _kind("batch", "cronjobs", "CronJob", "cj", STATUS, **_IN_ALL),

@@ -51,6 +51,8 @@ WITH_VERSIONED_UPDATES = frozenset(
 """Built-in kinds whose updates must name the resourceVersion that they are based on."""
 STATUS_ON_CREATE = frozenset({"nodes"})
 """Kinds whose status may be set on creation."""
+STATUS_ALONE = frozenset({"podgroups.scheduling.k8s.io"})
+"""Built-in kinds whose `status` endpoint does not change metadata."""
 WITHOUT_CONTROLLER = frozenset(
     {
         "replicationcontrollers",
@@ -175,9 +177,9 @@ def prepare_for_update(kind: Kind, content: Content, old: Content, subresource: 
         }
         content.clear()
         content.update(old)
-        content["metadata"] = {**old["metadata"], **(writable if kind.definition is None else {})}
-        if kind.definition is not None and "managedFields" in writable:
-            content["metadata"]["managedFields"] = writable["managedFields"]
+        if kind.definition is not None or kind.id in STATUS_ALONE:
+            writable = {name: value for name, value in writable.items() if name == "managedFields"}
+        content["metadata"] = {**old["metadata"], **writable}
         content.pop("status", None)
         if status is not None:
             content["status"] = status

@@ -13,6 +13,7 @@ from stromboli.embedded.kube_controllers.event_expiry import EventExpiry
 from stromboli.embedded.kube_controllers.garbage_collection import GarbageCollector
 from stromboli.embedded.kube_controllers.namespace_controller import NamespaceController
 from stromboli.embedded.kube_controllers.pod_garbage_collection import PodGarbageCollector
+from stromboli.embedded.kube_controllers.pod_group_protection import PodGroupProtection
 from stromboli.embedded.kube_controllers.status_controllers import DisruptionController, QuotaController
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Change, Key
@@ -36,6 +37,7 @@ class ControllerLoop:
             NamespaceController(objects),
             DefinitionController(objects),
             PodGarbageCollector(objects),
+            PodGroupProtection(objects),
             QuotaController(objects),
             DisruptionController(objects, self._enqueue),
         )

@@ -15,6 +15,7 @@ import msgspec
 from stromboli.api.schemas import schema_problems
 from stromboli.embedded.admission.admission_chain import AdmissionChain
 from stromboli.embedded.admission.pod_admission import set_pod_defaults
+from stromboli.embedded.admission.pod_group_admission import POD_GROUPS, set_pod_group_defaults
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.kinds import kind_rules, object_metadata, object_schemas, webhook_rules
 from stromboli.embedded.kinds.field_managers import is_unchanged, with_managed_fields
@@ -44,6 +45,10 @@ MAX_PATH = 500
 
 LARGEST_OBJECT = 1536 * 1024
 """Bytes of an object that somebody writes, as JSON: etcd's limit. The server's own marks and conditions come on top."""
+
+
+_SET_DEFAULTS = {"pods": set_pod_defaults, POD_GROUPS: set_pod_group_defaults}
+"""Defaults that depend on other objects, by kind."""
 
 
 class WriteResult(NamedTuple):
@@ -89,8 +94,8 @@ class Objects:
         if not request.server_side_apply:
             content = with_managed_fields(kind, content, None, request.manager, "")
             meta = content["metadata"]
-        if kind.id == "pods":
-            set_pod_defaults(self.store, kind, namespace, content)
+        if kind.definition is None and (set_defaults := _SET_DEFAULTS.get(kind.id)) is not None:
+            set_defaults(self.store, kind, namespace, content)
         await pause_if_large(request.size)
         request = request._replace(name=name, operation="CREATE")
         if self.admission.intercepts(request):

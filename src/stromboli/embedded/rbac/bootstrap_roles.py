@@ -70,6 +70,7 @@ _VIEW = [
     rule(READ, ["batch"], _BATCH),
     rule(READ, ["policy"], ["poddisruptionbudgets", "poddisruptionbudgets/status"]),
     rule(READ, ["events.k8s.io"], ["events"]),
+    rule(READ, ["scheduling.k8s.io"], ["podgroups", "podgroups/status", "workloads"]),
     rule(READ, _VOLCANO, _VOLCANO_READ),
 ]
 _EDIT = [
@@ -81,6 +82,7 @@ _EDIT = [
     rule(WRITE, ["apps"], [name for name in _APPS if not name.endswith("status")]),
     rule(WRITE, ["batch"], ["cronjobs", "jobs"]),
     rule(WRITE, ["policy"], ["poddisruptionbudgets"]),
+    rule(WRITE, ["scheduling.k8s.io"], ["podgroups", "workloads"]),
     rule([*READ, *WRITE], ["coordination.k8s.io"], ["leases"]),
     rule(WRITE, _VOLCANO, _VOLCANO_READ),
 ]

@@ -1,8 +1,8 @@
-"""Rows of namespaces, events, leases, services, configuration, budgets, priorities and RBAC objects."""
+"""Rows of namespaces, events, leases, services, configuration, budgets, priorities, pod groups and RBAC objects."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from stromboli.embedded.tables.age_text import age, ago
@@ -145,6 +145,25 @@ def _budget(budget: Content, now: float) -> Cells:
     ]
 
 
+def _pod_group(group: Content, now: float) -> Cells:
+    return [
+        name_of(group),
+        "Gang" if "gang" in nested_map(group, "spec", "schedulingPolicy") else "Basic",
+        nested_map(group, "spec", "podGroupTemplateRef", "workload").get("workloadName") or NONE,
+        _group_status(nested_map(group, "status").get("conditions") or ()),
+        age(group, now),
+    ]
+
+
+def _group_status(conditions: Iterable[Content]) -> str:
+    by_type = {condition.get("type"): condition for condition in conditions}
+    if (disruption := by_type.get("DisruptionTarget")) is not None:
+        return str(disruption.get("reason"))
+    if (scheduled := by_type.get("PodGroupScheduled")) is None:
+        return "Pending"
+    return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
+
+
 def _binding(binding: Content, now: float) -> Cells:
     role, subjects = nested_map(binding, "roleRef"), binding.get("subjects") or []
     users, groups, accounts = (
@@ -184,6 +203,7 @@ PRINTERS = {
     "priorityclasses.scheduling.k8s.io": printer(
         "Name | Value# | Global-Default | Age | PreemptionPolicy", _priority_class
     ),
+    "podgroups.scheduling.k8s.io": printer("Name | Policy | Workload | Status | Age", _pod_group),
     "poddisruptionbudgets.policy": printer(
         "Name | Min Available | Max Unavailable | Allowed Disruptions# | Age", _budget
     ),

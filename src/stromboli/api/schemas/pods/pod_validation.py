@@ -65,6 +65,8 @@ def pod_problems(spec: Content, path: str = "spec") -> Iterator[Problem]:
         for index, container in enumerate(spec.get(field) or ()):
             yield from container_problems(container, context, f"{path}.{field}[{index}]")
     yield from placement_problems(spec, path)
+    if (group := spec.get("schedulingGroup")) is not None:
+        yield from _scheduling_group(group.get("podGroupName"), f"{path}.schedulingGroup.podGroupName")
     for field in ("nodeName", "serviceAccountName"):
         if value := spec.get(field):
             for error in dns_subdomain_errors(value):
@@ -75,6 +77,14 @@ def pod_problems(spec: Content, path: str = "spec") -> Iterator[Problem]:
                 yield invalid(f"{path}.{field}", value, error)
     if overhead := spec.get("overhead"):
         yield from amount_problems(overhead, f"{path}.overhead")
+
+
+def _scheduling_group(name: str | None, path: str) -> Iterator[Problem]:
+    if name is None:
+        yield invalid(path, None, "must specify one of: `podGroupName`")
+        return
+    for error in dns_subdomain_errors(name):
+        yield invalid(path, name, error)
 
 
 def _volume(volume: Content, names: set[str], path: str) -> Iterator[Problem]:
