@@ -167,6 +167,18 @@ def test_a_gang_starts_elsewhere_if_the_room_that_was_made_for_it_is_taken() -> 
     assert sub_job.nominated_hyper_node == ""
 
 
+def test_a_gang_takes_the_best_switch_if_the_one_that_was_cleared_for_it_is_gone() -> None:
+    def chosen(nominated: str) -> set[str]:
+        made = world(cpu=4).job("old", cpu=1, running_on="n2").job("new", pods=2, cpu=2, **hard(1))
+        made.run(policy=policy("enqueue", PLUGINS))
+        (sub_job,) = job_named(made.cluster, "new").sub_jobs.values()
+        sub_job.nominated_hyper_node = nominated
+        nodes = set(made.run(policy=policy("allocate", PLUGINS)).binds.values())
+        return {leaf for leaf, members in LEAVES.items() if nodes & set(members)}
+
+    assert chosen("gone") == chosen("") == {"s1"}
+
+
 def test_who_is_evicted_reads_for_whom_and_below_which_switch() -> None:
     made = fill(world(), n0=9, n1=9, n2=1, n3=1).job("new", pods=2, cpu=2, priority=9, **hard(1))
     result = preempt(made)

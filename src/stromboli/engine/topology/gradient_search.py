@@ -105,11 +105,10 @@ class GradientSearch:
             return False
         known = [session.cluster.hyper_nodes.domain(sub_job.nominated_hyper_node) for sub_job in nominated]
         pinned = [domain for domain in known if domain is not None]
-        for domain in (domain for group in gradients for domain in group):
-            if all(domain.contains(each) for each in pinned):
-                if self._settle(job, pending, domain):
-                    return True
-                break
+        domains = (domain for group in gradients for domain in group)
+        around = (domain for domain in domains if all(domain.contains(each) for each in pinned))
+        if pinned and (domain := next(around, None)) and self._settle(job, pending, domain):
+            return True
         for sub_job, tasks in nominated.items():
             forget_nomination(session, sub_job, tasks)
         return False
