@@ -76,7 +76,12 @@ class ConsolidationSearch:
         self._domains: dict[SubJob, Domain] = {}
 
     def plan(self) -> ConsolidationPlan | None:
-        """The cheapest plan over the domains of the job; one without moves if it fits as things are."""
+        """The cheapest plan over the domains of the job; one without moves if it fits as things are.
+
+        None if there is none, or if it may not be searched for in this cycle any more.
+        """
+        if self._tries.left <= 0:
+            return None
         plans = []
         for domain in self._likeliest_domains():
             plan = self._plan_in(domain)
@@ -164,15 +169,15 @@ class ConsolidationSearch:
     ) -> bool:
         """First what fits as things are, then what needs moves; until the sub-group has enough."""
         session = self._session
-        failed: set[Hashable] = set()
         for moves_too in (False, True):
+            failed: set[Hashable] = set()
             for task in tasks:
                 if task.status is not Status.PENDING or session.shape_key(task) in failed:
                     continue
                 if self._place_task(part, task, mask) or (moves_too and self._clear_for(trial, task, mask)):
                     if session.sub_job_pipelined(sub_job):
                         return True
-                elif moves_too:
+                else:
                     failed.add(session.shape_key(task))
         return False
 
