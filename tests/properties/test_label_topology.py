@@ -68,7 +68,7 @@ def check_racks(world: LivingWorld) -> None:
 
 
 @given(seed=seeds)
-@examples(25)
+@examples(15)
 def test_a_group_is_never_in_two_domains(seed: int) -> None:
     chance = random.Random(seed)
     objects = [queue(), priority_class("low", -5), *some_nodes(chance), *some_groups(chance)]

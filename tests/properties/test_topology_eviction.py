@@ -205,7 +205,7 @@ def test_a_hard_gang_is_never_given_room_across_its_tier(
 
 @pytest.mark.parametrize("policy", ["pair", "gentle pair"])
 @given(seed=st.integers(0, 2**32), nodes=st.integers(2, 6), waiting=st.integers(1, 3))
-@examples(12)
+@examples(6)
 def test_domains_that_are_not_tried_could_not_have_been_cleared(
     policy: str, seed: int, nodes: int, waiting: int
 ) -> None:
