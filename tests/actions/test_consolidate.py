@@ -12,7 +12,7 @@ from stromboli.engine.consolidation.failed_searches import RETRY_AFTER
 from stromboli.engine.decisions import Event, PodGroupStatus
 from stromboli.model.reservations import RoleOwner
 from tests.consolidation_worlds import PLUGINS, MovingWorld, consolidating, moved, moves
-from tests.manifests import group, hyper_node, pod
+from tests.manifests import group, hyper_node, pod, sub_group_policy
 
 THREE = "n1 cpu=8; n2 cpu=8; n3 cpu=8"
 RACKS = (hyper_node("s0", nodes=["n0", "n1"]), hyper_node("s1", nodes=["n2", "n3"]))
@@ -161,6 +161,22 @@ def test_surplus_of_a_gang_with_a_hard_topology_stays_in_its_hyper_node() -> Non
     world = MovingWorld(FOUR, tree=RACKS).gang("train", "n0 n1 n1", minimum=1, cpu=2, topology=1)
     world.gang("fill", "n2 n3", cpu=1, annotations={names.MOVABLE: "false"})
     assert moved(world.gang("big", cpu=4).step()) == {}
+
+
+def test_a_gang_whose_sub_groups_are_smaller_than_their_share_of_it_starts_as_a_whole() -> None:
+    """A sub-group could start with one pod, but the gang needs all four, and there is room for three."""
+    world = MovingWorld(FOUR, tree=RACKS).gang("a", "n0 n2", minimum=0, cpu=1)
+    policy = sub_group_policy("slice", "slice", size=1) | {
+        "networkTopology": {"mode": "hard", "highestTierAllowed": 1}
+    }
+    world.add(group("parts", 4, queue="default", subGroupPolicy=[policy]))
+    world.add(*(pod(f"parts-{n}", "parts", cpu=2, labels={"slice": f"{n % 2}"}) for n in range(4)))
+    world.gang("fill", "n1 n1 n3", minimum=0, cpu=2, annotations={names.MOVABLE: "false"})
+    assert moves(world.step())
+    world.step()
+    where = world.where("parts")
+    racks = [{"n0": 0, "n1": 0, "n2": 1, "n3": 1}[where[f"parts-{n}"]] for n in range(4)]
+    assert racks[:2] == racks[2:]
 
 
 # -- who may be moved

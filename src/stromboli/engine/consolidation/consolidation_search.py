@@ -149,8 +149,12 @@ class ConsolidationSearch:
         while pending:
             sub_job, tasks = pending.pop()
             ungated = [task for task in reversed(tasks) if not task.gates]
-            if self._place_sub_job(trial, sub_job, ungated, domain) and session.rules.job_pipelined(job):
+            if not self._place_sub_job(trial, sub_job, ungated, domain):
+                continue
+            if session.rules.job_pipelined(job):
                 return True
+            if left := [task for task in tasks if task.status is Status.PENDING]:
+                pending.push(sub_job, left)
         return False
 
     def _place_sub_job(self, trial: Statement, sub_job: SubJob, tasks: list[Task], within: Domain) -> bool:
@@ -159,10 +163,15 @@ class ConsolidationSearch:
             mask = domain.mask(len(self._session.cluster.columns))
             with self._session.statement() as part:
                 if self._place_tasks(trial, part, sub_job, tasks, mask):
-                    self._domains[sub_job] = domain
+                    self._note_domain(sub_job, domain)
                     part.keep()
                     return True
         return False
+
+    def _note_domain(self, sub_job: SubJob, domain: Domain) -> None:
+        """A sub-group that has several turns is in the lowest domain that has them all."""
+        common = self._session.cluster.hyper_nodes.lowest_common(self._domains.get(sub_job), domain)
+        self._domains[sub_job] = domain if common is None else common
 
     def _place_tasks(
         self, trial: Statement, part: Statement, sub_job: SubJob, tasks: list[Task], mask: Bools
