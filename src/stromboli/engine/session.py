@@ -227,8 +227,8 @@ class Session(Transaction):
             within = self._confined(task, within)
         if domain is None or domain is self.cluster.hyper_nodes.top:
             return self._placement.find(self.cluster, task, within, resource_fit)
-        found = self._placement.find(self.cluster, task, within, resource_fit, domain.rows)
-        return found if isinstance(found, Place) else replace(found, hyper_node=domain.name)
+        place = self._placement.find(self.cluster, task, within, resource_fit, domain.rows)
+        return place if isinstance(place, Place) else replace(place, hyper_node=domain.name)
 
     def is_confined(self, task: Task) -> bool:
         """Whether a hard topology keeps a task to the domain of its gang."""

@@ -9,7 +9,7 @@ from stromboli.engine.eviction.eviction_options import EvictionOptions
 from stromboli.policy.argument_checks import at_least, duration_like
 from stromboli.policy.arguments import arg
 
-_ALWAYS = "Accepted, as all evicting actions have it; it is always so, whatever is said."
+_ALWAYS = "Accepted, as all evicting actions have it; consolidate always acts so, whatever the value."
 
 
 @dataclass(frozen=True, slots=True)

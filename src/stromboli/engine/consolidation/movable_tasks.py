@@ -88,13 +88,13 @@ class MovableTasks:
     def _is_movable(self, task: Task, job: Job) -> bool:
         if task.terminating or task.best_effort or not self._is_movable_job(job):
             return False
-        said = _said(task.annotations)
-        if said is None:
-            said = _said(job.annotations)
-        if said is None:
+        movable = _movable_annotation(task.annotations)
+        if movable is None:
+            movable = _movable_annotation(job.annotations)
+        if movable is None:
             # Without a controller nobody would make it anew.
-            said = task.owner is not None and task.preemptable and job.gang_evictable
-        return said and self._options.has_run_long_enough(self._session, task)
+            movable = task.owner is not None and task.preemptable and job.gang_evictable
+        return movable and self._options.has_run_long_enough(self._session, task)
 
     def _is_movable_job(self, job: Job) -> bool:
         """Whether a job takes part in cycles, is complete, and has rested since it was last moved."""
@@ -195,7 +195,7 @@ class MovableTasks:
         return total
 
 
-def _said(annotations: dict[str, str]) -> bool | None:
+def _movable_annotation(annotations: dict[str, str]) -> bool | None:
     """What the annotation `stromboli.sh/movable` says; None if it is not there or says neither."""
     return go_scalars.boolean(annotations.get(names.MOVABLE, ""))
 
