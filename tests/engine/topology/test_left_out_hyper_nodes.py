@@ -68,6 +68,17 @@ def test_a_gang_that_needs_a_tier_below_all_others_hears_so() -> None:
     )
 
 
+def test_a_limit_holds_though_all_hyper_nodes_of_its_tier_are_left_out() -> None:
+    racks = [hyper_node("r0", 1, nodes=["a"]), hyper_node("r1", 1, nodes=["b"])]
+    made = world(*racks, hyper_node("spine", 2, children=["r0", "r1", "spine"]))
+    made.job("j", pods=2, cpu=3, group={"networkTopology": {"mode": "hard", "highestTierAllowed": 2}})
+    result = made.run("enqueue, allocate", POLICY)
+    assert result.binds == {}
+    assert "and HyperNode spine is left out (it is a member of itself: spine > spine)" in (
+        result.pending["default/j"].message
+    )
+
+
 def test_a_gang_that_names_a_tier_hears_that_its_hyper_nodes_are_left_out() -> None:
     message = waits(world(*TWO_PARENTS), highestTierName="rack")
     assert f'highestTierName "rack"): no HyperNode has a tier of that name and {WHY}' in message

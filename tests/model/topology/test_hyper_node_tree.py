@@ -154,6 +154,14 @@ def test_the_top_is_a_tier_above_all_others() -> None:
     assert model.tree.tiers == [0, 5, 6]
 
 
+def test_the_top_is_above_the_tiers_of_hyper_nodes_that_are_left_out() -> None:
+    loop = switch("spine", 3, children=["spine"])
+    model = Model(node("n"), switch("s", 1, nodes=["n"]), loop)
+    assert (model.tree.top.tier, model.tree.tiers) == (4, [1, 4])
+    model.drop(loop)
+    assert (model.tree.top.tier, model.tree.tiers) == (2, [1, 2])
+
+
 def test_of_a_tier_name_with_two_tiers_the_youngest_counts() -> None:
     model = Model(switch("b", 1, tier_name="rack", created=2), switch("a", 2, tier_name="rack", created=1))
     assert model.tree.tier_of_name == {"rack": 1}

@@ -40,7 +40,7 @@ class HyperNodeTree:
         self.reported: dict[str, str] = {}
         """What was last told about HyperNodes, by name."""
         self.top = Domain(TOP, 1)
-        """The whole cluster, one tier above the highest HyperNode."""
+        """The whole cluster, one tier above the highest HyperNode, be it left out or not."""
         self.domains: dict[str, Domain] = {}
         """The HyperNodes by name, in order of names, without the top."""
         self.tiers: list[int] = [1]
@@ -153,7 +153,8 @@ class HyperNodeTree:
             if name in self.domains:
                 self._set_parent(self.domains[name], self.domains.get(claims.parent(name) or "", self.top))
         self._tier_index.update()
-        self.top.tier = self._tier_index.highest + 1
+        left_out = (declared[name].spec.tier for name in self.problems)
+        self.top.tier = max(self._tier_index.highest, *left_out, 0) + 1
         self.tiers = [*self._tier_index.all(), self.top.tier]
         if not self._sorted:
             self.domains = dict(sorted(self.domains.items()))
