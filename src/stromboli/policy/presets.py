@@ -39,6 +39,7 @@ tiers:
 TOPOLOGY = """\
   - name: network-topology-aware
     arguments:
+      startWithMinimum: true
       ranksSideBySide: true
       keepBlocksWhole: true
 """

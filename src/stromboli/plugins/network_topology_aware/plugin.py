@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,6 @@ import numpy as np
 from stromboli.engine.placement.node_functions import Column, Nodes, NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.topology.topology_limits import requested_topology
-from stromboli.model.amounts import total_of
 from stromboli.model.cluster import Dirty
 from stromboli.model.job import Job, SubJob
 from stromboli.model.requirements.placement_requirement import HARD_NETWORK_TOPOLOGY, SOFT_NETWORK_TOPOLOGY
@@ -27,12 +27,13 @@ from stromboli.plugins.network_topology_aware.gradients import (
 from stromboli.plugins.network_topology_aware.leaf_distances import LeafDistances
 from stromboli.plugins.network_topology_aware.placed_tasks import PlacedTasks
 from stromboli.plugins.network_topology_aware.rank_neighbours import RankNeighbours
+from stromboli.plugins.network_topology_aware.required_room import minimum_request, whole_request
 from stromboli.plugins.network_topology_aware.session_sums import Part, SessionSums
 from stromboli.plugins.network_topology_aware.tier_weights import TierWeights
 from stromboli.plugins.network_topology_aware.topology_arguments import TopologyArguments
 
 if TYPE_CHECKING:
-    from stromboli.engine.placement.node_functions import Floats
+    from stromboli.engine.placement.node_functions import Bools, Floats
     from stromboli.engine.session import Session
     from stromboli.model.amounts import Vector
     from stromboli.model.cluster import Change, Cluster
@@ -61,6 +62,7 @@ class NetworkTopologyAware(Plugin):
         self._sums: SessionSums | None = None
         self._blocks: BlockWorth | None = None
         self._known_scores: tuple[tuple[int, SubJob], Floats] | None = None
+        self._known_minimum: tuple[tuple[int, SubJob], Vector] | None = None
 
     # -- sessions
 
@@ -68,6 +70,7 @@ class NetworkTopologyAware(Plugin):
         cluster = session.cluster
         tree, columns = cluster.hyper_nodes, cluster.columns
         self._active, self._sums, self._known_scores = bool(tree), None, None
+        self._known_minimum = None
         if not self._active:
             self._blocks = None
             return
@@ -110,15 +113,38 @@ class NetworkTopologyAware(Plugin):
         start = search_root(root, allocated, highest_tier)
         if start is None:
             return []
-        has_room = None if allocated else self._session_sums().with_room(_need(unit), purpose)
         index = self._session_sums().index
 
-        def eligible(domain: Domain) -> bool:
-            return domain.tier <= highest_tier and (has_room is None or bool(has_room[index[domain.name]]))
+        def allowed(has_room: Bools, domain: Domain) -> bool:
+            return domain.tier <= highest_tier and bool(has_room[index[domain.name]])
 
-        gradients = by_tier(start, eligible)
-        most = self.arguments.evict_hyper_nodes
-        return widest_first(gradients, most) if purpose == "evict" else gradients
+        rooms = self._rooms(unit, purpose, bool(allocated))
+        parts = [by_tier(start, partial(allowed, has_room)) for has_room in rooms]
+        if purpose == "evict":
+            return widest_first(list(chain(*reversed(parts))), self.arguments.evict_hyper_nodes)
+        return list(chain(*parts))
+
+    def _rooms(self, unit: Job | SubJob, purpose: str, started: bool) -> list[Bools]:
+        """Which domains have room, those to try first before others; near what has started, all may serve."""
+        sums = self._session_sums()
+        if started:
+            return [np.ones(len(sums.index), dtype=bool)]
+        enough = sums.with_room(whole_request(unit), purpose)
+        needed = self.session.rules.tasks_needed(unit) if self.arguments.start_with_minimum else None
+        if needed is None or needed >= unit.counts[Status.PENDING] - unit.pending_best_effort:
+            return [enough]
+        if isinstance(unit, Job):
+            for_all = enough & sums.with_room(unit.pending, purpose)
+        else:
+            for_all, enough = enough, sums.with_room(self._minimum(unit, needed), purpose)
+        return [for_all, enough & ~for_all]
+
+    def _minimum(self, sub_job: SubJob, needed: int) -> Vector:
+        """What a sub-group lacks to its minimum; the same as long as nothing moves."""
+        moment = (self.session.cluster.columns.clock, sub_job)
+        if self._known_minimum is None or self._known_minimum[0] != moment:
+            self._known_minimum = (moment, minimum_request(sub_job, needed))
+        return self._known_minimum[1]
 
     def hyper_node_scores(self, sub_job: SubJob, domains: Sequence[Domain]) -> Mapping[str, float]:
         """The fuller a HyperNode would be the better; among the best, the more tasks it has already."""
@@ -139,7 +165,7 @@ class NetworkTopologyAware(Plugin):
             sums = self._session_sums()
             scores = sums.fullness(self._parts(total_request(sub_job)))
             if self._blocks is not None:
-                scores = scores + self._blocks.scores(sub_job, _need(sub_job), sums, scores)
+                scores = scores + self._blocks.scores(sub_job, whole_request(sub_job), sums, scores)
             self._known_scores = (moment, scores)
         return self._known_scores[1]
 
@@ -246,12 +272,3 @@ class NetworkTopologyAware(Plugin):
                 known[domain.rows] = index[domain.name]
             self._domains_of_tier[tier] = known
         return known
-
-
-def _need(unit: Job | SubJob) -> Vector:
-    """What a HyperNode must have room for: the minimum of a job, what is pending of a sub-group."""
-    if isinstance(unit, Job):
-        return unit.min_resources or {}
-    if not unit.job.policies:
-        return unit.job.pending
-    return total_of(task.request for task in unit.tasks if task.status is Status.PENDING)

@@ -50,6 +50,11 @@ class TopologyArguments:
         "How many HyperNodes are looked at, at most, when room is made for a gang by eviction.",
         check=at_least(1),
     )
+    start_with_minimum: bool = arg(
+        "startWithMinimum",
+        False,
+        "Whether a gang may start in a HyperNode with room for its minimum where none has room for all its pods.",
+    )
     ranks_side_by_side: bool = arg(
         "ranksSideBySide",
         False,
