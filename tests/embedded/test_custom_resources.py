@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from stromboli.embedded.store.records import Key
 from tests.embedded.api_requests import MERGE, ApiCaller, running
 from tests.embedded.kube_controllers.test_controller_loop import eventually
 
@@ -306,5 +307,28 @@ def test_a_kind_with_a_rule_that_nobody_can_evaluate_is_refused(tmp_path: Path) 
             assert status == 422
             assert "Kubernetes' URL library is not supported here" in refusal["message"]
             assert "x-kubernetes-validations[0].rule" in refusal["details"]["causes"][0]["field"]
+
+    asyncio.run(scenario())
+
+
+def test_a_definition_of_what_has_become_built_in_still_serves_the_objects_of_an_old_folder(
+    tmp_path: Path,
+) -> None:
+    """Earlier releases had no PodGroups of scheduling.k8s.io, so somebody may have defined them."""
+    stored, name, group = definition(), "podgroups.scheduling.k8s.io", "scheduling.k8s.io"
+    stored["metadata"] = {"name": name, "uid": "1"}
+    stored["spec"] |= {"group": group, "names": {"plural": "podgroups", "kind": "PodGroup"}}
+    stored["spec"]["versions"][0]["name"] = "v1alpha2"
+    path = f"/apis/{group}/v1alpha2/namespaces/default/podgroups"
+
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            api.server.store.put(Key("customresourcedefinitions.apiextensions.k8s.io", "", name), stored)
+            await api.server.store.wait_committed()
+        async with running(tmp_path) as api:
+            created = await api.post(path, {"metadata": {"name": "g"}, "spec": {"count": 3}})
+            assert (created["spec"], created["metadata"].get("finalizers")) == ({"count": 3}, None)
+            await api.delete(f"{path}/g")
+            assert (await api.get(path))["items"] == []
 
     asyncio.run(scenario())

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.schemas import builtin_schemas
 from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.servers import REAL, chosen, control_plane
 from tests.kubernetes.test_native_groups import OFFERED
@@ -95,6 +96,36 @@ def test_both_are_offered_with_a_status_of_groups_alone(plane: ControlPlane) -> 
     assert not any("shortNames" in entry for entry in resources)
     versions = json.loads(plane.request("GET", "/apis/scheduling.k8s.io"))
     assert [entry["version"] for entry in versions["versions"]] == ["v1", "v1alpha2"]
+
+
+def test_fields_are_published_as_our_schemas_have_them(plane: ControlPlane) -> None:
+    """What `kubectl explain` and apply read of the server, the real one above all."""
+    document = json.loads(plane.request("GET", f"/openapi/v3{ROOT}"))
+    package = "io.k8s.api.scheduling.v1alpha2."
+    published = {
+        name: schema
+        for name, schema in document["components"]["schemas"].items()
+        if name.startswith(package) and not name.endswith("List")
+    }
+    assert len(published) == 16
+    for name, schema in published.items():
+        ours = builtin_schemas.named(name)
+        assert set(ours.required) == set(schema.get("required") or ()), name
+        assert ours.properties.keys() == (schema.get("properties") or {}).keys(), name
+        for field, theirs in (schema.get("properties") or {}).items():
+            known = ours.properties[field]
+            strategies = ",".join(known.patch_strategies)
+            assert (known.type, known.format, list(known.enum)) == (
+                theirs.get("type", "object"),
+                theirs.get("format", ""),
+                theirs.get("enum", []),
+            ), f"{name}.{field}"
+            assert (known.list_type, list(known.list_map_keys), known.merge_key, strategies) == (
+                theirs.get("x-kubernetes-list-type", ""),
+                theirs.get("x-kubernetes-list-map-keys", []),
+                theirs.get("x-kubernetes-patch-merge-key", ""),
+                theirs.get("x-kubernetes-patch-strategy", ""),
+            ), f"{name}.{field}"
 
 
 SET = {"disruptionMode": "Pod", "priority": 0}
