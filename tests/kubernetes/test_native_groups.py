@@ -1,4 +1,4 @@
-"""Kubernetes' own groups on a real API server: what we do with them, and what kube-scheduler does with the same."""
+"""Kubernetes' own groups on an API server: what we do with them, and what kube-scheduler does with the same."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from stromboli.cli.main import app
 from tests.kubernetes.scheduler_cluster import NAMESPACE, POLICY, Scheduler, SchedulerCluster
+from tests.kubernetes.servers import REAL, chosen
 
 GATES = ",".join(
     f"{gate}=true"
@@ -27,15 +28,15 @@ OFFERED = ("--runtime-config=scheduling.k8s.io/v1alpha2=true", f"--feature-gates
 """What an API server must be told to have these kinds."""
 GROUPS = f"/apis/scheduling.k8s.io/v1alpha2/namespaces/{NAMESPACE}/podgroups"
 OURS, THEIRS = "volcano", "default-scheduler"
-pytestmark = pytest.mark.real_only
+real_only = pytest.mark.real_only
 PREEMPT = POLICY.replace("backfill", "preempt, backfill")
 
 
 @pytest.fixture(scope="module")
 def shared_cluster(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchedulerCluster]:
-    oracle = (f"--feature-gates={GATES}",)
-    folder = tmp_path_factory.mktemp("native")
-    with SchedulerCluster(folder, api_server_flags=OFFERED, scheduler_flags=oracle) as cluster:
+    gates = (f"--feature-gates={GATES}",)
+    flags = {"api_server_flags": OFFERED, "scheduler_flags": gates} if chosen() == REAL else {}
+    with SchedulerCluster(tmp_path_factory.mktemp("native"), **flags) as cluster:
         yield cluster
 
 
@@ -117,7 +118,7 @@ def test_a_gang_of_three_holds_two_and_runs_when_the_third_comes(
     wait_for(cluster, "train", ("True", "Scheduled"))
     written = cluster.read(f"{GROUPS}/train")
     [condition] = written["status"]["conditions"]
-    assert condition.get("observedGeneration") == written["metadata"].get("generation")
+    assert condition.get("observedGeneration", 0) == written["metadata"].get("generation", 0)
     assert scheduler.get("/debug/consistency")[0] == 200
     cluster.check_capacity()
     events = cluster.plane.kubectl("describe", "podgroup.scheduling.k8s.io", "train", "-n", NAMESPACE)
@@ -247,6 +248,7 @@ def play(cluster: SchedulerCluster, story: str, scheduler: str) -> Outcome:
     return outcome
 
 
+@real_only
 @pytest.mark.parametrize("story", STORIES)
 def test_we_decide_on_a_group_as_kube_scheduler_does(cluster: SchedulerCluster, story: str) -> None:
     cluster.plane.start("kube-scheduler")
@@ -307,6 +309,7 @@ def stays(cluster: SchedulerCluster) -> bool:
     return cluster.holds_for(3.0, lambda: len(cluster.bound()) == before)
 
 
+@real_only
 def test_we_choose_domains_as_kube_scheduler_does(cluster: SchedulerCluster) -> None:
     try:
         theirs = chosen_racks(cluster, THEIRS)
