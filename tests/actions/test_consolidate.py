@@ -11,7 +11,8 @@ from stromboli.cli.plan_text import eviction_sentence
 from stromboli.engine.consolidation.failed_searches import RETRY_AFTER
 from stromboli.engine.decisions import Event, PodGroupStatus
 from stromboli.model.reservations import RoleOwner
-from tests.consolidation_worlds import PLUGINS, MovingWorld, consolidating, moved, moves
+from stromboli.testing import World
+from tests.consolidation_worlds import OWNER, PLUGINS, MovingWorld, consolidating, moved, moves
 from tests.manifests import group, hyper_node, pod, sub_group_policy
 
 THREE = "n1 cpu=8; n2 cpu=8; n3 cpu=8"
@@ -92,6 +93,21 @@ def test_moving_a_gang_once_may_cost_less_than_clearing_each_node_by_itself() ->
     world.gang("gang", "n0 n1 n2", cpu=2).gang("single", "n3 n3 n4 n4 n5 n5", minimum=0, cpu=1)
     result = world.gang("big", pods=3, cpu=4).step()
     assert sorted(moved(result)) == ["gang-0", "gang-1", "gang-2"]
+
+
+def test_a_moved_job_is_told_that_its_new_pod_is_awaited() -> None:
+    """No controller makes the pod here: it is not for its owner to create another."""
+    world = World("n1 cpu=4; n2 cpu=2", policy=consolidating())
+    world.add(group("small", 1, phase="Running"), pod("small-0", "small", on="n1", cpu=2, metadata=OWNER))
+    world.add(group("big", 1), pod("big-0", "big", cpu=4))
+    assert moved(world.step()) == {"small-0": "n2"}
+    waiting = world.step().pending["default/small"]
+    assert (
+        waiting.message == "its pods were moved, and the new ones are awaited: room is held for 1 pod on n2"
+    )
+    assert waiting.sentence == (
+        "PodGroup small waits: its pods were moved, and the new ones are awaited; its controller makes them"
+    )
 
 
 # -- gangs move whole or stay whole

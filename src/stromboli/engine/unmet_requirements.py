@@ -6,11 +6,12 @@ This holds whatever plugins a policy names. A plugin that honours a requirement 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from heapq import nsmallest
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api.types.scheduling import NetworkTopology
-from stromboli.engine.topology.left_out_hyper_nodes import left_out
+from stromboli.engine.topology.left_out_hyper_nodes import correct_left_out, left_out
 from stromboli.model.constraints.volume_claims import restricted_volumes, unbound_problem
 from stromboli.model.requirements.group_demands import network_topologies
 from stromboli.model.requirements.placement_requirement import (
@@ -21,6 +22,7 @@ from stromboli.model.requirements.placement_requirement import (
 )
 
 if TYPE_CHECKING:
+    from stromboli.api.types.scheduling import HyperNodeSpec
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
     from stromboli.model.task import Task
@@ -87,7 +89,7 @@ def _unmet_topology(session: Session, topology: NetworkTopology, demand: Demand)
     if not tree:
         problems.append("there are no HyperNodes")
         problems.append(left_out(tree, lambda _: True))
-        ways_out.append("correct them" if tree.problems else "create HyperNodes")
+        ways_out.append(correct_left_out(tree, lambda _: True) or "create HyperNodes")
     elif tier is None and name not in tree.tier_of_name:
         known = sorted(tree.tier_of_name)
         problems.append("no HyperNode has a tier of that name")
@@ -112,10 +114,16 @@ def unreachable_tier(session: Session, job: Job) -> Unmet | None:
         tier = topology.highest_tier_allowed
         if tier is not None and tier < tree.tiers[0]:
             problem = f"the lowest tier of a HyperNode is {tree.tiers[0]}"
-            bad = left_out(tree, lambda spec, tier=tier: spec.tier <= tier)  # type: ignore[misc]
+            within = partial(_within, tier)
+            bad, correct = left_out(tree, within), correct_left_out(tree, within)
             message = f"{demand.asks}: {problem}" + (f", and {bad}" if bad else "")
-            return Unmet(demand.requirement.name, message, "correct them" if bad else "allow a higher tier")
+            way_out = f"{correct}, or allow a higher tier" if correct else "allow a higher tier"
+            return Unmet(demand.requirement.name, message, way_out)
     return None
+
+
+def _within(tier: int, spec: HyperNodeSpec) -> bool:
+    return spec.tier <= tier
 
 
 def _hard_topologies(job: Job) -> Iterator[tuple[NetworkTopology, Demand]]:

@@ -148,6 +148,80 @@ def test_a_soft_gang_waits_for_nodes() -> None:
     assert explanation.message == "all nodes together have room for 9 of 10 pods and lack cpu 2"
 
 
+def test_the_way_out_of_a_gang_that_has_no_room_anywhere_is_not_to_be_farther_apart() -> None:
+    assert why(world(*gang("g", 2, cpu=4))).hint == (
+        "all nodes together have room for 1 of 2 pods: wait until one has, ask for less, "
+        "or add gangpreempt or consolidate to the actions of the policy"
+    )
+    assert why(world(*gang("g", 10, cpu=2))).hint == (
+        "all nodes together have room for 9 of 10 pods: "
+        "ask for less, or allow a higher tier or set mode: soft and wait"
+    )
+
+
+def test_the_topology_of_a_job_is_changed_in_its_pod_group() -> None:
+    podgroup, *pods = gang("g", 7)
+    job = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "name": "g",
+        "uid": "1",
+        "controller": True,
+    }
+    podgroup["metadata"]["ownerReferences"] = [job]
+    sentence = why(world(podgroup, *pods)).sentence
+    assert "allow a higher tier or set mode: soft (in PodGroup g or in a new Job)" in sentence
+
+
+def test_nodes_that_cannot_be_used_are_told_from_hyper_nodes_that_are_too_small() -> None:
+    cordoned = [node(f"{rack}1", labels={"rack": rack}, spec={"unschedulable": True}) for rack in "abcd"]
+    explanation = why(world(*cordoned, *gang("g", 7)))
+    assert explanation.summary == (
+        "no HyperNode of tier 1 or below has enough nodes that can be used for 7 pods"
+    )
+    assert explanation.message.endswith("; 1 of its 2 nodes cannot be used (d1)")
+    assert "uncordon nodes" in explanation.hint
+    assert "is large enough for 9 pods" in why(world(*cordoned, *gang("g", 9))).summary
+    label = why(world(*cordoned, *near(7))).summary
+    assert label == "no value of the node label rack has enough nodes that can be used for 7 pods"
+
+
+def test_hyper_nodes_without_nodes_are_named_where_none_is_large_enough() -> None:
+    spine = hyper_node("spine", 3, children=["gone"])
+    summary = why(world(spine, *gang("g", 17, 3))).summary
+    assert summary.endswith("is large enough for 17 pods, and HyperNode spine has no nodes")
+
+
+# -- gangs that may start with fewer pods than they have
+
+
+def elastic(mode: dict[str, Any], count: int, minimum: int) -> list[Manifest]:
+    pods = [pod(f"g-{number}", "g", cpu=2) for number in range(count)]
+    return [group("g", minimum, networkTopology=mode), *pods]
+
+
+def test_a_gang_that_needs_room_for_all_its_pods_is_told_so() -> None:
+    explanation = why(world(*elastic({"mode": "hard", "highestTierAllowed": 1}, 4, 2)))
+    assert explanation.summary == (
+        "no HyperNode of tier 1 or below has room for all 4 pods that wait, though 2 would be enough to start"
+    )
+    assert "wait until one has, set startWithMinimum of network-topology-aware, allow" in explanation.sentence
+    assert explanation.closest is not None
+    assert (explanation.closest.fits, explanation.closest.needed) == (3, 4)
+
+
+def test_so_is_a_soft_one() -> None:
+    explanation = why(world(*elastic({"mode": "soft"}, 12, 2)))
+    assert explanation.summary == (
+        "all nodes together have no room for all 12 pods that wait, though 2 would be enough to start: "
+        "Insufficient cpu"
+    )
+    assert explanation.hint.startswith(
+        "set startWithMinimum of network-topology-aware, wait until enough cpu"
+    )
+    assert explanation.message.startswith("all nodes together have room for 9 of 12 pods and lack cpu 6; ")
+
+
 def test_hyper_nodes_that_are_left_out_are_named() -> None:
     twice = hyper_node("other", 2, children=["ra"])
     assert "has room for 7 pods, and HyperNode ra is left out (" in why(world(twice, *gang("g", 7))).summary
@@ -189,6 +263,23 @@ def test_a_sub_group_is_told_by_the_name_of_its_policy() -> None:
     assert "tier 1 or below has room for 6 pods of a sub-group part" in explanation.summary
     assert explanation.closest is not None
     assert explanation.closest.fits == 4  # rd would be the place of the other one
+
+
+def in_halves(*limits: int, count: int = 8) -> list[Manifest]:
+    """A gang of two halves, with the limits of the whole and of a half."""
+    whole, half = ({"networkTopology": {"mode": "hard", "highestTierAllowed": limit}} for limit in limits)
+    parts = {**sub_group_policy("part", "part", size=count // 2, least=2), **half}
+    pods = [pod(f"g-{n}", "g", cpu=2, labels={"part": str(n // (count // 2))}) for n in range(count)]
+    return [group("g", count, subGroupPolicy=[parts], **whole), *pods]
+
+
+def test_a_higher_tier_is_no_way_out_where_the_sub_groups_keep_to_their_own() -> None:
+    explanation = why(world(*in_halves(2, 1)))
+    assert explanation.hint.startswith(
+        "no higher tier has room within the other limits of its job and sub-groups: wait until one has, ask"
+    )
+    roomy = why(world(*in_halves(2, 2, count=6)))
+    assert roomy.hint.startswith("all nodes together have room: wait until one has, allow a higher tier")
 
 
 # -- native groups

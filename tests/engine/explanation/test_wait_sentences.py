@@ -238,7 +238,7 @@ SENTENCES += [
     (
         "topology",
         "no HyperNode of tier 1 or below is large enough for 5 pods; "
-        "allow a higher tier, set mode: soft, or ask for less",
+        "ask for less, allow a higher tier or set mode: soft",
         lambda: in_one_rack(5),
     ),
     (

@@ -57,6 +57,20 @@ def waits(made: World, **topology: Any) -> str:
     return result.pending["default/j"].message
 
 
+def test_the_way_out_names_the_hyper_nodes_to_correct() -> None:
+    made = world(*TWO_PARENTS)
+    made.job("j", pods=2, cpu=1, group={"networkTopology": {"mode": "hard", "highestTierAllowed": 1}})
+    assert made.run("enqueue, allocate", POLICY).pending["default/j"].hint == (
+        "correct HyperNode s0, or allow a higher tier"
+    )
+    loops = [hyper_node(f"h{number}", 1, children=[f"h{number}"]) for number in range(4)]
+    made = world(*loops)
+    made.job("j", pods=2, cpu=1, group={"networkTopology": {"mode": "hard", "highestTierAllowed": 1}})
+    assert made.run("enqueue, allocate", POLICY).pending["default/j"].hint == (
+        "correct HyperNode h0, h1, h2 and others, or set mode: soft, so that it may start anywhere"
+    )
+
+
 def test_a_gang_that_needs_a_tier_hears_which_hyper_nodes_of_it_are_left_out() -> None:
     message = waits(world(*TWO_PARENTS), highestTierAllowed=1)
     assert f"highestTierAllowed 1): the lowest tier of a HyperNode is 2, and {WHY}" in message

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.model.amounts import Amounts
     from stromboli.model.cluster import Cluster
-    from stromboli.model.node_columns import Ints
+    from stromboli.model.node_columns import Bools, Ints
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
@@ -47,6 +47,9 @@ class ClosestDomain(Struct, frozen=True):
     """What is missing for the others, by resource."""
     holders: tuple[DomainHolder, ...]
     """Who holds most of that there."""
+    nodes: int = 0
+    unusable: tuple[str, ...] = ()
+    """Those of its nodes that the pods cannot use, free or not."""
 
     @property
     def text(self) -> str:
@@ -58,13 +61,22 @@ class ClosestDomain(Struct, frozen=True):
         if self.holders:
             held = ", ".join(f"{each.job} ({each.resource} {each.amount})" for each in self.holders)
             text += f", held there by {held}"
+        if self.unusable:
+            text += (
+                f"; {len(self.unusable)} of its {self.nodes} nodes cannot be used ({_first(self.unusable)})"
+            )
         return text
 
 
 class DomainSearch:
-    """Room in domains for the pods that a gang needs, as it was when the actions had run, or with `empty` nodes."""
+    """Room in domains for the pods that a gang needs, as it was when the actions had run, or with `empty` nodes.
 
-    def __init__(self, session: Session, tasks: Sequence[Task], empty: bool = False):
+    Nodes that keep the pods out have none; with `every_node` they are taken for nodes that do not.
+    """
+
+    def __init__(
+        self, session: Session, tasks: Sequence[Task], empty: bool = False, every_node: bool = False
+    ):
         self._session = session
         self._cluster = session.cluster
         self._counts = Counter(task.shape for task in tasks)
@@ -72,10 +84,14 @@ class DomainSearch:
         self.needed = len(tasks)
         self._idle = self._cluster.columns.allocatable if empty else self._idle_without_others(tasks)
         self._slots: dict[Shape, Ints] = {}
+        self._usable: Bools = np.zeros(len(self._cluster.columns), dtype=bool)
         for shape, task in {task.shape: task for task in tasks}.items():
             slots = np.full(len(self._cluster.columns), self.needed, dtype=np.int64)
             with session.reporting():
-                slots = slots * session.reachable(task, confined=False)
+                if not every_node:
+                    usable = session.reachable(task, confined=False)
+                    self._usable |= usable
+                    slots = slots * usable
             for dim, asked in _requests(shape):
                 np.minimum(slots, self._idle[dim] // asked, out=slots)
             self._slots[shape] = slots
@@ -113,6 +129,8 @@ class DomainSearch:
             self.needed,
             {dims.names[dim]: _amount(self._cluster, dim, lacks[dim]) for dim in dims.ordered(lacks)},
             self._holders(domain, dims.ordered(lacks)),
+            len(domain.rows),
+            tuple(self._cluster.columns.nodes[row].name for row in domain.rows if not self._usable[row]),
         )
 
     def lacking(self, domain: Domain) -> Amounts:
@@ -147,6 +165,11 @@ class DomainSearch:
 def pods(count: int) -> str:
     """`16 pods`, or `1 pod`."""
     return "1 pod" if count == 1 else f"{count} pods"
+
+
+def _first(nodes: Sequence[str]) -> str:
+    """The first few names."""
+    return ", ".join([*nodes[:MOST_HOLDERS], *(["..."] if len(nodes) > MOST_HOLDERS else [])])
 
 
 def _amount(cluster: Cluster, dim: int, amount: float) -> str:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
+from stromboli.engine.explanation.asked_pods import PLUGIN, SET_MINIMUM, AskedPods
 from stromboli.engine.explanation.closest_domain import DomainSearch, pods
 from stromboli.engine.explanation.shortages import amounts_text, largest_holders, resources_text
 from stromboli.engine.explanation.wait_cause import Cause, Details
 from stromboli.engine.explanation.ways_out import LESS_OR_NODES
+from stromboli.engine.explanation.wider_domains import wider_domain
 from stromboli.engine.topology.confinement import placed, possible_domains
 from stromboli.engine.topology.label_topology import label_key
-from stromboli.engine.topology.left_out_hyper_nodes import left_out
+from stromboli.engine.topology.left_out_hyper_nodes import MOST_NAMED, left_out
 from stromboli.engine.topology.topology_limits import requested_topology
 from stromboli.model.job import SubJob
-from stromboli.model.status import Status
 from stromboli.model.topology.label_domains import label_domains
 
 if TYPE_CHECKING:
@@ -31,13 +33,24 @@ if TYPE_CHECKING:
 
 GANG_ACTIONS = ("gangpreempt", "consolidate")
 """Actions that make room for a gang within a domain."""
+LESS = "ask for less"
 _ROOM = (names.INSUFFICIENT.format(""), names.POD_NUMBER_EXCEEDED)
 """How reasons of nodes begin that more room would cure."""
 
+_USE_NODES = "uncordon nodes, remove their taints or let its pods use them"
 _LOST = (
     "the nodes of its other pods are gone, so nobody knows where it must stay",
     "it goes on when these pods are deleted",
 )
+
+
+class _Size(Enum):
+    """Whether a domain would have room for a gang if nothing ran there."""
+
+    ENOUGH = 0
+    WITH_ALL_NODES = 1
+    """If its nodes could all be used."""
+    TOO_SMALL = 2
 
 
 class TopologyCauses:
@@ -46,7 +59,9 @@ class TopologyCauses:
     def __init__(self, session: Session, by_size: Callable[[Job], Cause | None]):
         self._session = session
         self._by_size = by_size
-        self._sizes: dict[tuple[int | str, frozenset[tuple[Shape, int]]], bool] = {}
+        self._asked = AskedPods(session)
+        self._sizes: dict[tuple[int | str, frozenset[tuple[Shape, int]]], _Size] = {}
+        self._empty: dict[int, str] = {}
         self._lacking: dict[frozenset[tuple[Shape, int]], Amounts] = {}
 
     def of_job(self, job: Job) -> Cause | None:
@@ -55,36 +70,42 @@ class TopologyCauses:
         if unit is None:
             return None
         if label_key(job):
-            return self._by_size(job) or self._cause(job, job, *self._label_words(job))
+            return self._by_size(job) or self._cause(job, job, partial(self._label_words, job))
         for limited in (unit, job):
             limit = self._session.network_topology(limited)
             if limit is not None and limit < self._session.cluster.hyper_nodes.top.tier:
                 return self._by_size(job) or self._cause(
-                    job, limited, *self._hyper_node_words(limited, limit)
+                    job, limited, partial(self._hyper_node_words, limited, limit)
                 )
         return self._by_size(job) or self._without_room(unit) if job in self._session.without_domain else None
 
     def _without_room(self, unit: Job | SubJob) -> Cause | None:
         """Of a job that may be anywhere and was not tried, since all nodes together have too little room."""
-        needed = self._needed(unit)
-        key = frozenset(Counter(task.shape for task in needed).items())
+        asked = self._asked.of(unit).tasks
+        key = frozenset(Counter(task.shape for task in asked).items())
         if key not in self._lacking:
-            search = DomainSearch(self._session, needed)
+            search = DomainSearch(self._session, asked)
             self._lacking[key] = search.lacking(self._session.cluster.hyper_nodes.top)
         dims, short = self._session.cluster.dims, self._lacking[key]
         if not short:
             return None
         reasons = [names.INSUFFICIENT.format(dims.names[dim]) for dim in dims.ordered(short)]
+        summary = f"nodes are unavailable: {', '.join(reasons)}"
         way_out = f"wait until enough {resources_text(dims, short)} is free, {LESS_OR_NODES}"
+        if self._asked.of(unit).more_than_needed:
+            summary = f"all nodes together have no room for {self._asked.of(unit).text}: {', '.join(reasons)}"
+            way_out = f"{SET_MINIMUM}, {way_out}"
         details = partial(self._room_details, unit, reasons[0], way_out)
-        return Cause("nodes", f"nodes are unavailable: {', '.join(reasons)}", way_out, details)
+        return Cause("nodes", summary, way_out, details)
 
     def _room_details(self, unit: Job | SubJob, reason: str, way_out: str) -> Details:
-        session, search = self._session, DomainSearch(self._session, self._needed(unit))
+        session, search = self._session, DomainSearch(self._session, self._asked.of(unit).tasks)
         top, dims = session.cluster.hyper_nodes.top, session.cluster.dims
         lacking = search.lacking(top)
         room = f"all nodes together have room for {search.fits([top])[0]} of {pods(search.needed)}"
         text = f"{room} and lack {amounts_text(dims, lacking)}" if lacking else room
+        if self._asked.of(unit).more_than_needed:
+            text += f"; {PLUGIN} asks for room for {self._asked.of(unit).text}"
         return Details(reason, text, way_out, holders=largest_holders(session.cluster, dims.ordered(lacking)))
 
     def _unit(self, job: Job) -> Job | SubJob | None:
@@ -105,17 +126,11 @@ class TopologyCauses:
 
     # -- words without numbers that move
 
-    def _hyper_node_words(self, unit: Job | SubJob, limit: int) -> tuple[str, str]:
-        tree = self._session.cluster.hyper_nodes
-        bad = left_out(tree, lambda spec: spec.tier <= limit)
+    def _hyper_node_words(self, unit: Job | SubJob, limit: int, wider: str) -> tuple[str, str]:
+        """What holds it, and the way out, of which it is part to let it farther apart, if that would help."""
+        bad = left_out(self._session.cluster.hyper_nodes, lambda spec: spec.tier <= limit)
         bad = f", and {bad}" if bad else ""
-        topology = requested_topology(unit)
-        name = (
-            topology.highest_tier_name
-            if topology is not None and topology.highest_tier_allowed is None
-            else ""
-        )
-        tier = f"tier {limit}" + (f" ({name})" if name else "")
+        tier = _tier_text(unit, limit)
         if any(placed(unit)):
             domains = possible_domains(self._session, unit)
             if not domains and _nodes_are_lost(unit):
@@ -123,20 +138,33 @@ class TopologyCauses:
             if not domains:
                 text = f"its pods that run are in no HyperNode of {tier} or below{bad}"
                 return text, "delete its pods, so that all of them start in one"
-            where = f"HyperNode {domains[-1].name}"
-            text = (
-                f"it must stay in {where}, where its other pods are, and that has no room for {_rest(unit)}"
-            )
-            return text + bad, self._ways(
-                "wait until room is free there, allow a higher tier or set mode: soft"
-            )
-        if not self._large_enough(unit, limit):
-            text = f"no HyperNode of {tier} or below is large enough for {_pods(unit)}{bad}"
-            return text, "allow a higher tier, set mode: soft, or ask for less"
-        text = f"no HyperNode of {tier} or below has room for {_pods(unit)}{bad}"
-        return text, self._ways("wait until one has, allow a higher tier or set mode: soft")
+            where = f"HyperNode {domains[-1].name}, where its other pods are"
+            text = f"it must stay in {where}, and that has no room for {_rest(unit)}{bad}"
+            return text, self._ways(f"wait until room is free there, {wider}")
+        size, gang = self._size(unit, limit), self._asked.of(unit).text
+        fewer = f"{SET_MINIMUM}, " if self._asked.of(unit).more_than_needed else ""
+        if size is _Size.ENOUGH:
+            text = f"no HyperNode of {tier} or below has room for {gang}{bad}"
+            return text, self._ways(f"wait until one has, {fewer}{wider}")
+        bad += self._without_nodes(limit)
+        if size is _Size.WITH_ALL_NODES:
+            text = f"no HyperNode of {tier} or below has enough nodes that can be used for {gang}{bad}"
+            return text, f"{_USE_NODES}, {fewer}{wider}"
+        text = f"no HyperNode of {tier} or below is large enough for {gang}{bad}"
+        later = f"or {_farther_apart(unit)} and wait"
+        return text, f"{fewer}{LESS}, {later if wider == LESS else wider}"
 
-    def _label_words(self, job: Job) -> tuple[str, str]:
+    def _without_nodes(self, limit: int) -> str:
+        """HyperNodes up to a tier that are there in vain, as no node is a member."""
+        if limit not in self._empty:
+            domains = self._session.cluster.hyper_nodes.domains.values()
+            empty = [domain.name for domain in domains if domain.tier <= limit and not len(domain.rows)]
+            more = ["others have none either"] if len(empty) > MOST_NAMED else []
+            sentences = [f"HyperNode {name} has no nodes" for name in empty[:MOST_NAMED]] + more
+            self._empty[limit] = "".join(f", and {sentence}" for sentence in sentences)
+        return self._empty[limit]
+
+    def _label_words(self, job: Job, wider: str) -> tuple[str, str]:
         key, columns = label_key(job), self._session.cluster.columns
         anew = "leave schedulingConstraints out of a new PodGroup"
         if not label_domains(columns, key).by_value:
@@ -150,20 +178,27 @@ class TopologyCauses:
                 return text, "delete its pods, so that all of them start with the same"
             text = f"it must stay on nodes with {domains[0].name}, where its other pods are, and these have no room"
             return f"{text} for {_rest(job)}", self._ways("wait until room is free there")
-        if not self._large_enough(job, key):
-            text = f"no value of the node label {key} has enough nodes for {_pods(job)}"
+        size, gang = self._size(job, key), self._asked.of(job).text
+        if size is _Size.TOO_SMALL:
+            text = f"no value of the node label {key} has enough nodes for {gang}"
             return text, f"add nodes, ask for less, or {anew}"
-        text = f"no value of the node label {key} has nodes with room for {_pods(job)}"
+        if size is _Size.WITH_ALL_NODES:
+            text = f"no value of the node label {key} has enough nodes that can be used for {gang}"
+            return text, f"{_USE_NODES}, or {anew}"
+        text = f"no value of the node label {key} has nodes with room for {gang}"
         return text, self._ways(f"wait until one has, or {anew}")
 
-    def _large_enough(self, unit: Job | SubJob, limit: int | str) -> bool:
+    def _size(self, unit: Job | SubJob, limit: int | str) -> _Size:
         """Whether any domain up to a tier, or of a label, could take it if it were empty; the same for equal gangs."""
-        needed = self._needed(unit)
-        key = (limit, frozenset(Counter(task.shape for task in needed).items()))
+        asked = self._asked.of(unit).tasks
+        key = (limit, frozenset(Counter(task.shape for task in asked).items()))
         if key not in self._sizes:
-            search = DomainSearch(self._session, needed, empty=True)
-            fits = search.fits(possible_domains(self._session, unit))
-            self._sizes[key] = int(fits.max(initial=0)) >= search.needed
+            domains = possible_domains(self._session, unit)
+            self._sizes[key] = _Size.TOO_SMALL
+            for size, every_node in ((_Size.WITH_ALL_NODES, True), (_Size.ENOUGH, False)):
+                search = DomainSearch(self._session, asked, empty=True, every_node=every_node)
+                if search.fits(domains).max(initial=0) >= search.needed:
+                    self._sizes[key] = size
         return self._sizes[key]
 
     def _ways(self, known: str) -> str:
@@ -172,26 +207,38 @@ class TopologyCauses:
 
     # -- numbers, when somebody asks
 
-    def _cause(self, job: Job, unit: Job | SubJob, summary: str, way_out: str) -> Cause:
-        return Cause("topology", summary, way_out, partial(self._details, job, unit, summary, way_out))
+    def _cause(self, job: Job, unit: Job | SubJob, words: Callable[[str], tuple[str, str]]) -> Cause:
+        summary, way_out = words(_farther_apart(unit))
+        return Cause("topology", summary, way_out, partial(self._details, job, unit, words))
 
-    def _details(self, job: Job, unit: Job | SubJob, summary: str, way_out: str) -> Details:
-        session = self._session
-        search = DomainSearch(session, self._needed(unit))
-        closest = search.closest(self._candidates(job, unit))
-        message = f"{summary}; closest: {closest.text}" if closest is not None else summary
-        wider = "" if label_key(job) or closest is None else self._wider(search, unit)
-        reason = "No domain with room" if label_key(job) else "No HyperNode with room"
-        return Details(reason, message, f"{wider}{way_out}", closest=closest)
+    def _details(self, job: Job, unit: Job | SubJob, words: Callable[[str], tuple[str, str]]) -> Details:
+        summary, way_out = words(_farther_apart(unit))
+        closest = DomainSearch(self._session, self._asked.of(unit).tasks).closest(self._candidates(job, unit))
+        if closest is not None:
+            summary = f"{summary}; closest: {closest.text}"
+        if label_key(job):
+            return Details("No domain with room", summary, way_out, closest=closest)
+        if closest is not None:
+            wider = self._wider(unit)
+            way_out = f"{wider}: {way_out}" if wider else f"{self._all_nodes(unit)}: {words(LESS)[1]}"
+        return Details("No HyperNode with room", summary, way_out, closest=closest)
 
-    def _needed(self, unit: Job | SubJob) -> list[Task]:
-        """The pods that have to find room before it starts."""
-        tasks = unit.tasks if isinstance(unit, SubJob) else unit.tasks.values()
-        waiting = [task for task in tasks if task.status is Status.PENDING and not task.gates]
-        needed = self._session.rules.tasks_needed(unit)
-        if needed < len(waiting):
-            waiting.sort(key=lambda task: task.order)
-        return waiting[:needed]
+    def _wider(self, unit: Job | SubJob) -> str:
+        """Where it would have room if it might be farther apart; empty if nowhere."""
+        domain = wider_domain(self._session, unit, self._asked.of(unit).tasks)
+        if domain is None:
+            return ""
+        if domain is self._session.cluster.hyper_nodes.top:
+            return "all nodes together have room"
+        return f"tier {domain.tier} has room (HyperNode {domain.name})"
+
+    def _all_nodes(self, unit: Job | SubJob) -> str:
+        """Why it would not help to let it farther apart."""
+        search = DomainSearch(self._session, self._asked.of(unit).tasks)
+        fits = int(search.fits([self._session.cluster.hyper_nodes.top])[0])
+        if fits >= search.needed:
+            return "no higher tier has room within the other limits of its job and sub-groups"
+        return f"all nodes together have room for {fits} of {pods(search.needed)}"
 
     def _candidates(self, job: Job, unit: Job | SubJob) -> list[Domain]:
         """The domains that it may use; of a sub-group, below those that its job may use."""
@@ -201,36 +248,31 @@ class TopologyCauses:
         above = possible_domains(self._session, job)
         return [domain for domain in domains if any(each.contains(domain) for each in above)]
 
-    def _wider(self, search: DomainSearch, unit: Job | SubJob) -> str:
-        """The lowest tier above the allowed ones at which there is room, or what all nodes together have."""
-        tree, limit = self._session.cluster.hyper_nodes, self._session.network_topology(unit) or 0
-        higher = sorted((domain for domain in tree.domains.values() if domain.tier > limit), key=_by_tier)
-        fits = search.fits([*higher, tree.top])
-        for domain, fit in zip(higher, fits, strict=False):
-            if fit >= search.needed:
-                return f"tier {domain.tier} has room (HyperNode {domain.name}): "
-        if fits[-1] >= search.needed:
-            return "all nodes together have room: "
-        return f"all nodes together have room for {fits[-1]} of {pods(search.needed)}: "
-
-
-def _by_tier(domain: Domain) -> tuple[int, str]:
-    return domain.tier, domain.name
-
 
 def _nodes_are_lost(unit: Job | SubJob) -> bool:
     return all(task.node is None or task.node.row < 0 for task in placed(unit))
 
 
-def _pods(unit: Job | SubJob) -> str:
-    """`16 pods`, or `4 pods of a sub-group worker`: what has to start together."""
-    text = pods(max(unit.minimum, 1))
-    if isinstance(unit, SubJob) and unit.policy is not None:
-        text += f" of a sub-group {unit.policy.name}"
-    return text
+def _tier_text(unit: Job | SubJob, limit: int) -> str:
+    """`tier 1`, or `tier 1 (rack)` if it was asked for by name."""
+    topology = requested_topology(unit)
+    by_name = topology is not None and topology.highest_tier_allowed is None
+    name = topology.highest_tier_name if topology is not None and by_name else ""
+    return f"tier {limit} ({name})" if name else f"tier {limit}"
 
 
 def _rest(unit: Job | SubJob) -> str:
     if isinstance(unit, SubJob) and unit.policy is not None:
         return f"the rest of a sub-group {unit.policy.name}"
     return "the rest"
+
+
+def _farther_apart(unit: Job | SubJob) -> str:
+    """How a gang is let farther apart; that of a Job is fixed, but its controller leaves the PodGroup's as it is."""
+    job = unit.job if isinstance(unit, SubJob) else unit
+    owner, where = job.owner, ""
+    if owner is not None and owner.kind == "Job":
+        of_sub_group = isinstance(unit, SubJob) and unit.policy is not None
+        where = "in a new Job" if of_sub_group else f"in PodGroup {job.name} or in a new Job"
+        where = f" ({where})"
+    return f"allow a higher tier or set mode: soft{where}"

@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
+from stromboli.engine.explanation.moved_pods import MovedPods
 from stromboli.engine.explanation.node_causes import NodeCauses, no_nodes
 from stromboli.engine.explanation.queue_limit_hits import QueueLimitCauses
 from stromboli.engine.explanation.topology_causes import TopologyCauses
@@ -45,6 +46,7 @@ class WaitCauses:
             partial(_no_queue, session),
             partial(_unmet_requirement, session),
             partial(_room_is_coming, session),
+            MovedPods(session).of_job,
             partial(_objection, session),
             _all_gated,
             partial(no_nodes, session),

@@ -23,15 +23,23 @@ _USED = "it is part of the tree again, with all of its members"
 
 def left_out(tree: HyperNodeTree, concerns: Callable[[HyperNodeSpec], bool]) -> str:
     """Which HyperNodes of some kind are left out, and why, in a sentence; empty if none are."""
-    if not tree.problems:
-        return ""
-    declared = tree.membership.declared
-    examined = islice(tree.problems, MOST_EXAMINED)
-    concerned = sorted(name for name in examined if concerns(declared[name].spec))
+    concerned = _left_out(tree, concerns)
     sentences = [f"HyperNode {name} is left out ({tree.problems[name]})" for name in concerned[:MOST_NAMED]]
     if len(concerned) > MOST_NAMED:
         sentences.append("others are left out too")
     return ", ".join(sentences)
+
+
+def correct_left_out(tree: HyperNodeTree, concerns: Callable[[HyperNodeSpec], bool]) -> str:
+    """`correct HyperNode rack-1, rack-2`: the way out where HyperNodes of some kind are left out; empty if none are."""
+    concerned = _left_out(tree, concerns)
+    more = " and others" if len(concerned) > MOST_NAMED else ""
+    return f"correct HyperNode {', '.join(concerned[:MOST_NAMED])}{more}" if concerned else ""
+
+
+def _left_out(tree: HyperNodeTree, concerns: Callable[[HyperNodeSpec], bool]) -> list[str]:
+    declared, examined = tree.membership.declared, islice(tree.problems, MOST_EXAMINED)
+    return sorted(name for name in examined if concerns(declared[name].spec))
 
 
 def hyper_node_events(tree: HyperNodeTree) -> Iterator[Event]:
