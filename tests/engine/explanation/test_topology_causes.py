@@ -189,7 +189,16 @@ def test_nodes_that_cannot_be_used_are_told_from_hyper_nodes_that_are_too_small(
 def test_hyper_nodes_without_nodes_are_named_where_none_is_large_enough() -> None:
     spine = hyper_node("spine", 3, children=["gone"])
     summary = why(world(spine, *gang("g", 17, 3))).summary
-    assert summary.endswith("is large enough for 17 pods, and HyperNode spine has no nodes")
+    assert summary.endswith(
+        "is large enough for 17 pods, and HyperNode spine has no nodes "
+        "(members that do not exist are left out: HyperNode gone)"
+    )
+    pattern = {"type": "HyperNode", "selector": {"regexMatch": {"pattern": "("}}}
+    spine["spec"]["members"] = [pattern]
+    summary = why(world(spine, *gang("g", 17, 3))).summary
+    assert summary.endswith(
+        "HyperNode spine has no nodes (its members of type HyperNode count only by exactMatch)"
+    )
 
 
 # -- gangs that may start with fewer pods than they have

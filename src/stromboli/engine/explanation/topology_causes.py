@@ -17,7 +17,7 @@ from stromboli.engine.explanation.ways_out import LESS_OR_NODES
 from stromboli.engine.explanation.wider_domains import wider_domain
 from stromboli.engine.topology.confinement import placed, possible_domains
 from stromboli.engine.topology.label_topology import label_key
-from stromboli.engine.topology.left_out_hyper_nodes import MOST_NAMED, left_out
+from stromboli.engine.topology.left_out_hyper_nodes import left_out, without_nodes
 from stromboli.engine.topology.topology_limits import requested_topology
 from stromboli.model.job import SubJob
 from stromboli.model.topology.label_domains import label_domains
@@ -155,13 +155,9 @@ class TopologyCauses:
         return text, f"{fewer}{LESS}, {later if wider == LESS else wider}"
 
     def _without_nodes(self, limit: int) -> str:
-        """HyperNodes up to a tier that are there in vain, as no node is a member."""
         if limit not in self._empty:
-            domains = self._session.cluster.hyper_nodes.domains.values()
-            empty = [domain.name for domain in domains if domain.tier <= limit and not len(domain.rows)]
-            more = ["others have none either"] if len(empty) > MOST_NAMED else []
-            sentences = [f"HyperNode {name} has no nodes" for name in empty[:MOST_NAMED]] + more
-            self._empty[limit] = "".join(f", and {sentence}" for sentence in sentences)
+            empty = without_nodes(self._session.cluster.hyper_nodes, limit)
+            self._empty[limit] = f", and {empty}" if empty else ""
         return self._empty[limit]
 
     def _label_words(self, job: Job, wider: str) -> tuple[str, str]:
