@@ -148,6 +148,15 @@ def test_a_gang_bound_to_a_network_topology_takes_part() -> None:
     assert run(world.job("new", cpu=1, priority=9, group=topology)).evicted == ["default/old-0"]
 
 
+def test_it_may_be_kept_to_the_gangs_that_preempt_leaves_out() -> None:
+    def evicted(**terms: Any) -> list[str]:
+        world = gang(World(nodes="n1 cpu=1"), "old", "n1", 0)
+        return run(world.job("new", cpu=1, priority=9, **terms), onlyTopologyJobs=True).evicted
+
+    assert evicted() == []
+    assert evicted(group={"networkTopology": {"mode": "soft"}}) == ["default/old-0"]
+
+
 def test_no_gang_is_left_crippled_if_no_harm_shall_be_done() -> None:
     """One of two may not go; Volcano calls the other alone the whole of what it was offered."""
 

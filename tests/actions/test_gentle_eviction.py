@@ -150,7 +150,7 @@ def test_of_several_nodes_the_next_best_is_cleared_if_the_best_must_not_be():
     aware = (
         "fewestVictims: true\n    enableTopologyAwarePreemption: true\n    minCandidateNodesPercentage: 100"
     )
-    text = PRESETS["high-priority"].replace("fewestVictims: true", aware)
+    text = PRESETS["high-priority"].replace("fewestVictims: true", aware, 1)
     assert world.run(policy=text).evicted == ["default/solo-0"]
 
 

@@ -109,7 +109,7 @@ NO_BOUNDS = {
         api.go_scalars.MAX_DURATION
         api.resources.quantity.INT64_MAX
         cli.demo.command.TIME_LIMIT
-        engine.eviction.gang_eviction.DEFAULT_MAX_DOMAINS
+        engine.eviction.eviction_domains.DEFAULT_MAX_DOMAINS
     """,
 }
 """Constants that are named like bounds and take nothing from anybody, by the reason."""

@@ -67,7 +67,7 @@ def preempt(session: Session) -> None:
         return VictimSelection(session, candidates, arguments)
 
     between_jobs, within_job = victim_selection(_is_other_job), victim_selection(_is_same_job)
-    starving = [job for job in starving_jobs(session) if not asks_for_topology(job)]
+    starving = starving_jobs(session, serves=lambda job: not asks_for_topology(job))
     for _, jobs in session.jobs_by_queue(starving).visits():
         visited = []
         for job in jobs:

@@ -72,7 +72,7 @@ class Eviction:
     job: Job
     """The job that wants room."""
     domain: Domain | None = None
-    """The HyperNode, or the whole cluster, in which it wants room; all candidates run there."""
+    """The HyperNode, or the whole cluster, in which it wants room; candidates elsewhere belong to gangs there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,11 @@ TOPOLOGY = """\
       keepBlocksWhole: true
 """
 
+# Where room is made, all HyperNodes are looked at; only those are tried in which there could be room.
+_ALL_HYPER_NODES = """\
+      hypernode.gradient.evict.max-hypernodes: 100000
+"""
+
 # Beyond Volcano: evict no more than needed, hold what was cleared, let nobody go too soon, let the urgent in.
 _URGENT = """\
 configurations:
@@ -59,22 +64,26 @@ _GENTLE = """\
     holdFor: 5m
     minRunTime: 0s
 """
+# Beside preempt, which leaves jobs with a network topology to gangpreempt.
+_TOPOLOGY_JOBS = """\
+    onlyTopologyJobs: true
+"""
 
 
 def _preset(*actions: str) -> str:
     text = CHART.format(actions=", ".join(actions)) + TOPOLOGY
-    evicting = [action for action in actions if action in ("reclaim", "preempt")]
+    evicting = [action for action in actions if action in ("reclaim", "preempt", "gangpreempt")]
     if evicting:
-        text += _URGENT + "".join(_GENTLE.format(action=action) for action in evicting)
-    return text
+        text += _ALL_HYPER_NODES + _URGENT + "".join(_GENTLE.format(action=action) for action in evicting)
+    return text + _TOPOLOGY_JOBS if "gangpreempt" in actions else text
 
 
 PRESETS: dict[str, str] = {
     "default": DEFAULT,
     "basic": _preset("enqueue", "allocate", "backfill"),
     "fair-share": _preset("enqueue", "allocate", "backfill", "reclaim"),
-    "full": _preset("enqueue", "allocate", "backfill", "reclaim", "preempt", "shuffle"),
-    "high-priority": _preset("enqueue", "allocate", "preempt", "backfill"),
+    "full": _preset("enqueue", "allocate", "backfill", "reclaim", "preempt", "gangpreempt", "shuffle"),
+    "high-priority": _preset("enqueue", "allocate", "preempt", "gangpreempt", "backfill"),
 }
 
 

@@ -109,6 +109,36 @@ def test_the_number_of_domains_that_are_tried_has_a_limit() -> None:
         assert len(preempt(made, maxDomains=limit).evicted) == gone
 
 
+def test_a_domain_that_could_not_have_the_room_does_not_count_where_the_fewest_are_to_go() -> None:
+    for fewest, gone in ((False, 0), (True, 2)):
+        made = fill(world(), n0=9, n1=9, n2=1, n3=1).job("new", pods=2, cpu=2, priority=5, **hard(1))
+        assert len(preempt(made, fewestVictims=fewest, maxDomains=1).evicted) == gone
+
+
+@pytest.mark.parametrize(("preset", "queue"), [("high-priority", "theirs"), ("fair-share", "mine")])
+def test_the_presets_make_room_below_every_switch(preset: str, queue: str) -> None:
+    """Volcano always looks at the same eight HyperNodes."""
+    made = World(nodes="; ".join(f"n{number:02} cpu=1" for number in range(20)), queues="mine; theirs")
+    for number in range(20):
+        made.add(hyper_node(f"s{number:02}", nodes=[f"n{number:02}"]))
+        made.job(f"old-{number}", cpu=1, priority=1, queue="theirs", running_on=f"n{number:02}")
+    for number in range(10):
+        made.job(f"new-{number}", cpu=1, priority=9, queue=queue, **hard(1))
+    assert len(made.run(policy=preset).pipelined) == 10
+
+
+@pytest.mark.parametrize("preset", ["high-priority", "full"])
+def test_the_presets_preempt_for_gangs_with_a_topology_and_for_others(preset: str) -> None:
+    made = world().job("old", pods=3, cpu=2, priority=1, running_on="n0 n1 n2")
+    made.job("lone", cpu=2, priority=2, running_on="n3")
+    made.job("hard", pods=2, cpu=2, priority=9, **hard(1)).job("plain", cpu=2, priority=8)
+    evictions = [each for each in made.run(policy=preset).decisions if isinstance(each, Evict)]
+    assert {(each.action, each.beneficiary) for each in evictions} == {
+        ("gangpreempt", "default/hard"),
+        ("preempt", "default/plain"),
+    }
+
+
 def test_each_sub_group_has_a_switch_of_its_own_if_it_must() -> None:
     """Two sub-groups of two pods, none of which may cross a switch."""
     made = fill(world(), n0=1, n1=1, n2=1, n3=1)
@@ -132,12 +162,37 @@ def test_free_room_below_another_switch_is_used_before_anybody_goes() -> None:
     assert preempt(made, "enqueue, gangpreempt", fewestVictims=True).evicted == []
 
 
-def test_no_gang_that_spans_switches_is_broken_if_no_harm_may_be_done() -> None:
-    """Only the pods below the switch would go, and those elsewhere would be of no use."""
-    for no_harm, gone in ((False, 2), (True, 0)):
-        made = world().job("old", pods=4, cpu=2, priority=1, running_on="n0 n1 n2 n3")
+@pytest.mark.parametrize("trimmed", [False, True])
+def test_a_gang_that_spans_switches_goes_as_a_whole_if_no_harm_may_be_done(trimmed: bool) -> None:
+    """Volcano evicts the pods below the switch alone, and those elsewhere are of no use."""
+    for no_harm, gone in ((False, 2), (True, 3)):
+        made = fill(world(), n3=9).job("old", pods=3, cpu=2, priority=1, running_on="n0 n1 n2")
         made.job("new", pods=2, cpu=2, priority=9, **hard(1))
-        assert len(preempt(made, doNoHarm=no_harm).evicted) == gone
+        result = preempt(made, doNoHarm=no_harm, fewestVictims=trimmed)
+        assert len(result.evicted) == gone
+        assert set(result.pipelined.values()) == {"n0", "n1"}
+
+
+@pytest.mark.parametrize(("may_go", "gone"), [("true", 3), ("false", 0)])
+def test_a_gang_that_spans_switches_stays_if_a_pod_elsewhere_may_not_go(may_go: str, gone: int) -> None:
+    made = fill(world(), n3=9).job("old", pods=2, minimum=3, cpu=2, priority=1, running_on="n0 n1")
+    made.add(pod("old-x", "old", cpu=2, on="n2", annotations={"volcano.sh/preemptable": may_go}))
+    made.job("new", pods=2, cpu=2, priority=9, **hard(1))
+    assert len(preempt(made, doNoHarm=True).evicted) == gone
+
+
+def test_room_elsewhere_does_not_count_for_the_switch_that_is_cleared() -> None:
+    """The gang below the first switch would free four places, but only two of them there."""
+    made = world(cpu=4).job("old", pods=4, cpu=2, priority=1, running_on="n0 n1 n2 n3")
+    made.job("high", pods=4, cpu=2, priority=9, running_on="n0 n1 n2 n3")
+    made.job("new", pods=3, cpu=2, priority=5, **hard(1))
+    assert preempt(made, doNoHarm=True).evicted == []
+
+
+def test_what_a_gang_can_spare_below_a_switch_goes_without_its_pods_elsewhere() -> None:
+    made = world().job("old", pods=4, minimum=2, cpu=2, priority=1, running_on="n0 n1 n2 n3")
+    made.job("new", pods=2, cpu=2, priority=9, **hard(1))
+    assert len(preempt(made, doNoHarm=True).evicted) == 2
 
 
 def test_a_gang_starts_below_the_switch_that_was_cleared_for_it() -> None:

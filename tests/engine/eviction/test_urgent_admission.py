@@ -26,6 +26,11 @@ def gate(
     return world.run(policy=policy(actions, tiers, enqueue={**THROUGH, **more}))
 
 
+def gate_for_topology_jobs(world: World, action: str) -> Result:
+    enqueue, only = THROUGH, {"onlyTopologyJobs": True}
+    return world.run(policy=policy(f"enqueue, {action}", TIERS, enqueue=enqueue, **{action: only}))
+
+
 def let_in(result: Result, job: str = "new") -> bool:
     return result.phases[f"default/{job}"] == "Inqueue"
 
@@ -123,3 +128,14 @@ def test_a_gang_with_a_topology_is_let_in_where_an_action_preempts_for_it(
     result = gate(world, f"enqueue, allocate, {action}", f"{TIERS} network-topology-aware")
     assert let_in(result) is admitted
     assert bool(result.evicted) is admitted
+
+
+@pytest.mark.parametrize("action", ["gangpreempt", "gangreclaim"])
+def test_nobody_is_let_in_on_account_of_an_action_that_would_not_serve_it(action: str) -> None:
+    def admitted(**terms: Any) -> bool:
+        preempts = action == "gangpreempt"
+        world = full("mine; theirs", queue="mine" if preempts else "theirs")
+        return let_in(gate_for_topology_jobs(urgent(world, queue="mine", **terms), action))
+
+    assert not admitted()
+    assert admitted(group={"networkTopology": {"mode": "soft"}})

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from stromboli.engine.eviction.victim_bundles import Bundle, Surplus, allowed_bundles, bundles_of, is_complete
+from stromboli.engine.eviction.victim_bundles import (
+    Bundle,
+    Surplus,
+    allowed_bundles,
+    bundles_of,
+    is_complete,
+    only_complete_gangs,
+)
 from stromboli.model.job import Job
 from stromboli.testing import World
 from tests.manifests import group, job_named, native_group, node, pod, sub_group_policy
@@ -95,6 +102,28 @@ def test_a_gang_is_intact_with_members_roles_and_sub_groups() -> None:
     assert not is_complete(gang(2, member("a")))
     assert not is_complete(gang(1, member("a", role="ps"), minTaskMember={"worker": 1}))
     assert not is_complete(gang(1, in_rack("a", "1"), subGroupPolicy=[RACKS]))
+
+
+def test_members_outside_of_the_domain_go_along_with_the_whole_and_not_with_the_surplus() -> None:
+    job = gang(3, *(member(name, cpu=1, memory=0) for name in "abcd"))
+    tasks = tuple(job.tasks.values())
+    safe, whole = bundles_of(job, tasks[:3], outside=tasks[3:])
+    assert (safe.victims, whole.victims) == (tasks[:1], tasks[1:])
+    assert whole.frees[0] == 2000, "what is free inside"
+    assert allowed_bundles([whole], set(tasks[:3]), whole_too=True) == []
+    assert only_complete_gangs([safe, whole]) == [safe, whole]
+    assert only_complete_gangs([whole]) == []
+    assert bundles_of(job, tasks[:1], outside=tasks[1:]) == [Bundle(job, tasks[:1], safe=True)]
+
+
+def test_a_native_group_that_goes_as_a_whole_takes_its_members_outside_of_the_domain_along() -> None:
+    members = [pod(name, on="n0", native="j") for name in "abc"]
+    made = World().add(node("n0"), native_group("j", 1, disruptionMode="PodGroup"), *members)
+    tasks = tuple((job := job_named(made.cluster, "j")).tasks.values())
+    (whole,) = bundles_of(job, tasks[:1], outside=tasks[1:])
+    assert whole.victims == tasks
+    assert bundles_of(job, [], outside=tasks) == []
+    assert bundles_of(job, tasks[:1], outside=tasks[1:2]) == []
 
 
 # -- what plugins leave of them

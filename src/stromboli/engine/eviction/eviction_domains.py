@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from stromboli.model.job import Job, SubJob
     from stromboli.model.topology.domain import Domain
 
+DEFAULT_MAX_DOMAINS = 8
+"""In how many domains room is tried to be made for a job."""
+
 
 def asks_for_topology(job: Job) -> bool:
     """Whether the PodGroup of a job asks for a network topology, for itself or for sub-groups."""

@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pods_lately
-from stromboli.engine.eviction.eviction_domains import domain_words, domains_of_job, nominate_hyper_nodes
+from stromboli.engine.eviction.eviction_domains import (
+    DEFAULT_MAX_DOMAINS,
+    asks_for_topology,
+    domain_words,
+    domains_of_job,
+    nominate_hyper_nodes,
+)
 from stromboli.engine.eviction.eviction_options import EvictionOptions
-from stromboli.engine.eviction.gang_placement import SlotBound, pipeline_job
+from stromboli.engine.eviction.gang_placement import SlotBound, domains_with_slots, pipeline_job
 from stromboli.engine.eviction.node_clearing import guarantees_hold
 from stromboli.engine.eviction.starving_jobs import starving_jobs
 from stromboli.engine.eviction.victim_bundles import Bundle, allowed_bundles, bundles_of, only_complete_gangs
@@ -35,17 +41,28 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
-DEFAULT_MAX_DOMAINS = 8
-
 
 @dataclass(frozen=True, slots=True)
 class GangEvictionOptions(EvictionOptions):
     """Arguments that gangpreempt and gangreclaim share."""
 
-    max_domains: int = arg("maxDomains", DEFAULT_MAX_DOMAINS, "How many domains to try; 0 or less: 8.")
+    max_domains: int = arg(
+        "maxDomains",
+        DEFAULT_MAX_DOMAINS,
+        "How many domains to try; 0 or less: 8. With `fewestVictims`, those that could not have the room do not count.",
+    )
     allow_whole_bundle: bool = arg(
         "allowWholeBundle", True, "Whether a gang may be evicted whole, not just its surplus."
     )
+    only_topology_jobs: bool = arg(
+        "onlyTopologyJobs",
+        False,
+        "Make room only for jobs that ask for a network topology, beside preempt, which leaves them out.",
+    )
+
+    def serves(self, job: Job) -> bool:
+        """Whether room is made for a job of its kind."""
+        return not self.only_topology_jobs or asks_for_topology(job)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +83,8 @@ class GangEviction:
 def evict_for_gangs(session: Session, eviction: GangEviction) -> None:
     """Queue by queue, job by job: every starving job gets room to start as a whole, or nothing."""
     options: GangEvictionOptions = session.arguments(eviction.action)
-    for _, jobs in session.jobs_by_queue(starving_jobs(session)).visits(skip=eviction.skip_queue):
+    starving = starving_jobs(session, options.serves)
+    for _, jobs in session.jobs_by_queue(starving).visits(skip=eviction.skip_queue):
         for job in jobs:
             if lost_pods_lately(session, job, options):
                 continue
@@ -88,6 +106,7 @@ class GangVictimSelection:
         self._tasks = [task for tasks in self._pending.values() for task in tasks]
         self._need = total_of(task.request for task in self._tasks)
         self._victims: dict[Job, list[Task]] | None = None
+        self._by_row: dict[int, list[tuple[Job, Task]]] | None = None
         self._freed: Ints | None = None
         self.chosen: dict[SubJob, Domain] = {}
         """In which domain each sub-group was given room by the try that worked."""
@@ -114,10 +133,15 @@ class GangVictimSelection:
         ):
             return False
         limit = options.max_domains if options.max_domains > 0 else DEFAULT_MAX_DOMAINS
-        domains = domains_of_job(session, job)[:limit]
-        if options.fewest_victims and any(self._try_evicting([], domain, "") for domain in domains):
-            return True
-        return any(self._make_room_in(domain, queue) for domain in domains)
+        domains, first = domains_of_job(session, job), next(iter(self._pending.values()))
+        if options.fewest_victims:
+            roomy = domains_with_slots(session, domains, first)
+            if any(self._try_evicting([], domain, "") for domain in roomy[:limit]):
+                return True
+        else:
+            domains = domains[:limit]
+        clearable = domains_with_slots(session, domains, first, self._freeable())
+        return any(self._make_room_in(domain, queue) for domain in clearable[:limit])
 
     def _make_room_in(self, domain: Domain, queue: Queue) -> bool:
         """Add bundle after bundle until they could be enough, then try; failing that, go on adding."""
@@ -131,7 +155,7 @@ class GangVictimSelection:
         victims: list[Task] = []
         slots = SlotBound(self._session, next(iter(self._pending.values())), inside)
         for bundle in bundles:
-            victims += bundle.tasks
+            victims += bundle.victims
             slots.add_freed(bundle.tasks)
             shift(room, bundle.frees)
             may_suffice = less_equal(self._need, room) and slots.may_suffice()
@@ -142,20 +166,31 @@ class GangVictimSelection:
     def _bundles(self, domain: Domain, inside: Bools, queue: Queue) -> tuple[list[Bundle], str]:
         """What may be evicted in a domain, in order, and which plugins chose it."""
         session, eviction = self._session, self._eviction
-        candidates = [
-            bundle
-            for other, tasks in self._possible_victims().items()
-            for bundle in bundles_of(other, (task for task in tasks if task.node and inside[task.node.row]))
-        ]
+        candidates = self._candidates(domain, inside)
         ordered = eviction.order_bundles(candidates, queue, self._need)
         if not ordered:
             return [], ""
-        offered = [task for bundle in ordered for task in bundle.tasks]
+        offered = [task for bundle in ordered for task in bundle.victims]
         choice = session.rules.unified_evictable(Eviction(eviction.kind, self._job, domain), offered)
         allowed = allowed_bundles(candidates, set(choice.victims), self._options.allow_whole_bundle)
         if self._options.no_harm:
             allowed = only_complete_gangs(allowed)
         return eviction.order_bundles(allowed, queue, self._need), choice.by
+
+    def _candidates(self, domain: Domain, inside: Bools) -> list[Bundle]:
+        """The bundles of jobs in a domain; where no harm may be done, their tasks elsewhere go along with the whole."""
+        victims, by_row = self._possible_victims(), self._victims_by_row()
+        here: dict[Job, list[Task]] = {}
+        for row in domain.rows.tolist():
+            for job, task in by_row.get(row, ()):
+                here.setdefault(job, []).append(task)
+        bundles: list[Bundle] = []
+        for job, tasks in here.items():
+            others = victims[job] if self._options.no_harm and len(tasks) < len(victims[job]) else ()
+            bundles += bundles_of(
+                job, tasks, (task for task in others if task.node and not inside[task.node.row])
+            )
+        return bundles
 
     def _possible_victims(self) -> dict[Job, list[Task]]:
         """Tasks that may make room wherever they are, by job."""
@@ -168,6 +203,16 @@ class GangVictimSelection:
                 if (tasks := self._tasks_of(other))
             }
         return self._victims
+
+    def _victims_by_row(self) -> dict[int, list[tuple[Job, Task]]]:
+        """The same by the row of their node, with their job."""
+        if self._by_row is None:
+            self._by_row = {}
+            for job, tasks in self._possible_victims().items():
+                for task in tasks:
+                    if task.node is not None:
+                        self._by_row.setdefault(task.node.row, []).append((job, task))
+        return self._by_row
 
     def _freeable(self) -> Ints:
         """What all possible victims hold on each node."""

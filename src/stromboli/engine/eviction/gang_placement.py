@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stromboli.engine.eviction.eviction_domains import domains_of_sub_job
 from stromboli.engine.placement.evaluation import fits, slots
+from stromboli.model.topology.domain_sums import RowGroups
 
 if TYPE_CHECKING:
     from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.session import Session
     from stromboli.model.job import SubJob
-    from stromboli.model.node_columns import Node
+    from stromboli.model.node_columns import Ints, Node
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
@@ -29,7 +30,7 @@ def pipeline_job(
     """
     chosen: dict[SubJob, Domain] = {}
     for sub_job, tasks in pending.items():
-        candidates = domains_of_sub_job(session, sub_job, domain)
+        candidates = domains_with_slots(session, domains_of_sub_job(session, sub_job, domain), tasks)
         place = next(
             (each for each in candidates if _pipeline_all(session, sub_job, tasks, each, evicted)), None
         )
@@ -46,7 +47,7 @@ def _pipeline_all(
 ) -> bool:
     """Pipeline every task of a sub-group in a domain, or none of them."""
     queue, inside = sub_job.job.queue, domain.mask(len(session.cluster.columns))
-    if queue is None or not SlotBound(session, tasks, inside).may_suffice():
+    if queue is None:
         return False
     with session.statement() as trial:
         for task in tasks:
@@ -65,12 +66,7 @@ class SlotBound:
     """An upper bound on how many tasks of each shape find room once some victims have left."""
 
     def __init__(self, session: Session, tasks: list[Task], inside: Bools):
-        cluster = session.cluster
-        self._room = cluster.columns.future_idle * inside
-        for task in tasks:
-            own = cluster.reservations.own_room(task)
-            if own is not None:
-                self._room[:, own.row] += own.amount
+        self._room = _room_for(session, tasks) * inside
         self._needed = Counter(task.shape for task in tasks)
 
     def add_freed(self, victims: Iterable[Task]) -> None:
@@ -81,6 +77,28 @@ class SlotBound:
     def may_suffice(self) -> bool:
         """Whether each shape by itself would find enough; together they may still not."""
         return all(slots(shape, self._room).sum() >= count for shape, count in self._needed.items())
+
+
+def _room_for(session: Session, tasks: Iterable[Task]) -> Ints:
+    """What will be free on each node, with the room that is held for these tasks."""
+    room = session.cluster.columns.future_idle.copy()
+    for task in tasks:
+        own = session.cluster.reservations.own_room(task)
+        if own is not None:
+            room[:, own.row] += own.amount
+    return room
+
+
+def domains_with_slots(
+    session: Session, domains: Sequence[Domain], tasks: Sequence[Task], freeable: Ints | int = 0
+) -> list[Domain]:
+    """The domains in which tasks of each shape may find room, if as much as `freeable` leaves each node."""
+    room = _room_for(session, tasks) + freeable
+    groups = RowGroups([domain.rows for domain in domains], room.shape[1])
+    enough = np.ones(len(domains), dtype=np.bool_)
+    for shape, count in Counter(task.shape for task in tasks).items():
+        enough &= groups.sums(slots(shape, room)) >= count
+    return [domains[place] for place in np.flatnonzero(enough).tolist()]
 
 
 def _best_node(session: Session, task: Task, inside: Bools) -> Node | None:

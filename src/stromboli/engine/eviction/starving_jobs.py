@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pods_lately
 from stromboli.engine.eviction.eviction_domains import (
+    DEFAULT_MAX_DOMAINS,
     domains_of_job,
     domains_of_sub_job,
     is_confined,
@@ -14,6 +15,7 @@ from stromboli.engine.eviction.eviction_domains import (
 )
 from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.statement import Statement
+from stromboli.engine.topology.label_topology import label_key
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -27,9 +29,10 @@ MakeRoom = Callable[[Statement, "Task", "Domain | None"], bool]
 """Makes room for one task within a statement, in a domain or anywhere; whether the task got some."""
 
 
-def starving_jobs(session: Session) -> list[Job]:
-    """Jobs that were let in, may be scheduled and are short of what they need."""
-    return [job for job in list(session.cluster.backlog) if _is_starving(session, job)]
+def starving_jobs(session: Session, serves: Callable[[Job], bool] | None = None) -> list[Job]:
+    """Jobs that an action serves, were let in, may be scheduled and are short of what they need."""
+    jobs = list(session.cluster.backlog)
+    return [job for job in jobs if (serves is None or serves(job)) and _is_starving(session, job)]
 
 
 def _is_starving(session: Session, job: Job) -> bool:
@@ -79,7 +82,8 @@ def _make_room_in_domains(search: VictimSelection, job: Job, make_room: MakeRoom
     session = search.session
     with session.guard(job):
         tasks, needed = pending_ungated(session, job), session.rules.tasks_needed(job)
-        for domain in search.promising(domains_of_job(session, job), tasks, needed):
+        promising = search.promising(domains_of_job(session, job), tasks, needed)
+        for domain in promising if label_key(job) else promising[:DEFAULT_MAX_DOMAINS]:
             with session.statement() as trial:
                 chosen = _make_room_in(session, job, domain, make_room)
                 if len(trial) and session.rules.job_pipelined(job):

@@ -12,15 +12,11 @@ from stromboli.model.amounts import Amounts, excess, lacking, minus, shift
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
+    from stromboli.engine.eviction.gang_eviction import GangEvictionOptions
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
-
-PREEMPTING = {"preempt", "gangpreempt"}
-PREEMPTING_FOR_TOPOLOGY = {"gangpreempt"}
-"""The actions that preempt for jobs with a network topology (spec 02 6.1)."""
-RECLAIMING = {"reclaim", "gangreclaim"}
 
 
 class UrgentAdmission:
@@ -29,7 +25,6 @@ class UrgentAdmission:
     def __init__(self, session: Session):
         self._session = session
         self._actions = set(session.policy.actions)
-        self._reclaims = bool(self._actions & RECLAIMING)
         columns = session.cluster.columns
         self._idle = minus(session.total, columns.total(columns.used))
         self._claimed: set[Task] = set()
@@ -42,7 +37,7 @@ class UrgentAdmission:
         would be then.
         """
         queue, need = job.queue, job.min_resources
-        if queue is None or need is None or not (self._preempts_for(job) or self._reclaims):
+        if queue is None or need is None or not (self._preempts_for(job) or self._reclaims_for(job)):
             return False
         if any(need.get(dim, 0) > limit for dim, limit in own_capability(queue).items()):
             return False  # no eviction could help: its queue may never have as much
@@ -66,27 +61,43 @@ class UrgentAdmission:
 
     def _possible_victims(self, job: Job, queue: Queue) -> Iterator[Task]:
         """Running tasks that the evicting actions of this policy could evict for a job, the least urgent first."""
-        jobs = (other for other in self._session.jobs() if other is not job)
-        others = [other for other in jobs if self._may_take_from(other, job, queue)]
+        others = [*self._preemptable_jobs(job, queue), *self._reclaimable_jobs(job, queue)]
         for other in sorted(others, key=lambda other: (other.priority, other.created, other.id)):
             for victim in sorted(other.by_status[Status.RUNNING], key=self._session.task_key, reverse=True):
                 if victim.preemptable and victim not in self._claimed:
                     yield victim
 
-    def _may_take_from(self, other: Job, job: Job, queue: Queue) -> bool:
-        if other.queue is queue:
-            return self._preempts_for(job) and other.priority < job.priority
-        return (
-            self._reclaims
-            and other.queue is not None
-            and other.queue.reclaimable
-            and self._session.rules.preemptive(queue, self._tasks_to_start(job))
-        )
+    def _preemptable_jobs(self, job: Job, queue: Queue) -> list[Job]:
+        if not self._preempts_for(job):
+            return []
+        return [
+            other for other in self._session.jobs() if other.queue is queue and other.priority < job.priority
+        ]
+
+    def _reclaimable_jobs(self, job: Job, queue: Queue) -> list[Job]:
+        if not self._reclaims_for(job) or not self._session.rules.preemptive(
+            queue, self._tasks_to_start(job)
+        ):
+            return []
+        return [
+            other
+            for other in self._session.jobs()
+            if other.queue is not queue and other.queue is not None and other.queue.reclaimable
+        ]
 
     def _preempts_for(self, job: Job) -> bool:
-        """Whether an action of the policy could preempt for a job."""
-        preempting = PREEMPTING_FOR_TOPOLOGY if asks_for_topology(job) else PREEMPTING
-        return bool(self._actions & preempting)
+        """Whether an action of the policy could preempt for a job; preempt leaves some out (spec 02 6.1)."""
+        return ("preempt" in self._actions and not asks_for_topology(job)) or self._serves("gangpreempt", job)
+
+    def _reclaims_for(self, job: Job) -> bool:
+        return "reclaim" in self._actions or self._serves("gangreclaim", job)
+
+    def _serves(self, action: str, job: Job) -> bool:
+        """Whether the policy has a gang-aware action that serves jobs of this kind."""
+        if action not in self._actions:
+            return False
+        options: GangEvictionOptions = self._session.arguments(action)
+        return options.serves(job)
 
     def _tasks_to_start(self, job: Job) -> list[Task]:
         """As many of a job's pending tasks as it needs to start."""

@@ -24,10 +24,18 @@ class Bundle:
 
     job: Job
     tasks: tuple[Task, ...]
+    """Those inside the domain in which room is wanted."""
     safe: bool
+    outside: tuple[Task, ...] = ()
+    """Those elsewhere that go along, so that no part of the gang is left behind."""
+
+    @property
+    def victims(self) -> tuple[Task, ...]:
+        return self.tasks + self.outside
 
     @property
     def frees(self) -> Amounts:
+        """What becomes free inside the domain."""
         return total_of(task.request for task in self.tasks)
 
     def efficiency(self, need: Amounts) -> float:
@@ -41,20 +49,28 @@ class Bundle:
         return met / cost if cost else float("inf")
 
 
-def bundles_of(job: Job, tasks: Iterable[Task]) -> list[Bundle]:
-    """Split a job's tasks into its surplus and the rest; a group that goes as a whole has no surplus."""
-    ordered = sorted(tasks, key=lambda task: (task.priority, task.uid))
+def bundles_of(job: Job, tasks: Iterable[Task], outside: Iterable[Task] = ()) -> list[Bundle]:
+    """Split a job's tasks in a domain into its surplus and the rest, with which those outside of the domain go along.
+
+    A group that goes as a whole has no surplus.
+    """
+    ordered, along = _by_priority(tasks), tuple(_by_priority(outside))
     if job.disrupted_as_group:
-        return [Bundle(job, tuple(ordered), safe=False)] if 0 < len(ordered) == job.allocated_count else []
+        complete = bool(ordered) and len(ordered) + len(along) == job.allocated_count
+        return [Bundle(job, tuple(ordered), safe=False, outside=along)] if complete else []
     if ordered and job.ready_count < job.minimum:
         return [Bundle(job, tuple(ordered), safe=True)]
     surplus = Surplus(job)
     safe = [task for task in ordered if surplus.take(task)]
-    rest = [task for task in ordered if task not in set(safe)]
-    if job.native is not None:  # each task of the surplus goes by itself
-        single = [Bundle(job, (task,), safe=True) for task in safe]
-        return [*single, Bundle(job, tuple(rest), safe=False)] if rest else single
-    return [Bundle(job, tuple(part), is_safe) for part, is_safe in ((safe, True), (rest, False)) if part]
+    rest = tuple(task for task in ordered if task not in set(safe))
+    whole = [Bundle(job, rest, safe=False, outside=along)] if rest else []
+    # Of a native group each task of the surplus goes by itself.
+    parts = [(task,) for task in safe] if job.native is not None else [tuple(safe)] if safe else []
+    return [*(Bundle(job, part, safe=True) for part in parts), *whole]
+
+
+def _by_priority(tasks: Iterable[Task]) -> list[Task]:
+    return sorted(tasks, key=lambda task: (task.priority, task.uid))
 
 
 def is_complete(job: Job) -> bool:
@@ -114,11 +130,11 @@ def allowed_bundles(bundles: Iterable[Bundle], allowed: set[Task], whole_too: bo
     """The bundles reduced to tasks that plugins allow: a surplus may shrink, a whole bundle goes only as a whole."""
     kept = []
     for bundle in bundles:
-        tasks = tuple(task for task in bundle.tasks if task in allowed)
-        if bundle.safe and tasks:
+        if not bundle.safe:
+            if whole_too and all(task in allowed for task in bundle.victims):
+                kept.append(bundle)
+        elif tasks := tuple(task for task in bundle.tasks if task in allowed):
             kept.append(replace(bundle, tasks=tasks))
-        elif not bundle.safe and whole_too and len(tasks) == len(bundle.tasks):
-            kept.append(bundle)
     return kept
 
 
@@ -126,7 +142,7 @@ def only_complete_gangs(bundles: list[Bundle]) -> list[Bundle]:
     """Leave out whole bundles of gangs that would not go completely, as some of their tasks are in no bundle."""
     counts: Counter[Job] = Counter()
     for bundle in bundles:
-        counts[bundle.job] += len(bundle.tasks)
+        counts[bundle.job] += len(bundle.victims)
     return [bundle for bundle in bundles if bundle.safe or counts[bundle.job] == bundle.job.allocated_count]
 
 
