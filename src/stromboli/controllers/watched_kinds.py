@@ -84,7 +84,8 @@ class Node(Object):
 
 
 class HyperNodeStatus(Record):
-    node_count: Int64 = 0
+    node_count: Int64 | None = None
+    """None until it was counted."""
 
 
 class HyperNode(scheduling.HyperNode):

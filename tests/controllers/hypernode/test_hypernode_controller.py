@@ -179,8 +179,9 @@ def test_counts_follow_nodes_for_hyper_nodes_that_users_made() -> None:
         pattern = {"type": "Node", "selector": {"regexMatch": {"pattern": "^n"}}}
         api.put("hypernodes", {"metadata": {"name": "all"}, "spec": {"tier": 2, "members": [pattern]}})
         count = lambda name: api.find("hypernodes", name).get("status", {}).get("nodeCount")  # noqa: E731
+        put_hyper_node(api, "empty", "no-such-node")
         async with running(api):
-            await wait_until(lambda: (count("mine"), count("all")) == (1, 4))
+            await wait_until(lambda: (count("mine"), count("all"), count("empty")) == (1, 4, 0))
             put_node(api, "n9")
             await wait_until(lambda: (count("mine"), count("all")) == (2, 5))
             api.remove("nodes", "n0")
