@@ -127,12 +127,13 @@ async def controllers(config: ServiceConfig) -> AsyncIterator[asyncio.Task[objec
             shutdown_timeout=SHUTDOWN_TIMEOUT,
             plugins_dir=config.job_plugins_dir,
         )
-        if has_racks(config.nodes):
-            await configure_discovery(client, *config_map_place(os.environ))
+        racks, place = has_racks(config.nodes), config_map_place(os.environ)
+        if racks:
+            await configure_discovery(client, *place)
         runner = ControllerRunner(client, options)
         async with _task(runner.run(), "controllers", runner.stop) as task:
-            if has_racks(config.nodes):
-                await _wait_ready(wait_until_discovered(client, config.nodes), task)
+            if racks:
+                await _wait_ready(wait_until_discovered(client, *place), task)
             yield task
 
 

@@ -17,6 +17,7 @@ from stromboli.embedded.embedded_cluster import EmbeddedCluster
 from stromboli.embedded.nodes import node_network
 from stromboli.embedded.nodes.node_groups import BadNodes, node_manifests
 from stromboli.embedded.nodes.node_network import (
+    CONFIG_MAPS,
     DISCOVERY,
     HYPER_NODES,
     RACK,
@@ -83,6 +84,9 @@ def test_the_configuration_of_discovery_is_sound() -> None:
     assert config.label.types == (TopologyType("racks", (RACK, SWITCH)),)
 
 
+BROKEN = {"data": {KEY: "networkTopologyDiscovery: ["}}
+
+
 def service_config(*labels: str, racks: int = 0, switches: int = 0, requested: bool = True) -> ServiceConfig:
     """Four nodes; with racks if there are labels, or if those were requested."""
     manifests = node_manifests(["4x1cpu"])
@@ -126,6 +130,27 @@ def test_a_cluster_with_racks_has_hyper_nodes_when_it_is_ready_and_after_a_resta
         asyncio.run(hyper_nodes(folder, service_config(racks=2, requested=False)))
     divided_anew = asyncio.run(hyper_nodes(folder, service_config(racks=1)))
     assert shown(divided_anew) == [(1, RACK, 4)]
+    folder.release()
+
+
+def test_hyper_nodes_that_do_not_follow_are_told_with_the_config_map(
+    folder: DataFolder, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def break_configuration() -> None:
+        config = service_config(racks=2, switches=1)
+        async with (
+            EmbeddedCluster(folder, config, services=(nodes, controllers)),
+            Client(config.access) as client,
+        ):
+            await client.patch(CONFIG_MAPS, "volcano-controller-configmap", BROKEN, "volcano-system")
+
+    asyncio.run(break_configuration())
+    assert caplog.text == ""
+    monkeypatch.setattr(node_network, "DISCOVERY_WAIT", 0.1)
+    left = asyncio.run(hyper_nodes(folder, service_config(racks=2)))
+    assert len(left) == 3, "the racks are right, the switch is not"
+    assert "HyperNodes do not follow the racks of the nodes; events of ConfigMap" in caplog.text
+    assert "kubectl describe configmap -n volcano-system volcano-controller-configmap" in caplog.text
     folder.release()
 
 

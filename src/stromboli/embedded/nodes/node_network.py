@@ -15,6 +15,7 @@ from stromboli.controllers.hypernode.discovery_config import KEY
 from stromboli.controllers.hypernode.label_discovery import Place
 from stromboli.embedded.nodes.node_groups import BadNodes
 from stromboli.embedded.nodes.node_types import Content
+from stromboli.embedded.nodes.write_queue import NODES
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import RESOURCES, Resource
 from stromboli.kube.request import ApiError
@@ -40,6 +41,12 @@ networkTopologyDiscovery:
       - nodeLabel: {names.HOSTNAME}
 """
 """Two tiers, racks and switches; nodes without a switch have one."""
+
+
+_MESSAGE = (
+    "HyperNodes do not follow the racks of the nodes; events of ConfigMap %s/%s, which configures their discovery, "
+    "may say why: kubectl describe configmap -n %s %s"
+)
 
 
 def place_in_racks(nodes: list[Content], racks: int, switches: int) -> None:
@@ -82,37 +89,36 @@ async def configure_discovery(client: Client, namespace: str, name: str) -> None
     await _create(client, CONFIG_MAPS, config_map, namespace)
 
 
-async def wait_until_discovered(client: Client, nodes: Iterable[Content]) -> None:
-    """Wait for HyperNodes with their counts; not for long, as somebody may have configured discovery otherwise."""
-    expected, last = _nodes_by_place(nodes), Counter[Place]()
+async def wait_until_discovered(client: Client, namespace: str, name: str) -> None:
+    """Wait until HyperNodes follow the labels of nodes; not for long, as somebody may have configured it otherwise."""
+    expected, last = await _nodes_by_place(client), Counter[Place]()
     clock = asyncio.get_running_loop().time
     deadline, pause = clock() + DISCOVERY_WAIT, 0.02
-    while not expected <= (counts := await _counts_by_place(client)):
+    while expected != (counts := await _counts_by_place(client)):
         if counts != last:
             last, deadline = counts, clock() + DISCOVERY_WAIT
         elif clock() > deadline:
-            log.warning(
-                "HyperNodes are missing; events of the ConfigMap that configures their discovery may say why"
-            )
+            log.warning(_MESSAGE, namespace, name, namespace, name)
             return
         await asyncio.sleep(pause)
         pause = min(2 * pause, 0.5)
 
 
-def _nodes_by_place(nodes: Iterable[Content]) -> Counter[Place]:
-    """How many nodes each rack and switch has at least; only racks are below switches."""
-    labels = [node["metadata"]["labels"] for node in nodes]
+async def _nodes_by_place(client: Client) -> Counter[Place]:
+    """How many nodes each rack and switch has; only racks are below switches."""
+    items = msgspec.json.decode(await client.list(NODES))["items"]
+    labels = [item["metadata"].get("labels", {}) for item in items]
     return Counter(
         Place(key, each[key]) for each in labels if RACK in each for key in (RACK, SWITCH) if key in each
     )
 
 
 async def _counts_by_place(client: Client) -> Counter[Place]:
-    """How many nodes HyperNodes count, by their racks and switches."""
+    """How many nodes discovered HyperNodes count, by their racks and switches."""
     counts: Counter[Place] = Counter()
     for item in msgspec.json.decode(await client.list(HYPER_NODES))["items"]:
         labels = item["metadata"].get("labels", {})
-        for key in labels.keys() & {RACK, SWITCH}:
+        for key in labels.keys() & {RACK, SWITCH} if names.TOPOLOGY_SOURCE in labels else ():
             counts[Place(key, labels[key])] += item.get("status", {}).get("nodeCount", 0)
     return counts
 
