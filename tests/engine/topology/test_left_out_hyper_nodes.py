@@ -37,7 +37,7 @@ def test_an_event_on_a_bad_hyper_node_says_why_it_is_left_out_and_is_not_repeate
     made.add(hyper_node("other", 1, nodes=["a"]))
     assert events(made.run("allocate", POLICY, cycles=2)) == []
     made.remove(TWO_PARENTS[2])
-    well = "it is part of the tree again, with all of its members"
+    well = "nothing is wrong with it any more: it is part of the tree, with all of its members"
     assert events(made.run("allocate", POLICY)) == [("s0", "HyperNodeUsed", well)]
     made.remove(TWO_PARENTS[0])
     unknown = "members that do not exist are left out: HyperNode s0"
@@ -48,6 +48,38 @@ def test_thousands_of_bad_hyper_nodes_are_told_about_little_by_little() -> None:
     made = world(*(hyper_node(f"h{number}", 1, nodes=["x"]) for number in range(MOST_EVENTS + 5)))
     told = [events(made.run("allocate", POLICY)) for _ in range(3)]
     assert [len(each) for each in told] == [MOST_EVENTS, 5, 0]
+
+
+def test_a_tier_that_is_not_above_those_of_its_members_is_told_and_the_hyper_node_stays() -> None:
+    upside_down = hyper_node("t0", 1, children=["s0"])
+    made = world(hyper_node("s0", 1, nodes=["a"]), upside_down, hyper_node("u0", 2, children=["t0"]))
+    told = "its tier 1 is not above those of members: HyperNode s0 (tier 1); give it a higher tier"
+    assert events(made.run("allocate", POLICY)) == [("t0", "TierNotAboveMembers", told)]
+    assert set(made.cluster.hyper_nodes.domains) == {"s0", "t0", "u0"}
+    made.add(hyper_node("s0", 1, nodes=["a", "b"]))
+    assert events(made.run("allocate", POLICY)) == []
+    made.add(hyper_node("t0", 2, children=["s0"]), hyper_node("u0", 3, children=["t0"]))
+    assert [event[:2] for event in events(made.run("allocate", POLICY))] == [("t0", "HyperNodeUsed")]
+    made.add(hyper_node("s0", 5, nodes=["a", "b"]))
+    assert [event[:2] for event in events(made.run("allocate", POLICY))] == [("t0", "TierNotAboveMembers")]
+
+
+def test_a_name_of_several_tiers_is_told_on_the_first_hyper_node_of_each() -> None:
+    racks = [hyper_node(f"r{number}", 1, nodes=["a"], tier_name="rack") for number in range(3)]
+    made = world(*racks, hyper_node("s0", 2, nodes=["b"], tier_name="rack"))
+    owners = "HyperNode r0 (tier 1), HyperNode s0 (tier 2)"
+    told = f'the tier name "rack" is that of several tiers: {owners}; it means tier 2, that of the youngest'
+    assert events(made.run("allocate", POLICY)) == [
+        ("r0", "AmbiguousTierName", told),
+        ("s0", "AmbiguousTierName", told),
+    ]
+    made.remove(racks[1])
+    assert events(made.run("allocate", POLICY)) == []
+    made.add(hyper_node("s0", 2, nodes=["b"], tier_name="switch"))
+    assert [event[:2] for event in events(made.run("allocate", POLICY))] == [
+        ("r0", "HyperNodeUsed"),
+        ("s0", "HyperNodeUsed"),
+    ]
 
 
 def waits(made: World, **topology: Any) -> str:

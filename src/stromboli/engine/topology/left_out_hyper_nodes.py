@@ -1,4 +1,4 @@
-"""HyperNodes that are left out of the tree: events on them, and words for the jobs that would need them."""
+"""HyperNodes that are left out or odd otherwise: events on them, and words for the jobs that would need them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_NAMED = 3
 MOST_EXAMINED = 1000
 MOST_EVENTS = 50
 """Events about HyperNodes in one cycle; those about others follow in the next."""
-_USED = "it is part of the tree again, with all of its members"
+_USED = "nothing is wrong with it any more: it is part of the tree, with all of its members"
 
 
 def left_out(tree: HyperNodeTree, concerns: Callable[[HyperNodeSpec], bool]) -> str:
@@ -43,7 +43,7 @@ def _why_empty(tree: HyperNodeTree, name: str) -> str:
     members = tree.membership.declared[name].spec.members
     if any(member.type == HyperNode.__name__ and member.selector.exact_match is None for member in members):
         return "its members of type HyperNode count only by exactMatch"
-    return tree.notice(name) or "its members have none"
+    return tree.membership.unknown_members.get(name, "its members have none")
 
 
 def correct_left_out(tree: HyperNodeTree, concerns: Callable[[HyperNodeSpec], bool]) -> str:
@@ -59,19 +59,18 @@ def _left_out(tree: HyperNodeTree, concerns: Callable[[HyperNodeSpec], bool]) ->
 
 
 def hyper_node_events(tree: HyperNodeTree) -> Iterator[Event]:
-    """Events about HyperNodes that are left out, or have unknown members, or are well again; each is told once."""
+    """Events about HyperNodes that are left out, have unknown members or an odd tier, or are well again, each once."""
     for name in list(islice(tree.unreported, MOST_EVENTS)):
         del tree.unreported[name]
-        before, now = tree.reported.pop(name, ""), tree.notice(name)
+        before, now = tree.reported.pop(name, {}), tree.notices(name)
         if now:
             tree.reported[name] = now
-        if now == before or name not in tree.membership.declared:
+        if name not in tree.membership.declared:
             continue
-        if name in tree.problems:
-            yield _event(name, names.WARNING, names.EVENT_HYPER_NODE_LEFT_OUT, f"left out: {now}")
-        elif now:
-            yield _event(name, names.WARNING, names.EVENT_UNKNOWN_MEMBERS, now)
-        else:
+        for reason, message in now.items():
+            if message != before.get(reason):
+                yield _event(name, names.WARNING, reason, message)
+        if before and not now:
             yield _event(name, names.NORMAL, names.EVENT_HYPER_NODE_USED, _USED)
 
 

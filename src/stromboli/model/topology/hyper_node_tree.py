@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stromboli.api import names
 from stromboli.model.topology.domain import Domain
 from stromboli.model.topology.domain_lookup import DomainLookup
 from stromboli.model.topology.domain_sums import DomainSums
 from stromboli.model.topology.membership import TOP, Declared, Membership
 from stromboli.model.topology.node_bits import rows_of
+from stromboli.model.topology.parent_claims import shortened
 from stromboli.model.topology.tier_index import TierIndex
 
 if TYPE_CHECKING:
@@ -37,8 +39,10 @@ class HyperNodeTree:
         """HyperNodes that are left out, by name, with the reason."""
         self.unreported: dict[str, None] = {}
         """HyperNodes of which something else may have to be told than what `reported` has."""
-        self.reported: dict[str, str] = {}
+        self.reported: dict[str, dict[str, str]] = {}
         """What was last told about HyperNodes, by name."""
+        self._too_low: dict[str, str] = {}
+        """HyperNodes whose tier is not above those of its members, by name, with a sentence that names these."""
         self.top = Domain(TOP, 1)
         """The whole cluster, one tier above the highest HyperNode, be it left out or not."""
         self.domains: dict[str, Domain] = {}
@@ -66,9 +70,21 @@ class HyperNodeTree:
 
     # -- lookups
 
-    def notice(self, name: str) -> str:
-        """What is wrong with a HyperNode, or with its members; empty if nothing is."""
-        return self.problems.get(name) or self.membership.unknown_members.get(name, "")
+    def notices(self, name: str) -> dict[str, str]:
+        """What is wrong with a HyperNode, or with its members or its tier: sentences by the reasons of their events."""
+        if problem := self.problems.get(name):
+            return {names.EVENT_HYPER_NODE_LEFT_OUT: f"left out: {problem}"}
+        sentences = {
+            names.EVENT_UNKNOWN_MEMBERS: self.membership.unknown_members.get(name, ""),
+            names.EVENT_TIER_NOT_ABOVE_MEMBERS: self._too_low.get(name, ""),
+            names.EVENT_AMBIGUOUS_TIER_NAME: self._tier_index.ambiguous.get(name, ""),
+        }
+        return {reason: sentence for reason, sentence in sentences.items() if sentence}
+
+    def with_notices(self) -> list[str]:
+        """HyperNodes with which something is wrong, in order of their names."""
+        unknown, ambiguous = self.membership.unknown_members, self._tier_index.ambiguous
+        return sorted({*self.problems, *unknown, *self._too_low, *ambiguous})
 
     def domain(self, name: str) -> Domain | None:
         """The HyperNode of a name, or the top; none if there is none of that name."""
@@ -152,7 +168,9 @@ class HyperNodeTree:
         for name in affected:
             if name in self.domains:
                 self._set_parent(self.domains[name], self.domains.get(claims.parent(name) or "", self.top))
-        self._tier_index.update()
+        for domain in sorted(self._stale - {self.top}, key=_name):
+            self._compare_tiers(domain)
+        self.unreported.update(dict.fromkeys(sorted(self._tier_index.update())))
         left_out = (declared[name].spec.tier for name in self.problems)
         self.top.tier = max(self._tier_index.highest, *left_out, 0) + 1
         self.tiers = [*self._tier_index.all(), self.top.tier]
@@ -182,6 +200,20 @@ class HyperNodeTree:
             self._tier_index.remove(domain)
             del self._inside[domain]
             self._stale.discard(domain)
+            if self._too_low.pop(name, ""):
+                self.unreported[name] = None
+
+    def _compare_tiers(self, domain: Domain) -> None:
+        """See whether a domain is of a higher tier than its children."""
+        before = self._too_low.pop(domain.name, "")
+        low = [child for child in domain.children if child.tier >= domain.tier]
+        if low:
+            members = shortened([f"HyperNode {child.name} (tier {child.tier})" for child in low])
+            self._too_low[domain.name] = (
+                f"its tier {domain.tier} is not above those of members: {members}; give it a higher tier"
+            )
+        if before != self._too_low.get(domain.name, ""):
+            self.unreported[domain.name] = None
 
     def _set_parent(self, domain: Domain, parent: Domain | None) -> None:
         before, domain.parent = domain.parent, parent
