@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 from stromboli.cli.main import app
 from tests.admission.reviewing import job, task
 from tests.admission.test_small_kinds import cron
+from tests.manifests import hyper_node
 
 
 def lint(*arguments: str, stdin: str = "") -> Result:
@@ -249,6 +250,44 @@ def template(**spec: object) -> dict[str, object]:
 
 
 CLAIMED = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "x"}]}
+
+
+def test_hyper_nodes_that_form_no_tree_are_told() -> None:
+    hyper_nodes = [
+        hyper_node("rack", 1, nodes=["n"], tier_name="rack"),
+        hyper_node("left", 2, children=["rack"]),
+        hyper_node("right", 2, children=["rack", "not-in-the-files"]),
+        hyper_node("loop", 3, children=["loop"]),
+        hyper_node("low", 2, children=["right"], tier_name="rack"),
+        hyper_node("high", 4, nodes=["m"], tier_name="rack"),
+    ]
+    result = lint("-f", "-", "-o", "json", stdin=yaml.safe_dump_all(hyper_nodes))
+    document = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert [(each["object"], each["field"], each["problem"]) for each in document["problems"]] == [
+        (
+            "HyperNode rack",
+            "spec.members",
+            "schedulers would leave it out: more than one HyperNode has it as a member: left, right",
+        ),
+        (
+            "HyperNode loop",
+            "spec.members",
+            "schedulers would leave it out: it is a member of itself: loop > loop",
+        ),
+    ]
+    assert [(each["object"], each["field"]) for each in document["warnings"]] == [
+        ("HyperNode low", "spec.tier"),
+        ("HyperNode low", "spec.tierName"),
+        ("HyperNode high", "spec.tierName"),
+    ]
+
+
+def test_a_malformed_hyper_node_is_told_as_what_it_is_and_takes_no_part_in_the_tree() -> None:
+    odd = [{**hyper_node("x"), "metadata": metadata} for metadata in (None, [], {"name": 3}, {"name": "x"})]
+    odd += [{**hyper_node("y"), "spec": spec} for spec in (None, {"tier": "high"}, {"members": [None]})]
+    result = lint("-f", "-", stdin=yaml.safe_dump_all([*odd, hyper_node("loop", 3, children=["loop"])]))
+    assert "HyperNode loop: schedulers would leave it out: it is a member of itself" in result.stdout
 
 
 def test_what_will_keep_pods_waiting_and_what_has_no_effect_is_a_warning() -> None:

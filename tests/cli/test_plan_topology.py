@@ -31,7 +31,7 @@ def planned(run: Run, tmp_path: Path) -> Callable[..., Any]:
         )
         assert done.exit_code == 0, done.output
         readers: dict[str, Callable[[str], Any]] = {"json": json.loads, "yaml": yaml.safe_load}
-        return readers.get(output, str)(done.stdout)
+        return readers[output](done.stdout) if output in readers else done.output
 
     return plan
 
@@ -83,3 +83,15 @@ def test_a_gang_that_waits_has_the_closest(planned: Callable[..., Any]) -> None:
 def test_other_jobs_have_none(planned: Callable[..., Any]) -> None:
     waiting = planned(group("g", 1), *members("g", 1, cpu=5))["pending"]["default/g"]
     assert "closest" not in waiting
+
+
+def test_hyper_nodes_that_are_left_out_or_odd_are_warned_of(planned: Callable[..., Any]) -> None:
+    objects = [hyper_node("loop", 3, children=["loop"]), hyper_node("low", 1, children=["ra"])]
+    plan = planned(*objects)
+    assert plan["hyper_nodes"] == {
+        "loop": ["left out: it is a member of itself: loop > loop"],
+        "low": ["its tier 1 is not above those of members: HyperNode ra (tier 1); give it a higher tier"],
+    }
+    text = " ".join(planned(*objects, output="table").split())
+    assert "warning: HyperNode loop: left out: it is a member of itself: loop > loop" in text
+    assert "hyper_nodes" not in planned()

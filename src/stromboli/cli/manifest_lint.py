@@ -18,7 +18,8 @@ from stromboli.api.manifests.manifest_sources import find_files, read_sources
 from stromboli.api.object_checks import check_object
 from stromboli.api.types.meta import ObjectMeta
 from stromboli.api.types.native_group import NativePodGroup
-from stromboli.api.types.scheduling import Queue, QueueStatus
+from stromboli.api.types.scheduling import HyperNode, Queue, QueueStatus
+from stromboli.cli.hyper_node_check import HyperNodeCheck
 from stromboli.cli.manifest_demands import ignored_demands
 from stromboli.embedded.kinds.offline_schemas import OfflineSchemas
 
@@ -112,7 +113,23 @@ def lint_paths(paths: Iterable[str], settings: Settings) -> LintResult:
             of_volcano = manifest.group.endswith(_VOLCANO)
             ignored = ignored_demands(manifest.content, of_volcano, settings.scheduler_names)
             warnings += [Finding(manifest.where, subject, problem) for problem in ignored]
+    _lint_hyper_nodes(manifests, findings, warnings)
     return LintResult(len(manifests) - unknown.total(), unknown, findings, warnings)
+
+
+def _lint_hyper_nodes(
+    manifests: Iterable[_Manifest], findings: list[Finding], warnings: list[Finding]
+) -> None:
+    """What is wrong with the tree that the HyperNodes of the files form."""
+    kind = ("topology.volcano.sh", HyperNode.__name__)
+    sources = [manifest for manifest in manifests if (manifest.group, manifest.kind) == kind]
+    check = HyperNodeCheck(manifest.content for manifest in sources)
+    for manifest in sources:
+        metadata = manifest.content.get("metadata")
+        subject = subject_of(manifest.kind, metadata)
+        name = str(metadata.get("name")) if isinstance(metadata, dict) else ""
+        findings += [Finding(manifest.where, subject, problem) for problem in check.problems(name)]
+        warnings += [Finding(manifest.where, subject, problem) for problem in check.warnings(name)]
 
 
 def _description(manifest: _Manifest) -> str:

@@ -27,6 +27,7 @@ def print_plan(out: Console, plan: Plan, title: str = "") -> None:
         print_warning(printable(message))
     for problem in plan.loaded.problems:
         print_warning(f"left out: {problem}")
+    _warn_of_hyper_nodes(plan)
     if title:
         out.rule(Text(title))
     for number, cycle in enumerate(plan.cycles, start=1):
@@ -36,6 +37,15 @@ def print_plan(out: Console, plan: Plan, title: str = "") -> None:
     _print_workloads(out, plan)
     _print_unscheduled(out, plan)
     _print_summary(out, plan)
+
+
+def _warn_of_hyper_nodes(plan: Plan) -> None:
+    """HyperNodes that are left out of the tree, or odd otherwise."""
+    hyper_nodes = plan.hyper_nodes
+    for name, sentences in islice(hyper_nodes.items(), MAX_LINES):
+        print_warning(printable(f"HyperNode {name}: {'; '.join(sentences)}"))
+    if len(hyper_nodes) > MAX_LINES:
+        print_warning(f"{len(hyper_nodes) - MAX_LINES} more HyperNodes like these (-o json has them all)")
 
 
 def _print_cycle(out: Console, cycle: Report, number: int) -> None:

@@ -45,6 +45,12 @@ class Plan(Struct):
         return any(report.lost or report.failures for report in self.cycles)
 
     @property
+    def hyper_nodes(self) -> dict[str, list[str]]:
+        """What is wrong with HyperNodes, by name, such as that they are left out."""
+        tree = self.loaded.intake.cluster.hyper_nodes
+        return {name: list(tree.notices(name).values()) for name in tree.with_notices()}
+
+    @property
     def warnings(self) -> list[str]:
         """What is odd about the policy and the objects, and what these ask for without effect."""
         ignored: dict[str, list[str]] = {}
@@ -94,6 +100,7 @@ def document(plan: Plan) -> dict[str, Any]:
     result["objects"] = loaded.objects
     extras = {
         "domains": {job: _domain(domain) for job, domain in whole.domains.items()},
+        "hyper_nodes": plan.hyper_nodes,
         "failures": whole.failures,
         "warnings": plan.warnings,
         "problems": [_problem(problem) for problem in loaded.problems],

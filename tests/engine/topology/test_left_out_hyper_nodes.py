@@ -50,6 +50,14 @@ def test_thousands_of_bad_hyper_nodes_are_told_about_little_by_little() -> None:
     assert [len(each) for each in told] == [MOST_EVENTS, 5, 0]
 
 
+def test_hyper_nodes_that_are_chosen_by_a_pattern_are_told_not_to_be_members() -> None:
+    switch = hyper_node("t0", 2)
+    switch["spec"]["members"] = [{"type": "HyperNode", "selector": {"regexMatch": {"pattern": "^s"}}}]
+    told = "HyperNodes are members by exactMatch alone; those by pattern or labels are left out"
+    made = world(hyper_node("s0", 1, nodes=["a"]), switch)
+    assert events(made.run("allocate", POLICY)) == [("t0", "UnknownMembers", told)]
+
+
 def test_a_tier_that_is_not_above_those_of_its_members_is_told_and_the_hyper_node_stays() -> None:
     upside_down = hyper_node("t0", 1, children=["s0"])
     made = world(hyper_node("s0", 1, nodes=["a"]), upside_down, hyper_node("u0", 2, children=["t0"]))

@@ -101,6 +101,7 @@ class Model:
             ],
             "tiers": (tree.tiers, dict(tree.tier_of_name)),
             "problems": dict(sorted(tree.problems.items())),
+            "notices": {name: tree.notices(name) for name in tree.with_notices()},
             "unknown": dict(sorted(tree.membership.unknown_members.items())),
             "leaves": [tree.leaf_of(row) and tree.leaf_of(row).name for row in range(len(tree.top.rows))],  # type: ignore[union-attr]
         }

@@ -11,7 +11,7 @@ from stromboli.model.topology.name_patterns import Age
 from stromboli.model.topology.parent_claims import ParentClaims, shortened
 
 if TYPE_CHECKING:
-    from stromboli.api.types.scheduling import HyperNode, HyperNodeSpec
+    from stromboli.api.types.scheduling import HyperNode, HyperNodeMember, HyperNodeSpec
     from stromboli.model.node_columns import Ints, Node
 
 TOP = "<cluster-top-hypernode>"
@@ -22,6 +22,8 @@ _TOO_MANY = (
     f"all HyperNodes together have more than {MAX_MEMBERSHIPS} nodes as members of their own, and it is one of the "
     "youngest: let each node be a member of a single HyperNode, and that of others"
 )
+
+_BY_NAME_ALONE = "HyperNodes are members by exactMatch alone; those by pattern or labels are left out"
 
 
 @dataclass(slots=True, eq=False)
@@ -43,7 +45,7 @@ class Membership:
         self.declared: dict[str, Declared] = {}
         """All HyperNodes by name."""
         self.unknown_members: dict[str, str] = {}
-        """HyperNodes with members that do not exist, by name, with a sentence that names them."""
+        """HyperNodes with members that do not exist or cannot be, by name, with a sentence that names them."""
         self.claims = ParentClaims()
         self.relinked: set[str] = set()
         """HyperNodes whose place in the tree may have changed, until the tree has seen to it."""
@@ -162,11 +164,21 @@ class Membership:
     def _name_unknown_members(self, name: str) -> None:
         unknown = [f"HyperNode {child}" for child in self.claims.unknown(name)]
         unknown += (f"Node {node}" for node in self._selection.unknown(name))
+        sentences = [f"members that do not exist are left out: {shortened(unknown)}"] if unknown else []
+        if any(map(_is_skipped, self.declared[name].spec.members)):
+            sentences.append(_BY_NAME_ALONE)
         before = self.unknown_members.pop(name, "")
-        if unknown:
-            self.unknown_members[name] = f"members that do not exist are left out: {shortened(unknown)}"
+        if sentences:
+            self.unknown_members[name] = "; ".join(sentences)
         if before != self.unknown_members.get(name, ""):
             self.with_other_unknown.add(name)
+
+
+def _is_skipped(member: HyperNodeMember) -> bool:
+    """Whether it is no member whatever exists: HyperNodes that are not chosen by name."""
+    return member.type == "HyperNode" and not (
+        member.selector.exact_match and member.selector.exact_match.name
+    )
 
 
 def _age(obj: HyperNode) -> Age:
