@@ -190,12 +190,16 @@ class TopologyCauses:
         key = (limit, frozenset(Counter(task.shape for task in asked).items()))
         if key not in self._sizes:
             domains = possible_domains(self._session, unit)
-            self._sizes[key] = _Size.TOO_SMALL
-            for size, every_node in ((_Size.WITH_ALL_NODES, True), (_Size.ENOUGH, False)):
-                search = DomainSearch(self._session, asked, empty=True, every_node=every_node)
-                if search.fits(domains).max(initial=0) >= search.needed:
-                    self._sizes[key] = size
+            self._sizes[key] = next(
+                (size for size in (_Size.ENOUGH, _Size.WITH_ALL_NODES) if self._holds(size, asked, domains)),
+                _Size.TOO_SMALL,
+            )
         return self._sizes[key]
+
+    def _holds(self, size: _Size, tasks: list[Task], domains: list[Domain]) -> bool:
+        """Whether an empty domain has room, on the nodes that the tasks can use or on all of them."""
+        search = DomainSearch(self._session, tasks, empty=True, every_node=size is _Size.WITH_ALL_NODES)
+        return int(search.fits(domains).max(initial=0)) >= search.needed
 
     def _ways(self, known: str) -> str:
         missing = [action for action in GANG_ACTIONS if action not in self._session.policy.actions]
