@@ -73,6 +73,7 @@ NO_BOUNDS = {
         controllers.sharding.controller.MAX_NOTES
         embedded.objects.object_verbs.MAX_PATH
         embedded.rbac.escalation.MAX_SHOWN
+        engine.explanation.moved_pods.MOST_NODES
         engine.explanation.shortages.MOST_HOLDERS
         engine.plugin_failures.LONGEST
         engine.plugin_failures.MOST_JOBS
