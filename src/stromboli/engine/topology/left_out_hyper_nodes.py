@@ -33,17 +33,14 @@ def left_out(tree: HyperNodeTree, concerns: Callable[[HyperNodeSpec], bool]) -> 
 def without_nodes(tree: HyperNodeTree, limit: int) -> str:
     """Which HyperNodes up to a tier are there in vain, as they have no nodes, and why; empty if none are."""
     empty = [domain.name for domain in tree.domains.values() if domain.tier <= limit and not len(domain.rows)]
-    sentences = [f"HyperNode {name} has no nodes ({_why_empty(tree, name)})" for name in empty[:MOST_NAMED]]
+    why = tree.membership.unknown_members
+    sentences = [
+        f"HyperNode {name} has no nodes ({why.get(name, 'its members have none')})"
+        for name in empty[:MOST_NAMED]
+    ]
     if len(empty) > MOST_NAMED:
         sentences.append("others have none either")
     return ", ".join(sentences)
-
-
-def _why_empty(tree: HyperNodeTree, name: str) -> str:
-    members = tree.membership.declared[name].spec.members
-    if any(member.type == HyperNode.__name__ and member.selector.exact_match is None for member in members):
-        return "its members of type HyperNode count only by exactMatch"
-    return tree.membership.unknown_members.get(name, "its members have none")
 
 
 def correct_left_out(tree: HyperNodeTree, concerns: Callable[[HyperNodeSpec], bool]) -> str:
