@@ -53,6 +53,12 @@ def test_where_all_of_it_fits_comes_first() -> None:
     assert places(made) == ["n4", "n5", "n6", "n7"]
 
 
+def test_of_those_with_room_for_a_part_the_one_with_the_most_comes_first() -> None:
+    made = world().job("used", pods=3, running_on="n0 n3 n4", cpu=3)
+    made.job("j", pods=4, minimum=1, cpu=3, group=topology(1))
+    assert places(made) == ["n6", "n7"]
+
+
 def test_too_little_room_for_the_minimum_is_too_little() -> None:
     assert places(world().job("j", pods=6, minimum=3, cpu=3, group=topology(1))) == []
 
@@ -68,7 +74,7 @@ def sub_job_gradients(made: World, name: str, purpose: str = "allocate") -> list
 
 @pytest.mark.parametrize(
     ("role_minimums", "tried"),
-    [({"worker": 1}, [["s0", "s1", "s2", "s3"]]), ({"worker": 1, "server": 1}, [["s1", "s2", "s3"]])],
+    [({"worker": 1}, [["s1", "s2", "s3"], ["s0"]]), ({"worker": 1, "server": 1}, [["s1", "s2", "s3"]])],
 )
 def test_each_role_counts_with_the_pods_that_it_lacks(role_minimums: dict[str, int], tried: list) -> None:
     made = tree_world(startWithMinimum=True).job("used", pods=2, running_on="n0 n1", cpu=2)

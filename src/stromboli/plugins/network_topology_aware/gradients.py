@@ -40,6 +40,17 @@ def by_tier(root: Domain, eligible: Callable[[Domain], bool]) -> Gradients:
     return [sorted(groups[tier], key=lambda domain: domain.name) for tier in sorted(groups)]
 
 
+def roomiest_first(gradients: Gradients, room: Callable[[Domain], float]) -> Gradients:
+    """The same tiers, each in groups of domains with as much room, those with the most first."""
+    chosen: Gradients = []
+    for group in gradients:
+        by_room: dict[float, list[Domain]] = {}
+        for domain in group:
+            by_room.setdefault(room(domain), []).append(domain)
+        chosen += (by_room[size] for size in sorted(by_room, reverse=True))
+    return chosen
+
+
 def widest_first(gradients: Gradients, most: int) -> Gradients:
     """The highest tiers first, with at most so many domains in all; what is cut off is the beginning of a group."""
     chosen: Gradients = []

@@ -21,6 +21,7 @@ from stromboli.plugins.network_topology_aware.gang_kinds import total_request
 from stromboli.plugins.network_topology_aware.gradients import (
     Gradients,
     by_tier,
+    roomiest_first,
     search_root,
     widest_first,
 )
@@ -122,7 +123,13 @@ class NetworkTopologyAware(Plugin):
         parts = [by_tier(start, partial(allowed, has_room)) for has_room in rooms]
         if purpose == "evict":
             return widest_first(list(chain(*reversed(parts))), self.arguments.evict_hyper_nodes)
-        return list(chain(*parts))
+        fitting, *partly = parts
+        if not any(partly):
+            return fitting
+        pending = unit.pending if isinstance(unit, Job) else whole_request(unit)
+        share = self._session_sums().share(pending)
+        roomiest = roomiest_first(list(chain(*partly)), lambda domain: float(share[index[domain.name]]))
+        return [*fitting, *roomiest]
 
     def _rooms(self, unit: Job | SubJob, purpose: str, started: bool) -> list[Bools]:
         """Which domains have room, those to try first before others; near what has started, all may serve."""

@@ -55,6 +55,15 @@ class SessionSums:
             self._with_room[key] = known
         return known
 
+    def share(self, need: Vector) -> Floats:
+        """Which part of something each domain has idle, now or in future, at open: the least over all resources."""
+        share: Floats = np.full(len(self.index), np.inf)
+        idle = np.maximum(self._idle, self._idle + self._leaving)
+        for dim, amount in need.items():
+            if amount > 0:
+                share = np.minimum(share, idle[dim] / amount if dim < len(idle) else 0.0)
+        return share
+
     @property
     def used(self) -> Ints:
         """What tasks hold or were promised, less what was evicted in this session."""
