@@ -45,7 +45,7 @@ def cluster(shared_cluster: SchedulerCluster) -> Iterator[SchedulerCluster]:
     yield shared_cluster
     shared_cluster.reset()
     remove_groups(shared_cluster)
-    shared_cluster.plane.kubectl("delete", "priorityclasses", "urgent", "--ignore-not-found")
+    shared_cluster.plane.kubectl("delete", "priorityclasses", "urgent-group", "--ignore-not-found")
 
 
 def remove_groups(cluster: SchedulerCluster) -> None:
@@ -160,7 +160,7 @@ def test_the_urgent_take_the_place_of_a_whole_group_that_goes_as_one(cluster: Sc
         {
             "apiVersion": "scheduling.k8s.io/v1",
             "kind": "PriorityClass",
-            "metadata": {"name": "urgent"},
+            "metadata": {"name": "urgent-group"},
             "value": 1000,
         }
     )
@@ -169,8 +169,8 @@ def test_the_urgent_take_the_place_of_a_whole_group_that_goes_as_one(cluster: Sc
     group(cluster, "old", 2, disruptionMode="PodGroup")
     pods(cluster, "old", 0, 1, 2, 3)
     cluster.wait_for_running("old", 4)
-    group(cluster, "new", 1, priorityClassName="urgent")
-    pods(cluster, "new", 0, priority="urgent")
+    group(cluster, "new", 1, priorityClassName="urgent-group")
+    pods(cluster, "new", 0, priority="urgent-group")
     cluster.wait_for_running("new", 1)
     cluster.wait(lambda: not cluster.pods("old"), "all of the group to be gone")
     assert cluster.read(f"{GROUPS}/new")["spec"]["priority"] == 1000

@@ -353,9 +353,9 @@ def test_a_group_names_a_template_of_its_workload(plane: ControlPlane) -> None:
 
 
 def test_a_group_gets_the_value_of_its_priority_class(plane: ControlPlane) -> None:
-    content = {"metadata": {"name": "urgent"}, "value": 7}
+    content = {"metadata": {"name": "of-a-group"}, "value": 7}
     plane.request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", content)
-    assert created(plane, "PodGroup", group(priorityClassName="urgent"))["spec"]["priority"] == 7
+    assert created(plane, "PodGroup", group(priorityClassName="of-a-group"))["spec"]["priority"] == 7
 
 
 @pytest.mark.parametrize(

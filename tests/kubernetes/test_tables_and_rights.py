@@ -194,7 +194,7 @@ spec: {minAvailable: 50%, selector: {matchLabels: {a: b}}}
 ---
 kind: PriorityClass
 apiVersion: scheduling.k8s.io/v1
-metadata: {name: high}
+metadata: {name: rated-seven}
 value: 7
 preemptionPolicy: Never
 ---

@@ -169,7 +169,7 @@ def test_a_gang_is_moved_as_a_whole_for_a_gang_that_needs_its_rack(
 ) -> None:
     use(cluster, f"enqueue, allocate, {action}, backfill")
     cluster.policy.write_text(cluster.policy.read_text().replace("proportion", "capacity"))
-    for name, value in (("low", 1), ("high", 1000)):
+    for name, value in (("moves-aside", 1), ("needs-the-rack", 1000)):
         cluster.plane.apply(
             {
                 "apiVersion": "scheduling.k8s.io/v1",
@@ -184,11 +184,11 @@ def test_a_gang_is_moved_as_a_whole_for_a_gang_that_needs_its_rack(
     fill(cluster, "right-1")
     discover(cluster, "job-controller")
     cluster.start_scheduler("--leader-elect=false")
-    cluster.plane.apply(job("movable", 4, "low"))
+    cluster.plane.apply(job("movable", 4, "moves-aside"))
     cluster.wait_for_running("movable", 4)
     cluster.delete("pods", "-l", "job=filler-right-1-0")
     queue = "owner" if action == "gangreclaim" else "default"
-    cluster.submit("urgent", pods=8, priority="high", queue=queue, topology=IN_ONE_RACK)
+    cluster.submit("urgent", pods=8, priority="needs-the-rack", queue=queue, topology=IN_ONE_RACK)
     cluster.wait_for_running("urgent", 8)
     assert racks_of(cluster, "urgent") == {"left-1"}
     cluster.wait_for_running("movable", 4)
