@@ -168,6 +168,11 @@ class MemberSelector(Value, frozen=True):
     regex_match: RegexMatch | None = None
     label_match: LabelSelector | None = None
 
+    @property
+    def exact_name(self) -> str:
+        """The name by which it selects; empty if it selects by something else."""
+        return self.exact_match.name if self.exact_match is not None else ""
+
 
 class HyperNodeMember(Value, frozen=True):
     """Nodes, or a HyperNode, that belong to a HyperNode."""

@@ -30,7 +30,7 @@ class DiscoveredHyperNode:
     def spec(self) -> dict[str, Any]:
         """As JSON, for a creation or a merge patch."""
         members = [
-            {"type": member.type, "selector": {"exactMatch": {"name": _name(member)}}}
+            {"type": member.type, "selector": {"exactMatch": {"name": member.selector.exact_name}}}
             for member in self.members
         ]
         return {"tier": self.tier, "tierName": self.tier_name or None, "members": members}
@@ -45,14 +45,9 @@ def exact_members(type: Literal["Node", "HyperNode"], names: Iterable[str]) -> t
 
 def member_names(members: Iterable[HyperNodeMember]) -> set[str]:
     """The names of those members that are given by name."""
-    return {_name(member) for member in members if member.selector.exact_match is not None}
+    return {member.selector.exact_name for member in members if member.selector.exact_match is not None}
 
 
 def check_count(count: int) -> None:
     if count > MAX_HYPER_NODES:
         raise DiscoveryFailed(f"{count} HyperNodes, and at most {MAX_HYPER_NODES} of a source are kept")
-
-
-def _name(member: HyperNodeMember) -> str:
-    exact = member.selector.exact_match
-    return exact.name if exact is not None else ""

@@ -69,11 +69,7 @@ def _all_nodes(name: str, own: Mapping[str, set[str]], children: Mapping[str, li
 
 def _children(hyper_node: HyperNode) -> list[str]:
     """HyperNodes can be members by name alone."""
-    return [
-        member.selector.exact_match.name
-        for member in hyper_node.spec.members
-        if member.type == "HyperNode" and member.selector.exact_match is not None
-    ]
+    return [member.selector.exact_name for member in hyper_node.spec.members if member.type == "HyperNode"]
 
 
 def _own_nodes(hyper_node: HyperNode, known: _Nodes) -> set[str]:
@@ -83,7 +79,7 @@ def _own_nodes(hyper_node: HyperNode, known: _Nodes) -> set[str]:
 
 def _matching(selector: MemberSelector, known: _Nodes) -> set[str]:
     if selector.exact_match is not None:
-        return {selector.exact_match.name} & known.labels.keys()
+        return {selector.exact_name} & known.labels.keys()
     if selector.regex_match is not None:
         return known.named(selector.regex_match.pattern)
     if selector.label_match is not None:

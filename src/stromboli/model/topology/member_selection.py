@@ -31,8 +31,8 @@ class Members(NamedTuple):
         names, patterns, children = dict[str, None](), dict[str, None](), dict[str, None]()
         selectors = []
         for type, selector in ((member.type, member.selector) for member in members):
-            if selector.exact_match is not None and selector.exact_match.name:
-                (names if type == "Node" else children)[selector.exact_match.name] = None
+            if selector.exact_name:
+                (names if type == "Node" else children)[selector.exact_name] = None
             if type == "Node" and selector.regex_match is not None and selector.regex_match.pattern:
                 patterns[selector.regex_match.pattern] = None
             if type == "Node" and selector.label_match is not None:

@@ -176,9 +176,7 @@ class Membership:
 
 def _is_skipped(member: HyperNodeMember) -> bool:
     """Whether it is no member whatever exists: HyperNodes that are not chosen by name."""
-    return member.type == "HyperNode" and not (
-        member.selector.exact_match and member.selector.exact_match.name
-    )
+    return member.type == "HyperNode" and not member.selector.exact_name
 
 
 def _age(obj: HyperNode) -> Age:
