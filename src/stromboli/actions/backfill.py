@@ -35,7 +35,7 @@ class Arguments:
 @action("backfill", Arguments)
 def backfill(session: Session) -> None:
     """Place best-effort tasks one by one, on any node that takes them; then, if asked to, redistribute."""
-    nominated: dict[Task, Node | None] = {}
+    nominated: dict[Task, Node] = {}
     candidates = [job for job in list(session.cluster.backlog) if _takes_part(session, job, nominated)]
     for job in list(session.jobs_by_queue(candidates).drain()):
         with session.guard(job):
@@ -43,18 +43,18 @@ def backfill(session: Session) -> None:
                 _place(session, job, task)
     for task, node in nominated.items():
         if task.status is Status.PENDING:
-            session.move(task, Status.PIPELINED, node)
+            session.give(task, Status.PIPELINED, node)
     if session.arguments("backfill").redistribution:
         redistribute(session)
 
 
-def _takes_part(session: Session, job: Job, nominated: dict[Task, Node | None]) -> bool:
+def _takes_part(session: Session, job: Job, nominated: dict[Task, Node]) -> bool:
     """Whether a job has tasks to place. Pipelined ones are tried again; nodes that were cleared for them are noted."""
     with session.guard(job):
         if job.waits_for_queue or session.rules.job_valid(job) is not None:
             return False
         for task in [task for task in job.by_status[Status.PIPELINED] if task.best_effort]:
-            if session.is_nominated(task):
+            if task.node is not None and session.is_nominated(task):
                 nominated[task] = task.node
             session.move(task, Status.PENDING, None)
         return bool(_best_effort(job))
@@ -73,7 +73,7 @@ def _place(session: Session, job: Job, task: Task) -> None:
     if isinstance(place, Verdict):
         session.explain(task, place)
         return
-    refused = session.move(task, Status.ALLOCATED, place.node)
+    refused = session.give(task, Status.ALLOCATED, place.node)
     if refused is not None:
         session.explain(task, verdict_text(refused.why))
     elif session.rules.job_ready(job):

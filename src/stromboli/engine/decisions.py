@@ -6,6 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from stromboli.model.ledgers import Grant
+
 
 class Decision(
     Struct, frozen=True, gc=False, tag=True, tag_field="decision", rename="camel", omit_defaults=True
@@ -26,10 +28,11 @@ class PodDecision(Decision, frozen=True):
 
 
 class Bind(PodDecision, frozen=True):
-    """Let a pod run on a node."""
+    """Let a pod run on a node, once what it was granted there besides amounts is written."""
 
     node: str
     job: str
+    grants: tuple[Grant, ...] = ()
 
 
 class Evict(PodDecision, frozen=True):

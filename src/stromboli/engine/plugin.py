@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from stromboli.model.amounts import Amounts
     from stromboli.model.cluster import Change, Dirty
     from stromboli.model.job import Job, SubJob
+    from stromboli.model.ledgers import Grant
+    from stromboli.model.node_columns import Node
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
@@ -348,6 +350,16 @@ class Plugin:
     @point(first_answer, "enableBestNode")
     def best_node(self, task: Task, scores: dict[str, float]) -> str | None:
         """The node to take, given the scores; none leaves it to the highest score."""
+
+    @point(gather, "enablePredicate")
+    def grants(self, task: Task, node: Node, now: bool) -> Iterable[Grant | Refusal]:
+        """What a task is given on the node that was chosen for it, besides amounts: volumes, devices, CPUs.
+
+        Without `now` the task waits there for room, and may be given what tasks hold that are leaving. A refusal
+        keeps the task off the node. Asked only about tasks that a ledger of the model concerns; what is given is
+        counted there, and is part of the bind.
+        """
+        return ()
 
     # -- HyperNodes
 

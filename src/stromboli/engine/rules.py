@@ -18,6 +18,8 @@ from stromboli.engine.points import (
     vote,
 )
 from stromboli.model.job import Job, SubJob
+from stromboli.model.ledgers import Grant
+from stromboli.model.node_columns import Node
 from stromboli.model.queue import Queue
 from stromboli.model.task import Task
 from stromboli.model.topology.domain import Domain
@@ -57,6 +59,7 @@ class Rules:
     node_filters: Callable[[Task], list[NodeFilter]]
     node_scores: Callable[[Task], list[NodeScore]]
     best_node: Callable[[Task, dict[str, float]], str | None]
+    grants: Callable[[Task, Node, bool], list[Grant | Refusal]]
     hyper_node_scores: Callable[[SubJob, Sequence[Domain]], dict[str, float]]
     hyper_node_gradients: Callable[[Job | SubJob, Domain, str], list[list[Domain]] | None]
 

@@ -17,6 +17,7 @@ import numpy as np
 from stromboli.api import names
 from stromboli.engine.decisions import Event, GateRemoval
 from stromboli.engine.order import JobsByQueue
+from stromboli.engine.placement.node_functions import Refusal
 from stromboli.engine.placement.node_placement import Place, Placement
 from stromboli.engine.placement.shard_nodes import own_nodes_first
 from stromboli.engine.placement.verdict import Verdict, verdict_text
@@ -27,7 +28,7 @@ from stromboli.engine.topology.label_topology import label_key
 from stromboli.engine.topology.topology_limits import highest_tier
 from stromboli.engine.transaction import Transaction
 from stromboli.engine.unmet_requirements import Unmet, unmet_by_job, unmet_by_task
-from stromboli.model.cluster import Cluster, Dirty
+from stromboli.model.cluster import Cluster, Dirty, Refused
 from stromboli.model.job import SubJob
 from stromboli.model.reservations import Reservation
 from stromboli.model.status import Status
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from stromboli.engine.rules import Rules
     from stromboli.model.amounts import Amounts
     from stromboli.model.job import Job
+    from stromboli.model.ledgers import Grant
     from stromboli.model.node_columns import Node
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
@@ -319,6 +321,14 @@ class Session(Transaction):
         return mask
 
     # -- once placed
+
+    def _grants(self, task: Task, status: Status, node: Node) -> tuple[Grant, ...] | Refused:
+        grants: list[Grant] = []
+        for answer in self.rules.grants(task, node, status is Status.ALLOCATED):
+            if isinstance(answer, Refusal):
+                return Refused(answer.reason)
+            grants.append(answer)
+        return tuple(grants)
 
     def reserve(self, task: Task, seconds: float) -> None:
         """Keep the room that was promised to a task (pipelined) for it beyond this cycle, for so many seconds."""

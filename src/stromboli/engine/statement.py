@@ -51,11 +51,11 @@ class Statement:
 
     def allocate(self, task: Task, node: Node) -> Refused | None:
         """Give a Pending task room on a node; it is not checked whether it fits: `session.place` did that."""
-        return self._within.move(task, Status.ALLOCATED, node)
+        return self._within.give(task, Status.ALLOCATED, node)
 
     def pipeline(self, task: Task, node: Node, evicted: bool = False) -> Refused | None:
         """Promise a Pending task room that is still being freed; `evicted` if pods were evicted for it."""
-        refused = self._within.move(task, Status.PIPELINED, node)
+        refused = self._within.give(task, Status.PIPELINED, node)
         if refused is None and evicted:
             self._within.nominate(task)
         return refused

@@ -24,6 +24,7 @@ from stromboli.model.status import Status
 if TYPE_CHECKING:
     from stromboli.model.amounts import Amounts
     from stromboli.model.job import Job, SubJob
+    from stromboli.model.ledgers import Grant
     from stromboli.model.node_columns import Ints, Node
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
@@ -115,10 +116,23 @@ class Transaction:
         """Begin moves that belong together: `with session.statement() as trial:`; they end as the statement does."""
         return Statement(self)
 
-    def move(self, task: Task, status: Status, node: Node | None) -> Refused | None:
+    def give(self, task: Task, status: Status, node: Node) -> Refused | None:
+        """Move a task onto a node, with what it is given there besides amounts; a plugin may refuse."""
+        grants = self._grants(task, status, node) if self.cluster.ledgers_of(task.shape) else ()
+        if isinstance(grants, Refused):
+            self.refused_moves += 1
+            return grants
+        return self.move(task, status, node, grants)
+
+    def _grants(self, task: Task, status: Status, node: Node) -> tuple[Grant, ...] | Refused:
+        return ()
+
+    def move(
+        self, task: Task, status: Status, node: Node | None, grants: tuple[Grant, ...] = ()
+    ) -> Refused | None:
         """Move a task and enter it in the journal; a listener may refuse."""
         try:
-            change = self.cluster.move(task, status, node)
+            change = self.cluster.move(task, status, node, grants)
         except ListenerFailed as error:
             self._lose_cycle(error)
         if isinstance(change, Refused):
@@ -226,7 +240,7 @@ class Transaction:
             return
         self._settled.add(task)
         self.tentative.pop(task, None)
-        self.decisions.append(Bind(task.namespace, task.name, task.uid, node.name, job.key))
+        self.decisions.append(Bind(task.namespace, task.name, task.uid, node.name, job.key, task.grants))
 
     def _evict(self, task: Task) -> None:
         self._settled.add(task)

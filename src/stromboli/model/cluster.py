@@ -26,7 +26,9 @@ from stromboli.model.task import Task
 from stromboli.model.topology.hyper_node_tree import HyperNodeTree
 
 if TYPE_CHECKING:
+    from stromboli.model.ledgers import Grant, Ledger
     from stromboli.model.lookup_objects import LookupObjects
+    from stromboli.model.shape import Shape
 
 # Which sum of its job and queue a task of some status belongs to.
 SUM_OF: tuple[str | None, ...] = tuple(
@@ -52,9 +54,22 @@ class Change(NamedTuple):
     """Its node after the move, if any."""
     undo: bool = False
     """Whether this undoes an earlier move; then no listener may refuse."""
+    old_grants: tuple[Grant, ...] = ()
+    """What it held on its node besides amounts before the move."""
+    grants: tuple[Grant, ...] = ()
+    """What it holds after the move."""
 
     def reversed(self) -> Change:
-        return Change(self.task, self.status, self.node, self.old_status, self.old_node, not self.undo)
+        return Change(
+            self.task,
+            self.status,
+            self.node,
+            self.old_status,
+            self.old_node,
+            not self.undo,
+            self.grants,
+            self.old_grants,
+        )
 
 
 class Refused(NamedTuple):
@@ -132,6 +147,8 @@ class Cluster:
         """Jobs with a Pending or Pipelined task, the work of an action that places; copy it before you move any."""
         self.reservations = Reservations(self)
         """Room that is kept beyond a cycle."""
+        self.ledgers: tuple[Ledger, ...] = ()
+        """What tasks hold besides amounts, a ledger for each kind of it."""
         self.unsettled: dict[Job, None] = {}
         """Jobs whose outcome was not final when it was last reported."""
         self.memory: dict[str, Any] = {}
@@ -159,9 +176,15 @@ class Cluster:
 
     # -- the one move
 
-    def move(self, task: Task, status: Status, node: Node | None) -> Change | Refused:
-        """Give a task another status, on another node or none; a listener may refuse."""
-        change = Change(task, task.status, task.node, status, node)
+    def move(
+        self, task: Task, status: Status, node: Node | None, grants: tuple[Grant, ...] = ()
+    ) -> Change | Refused:
+        """Give a task another status, on another node or none; a listener may refuse.
+
+        What it holds besides amounts it keeps while it stays on its node; on another node it holds these grants.
+        """
+        held = task.grants if node is task.node else grants
+        change = Change(task, task.status, task.node, status, node, False, task.grants, held)
         self._apply(change)
         for notified, listener in enumerate(self.listeners):
             try:
@@ -189,11 +212,11 @@ class Cluster:
                 raise ListenerFailed(error, listener) from error
 
     def _apply(self, change: Change) -> None:
-        task, old_status, old_node, status, node, _ = change
+        task, old_status, old_node, status, node = change[:5]
         if old_node is not node or WEIGHT[old_status] is not WEIGHT[status]:
             if old_node is not None:
                 self._weigh(task, old_status, old_node, -1)
-            task.status, task.node = status, node
+            task.status, task.node, task.grants = status, node, change.grants
             if node is not None:
                 self._weigh(task, status, node, 1)
         else:
@@ -305,6 +328,12 @@ class Cluster:
             self.columns.set_size(node)
         self.dirty.nodes = True
 
+    def ledgers_of(self, shape: Shape) -> tuple[Ledger, ...]:
+        """The ledgers that count what tasks of a shape hold; for most there are none."""
+        if shape.ledgers is None:
+            shape.ledgers = tuple(ledger for ledger in self.ledgers if ledger.concerns(shape.spec))
+        return shape.ledgers
+
     # -- the parts of a weight
 
     def _weigh(self, task: Task, status: Status, node: Node, sign: int) -> None:
@@ -317,6 +346,8 @@ class Cluster:
             self._load(task, status, node, sign)
             if self.pod_counts and _in_pod_view(task, status):
                 self.pod_counts.add(task, node.row, sign)
+        for ledger in self.ledgers_of(task.shape):
+            (ledger.add if sign > 0 else ledger.remove)(task, status, node)
 
     def _load(self, task: Task, status: Status, node: Node, sign: int) -> None:
         self.columns.weigh(node.row, task.shape, WEIGHT[status], sign)

@@ -15,6 +15,7 @@ from stromboli.model.requirements.pod_demands import spec_demands
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from stromboli.model.ledgers import Ledger
     from stromboli.model.requirements.placement_requirement import Demand
 
 # The rows of the pod view: a node's sums as kube-scheduler computes them, beside Volcano's (spec 04 0.1).
@@ -32,6 +33,7 @@ class Shape:
         "dims",
         "id",
         "incoming",
+        "ledgers",
         "request",
         "spec",
         "vector",
@@ -50,6 +52,8 @@ class Shape:
         """The dimensions of a fit test: cpu and memory always, scalars only when named."""
         self.best_effort: bool = is_empty(request)
         """Whether the pod requests nothing."""
+        self.ledgers: tuple[Ledger, ...] | None = None
+        """The ledgers that count what its tasks hold; None until somebody asks (`Cluster.ledgers_of`)."""
         self.demands: tuple[Demand, ...] = spec_demands(spec)
         """What its spec asks of its placement that takes a plugin to honour."""
         self.view: NDArray[np.int64] = np.array(view, dtype=np.int64)

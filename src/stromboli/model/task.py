@@ -10,6 +10,7 @@ from stromboli.model.status import Status
 if TYPE_CHECKING:
     from stromboli.model.amounts import Amounts
     from stromboli.model.job import Job, SubJob
+    from stromboli.model.ledgers import Grant
     from stromboli.model.node_columns import Node
     from stromboli.model.requirements.placement_requirement import Demand
     from stromboli.model.shape import LabelSet, Shape
@@ -51,6 +52,8 @@ class Task:
     """Where it stands; only moves change it, so use a statement."""
     node: Node | None = None
     """The node it is on or is promised to; only moves change it."""
+    grants: tuple[Grant, ...] = ()
+    """What it holds on its node besides amounts; only moves change it."""
     annotations: dict[str, str] = field(default_factory=dict)
     """Its pod's annotations, shared with other pods: never change them."""
     role: str = ""

@@ -9,7 +9,7 @@ naive evaluator in the tests is the oracle of all this.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -68,15 +68,27 @@ def _fits_into(task: Task, free: Ints) -> bool:
     return all(free[dim] >= request.get(dim, 0) for dim in task.shape.dims)
 
 
-def passes(filter: NodeFilter, task: Task, nodes: Nodes) -> Bools:
-    """Where all checks of a filter let a task pass."""
-    passing = nodes.all()
+class Passing(NamedTuple):
+    """Where all checks of a filter let a task pass: right now, and once what is leaving has left."""
+
+    now: Bools
+    later: Bools
+
+
+def passes(filter: NodeFilter, task: Task, nodes: Nodes) -> Passing:
+    """Where all checks of a filter let a task pass; one column for both times where no check tells them apart."""
+    later = nodes.all()
+    now = later
     try:
         for check in checked(filter, task, nodes):
-            passing &= check.passes
+            if check.now is not None and now is later:
+                now = later.copy()
+            if now is not later:
+                now &= check.passes if check.now is None else check.now
+            later &= check.passes
     except BaseException as error:
         filter.raise_attributed(error)
-    return passing
+    return Passing(now, later)
 
 
 def scored(score: NodeScore, task: Task, nodes: Nodes) -> Floats:
@@ -191,6 +203,10 @@ class Evaluation:
         """Of a column over all nodes, the part that is evaluated."""
         return column if self.rows is None else column[self.rows]
 
+    def _pick_passing(self, passing: Passing) -> Passing:
+        later = self._pick(passing.later)
+        return Passing(later if passing.now is passing.later else self._pick(passing.now), later)
+
     def _row(self, place: int) -> int:
         return place if self.rows is None else int(self.rows[place])
 
@@ -224,7 +240,7 @@ class Evaluation:
         everything = Nodes(columns, self.rows)
         self._allowed = everything.all()
         for filter in self._static_filters:
-            self._allowed &= passes(filter, task, everything)
+            self._allowed &= passes(filter, task, everything).later
         self._static = {
             id(score): scored(score, task, everything) * score.weight
             for score in self._steady
@@ -240,6 +256,7 @@ class Evaluation:
         self.later = np.full(count, NEVER)
         self._versions: dict[int, Any] = {}
         self._columns: dict[int, Column] = {}
+        self._passing: dict[int, Passing] = {}
         self._volatile: list[NodeScore] = []
         self._groups: dict[int, tuple[Column, Bools, Column]] = {}
         self._verdict = self._reach = None
@@ -292,8 +309,8 @@ class Evaluation:
             now, later = nodes.all(), nodes.all()
         for filter in self._usage_filters:
             passing = passes(filter, task, nodes)
-            now &= passing
-            later &= passing
+            now &= passing.now
+            later &= passing.later
         return now, later
 
     def _boards(self, task: Task, own: OwnRoom | None) -> tuple[Floats, Floats]:
@@ -312,9 +329,11 @@ class Evaluation:
         nodes = Nodes(self.columns, np.array([row]), own=own)
         if self.resource_fit and not _fits_into(task, nodes.future_idle[:, 0]):
             return False, False
-        if not all(passes(filter, task, nodes)[0] for filter in self._usage_filters):
+        passing = [passes(filter, task, nodes) for filter in self._usage_filters]
+        if not all(passed.later[0] for passed in passing):
             return False, False
-        return not self.resource_fit or _fits_into(task, nodes.idle[:, 0]), True
+        fits_now = not self.resource_fit or _fits_into(task, nodes.idle[:, 0])
+        return fits_now and all(bool(passed.now[0]) for passed in passing), True
 
     def _steady_score(self, task: Task, nodes: Nodes, places: Ints, ahead: int) -> Floats:
         """Scores that need no normalisation, added as Volcano adds them: one by one, then the batch."""
@@ -352,7 +371,9 @@ class Evaluation:
             version = self._version(function, task, cycle)
             if version is None or self._versions.get(id(function), self) != version:
                 if isinstance(function, NodeFilter):
-                    self._columns[id(function)] = self._pick(passes(function, task, Nodes(self.columns)))
+                    self._passing[id(function)] = self._pick_passing(
+                        passes(function, task, Nodes(self.columns))
+                    )
                 else:
                     nodes = Nodes(self.columns, self._rows_for(function))
                     self._columns[id(function)] = read_only(scored(function, task, nodes))
@@ -392,7 +413,7 @@ class Evaluation:
         self.catch_up(task)
         for board, fits_now in zip(self._boards(task, own), (True, False), strict=True):
             for within in groups:
-                place = self._best_of(task, board, within)
+                place = self._best_of(task, board, within, fits_now)
                 if place >= 0:
                     return self._row(place), fits_now, within
         return -1, False, None
@@ -402,24 +423,25 @@ class Evaluation:
     ) -> dict[int, float]:
         """The candidates of the moment by row, with their scores: those with room now, or those with room to come."""
         self.catch_up(task)
-        board = self._final(task, self._boards(task, own)[0 if now else 1], within)
+        board = self._final(task, self._boards(task, own)[0 if now else 1], within, now)
         return {self._row(place): float(board[place]) for place in np.flatnonzero(board > NEVER).tolist()}
 
-    def _best_of(self, task: Task, board: Floats, within: Bools | None) -> int:
+    def _best_of(self, task: Task, board: Floats, within: Bools | None, now: bool) -> int:
         if not len(board):
             return -1
-        board = self._final(task, board, within)
+        board = self._final(task, board, within, now)
         place = int(board.argmax())
         return place if board[place] > NEVER else -1
 
-    def _final(self, task: Task, board: Floats, within: Bools | None) -> Floats:
+    def _final(self, task: Task, board: Floats, within: Bools | None, now: bool) -> Floats:
         if not (self._watched or self._volatile or within is not None):
             return board
         candidates = board > NEVER
         if within is not None:
             candidates &= self._pick(within)
         for filter in self._watched:
-            candidates &= self._columns[id(filter)]
+            passing = self._passing[id(filter)]
+            candidates &= passing.now if now else passing.later
         final = np.where(candidates, board, NEVER) if self._watched or within is not None else board
         if self._volatile and candidates.any():
             for score in self._volatile:
@@ -482,7 +504,9 @@ class Evaluation:
 
     def admits(self, task: Task, row: int, own: OwnRoom | None = None) -> bool:
         """Whether every filter lets the task onto one node, and it fits there once what is leaving has left."""
-        if not self._allowed[row] or not all(self._columns[id(filter)][row] for filter in self._watched):
+        if not self._allowed[row] or not all(
+            self._passing[id(filter)].later[row] for filter in self._watched
+        ):
             return False
         return self._fits_on(task, row, own)[1]
 

@@ -85,6 +85,8 @@ class Check(NamedTuple):
     """What a user reads of the nodes that do not: `node(s) had no fast disk`."""
     curable: bool = False
     """Whether evicting pods could change it."""
+    now: Column | None = None
+    """Where it passes right now, if on some nodes a task has to wait for what is leaving; none: where it passes."""
 
 
 _NO_MORE = Check(np.zeros(0, dtype=bool), "")

@@ -263,6 +263,8 @@ class Intake:
             task.sub_job = sub_job_of(task.job, task.label_set.labels)
         if observation.node and ON_NODE[task.status]:
             task.node = node_named(self.cluster, observation.node)
+            if old is not None and old.node is task.node:
+                task.grants = old.grants
         cluster.enter(task)
         if task.job is not None and task.job.native is not None:
             task.job.native.count(task, 1)

@@ -1,0 +1,38 @@
+"""What a task holds on its node besides amounts: volumes, devices, cards of a node, CPUs.
+
+A grant says what a task was given, a ledger counts what is given. Grants are chosen when a task gets its node, go with
+it through every status there, and end with the move that takes it off. So the undo of a move restores them exactly.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from stromboli.api.types.pod import PodSpec
+    from stromboli.model.node_columns import Node
+    from stromboli.model.status import Status
+    from stromboli.model.task import Task
+
+
+class Grant(Struct, frozen=True, tag=True, tag_field="grant", rename="camel", omit_defaults=True):
+    """What a task was given on its node, as plain data: it is part of the bind and is written before it."""
+
+
+class Ledger(Protocol):
+    """Counts what tasks hold on nodes. It is called for every change of weight of a task that concerns it.
+
+    What is counted of a task follows from its grants, its pod and other objects. `remove` takes off exactly what the
+    last `add` of the task counted, also when those objects have changed since.
+    """
+
+    def concerns(self, spec: PodSpec) -> bool:
+        """Whether pods of this spec may hold any of what is counted; those of others cost nothing."""
+
+    def add(self, task: Task, status: Status, node: Node) -> None:
+        """A task has this status on a node now; what it holds is leaving, promised or in use by that status."""
+
+    def remove(self, task: Task, status: Status, node: Node) -> None:
+        """A task has this status on this node no longer."""
