@@ -63,6 +63,8 @@ NETWORK_TOPOLOGY_HIGHEST_TIER = "volcano.sh/network-topology-highest-tier"
 TOPOLOGY_SOURCE = "volcano.sh/network-topology-source"
 """Which source discovered a HyperNode."""
 NUMA_TOPOLOGY_POLICY = "volcano.sh/numa-topology-policy"
+TOPOLOGY_DECISION = "volcano.sh/topology-decision"
+"""The CPUs that a scheduler chose for a pod, for the node and for schedulers that start anew."""
 TASK_TOPOLOGY = (
     "volcano.sh/task-topology-affinity",
     "volcano.sh/task-topology-anti-affinity",
