@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from stromboli.api.types.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from stromboli.api.types.meta import Object
 from stromboli.api.types.node import CSINode
 from stromboli.api.types.node_shard import NodeShard
@@ -41,6 +42,14 @@ class LookupObjects:
     """StorageClasses by name."""
     storage_nodes: dict[str, CSINode] = field(default_factory=dict)
     """CSINodes by name: how many volumes a node takes."""
+    device_classes: dict[str, DeviceClass] = field(default_factory=dict)
+    """DeviceClasses by name."""
+    resource_slices: dict[str, ResourceSlice] = field(default_factory=dict)
+    """ResourceSlices by name."""
+    resource_claims: dict[str, ResourceClaim] = field(default_factory=dict)
+    """ResourceClaims by `namespace/name`."""
+    resource_claim_templates: dict[str, ResourceClaimTemplate] = field(default_factory=dict)
+    """ResourceClaimTemplates by `namespace/name`."""
     services: dict[str, Service] = field(default_factory=dict)
     """Services by `namespace/name`."""
     controllers: dict[tuple[str, str], ReplicaSet | StatefulSet | ReplicationController] = field(
@@ -78,5 +87,9 @@ TABLES: dict[type[Object], str] = {
     PersistentVolumeClaim: "claims",
     StorageClass: "storage_classes",
     CSINode: "storage_nodes",
+    DeviceClass: "device_classes",
+    ResourceSlice: "resource_slices",
+    ResourceClaim: "resource_claims",
+    ResourceClaimTemplate: "resource_claim_templates",
     Service: "services",
 }

@@ -1,6 +1,6 @@
 """The kinds that the scheduler reads, by name."""
 
-from stromboli.api.types import native_group, node, node_shard, pod, scheduling, storage, workloads
+from stromboli.api.types import devices, native_group, node, node_shard, pod, scheduling, storage, workloads
 from stromboli.api.types.meta import Object
 
 GROUPS: dict[str, tuple[type[Object], ...]] = {
@@ -16,6 +16,12 @@ GROUPS: dict[str, tuple[type[Object], ...]] = {
     ),
     "apps": (workloads.ReplicaSet, workloads.StatefulSet),
     "policy": (scheduling.PodDisruptionBudget,),
+    "resource.k8s.io": (
+        devices.DeviceClass,
+        devices.ResourceClaim,
+        devices.ResourceClaimTemplate,
+        devices.ResourceSlice,
+    ),
     "scheduling.k8s.io": (scheduling.PriorityClass, native_group.NativePodGroup),
     "scheduling.volcano.sh": (scheduling.PodGroup, scheduling.Queue),
     "shard.volcano.sh": (node_shard.NodeShard,),
@@ -24,6 +30,8 @@ GROUPS: dict[str, tuple[type[Object], ...]] = {
 }
 CLUSTER_SCOPED: frozenset[type[Object]] = frozenset(
     {
+        devices.DeviceClass,
+        devices.ResourceSlice,
         node.Node,
         node.CSINode,
         scheduling.HyperNode,
