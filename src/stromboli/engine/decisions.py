@@ -116,6 +116,22 @@ class ShardStatus(Decision, frozen=True):
     to_remove: tuple[str, ...]
 
 
+class ReleaseClaim(Decision, frozen=True):
+    """Take back the devices of a ResourceClaim that nobody uses: allocation, device status and reservations go.
+
+    It was allocated for pods that were not placed after all, and nobody else would ever free its devices. The claim
+    must still be as it was seen; else it is looked at again in a later cycle.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    """The version of the claim that was seen."""
+    delete: bool = False
+    """Whether the claim itself goes, finalizer and all: it was made for extended resources of one attempt."""
+
+
 class GateRemoval(PodDecision, frozen=True):
     """Let a pod out of the gate that held it until its queue had room."""
 

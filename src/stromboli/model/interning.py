@@ -9,7 +9,7 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.api.resources.pod_requests import pod_request, view_request
-from stromboli.api.types.pod import Pod
+from stromboli.api.types.pod import Pod, PodResourceClaim
 from stromboli.model.shape import Annotations, LabelSet, Shape
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Interning:
                 spec.tolerations,
                 spec.topology_spread_constraints,
                 spec.volumes,
-                spec.resource_claims,
+                [claim.name for claim in spec.resource_claims],
                 spec.os,
                 status.container_statuses,
                 status.init_container_statuses,
@@ -68,7 +68,12 @@ class Interning:
             )
         )
         spec = msgspec.structs.replace(
-            pod.spec, node_name="", priority=None, priority_class_name="", scheduling_group=None
+            pod.spec,
+            node_name="",
+            priority=None,
+            priority_class_name="",
+            scheduling_group=None,
+            resource_claims=tuple(PodResourceClaim(claim.name) for claim in pod.spec.resource_claims),
         )
         return Shape(self._id(), spec, dict(request), view, incoming)
 

@@ -9,6 +9,7 @@ from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.model.amounts import Amounts
+    from stromboli.model.devices.pod_claims import PodClaim
     from stromboli.model.job import Job, SubJob
     from stromboli.model.ledgers import Grant
     from stromboli.model.node_columns import Node
@@ -89,6 +90,10 @@ class Task:
     started: float | None = None
     """When its pod started (`status.startTime`), in seconds since 1970."""
     condition: Condition | None = None
+    claims: tuple[PodClaim, ...] = ()
+    """The ResourceClaims of its pod."""
+    extended_claim: str = ""
+    """The name of the ResourceClaim that was made for extended resources of its pod; empty if none was."""
     demands: tuple[Demand, ...] = ()
     """What its pod asks of its placement that takes a plugin to honour."""
 

@@ -10,7 +10,7 @@ from msgspec import field
 
 from stromboli.api import names
 from stromboli.api.types.meta import Condition, Int32, Int64, Object, ObjectMeta, Record, Value
-from stromboli.api.types.pod import PodResourceClaim
+from stromboli.api.types.pod import PodResourceClaim, ResourceClaimStatus
 from stromboli.api.types.scheduling import Size
 
 
@@ -71,6 +71,7 @@ class NativePodGroupSpec(Record):
 
 class NativePodGroupStatus(Record):
     conditions: tuple[Condition, ...] = ()
+    resource_claim_statuses: tuple[ResourceClaimStatus, ...] = ()
 
 
 class NativePodGroup(Object):

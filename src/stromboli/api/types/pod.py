@@ -293,6 +293,21 @@ class ResourceClaimStatus(Value, frozen=True):
     resource_claim_name: str | None = None
 
 
+class ContainerExtendedResourceRequest(Value, frozen=True):
+    """The request of a claim that serves an extended resource of a container."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class ExtendedResourceClaimStatus(Value, frozen=True):
+    """The claim that was made for the extended resources of a pod."""
+
+    request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
+    resource_claim_name: str = ""
+
+
 class PodStatus(Record):
     """The status, as far as it matters for scheduling."""
 
@@ -307,6 +322,7 @@ class PodStatus(Record):
     resize: str = ""
     qos_class: str = ""
     resource_claim_statuses: tuple[ResourceClaimStatus, ...] = ()
+    extended_resource_claim_status: ExtendedResourceClaimStatus | None = None
 
 
 class Pod(Object):

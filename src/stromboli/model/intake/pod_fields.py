@@ -9,6 +9,7 @@ from stromboli.api import go_scalars, names
 from stromboli.api.node_state import is_usable
 from stromboli.api.types.node import Node as NodeObject
 from stromboli.api.types.pod import Pod
+from stromboli.model.devices.pod_claims import pod_claims
 from stromboli.model.status import Status
 from stromboli.model.task import Condition, Task
 
@@ -40,6 +41,9 @@ def describe_pod(task: Task, pod: Pod) -> None:
     task.zone = _revocable_zone(annotations)
     task.gates = tuple(gate.name for gate in spec.scheduling_gates)
     task.owner = next(((owner.kind, owner.name) for owner in meta.owner_references if owner.controller), None)
+    task.claims = pod_claims(pod)
+    if status.extended_resource_claim_status is not None:
+        task.extended_claim = status.extended_resource_claim_status.resource_claim_name
     task.nominated = status.nominated_node_name
     task.started = seconds(status.start_time) if status.start_time else None
     for condition in status.conditions:

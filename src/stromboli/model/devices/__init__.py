@@ -1,0 +1,1 @@
+"""Devices by claim (DRA): pools of devices, the allocator, and what claims hold of them."""
