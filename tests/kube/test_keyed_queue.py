@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from stromboli.kube.keyed_queue import KeyedQueue
+from stromboli.kube.keyed_queue import PARKED, KeyedQueue
 
 URGENT, LATER = 0, 2
 
@@ -78,3 +78,53 @@ def test_an_item_that_is_tried_again_is_as_urgent_as_what_came_in_meanwhile() ->
 
     asyncio.run(run())
     assert order == ["a1", "b1", "a1", "a2", "c1"]
+
+
+def test_an_item_that_is_parked_holds_no_worker_and_goes_on_when_it_is_resumed() -> None:
+    handled: list[str] = []
+
+    async def run() -> None:
+        async def handle(item: str) -> float | None:
+            handled.append(item)
+            if item == "a1" and handled.count("a1") < 3:
+                if handled.count("a1") == 2:
+                    queue.resume("a")  # while it is being handled: that must not be lost
+                return PARKED
+            return None
+
+        queue: KeyedQueue[str] = KeyedQueue(handle, 1)
+        for key, item in (("a", "a1"), ("a", "a2"), ("b", "b1")):
+            queue.put(key, item, URGENT)
+        queue.start()
+        while "b1" not in handled:
+            await asyncio.sleep(0)
+        assert handled == ["a1", "b1"]
+        queue.resume("a")
+        queue.resume("nothing")
+        await queue.idle()
+        await queue.stop()
+
+    asyncio.run(run())
+    assert handled == ["a1", "b1", "a1", "a1", "a2"]
+
+
+def test_a_pause_ends_early_when_the_key_is_resumed() -> None:
+    tries: list[str] = []
+
+    async def run() -> None:
+        async def handle(item: str) -> float | None:
+            tries.append(item)
+            return 600.0 if len(tries) == 1 else None
+
+        queue: KeyedQueue[str] = KeyedQueue(handle, 1)
+        queue.put("a", "a1", URGENT)
+        queue.start()
+        while not tries:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        queue.resume("a")
+        await asyncio.wait_for(queue.idle(), 10.0)
+        await queue.stop()
+
+    asyncio.run(run())
+    assert tries == ["a1", "a1"]

@@ -94,6 +94,10 @@ TAINT_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 NODE_NAME_FIELD = "metadata.name"
 STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+STORAGE_PROVISIONER = "volume.kubernetes.io/storage-provisioner"
+OLD_STORAGE_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
 
 # --- phases, states, policies ---
 POD_PENDING = "Pending"
@@ -182,6 +186,7 @@ PREEMPTING = "{scheduler}: preempting to accommodate a higher priority pod"
 GANG_UNSCHEDULABLE = "{count}/{total} tasks in gang unschedulable: {message}"
 ORIGIN_OF_JOB = ". Origin reason is: {message}"
 BIND_FAILED = "failed to bind to node {node}: {error}"
+PREBIND_FAILED = "execute preBind for pod {pod} failed: {error}, resync the task"
 
 # --- eviction reasons: the action that took the pod away ---
 EVICTED_BY_PREEMPT = "preempt"

@@ -1,6 +1,7 @@
 """A work queue by key: items of one key in order, several keys at a time, urgent ones first.
 
-The handler may ask to be called again with an item after a while; meanwhile other keys are served.
+The handler may ask to be called again with an item after a while, or when `resume` is called; meanwhile other keys are
+served.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from contextlib import suppress
@@ -18,6 +20,9 @@ log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 
+PARKED = math.inf
+"""The pause of an item that waits for `resume` alone."""
+
 
 @dataclass(slots=True)
 class KeyState(Generic[Item]):
@@ -27,6 +32,11 @@ class KeyState(Generic[Item]):
     busy: bool = False
     scheduled: int | None = None
     """The urgency with which the key waits for a worker."""
+    pause: asyncio.TimerHandle | None = None
+    """What ends the pause of the first item, if that has a limit."""
+    paused: bool = False
+    resumed: bool = False
+    """Whether `resume` was called while the item was being handled: it is handled once more."""
 
 
 class KeyedQueue(Generic[Item]):
@@ -38,7 +48,7 @@ class KeyedQueue(Generic[Item]):
         workers: int,
         merge: Callable[[Item, Item], Item | None] = lambda earlier, later: None,
     ):
-        """`handler` returns None when it is done, or after how many seconds to call it again.
+        """`handler` returns None when it is done, or after how many seconds to call it again: `PARKED` if never.
 
         `merge` may combine two items that wait next to each other.
         """
@@ -81,6 +91,18 @@ class KeyedQueue(Generic[Item]):
             del state.items[index + 1]
         return merged is not None
 
+    def resume(self, key: Hashable) -> None:
+        """End the pause of a key, or do not let it begin."""
+        state = self._states.get(key)
+        if state is None or not state.busy:
+            return
+        if not state.paused:
+            state.resumed = True
+            return
+        if state.pause is not None:
+            state.pause.cancel()
+        self._resume(key, state)
+
     async def idle(self) -> None:
         """Wait until all items are done."""
         await self._idle.wait()
@@ -122,7 +144,13 @@ class KeyedQueue(Generic[Item]):
             if retry_after is None:
                 self._done(key, state)
             else:
-                asyncio.get_running_loop().call_later(retry_after, self._resume, key, state)
+                self._pause(key, state, 0.0 if state.resumed else retry_after)
+            state.resumed = False
+
+    def _pause(self, key: Hashable, state: KeyState[Item], seconds: float) -> None:
+        state.paused = True
+        if seconds != PARKED:
+            state.pause = asyncio.get_running_loop().call_later(seconds, self._resume, key, state)
 
     async def _handle(self, item: Item) -> float | None:
         try:
@@ -142,6 +170,7 @@ class KeyedQueue(Generic[Item]):
                 self._idle.set()
 
     def _resume(self, key: Hashable, state: KeyState[Item]) -> None:
+        state.paused, state.pause = False, None
         if self._states.get(key) is state:
             while len(state.items) > 1 and self._merge_at(state, 0):
                 pass

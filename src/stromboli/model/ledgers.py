@@ -6,6 +6,7 @@ it through every status there, and end with the move that takes it off. So the u
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 
 class Grant(Struct, frozen=True, tag=True, tag_field="grant", rename="camel", omit_defaults=True):
     """What a task was given on its node, as plain data: it is part of the bind and is written before it."""
+
+    @property
+    def annotations(self) -> Mapping[str, str] | tuple[tuple[str, str], ...]:
+        """What the pod is told with its binding: keys that are added to its annotations."""
+        return ()
 
 
 class Ledger(Protocol):

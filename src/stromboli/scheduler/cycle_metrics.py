@@ -241,6 +241,13 @@ class CycleMetrics:
                 if order.created:
                     self.metrics.task.labels("Bound").observe(max(self._wall() - order.created, 0.0) * MS)
 
+    def prebound(self, order: WriteOrder, seconds: float) -> None:
+        """What a bind needs was written and came true, so many seconds after it was begun."""
+        with self.metrics.guard("write metrics"):
+            self.metrics.stage.observe("PreBind", seconds * MS)
+            if order.created:
+                self.metrics.task.labels("PreBound").observe(max(self._wall() - order.created, 0.0) * MS)
+
     def write_failed(self, failure: WriteFailure) -> None:
         with self.metrics.guard("write metrics"):
             self.metrics.failures.labels(type(failure.decision).__name__).inc()

@@ -83,9 +83,11 @@ class Replica:
             write_time_left,
             self._write_failed,
             cycle_metrics.written,
+            cycle_metrics.prebound,
             scheduler=options.component,
             workers=options.writes_in_flight,
         )
+        self.seam.changes.observe = self.writer.prebinder.awaited.note
         self.scheduler = Scheduler(
             self.world,
             policy,

@@ -43,6 +43,15 @@ def test_what_came_and_went_leaves_no_trace() -> None:
     assert seen(buffer) == []
 
 
+def test_whoever_observes_is_shown_every_state_at_once() -> None:
+    buffer, shown = ChangeBuffer(), []
+    buffer.observe = lambda object, gone: shown.append((object.metadata.resource_version, gone))
+    buffer.put(pod("a", version="1"), new=True)
+    buffer.put(pod("a", version="2"), new=False)
+    buffer.drop(pod("a"))
+    assert shown == [("1", False), ("2", False), ("", True)]
+
+
 def test_what_the_model_knows_must_be_told_to_be_gone() -> None:
     buffer = ChangeBuffer()
     buffer.put(pod("a"), new=True)

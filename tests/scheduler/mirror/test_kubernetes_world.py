@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import structs
+
 from stromboli.api.types.meta import Condition, Object
 from stromboli.api.types.pod import Pod
 from stromboli.engine.decisions import Bind, Decision, Event, Evict, PodCondition, PodGroupStatus, QueueStatus
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
+from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
@@ -114,6 +117,32 @@ def test_a_pod_that_is_deleted_while_we_bind_it_leaves_its_node_when_the_bind_fa
     assert story.sync() == []
     assert (story.task("web-0").status, story.task("web-0").node) == (Status.RELEASING, None)
     assert not story.world.cluster.nodes["n1"].tasks
+
+
+def test_binds_of_a_job_of_which_one_needs_a_write_first_go_together() -> None:
+    story = Story(members=3)
+    plain = [story.bind("web-0"), story.bind("web-1")]
+    story.world.execute(plain)
+    assert all(order.member is None for order in story.orders)
+    story.orders.clear()
+    claim = VolumeGrant("default", "data", "u")
+    story.world.execute([structs.replace(plain[0], grants=(claim,)), plain[1]])
+    first, second = (order.member for order in story.orders)
+    assert first is not None
+    assert second is not None
+    assert first.gang is second.gang
+    assert first.gang.unready == {bind.uid for bind in plain}
+    assert first.node is story.world.cluster.nodes["n1"].object
+
+
+def test_pods_of_a_gang_that_was_given_up_are_told_of_the_pod_that_failed_and_why() -> None:
+    story = Story()
+    for name in ("web-0", "web-1"):
+        failure = WriteFailure(story.bind(name), "binding volumes: no", unprepared="default/web-1")
+        story.world.failed(failure)
+    texts = {decision.message for decision in story.sync() if isinstance(decision, PodCondition)}
+    assert texts == {"execute preBind for pod default/web-1 failed: binding volumes: no, resync the task"}
+    assert {task.status for task in story.world.cluster.tasks.values()} == {Status.PENDING}
 
 
 def test_a_failure_that_the_watch_has_overtaken_changes_nothing() -> None:

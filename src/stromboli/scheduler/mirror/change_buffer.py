@@ -40,6 +40,8 @@ class ChangeBuffer:
     """Holds changes; from any thread."""
 
     def __init__(self, capacity: int = MAX_CHANGES, clock: Callable[[], float] = time.monotonic) -> None:
+        self.observe: Callable[[Object, bool], None] | None = None
+        """Is shown every object that was put, or is gone, at once."""
         self._capacity = capacity
         self._clock = clock
         self._lock = Lock()
@@ -65,6 +67,8 @@ class ChangeBuffer:
             if new and id not in self._changes:
                 self._created.add(id)
             self._enter(id, ObjectChange(object, gone=False))
+        if self.observe is not None:
+            self.observe(object, False)
 
     def drop(self, object: Object) -> None:
         """An object was deleted; only its name, namespace and uid are needed."""
@@ -75,6 +79,8 @@ class ChangeBuffer:
                 del self._changes[id]
             else:
                 self._enter(id, ObjectChange(object, gone=True))
+        if self.observe is not None:
+            self.observe(object, True)
 
     def unusable(self, problem: UnusableObject) -> None:
         with self._lock:

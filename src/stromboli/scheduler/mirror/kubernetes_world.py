@@ -30,6 +30,8 @@ from stromboli.model.task import Condition
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.node_shards import NodeShards
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE, PartialGangs
+from stromboli.scheduler.writes.prebind.gang_binds import Gang
+from stromboli.scheduler.writes.prebind.prebinder import needs_prebind
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 
 log = logging.getLogger(__name__)
@@ -144,7 +146,7 @@ class KubernetesWorld:
         self.cluster.move(task, status, None)
         if failure.gone or status is not Status.PENDING:
             return []
-        text = names.BIND_FAILED.format(node=decision.node, error=failure.why)
+        text = _text(failure, decision)
         task.condition = Condition("False", names.SCHEDULER_ERROR, text)
         namespace, name = decision.namespace, decision.name
         return [
@@ -169,6 +171,11 @@ class KubernetesWorld:
             for decision in decisions
             if isinstance(decision, Bind | Evict | PodCondition)
         }
+        gangs = {
+            decision.job: Gang()
+            for decision in decisions
+            if isinstance(decision, Bind) and decision.grants and needs_prebind(decision)
+        }
         for decision in decisions:
             match decision:
                 case Event():
@@ -177,14 +184,20 @@ class KubernetesWorld:
                 case PodGroupStatus() | NativeGroupCondition():
                     yield self._group_order(decision)
                 case Bind():
-                    task = self.cluster.tasks.get(decision.uid)
-                    yield WriteOrder(decision, created=task.created if task else 0.0)
+                    yield self._bind_order(decision, gangs)
                 case QueueStatus():
                     queue = self.cluster.queues.get(decision.name)
                     written = queue.object.status.allocated if queue and queue.object else ()
                     yield WriteOrder(decision, resources=tuple(written))
                 case _:
                     yield WriteOrder(decision)
+
+    def _bind_order(self, bind: Bind, gangs: Mapping[str, Gang]) -> WriteOrder:
+        task = self.cluster.tasks.get(bind.uid)
+        order = WriteOrder(bind, created=task.created if task else 0.0)
+        if (gang := gangs.get(bind.job)) is not None:
+            gang.add(order, bind.uid, task.node.object if task and task.node else None)
+        return order
 
     def _event_order(self, event: Event, uids: Mapping[tuple[str, str], str]) -> WriteOrder:
         if event.uid:
@@ -207,6 +220,12 @@ class KubernetesWorld:
         if job.native is not None:
             order.api_version, order.generation = job.native.api_version, job.native.generation
         return order
+
+
+def _text(failure: WriteFailure, bind: Bind) -> str:
+    if failure.unprepared:
+        return names.PREBIND_FAILED.format(pod=failure.unprepared, error=failure.why)
+    return names.BIND_FAILED.format(node=bind.node, error=failure.why)
 
 
 def _job_id(decision: Event | PodGroupStatus | NativeGroupCondition) -> JobId:

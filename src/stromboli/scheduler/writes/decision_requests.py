@@ -38,11 +38,14 @@ def pod_path(namespace: str, name: str, subresource: str = "") -> str:
 
 
 def binding(bind: Bind) -> Request:
-    """With the uid, so that no other pod of that name is bound."""
+    """With the uid, so that no other pod of that name is bound, and with the annotations that grants add."""
+    metadata: dict[str, Any] = {"namespace": bind.namespace, "name": bind.name, "uid": bind.uid}
+    if annotations := {key: value for grant in bind.grants for key, value in dict(grant.annotations).items()}:
+        metadata["annotations"] = annotations
     body = {
         "apiVersion": "v1",
         "kind": "Binding",
-        "metadata": {"namespace": bind.namespace, "name": bind.name, "uid": bind.uid},
+        "metadata": metadata,
         "target": {"apiVersion": "v1", "kind": "Node", "name": bind.node},
     }
     return _request("POST", pod_path(bind.namespace, bind.name, "binding"), body)

@@ -36,6 +36,8 @@ from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import Api, ApiError, NoResponse, Request, is_gone, is_transient
 from stromboli.scheduler.writes import decision_requests
 from stromboli.scheduler.writes.pod_writes import PodNotBindable, PodWrites
+from stromboli.scheduler.writes.prebind.gang_binds import GangMember, PreBindFailed
+from stromboli.scheduler.writes.prebind.prebinder import PreBinder, failure_of
 from stromboli.scheduler.writes.status_writes import StatusWrites
 from stromboli.scheduler.writes.write_orders import URGENT, WriteFailure, WriteOrder, merge
 
@@ -62,12 +64,16 @@ class DecisionWriter:
         write_time_left: Callable[[], float],
         failed: Callable[[WriteFailure], None],
         done: Callable[[WriteOrder, float], None] = lambda order, seconds: None,
+        prebound: Callable[[WriteOrder, float], None] = lambda order, seconds: None,
         scheduler: str = names.SCHEDULER_NAME,
         workers: int = WORKERS,
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """`write_time_left` is as for `GuardedClient`. `done` is called with the seconds since the first try."""
+        """`write_time_left` is as for `GuardedClient`. `done` is called with the seconds since the first try.
+
+        `prebound` is called with the seconds for which a bind waited for what had to be written before it.
+        """
         self.events = events
         self.dropped = 0
         """Events that were dropped because too much waited."""
@@ -76,6 +82,7 @@ class DecisionWriter:
         self._clock = clock
         self._queue: KeyedQueue[WriteOrder] = KeyedQueue(self._write, workers, merge)
         self._client = GuardedClient(api, write_time_left)
+        self.prebinder = PreBinder(self._client, self._queue.resume, prebound, wall, clock)
         written = BoundedCache(MAX_OBJECTS)
         pods = PodWrites(self._client, written, lambda order: self.submit([order]), scheduler, wall)
         statuses = StatusWrites(self._client, written, wall)
@@ -123,23 +130,39 @@ class DecisionWriter:
         """Execute an order; after how many seconds to try again, if at all."""
         order.since = self._clock() if order.since is None else order.since
         try:
-            await self._send(order)
+            if order.member is None:
+                await self._send(order)
+            elif (pause := await self._write_of_gang(order, order.member)) is not None:
+                return pause
         except LeaseLost:
             return None
-        except PodNotBindable as error:
-            self._give_up(order, str(error), gone=True)
+        except (PodNotBindable, PreBindFailed) as error:
+            return self._fail(order, str(error), gone=isinstance(error, PodNotBindable))
         except (ApiError, NoResponse) as error:
             order.tries += 1
-            order.doubtful |= isinstance(error, NoResponse)
             if self._client.may_write() and self._may_retry(order, error):
                 retry_after = error.retry_after if isinstance(error, ApiError) else None
                 return BACKOFF.pause(order.tries, retry_after)
-            self._give_up(order, str(error), gone=False)
+            return self._fail(order, str(error), gone=False)
         except Exception as error:  # e.g. a nonsensical response; the task must not stay Binding for ever
             log.exception("%s: unexpected error", _description(order.decision))
-            self._give_up(order, f"{type(error).__name__}: {error}", gone=False)
+            return self._fail(order, f"{type(error).__name__}: {error}", gone=False)
+        return None
+
+    async def _write_of_gang(self, order: WriteOrder, member: GangMember) -> float | None:
+        """The next step of a bind that goes together with others."""
+        bind = order.decision
+        assert isinstance(bind, Bind)
+        if member.gang.failure is None:
+            if (pause := await self.prebinder.advance(order, member, bind)) is not None:
+                return pause
+            order.since = self._clock() if order.since is None else order.since
+            await self._send(order)
+        elif await self.prebinder.take_back(member, bind):
+            self._failed(failure_of(member, bind))
         else:
-            self._done(order, self._clock() - order.since)
+            await self._send(order)  # it was bound, and the response was lost
+        member.gang.unbound.pop(order.key, None)
         return None
 
     async def _send(self, order: WriteOrder) -> None:
@@ -149,6 +172,10 @@ class DecisionWriter:
         except ApiError as error:
             if not is_gone(error) or isinstance(order.decision, Bind):
                 raise
+        except NoResponse:
+            order.doubtful = True
+            raise
+        self._done(order, self._clock() - (order.since or 0.0))
 
     def _may_retry(self, order: WriteOrder, error: Exception) -> bool:
         if not is_transient(error):
@@ -161,6 +188,21 @@ class DecisionWriter:
             return self._clock() - (order.since or 0.0) < PATIENCE
         conflict = isinstance(error, ApiError) and error.status == 409
         return not conflict or order.tries < CONFLICTS
+
+    def _fail(self, order: WriteOrder, why: str, gone: bool) -> float | None:
+        """An order failed for good. A bind of a gang comes back at once, so that what was written is taken back."""
+        member, bind = order.member, order.decision
+        if member is None or not isinstance(bind, Bind):
+            self._give_up(order, why, gone)
+            return None
+        if not member.undoing:
+            self.prebinder.fail(member, bind, why, gone)
+            return 0.0
+        log.warning("what was written for pod %s could not be taken back: %s", bind.key, why)
+        if self._client.may_write():
+            self._failed(failure_of(member, bind))
+        member.gang.unbound.pop(order.key, None)
+        return None
 
     def _give_up(self, order: WriteOrder, why: str, gone: bool) -> None:
         decision = order.decision

@@ -23,6 +23,7 @@ from stromboli.engine.decisions import (
     ShardStatus,
 )
 from stromboli.kube.request import Request
+from stromboli.scheduler.writes.prebind.gang_binds import GangMember
 
 URGENT, SOON, LATER = range(3)
 _KIND_AND_URGENCY: dict[type[Decision], tuple[str, int]] = {
@@ -47,6 +48,8 @@ class WriteFailure(Struct, frozen=True):
     why: str
     gone: bool = False
     """Whether the pod no longer exists, or is bound elsewhere: no condition or event is written."""
+    unprepared: str = ""
+    """The pod of the same gang for which something could not be written before the binds; empty if a bind failed."""
 
 
 @dataclass(slots=True)
@@ -73,6 +76,8 @@ class WriteOrder:
     """Whether an evicted pod has its conditions."""
     request: Request | None = None
     """An event's, made once."""
+    member: GangMember | None = None
+    """Of a bind that goes together with others."""
 
     @property
     def key(self) -> Hashable:

@@ -1,0 +1,78 @@
+"""Binds that go together: those of one job that one cycle decided, if any of them needs a write before it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stromboli.api.types.node import Node
+    from stromboli.engine.decisions import Bind
+    from stromboli.model.ledgers import Grant
+    from stromboli.scheduler.writes.write_orders import WriteOrder
+
+
+class PreBindFailed(Exception):
+    """What a bind needs will not come, or is somebody else's by now."""
+
+
+@dataclass(slots=True)
+class GangFailure:
+    """Why a gang is given up."""
+
+    culprit: Bind
+    why: str
+    before_bind: bool
+    """Whether it failed before any of its pods was bound."""
+
+
+@dataclass(slots=True, eq=False)
+class Gang:
+    """The binds of a gang. None is sent before all is written, and true, that any of them needs."""
+
+    unready: set[str] = field(default_factory=set)
+    """Uids of pods whose grants are not all true yet."""
+    unbound: dict[Hashable, WriteOrder] = field(default_factory=dict)
+    """The orders that are not done, by key."""
+    locks: dict[tuple[str, str], str] = field(default_factory=dict)
+    """When each node was locked for it, by node and annotation."""
+    failure: GangFailure | None = None
+
+    def add(self, order: WriteOrder, uid: str, node: Node | None) -> None:
+        order.member = GangMember(order.key, self, node)
+        self.unready.add(uid)
+        self.unbound[order.key] = order
+
+
+@dataclass(slots=True, eq=False)
+class GangMember:
+    """What became so far of one bind of a gang."""
+
+    key: Hashable
+    """Of its order."""
+    gang: Gang
+    node: Node | None
+    """The node of the bind as it was when that was decided."""
+    written: bool = False
+    """Whether all its grants were written."""
+    ready: bool = False
+    """Whether they are true, so that the pod may be bound."""
+    awaited: list[Grant] = field(default_factory=list)
+    """Grants that were written and are not known to be true yet."""
+    begun: float | None = None
+    """When its first grant was written."""
+    waiting_since: float = 0.0
+    """When its last grant was written."""
+    doing: str = ""
+    """What is being written, as the beginning of an error."""
+    lock_time: str = ""
+    """When it locked its node, also if the answer was lost."""
+    why: str = ""
+    """Why this very bind failed."""
+    gone: bool = False
+    """Whether it failed because the pod is gone."""
+    undoing: bool = False
+    """Whether it is being taken back."""
+    take_back: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    """What takes back what was written or may have been, the last first."""

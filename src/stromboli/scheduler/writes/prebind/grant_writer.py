@@ -1,0 +1,71 @@
+"""What the writer of one class of grants does, and how it reads and changes objects."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+
+from stromboli.api.types.meta import Object
+from stromboli.engine.decisions import Bind
+from stromboli.kube.api_resources import RESOURCES
+from stromboli.kube.guarded_client import GuardedClient
+from stromboli.kube.request import MERGE, ApiError, Request
+from stromboli.scheduler.writes.prebind.gang_binds import GangMember
+
+Json = dict[str, Any]
+LOOK_AGAIN = 30.0
+"""Seconds after which a bind looks again at what it waits for, should the watch have missed it."""
+
+
+class GrantWriter(Protocol):
+    """Writes the grants of one class. All of it may be called again after an error, and then goes on."""
+
+    doing: str
+    """The beginning of its errors."""
+
+    async def write(self, member: GangMember, bind: Bind, grant: Any) -> None:
+        """Write a grant, unless it is written; first note in `take_back` of the member how it is undone.
+
+        A conflict is raised as it is: after a pause all is read again.
+        """
+
+    async def time_to_wait(self, member: GangMember, bind: Bind, grant: Any) -> float:
+        """Zero if nothing more has to come; else the seconds after which to look again, unless a watch shows it.
+
+        Raises `PreBindFailed` if it will not come, or did not come in time.
+        """
+
+
+class GrantObjects:
+    """Reads objects, and changes those that are still as they were read."""
+
+    def __init__(self, client: GuardedClient):
+        self._client = client
+
+    async def read(self, kind: type[Object], namespace: str, name: str) -> Json | None:
+        """An object as the API server has it now; None if there is none."""
+        try:
+            body = await self._client.send(Request("GET", RESOURCES[kind].path(namespace, name)))
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        return msgspec.json.decode(body, type=dict[str, Any])
+
+    async def patch(self, kind: type[Object], object: Json, changes: Json, subresource: str = "") -> Json:
+        """Change an object, which must not have changed since it was read, with a merge patch; the new object."""
+        metadata = object["metadata"]
+        version = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+        body = {**changes, "metadata": {**changes.get("metadata", {}), **version}}
+        path = RESOURCES[kind].path(metadata.get("namespace", ""), metadata["name"], subresource)
+        answer = await self._client.send(Request("PATCH", path, msgspec.json.encode(body), MERGE))
+        return msgspec.json.decode(answer, type=dict[str, Any])
+
+
+def annotations_of(object: Json) -> dict[str, str]:
+    return object["metadata"].get("annotations") or {}
+
+
+def uid_of(object: Json) -> str:
+    return str(object["metadata"].get("uid", ""))

@@ -1,0 +1,159 @@
+"""Lets the binds of a gang go together: all that they need is written and true first, then they are sent.
+
+Each bind is an order like any other, so it holds a writer only while it sends. One that waits, for a claim or for the
+others of its gang, is woken by what it waits for. A gang that fails is given up as a whole, as far as it is not bound:
+what was written for it is taken back, and each of its pods is told why.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Mapping
+
+from stromboli.api.decoding import decode_as
+from stromboli.api.types.pod import Pod
+from stromboli.engine.decisions import Bind
+from stromboli.kube.guarded_client import GuardedClient
+from stromboli.kube.keyed_queue import PARKED
+from stromboli.kube.request import ApiError, Request
+from stromboli.model.cards.card_grants import CardGrant
+from stromboli.model.ledgers import Grant
+from stromboli.model.volumes.volume_grant import VolumeGrant
+from stromboli.scheduler.writes import decision_requests
+from stromboli.scheduler.writes.pod_writes import PodNotBindable
+from stromboli.scheduler.writes.prebind.awaited_objects import AwaitedObjects
+from stromboli.scheduler.writes.prebind.gang_binds import GangFailure, GangMember
+from stromboli.scheduler.writes.prebind.grant_writer import GrantObjects, GrantWriter
+from stromboli.scheduler.writes.prebind.node_lock import NodeLock
+from stromboli.scheduler.writes.prebind.volume_writes import VolumeWrites
+from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
+
+
+class PreBinder:
+    """Takes the binds of gangs from step to step; on the event loop."""
+
+    def __init__(
+        self,
+        client: GuardedClient,
+        resume: Callable[[Hashable], None],
+        prebound: Callable[[WriteOrder, float], None],
+        wall: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        """`resume` lets an order that waits go on. `prebound` is called with the seconds that the writes took."""
+        self.awaited = AwaitedObjects(resume)
+        self._client = client
+        self._resume = resume
+        self._prebound = prebound
+        self._clock = clock
+        objects = GrantObjects(client)
+        self._writers: Mapping[type[Grant], GrantWriter] = {
+            VolumeGrant: VolumeWrites(objects, self.awaited, clock),
+            CardGrant: NodeLock(objects, wall),
+        }
+
+    # -- before the binds
+
+    async def advance(self, order: WriteOrder, member: GangMember, bind: Bind) -> float | None:
+        """The next steps of a bind: None if it may be sent now, else for how many seconds it waits."""
+        if not member.ready:
+            await self._write(member, bind)
+            if pause := await self._time_to_wait(member, bind):
+                return pause
+            self._is_ready(order, member, bind)
+        if member.gang.failure is not None:  # meanwhile
+            return 0.0
+        return PARKED if member.gang.unready else None
+
+    async def _write(self, member: GangMember, bind: Bind) -> None:
+        member.begun = self._clock() if member.begun is None else member.begun
+        if not member.written:
+            for grant in bind.grants:
+                if (writer := self._writers.get(type(grant))) is not None:
+                    member.doing = writer.doing
+                    await writer.write(member, bind, grant)
+                    member.awaited.append(grant)
+            member.written, member.waiting_since = True, self._clock()
+
+    async def _time_to_wait(self, member: GangMember, bind: Bind) -> float:
+        while member.awaited:
+            writer = self._writers[type(member.awaited[0])]
+            member.doing = writer.doing
+            if pause := await writer.time_to_wait(member, bind, member.awaited[0]):
+                self.awaited.expect(member.key, Pod, bind.key, _is_leaving)
+                pod = await self._pod(bind)
+                if pod is None or _is_leaving(pod):
+                    raise PodNotBindable("the pod is gone" if pod is None else "the pod is being deleted")
+                return pause
+            del member.awaited[0]
+        return 0.0
+
+    def _is_ready(self, order: WriteOrder, member: GangMember, bind: Bind) -> None:
+        """All that this bind needs is true; the last of its gang lets all of them go."""
+        self.awaited.forget(member.key)
+        member.ready, member.doing = True, ""
+        self._prebound(order, self._clock() - (member.begun or 0.0))
+        order.since, order.tries = None, 0
+        unready = member.gang.unready
+        unready.discard(bind.uid)
+        if not unready:
+            for key in member.gang.unbound:
+                self._resume(key)
+
+    # -- when a bind, or what it needs, fails
+
+    def fail(self, member: GangMember, bind: Bind, why: str, gone: bool) -> None:
+        """This bind failed for good: its gang is given up."""
+        gang = member.gang
+        member.why, member.gone = member.doing + why, gone
+        self.awaited.forget(member.key)
+        if gang.failure is None:
+            gang.failure = GangFailure(bind, member.why, before_bind=bool(gang.unready))
+            for key, order in gang.unbound.items():
+                order.since, order.tries = None, 0
+                self._resume(key)
+
+    async def take_back(self, member: GangMember, bind: Bind) -> bool:
+        """Take back what was written for a bind that is given up; whether it was: a pod that is bound keeps it."""
+        member.undoing = True
+        self.awaited.forget(member.key)
+        pod = await self._pod(bind)
+        if pod is not None and pod.spec.node_name:
+            return False
+        while member.take_back:
+            await member.take_back[-1]()
+            member.take_back.pop()
+        return True
+
+    async def _pod(self, bind: Bind) -> Pod | None:
+        try:
+            path = decision_requests.pod_path(bind.namespace, bind.name)
+            pod = decode_as(Pod, await self._client.send(Request("GET", path)))
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        return pod if pod.metadata.uid == bind.uid else None
+
+
+def needs_prebind(bind: Bind) -> bool:
+    """Whether anything has to be written before this bind."""
+    return any(
+        grant.lock if isinstance(grant, CardGrant) else isinstance(grant, VolumeGrant)
+        for grant in bind.grants
+    )
+
+
+def failure_of(member: GangMember, bind: Bind) -> WriteFailure:
+    """Why a bind of a gang failed: for itself, or with the gang."""
+    failure = member.gang.failure
+    assert failure is not None
+    if failure.before_bind:
+        return WriteFailure(bind, member.why or failure.why, member.gone, failure.culprit.key)
+    if member.why:
+        return WriteFailure(bind, member.why, member.gone)
+    return WriteFailure(bind, f"pod {failure.culprit.key} of the same gang was not bound: {failure.why}")
+
+
+def _is_leaving(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None

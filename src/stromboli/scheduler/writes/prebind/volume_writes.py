@@ -1,0 +1,184 @@
+"""Volumes: a claim gets its volume, or a node on which one is provisioned, and the pod is bound once the claim is.
+
+When a gang is given up, a volume that nobody has bound to its claim yet gets back the `claimRef` that it had, and a
+claim whose provisioning has not begun loses its `selected-node`. What a controller has taken up already stays as it
+is: the claim will be bound, and the pod placed where its volume is. (kube-scheduler takes nothing back.)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from stromboli.api import names
+from stromboli.api.decoding import decode_as
+from stromboli.api.selectors import matches_node_term
+from stromboli.api.types.storage import PersistentVolume, PersistentVolumeClaim
+from stromboli.engine.decisions import Bind
+from stromboli.model.volumes.volume_grant import VolumeGrant
+from stromboli.scheduler.writes.prebind.awaited_objects import AwaitedObjects
+from stromboli.scheduler.writes.prebind.gang_binds import GangMember, PreBindFailed
+from stromboli.scheduler.writes.prebind.grant_writer import (
+    LOOK_AGAIN,
+    GrantObjects,
+    Json,
+    annotations_of,
+    uid_of,
+)
+
+_PROVISIONERS = (names.STORAGE_PROVISIONER, names.OLD_STORAGE_PROVISIONER)
+"""Annotations by which a controller hands a claim over to its provisioner."""
+
+
+class VolumeWrites:
+    """Writes `VolumeGrant`s."""
+
+    doing = "binding volumes: "
+
+    def __init__(
+        self, objects: GrantObjects, awaited: AwaitedObjects, clock: Callable[[], float] = time.monotonic
+    ):
+        self._objects = objects
+        self._awaited = awaited
+        self._clock = clock
+
+    async def write(self, member: GangMember, bind: Bind, grant: VolumeGrant) -> None:
+        if grant.volume:
+            await self._reserve_volume(member, grant)
+        else:
+            await self._select_node(member, bind, grant)
+
+    # -- a volume that exists
+
+    async def _reserve_volume(self, member: GangMember, grant: VolumeGrant) -> None:
+        volume = await self._objects.read(PersistentVolume, "", grant.volume)
+        if volume is None:
+            raise PreBindFailed(f'pv "{grant.volume}" is gone')
+        before = volume["spec"].get("claimRef")
+        if _is_reserved(before, grant):
+            return
+        if before and not _is_pre_bound(before, grant):
+            holder = f"{before.get('namespace')}/{before.get('name')}"
+            raise PreBindFailed(f'pv "{grant.volume}" was claimed by {holder} meanwhile')
+        reference = {"namespace": grant.namespace, "name": grant.claim, "uid": grant.claim_uid}
+        changes: Json = {
+            "spec": {"claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **reference}}
+        }
+        if not before:
+            changes["metadata"] = {"annotations": {names.BOUND_BY_CONTROLLER: "yes"}}
+        member.take_back.append(partial(self._give_back_volume, grant, before))
+        await self._objects.patch(PersistentVolume, volume, changes)
+
+    async def _give_back_volume(self, grant: VolumeGrant, before: Json | None) -> None:
+        volume = await self._objects.read(PersistentVolume, "", grant.volume)
+        if volume is None or not _is_reserved(volume["spec"].get("claimRef"), grant):
+            return
+        claim = await self._claim(grant)
+        if volume.get("status", {}).get("phase") == "Bound" or (claim and claim["spec"].get("volumeName")):
+            return
+        if before:
+            reference: Json | None = dict.fromkeys(volume["spec"]["claimRef"]) | before
+            await self._objects.patch(PersistentVolume, volume, {"spec": {"claimRef": reference}})
+            return
+        annotations = {names.BOUND_BY_CONTROLLER: None}
+        changes: Json = {"metadata": {"annotations": annotations}, "spec": {"claimRef": None}}
+        await self._objects.patch(PersistentVolume, volume, changes)
+
+    # -- a volume that is to be provisioned
+
+    async def _select_node(self, member: GangMember, bind: Bind, grant: VolumeGrant) -> None:
+        claim = await self._claim(grant)
+        if claim is None:
+            raise PreBindFailed(f'persistentvolumeclaim "{grant.claim}" is gone')
+        selected = annotations_of(claim).get(names.SELECTED_NODE, "")
+        if selected == bind.node or _is_bound(claim):
+            return
+        if selected:
+            raise PreBindFailed(f'PVC "{grant.claim}" was given node {selected} meanwhile')
+        member.take_back.append(partial(self._deselect_node, bind.node, grant))
+        changes = {"metadata": {"annotations": {names.SELECTED_NODE: bind.node}}}
+        await self._objects.patch(PersistentVolumeClaim, claim, changes)
+
+    async def _deselect_node(self, node: str, grant: VolumeGrant) -> None:
+        claim = await self._claim(grant)
+        if claim is None or claim["spec"].get("volumeName"):
+            return
+        annotations = annotations_of(claim)
+        begun = any(key in annotations for key in _PROVISIONERS)
+        if annotations.get(names.SELECTED_NODE) == node and not begun:
+            changes = {"metadata": {"annotations": {names.SELECTED_NODE: None}}}
+            await self._objects.patch(PersistentVolumeClaim, claim, changes)
+
+    async def _claim(self, grant: VolumeGrant) -> Json | None:
+        claim = await self._objects.read(PersistentVolumeClaim, grant.namespace, grant.claim)
+        return claim if claim is not None and uid_of(claim) == grant.claim_uid else None
+
+    # -- what has to come
+
+    async def time_to_wait(self, member: GangMember, bind: Bind, grant: VolumeGrant) -> float:
+        self._expect(member, bind, grant)
+        claim = await self._claim(grant)
+        if claim is None:
+            raise PreBindFailed(f'persistentvolumeclaim "{grant.claim}" is gone')
+        if _is_bound(claim):
+            reachable = await self._is_reachable(member, bind, claim["spec"]["volumeName"])
+            return 0.0 if reachable else 1.0
+        if grant.volume:
+            volume = await self._objects.read(PersistentVolume, "", grant.volume)
+            if volume is None or not _is_reserved(volume["spec"].get("claimRef"), grant):
+                raise PreBindFailed(f'ClaimRef got reset for pv "{grant.volume}"')
+        elif annotations_of(claim).get(names.SELECTED_NODE) != bind.node:
+            raise PreBindFailed(f'provisioning failed for PVC "{grant.claim}"')
+        left = member.waiting_since + grant.timeout - self._clock()
+        if left <= 0:
+            raise PreBindFailed(f'PVC "{grant.claim}" was not bound within {grant.timeout} seconds')
+        return min(left, LOOK_AGAIN)
+
+    def _expect(self, member: GangMember, bind: Bind, grant: VolumeGrant) -> None:
+        def is_of_interest(claim: PersistentVolumeClaim) -> bool:
+            annotations = claim.metadata.annotations
+            waits = bool(grant.volume) or annotations.get(names.SELECTED_NODE) == bind.node
+            return not waits or (bool(claim.spec.volume_name) and names.BIND_COMPLETED in annotations)
+
+        self._awaited.expect(
+            member.key, PersistentVolumeClaim, f"{grant.namespace}/{grant.claim}", is_of_interest
+        )
+        if grant.volume:
+            self._awaited.expect(
+                member.key, PersistentVolume, grant.volume, lambda volume: volume.spec.claim_ref is None
+            )
+
+    async def _is_reachable(self, member: GangMember, bind: Bind, name: str) -> bool:
+        """Whether the volume of a bound claim is there; it must be reachable from the node."""
+        found = await self._objects.read(PersistentVolume, "", name)
+        node = member.node
+        if found is None or node is None:
+            return found is not None
+        affinity = decode_as(PersistentVolume, msgspec.json.encode(found)).spec.node_affinity
+        if affinity is None or affinity.required is None:
+            return True
+        labels = node.metadata.labels
+        if any(matches_node_term(term, labels, "") for term in affinity.required.node_selector_terms):
+            return True
+        raise PreBindFailed(
+            f'pv "{name}" cannot be reached from node {bind.node}: its node affinity does not match'
+        )
+
+
+def _is_reserved(reference: Json | None, grant: VolumeGrant) -> bool:
+    return reference is not None and _is_pre_bound(reference, grant) and bool(reference.get("uid"))
+
+
+def _is_pre_bound(reference: Json | None, grant: VolumeGrant) -> bool:
+    """Whether a volume is meant for the claim, by name and, if it is said, by uid."""
+    if not reference:
+        return False
+    names_claim = (reference.get("namespace"), reference.get("name")) == (grant.namespace, grant.claim)
+    return names_claim and reference.get("uid", "") in ("", grant.claim_uid)
+
+
+def _is_bound(claim: Json) -> bool:
+    return bool(claim["spec"].get("volumeName")) and names.BIND_COMPLETED in annotations_of(claim)

@@ -1,0 +1,124 @@
+"""Binds of a gang go together: what happens when one of the binds themselves fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from stromboli.kube.rate_limits import Backoff
+from stromboli.kube.request import ApiError, NoResponse, Request
+from stromboli.model.cards.card_grants import CardGrant
+from stromboli.model.volumes.volume_grant import VolumeGrant
+from stromboli.scheduler.writes import decision_writer as writing
+from tests.scheduler.writes.prebind.gang_story import CLAIMS, PODS, GangStory
+
+SELECTED = "volume.kubernetes.io/selected-node"
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "BACKOFF", Backoff(first=0.001, longest=0.004))
+
+
+def gang(members: int) -> GangStory:
+    """The first pod has a claim, the others have none and go with it."""
+    story = GangStory((VolumeGrant("ns", "c0", "uid of c0"),), *[()] * (members - 1))
+    story.claim("c0")
+    story.volume("v0")
+    return story
+
+
+def bind_of(pod: str, request: Request) -> bool:
+    return request.path == f"{PODS}/{pod}/binding"
+
+
+def test_pods_that_need_nothing_wait_for_those_of_their_gang_that_do() -> None:
+    story = gang(3)
+
+    def claim_is_bound() -> None:
+        assert story.nodes() == ["", "", ""]
+        story.bound_claim("c0", "v0")
+
+    story.run(claim_is_bound, workers=1)
+    assert story.nodes() == ["n1", "n1", "n1"]
+
+
+def test_a_bind_that_is_refused_takes_those_with_it_that_are_not_bound_yet() -> None:
+    story = gang(3)
+    story.api.refuse = lambda request: (
+        ApiError(403, "Forbidden", "not allowed") if bind_of("web-0", request) else None
+    )
+    story.run(lambda: story.bound_claim("c0", "v0"), workers=1)
+    assert story.nodes()[0] == ""
+    given_up = {failure.decision.name: failure for failure in story.failures}
+    assert given_up.keys() == {f"web-{number}" for number, node in enumerate(story.nodes()) if not node}
+    assert given_up["web-0"].why == "not allowed"
+    others = {failure.why for name, failure in given_up.items() if name != "web-0"}
+    assert others <= {"pod ns/web-0 of the same gang was not bound: not allowed"}
+    assert not any(failure.unprepared for failure in story.failures)
+
+
+def test_a_pod_that_was_bound_by_a_request_whose_answer_was_lost_counts_as_bound() -> None:
+    """Also when its gang is given up before anybody can know."""
+    story = gang(2)
+    lost: list[str] = []
+
+    def lose(request: Request) -> Exception | None:
+        if bind_of("web-1", request) and not lost:
+            lost.append("web-1")
+            return NoResponse("the connection broke")
+        return None
+
+    story.api.lose = lose
+    story.api.refuse = lambda request: (
+        ApiError(403, "Forbidden", "not allowed") if bind_of("web-0", request) else None
+    )
+    story.run(lambda: story.bound_claim("c0", "v0"))
+    if lost:
+        assert story.nodes() == ["", "n1"]
+        assert [failure.decision.name for failure in story.failures] == ["web-0"]
+        assert "web-1" in story.done
+
+
+def test_a_pod_that_another_scheduler_bound_keeps_what_was_written_for_it() -> None:
+    story = gang(2)
+
+    def another_binds_it() -> None:
+        story.api.change(f"{PODS}/web-0", {"spec": {"nodeName": "n1"}})
+        story.remove(f"{PODS}/web-1")
+        story.change(f"{CLAIMS}/c0", {"metadata": {"annotations": {"some": "change", SELECTED: "n1"}}})
+        story.bound_claim("c0", "v0")
+
+    story.run(another_binds_it)
+    assert story.get(f"{CLAIMS}/c0")["metadata"]["annotations"][SELECTED] == "n1"
+
+
+def test_what_cannot_be_taken_back_holds_nobody_up() -> None:
+    story = gang(2)
+
+    def refuse(request: Request) -> Exception | None:
+        if request.method == "PATCH" and b"null" in (request.body or b""):
+            return ApiError(403, "Forbidden", "not allowed")
+        return None
+
+    story.api.refuse = refuse
+    story.run(lambda: story.remove(f"{PODS}/web-0"))
+    assert len(story.failures) == 2
+    assert story.get(f"{CLAIMS}/c0")["metadata"]["annotations"][SELECTED] == "n1"
+
+
+def test_a_nonsensical_answer_undoes_the_gang() -> None:
+    story = gang(2)
+    story.api.objects[f"{CLAIMS}/c0"]["spec"] = []  # type: ignore[assignment]
+    story.run()
+    assert {failure.unprepared for failure in story.failures} == {"ns/web-0"}
+    assert len(story.failures) == 2
+
+
+def test_annotations_of_grants_go_with_the_binding_and_no_others_do() -> None:
+    cards = CardGrant("hamivgpu", (), (("a", "1"), ("b", "2")))
+    more = CardGrant("GpuShare", (), (("b", "3"), ("c", "4")))
+    story = GangStory((cards, more))
+    story.api.change(f"{PODS}/web-0", {"metadata": {"annotations": {"mine": "yes"}}})
+    story.run()
+    binding = story.api.requests[0]
+    assert b'"annotations":{"a":"1","b":"3","c":"4"}' in (binding.body or b"")
