@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stromboli.api.schemas import builtin_schemas
@@ -74,7 +74,13 @@ def schema_of(api_version: str, kind: str) -> Schema:
     return schema
 
 
+def without_spec(api_version: str, kind: str) -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}}
+
+
 @given(objects())
+@example(without_spec("scheduling.k8s.io/v1alpha2", "Workload"))  # its default lacks required fields
+@example(without_spec("resource.k8s.io/v1", "ResourceSlice"))
 def test_any_object_is_normalized(content: dict[str, Any]) -> None:
     kind, schema = content["kind"], schema_of(content["apiVersion"], content["kind"])
     if normalize(content, schema).problems:

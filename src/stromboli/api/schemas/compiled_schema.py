@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from stromboli.api.patterns import PatternError, matches
 from stromboli.api.schemas.schema import Schema
@@ -70,8 +71,9 @@ def _combined(schema: Schema) -> Check:
 def _object(schema: Schema) -> Check:
     plain = {key: _PLAIN[property.type] for key, property in schema.properties.items() if _is_plain(property)}
     checks = {key: compiled(property) for key, property in schema.properties.items() if key not in plain}
-    factories = {key: _default(property) for key, property in schema.properties.items()}
-    defaults = [(key, factory) for key, factory in factories.items() if factory is not None]
+    defaulted = {key: _default(each) for key, each in schema.properties.items() if each.default is not UNSET}
+    defaults = [(key, factory) for key, factory in defaulted.items() if factory is not None]
+    incomplete = [key for key, factory in defaulted.items() if factory is None]
     others = _values(schema)
     required = schema.required
     minimum, maximum = schema.min_properties or 0, schema.max_properties
@@ -91,6 +93,9 @@ def _object(schema: Schema) -> Check:
         for key, factory in defaults:
             if key not in value:
                 value[key] = factory()
+        for key in incomplete:
+            if key not in value:
+                return False
         for key in required:
             item = value.get(key)
             if not item and (item is None or item in ("", [])):
@@ -141,10 +146,10 @@ def _is_plain(schema: Schema) -> bool:
 
 
 def _default(schema: Schema) -> Callable[[], Any] | None:
-    if schema.default is msgspec.UNSET:
-        return None
+    """What makes a default; None if it lacks required fields."""
     value = msgspec.json.decode(msgspec.json.encode(schema.default))
-    compiled(schema)(value)
+    if not compiled(schema)(value) and isinstance(value, dict):
+        return None
     if not isinstance(value, dict | list):
         return lambda: value
     if not value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from stromboli.api.schemas.devices import allocation_validation, claim_validation, slice_validation
 from stromboli.api.schemas.metadata_rules import label_problems, metadata_problems
 from stromboli.api.schemas.pod_group_rules import (
     GROUP_FIELDS,
@@ -22,8 +23,10 @@ from stromboli.api.schemas.schema_problems import (
     required,
     unsupported,
 )
+from stromboli.api.schemas.storage import storage_validation, volume_validation
 
 Content = dict[str, Any]
+Update = Callable[[Content, Content], Iterator[Problem]]
 
 _SELECTING = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
 _TEMPLATES: dict[str, tuple[str, ...]] = {
@@ -39,6 +42,22 @@ _ROLLING: dict[str, tuple[str, Content]] = {
 """Defaults of rolling updates."""
 _FIXED_SPECS = {"PodGroup": GROUP_FIELDS, "Workload": WORKLOAD_FIELDS}
 """Kinds whose spec may not change, with its fields."""
+_PROBLEMS: dict[str, Callable[[Content], Iterator[Problem]]] = {
+    "PodGroup": pod_group_problems,
+    "Workload": workload_problems,
+    "DeviceClass": claim_validation.device_class_problems,
+    "ResourceClaim": claim_validation.claim_problems,
+    "ResourceClaimTemplate": claim_validation.template_problems,
+    "ResourceSlice": slice_validation.slice_problems,
+    "PersistentVolume": volume_validation.volume_problems,
+    "PersistentVolumeClaim": volume_validation.claim_problems,
+    "StorageClass": storage_validation.storage_class_problems,
+    "CSIDriver": storage_validation.csi_driver_problems,
+    "CSINode": storage_validation.csi_node_problems,
+    "CSIStorageCapacity": storage_validation.capacity_problems,
+    "VolumeAttachment": storage_validation.attachment_problems,
+}
+"""Kinds with rules of their own."""
 
 
 def set_defaults(content: Content, kind: str) -> None:
@@ -109,6 +128,9 @@ _DEFAULTS: dict[str, Callable[[Content], None]] = {
     "NetworkPolicy": _set_policy,
     "RoleBinding": _set_subjects,
     "ClusterRoleBinding": _set_subjects,
+    "ResourceClaim": claim_validation.set_claim_defaults,
+    "ResourceClaimTemplate": claim_validation.set_template_defaults,
+    "CSIDriver": storage_validation.set_driver_defaults,
 }
 _JOB = {
     "parallelism": 1,
@@ -141,10 +163,8 @@ def _spec_problems(content: Content, kind: str) -> Iterator[Problem]:
             yield from _template_problems(content, kind, spec)
         else:
             yield required(".".join((*path, "containers")))
-    elif kind == "PodGroup":
-        yield from pod_group_problems(content)
-    elif kind == "Workload":
-        yield from workload_problems(content)
+    elif (problems_of := _PROBLEMS.get(kind)) is not None:
+        yield from problems_of(content)
 
 
 def _template_problems(content: Content, kind: str, spec: Content) -> Iterator[Problem]:
@@ -175,7 +195,9 @@ def _selector_problems(spec: Content) -> Iterator[Problem]:
 
 
 def update_problems(old: Content, new: Content, kind: str) -> list[Problem]:
-    """Immutable fields that an update changes: specs of pods and groups, selectors, templates of jobs."""
+    """What an update may not change: specs of pods, groups and claims, selectors, templates of jobs, and so on."""
+    if (problems_of := _UPDATE_PROBLEMS.get(kind)) is not None:
+        return first_problems(problems_of(old, new))
     before, after = old.get("spec") or {}, new.get("spec") or {}
     if kind == "Pod":
         return list(pod_update_problems(before, after))
@@ -200,6 +222,30 @@ def update_problems(old: Content, new: Content, kind: str) -> list[Problem]:
         for field in immutable
         if field in before and before[field] != after.get(field)
     ]
+
+
+def _resource_claim_update(old: Content, new: Content) -> Iterator[Problem]:
+    yield from _fixed_spec(old, new)
+    yield from allocation_validation.status_problems(old, new)
+
+
+def _fixed_spec(old: Content, new: Content) -> Iterator[Problem]:
+    if old.get("spec") != new.get("spec"):
+        yield invalid("spec", new.get("spec"), "field is immutable")
+
+
+_UPDATE_PROBLEMS: dict[str, Update] = {
+    "ResourceClaim": _resource_claim_update,
+    "ResourceClaimTemplate": _fixed_spec,
+    "ResourceSlice": slice_validation.slice_update_problems,
+    "PersistentVolume": volume_validation.volume_update_problems,
+    "PersistentVolumeClaim": volume_validation.claim_update_problems,
+    "StorageClass": storage_validation.storage_class_update_problems,
+    "CSIDriver": storage_validation.csi_driver_update_problems,
+    "CSINode": storage_validation.csi_node_update_problems,
+    "CSIStorageCapacity": storage_validation.capacity_update_problems,
+    "VolumeAttachment": storage_validation.attachment_update_problems,
+}
 
 
 def _changes(before: Content, after: Content, fields: tuple[str, ...]) -> list[Problem]:

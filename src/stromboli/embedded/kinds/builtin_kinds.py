@@ -49,8 +49,9 @@ _POD_SUBRESOURCES = (
     STATUS,
 )
 _TOKEN = Subresource("token", ("create",), "TokenRequest", "authentication.k8s.io", "v1")
-_RBAC, _STORAGE, _NETWORKING, _ADMISSION = (
-    f"{name}.k8s.io" for name in ("rbac.authorization", "storage", "networking", "admissionregistration")
+_RBAC, _STORAGE, _DEVICES, _NETWORKING, _ADMISSION = (
+    f"{name}.k8s.io"
+    for name in ("rbac.authorization", "storage", "resource", "networking", "admissionregistration")
 )
 
 NAMESPACES = _kind(
@@ -113,6 +114,16 @@ BUILT_IN: tuple[Kind, ...] = (
     _kind(_STORAGE, "csinodes", "CSINode", **_CLUSTER),
     _kind(_STORAGE, "csidrivers", "CSIDriver", **_CLUSTER),
     _kind(_STORAGE, "csistoragecapacities", "CSIStorageCapacity"),
+    _kind(_DEVICES, "deviceclasses", "DeviceClass", **_CLUSTER),
+    _kind(_DEVICES, "resourceclaims", "ResourceClaim", "", STATUS),
+    _kind(_DEVICES, "resourceclaimtemplates", "ResourceClaimTemplate"),
+    _kind(
+        _DEVICES,
+        "resourceslices",
+        "ResourceSlice",
+        selectable_fields=("spec.driver", "spec.nodeName"),
+        **_CLUSTER,
+    ),
     _kind(
         "apiextensions.k8s.io",
         "customresourcedefinitions",

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable, Iterable
 
 from stromboli.api.resources.qos import qos_class
+from stromboli.api.schemas.devices.allocation_validation import drop_status_of_lost_devices
 from stromboli.api.schemas.schema_problems import Problem, invalid
 from stromboli.api.schemas.value_formats import json_equal
 from stromboli.api.types.pod import pod_resources
@@ -14,6 +15,7 @@ from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.kind_registry import definition_problems
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+RESOURCE_CLAIMS = "resourceclaims.resource.k8s.io"
 
 WITH_GENERATION = frozenset(
     {
@@ -30,6 +32,8 @@ WITH_GENERATION = frozenset(
         "ingresses.networking.k8s.io",
         DEFINITIONS,
         "priorityclasses.scheduling.k8s.io",
+        "deviceclasses.resource.k8s.io",
+        "resourceslices.resource.k8s.io",
         "mutatingwebhookconfigurations.admissionregistration.k8s.io",
         "validatingwebhookconfigurations.admissionregistration.k8s.io",
     }
@@ -51,7 +55,7 @@ WITH_VERSIONED_UPDATES = frozenset(
 """Built-in kinds whose updates must name the resourceVersion that they are based on."""
 STATUS_ON_CREATE = frozenset({"nodes"})
 """Kinds whose status may be set on creation."""
-STATUS_ALONE = frozenset({"podgroups.scheduling.k8s.io"})
+STATUS_ALONE = frozenset({"podgroups.scheduling.k8s.io", RESOURCE_CLAIMS})
 """Built-in kinds whose `status` endpoint does not change metadata."""
 WITHOUT_CONTROLLER = frozenset(
     {
@@ -183,6 +187,8 @@ def prepare_for_update(kind: Kind, content: Content, old: Content, subresource: 
         content.pop("status", None)
         if status is not None:
             content["status"] = status
+        if kind.id == RESOURCE_CLAIMS:
+            drop_status_of_lost_devices(old, content)
     elif kind.has_status and kind.id != DEFINITIONS:
         content.pop("status", None)
         if "status" in old:

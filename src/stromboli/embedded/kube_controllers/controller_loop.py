@@ -15,6 +15,7 @@ from stromboli.embedded.kube_controllers.namespace_controller import NamespaceCo
 from stromboli.embedded.kube_controllers.pod_garbage_collection import PodGarbageCollector
 from stromboli.embedded.kube_controllers.pod_group_protection import PodGroupProtection
 from stromboli.embedded.kube_controllers.status_controllers import DisruptionController, QuotaController
+from stromboli.embedded.kube_controllers.volume_protection import VolumeProtection
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Change, Key
 from stromboli.embedded.store.version_log import WriteFailed
@@ -38,6 +39,7 @@ class ControllerLoop:
             DefinitionController(objects),
             PodGarbageCollector(objects),
             PodGroupProtection(objects),
+            VolumeProtection(objects),
             QuotaController(objects),
             DisruptionController(objects, self._enqueue),
         )

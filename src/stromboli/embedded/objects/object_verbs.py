@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from stromboli.api.schemas import schema_problems
+from stromboli.embedded.admission import device_admission, volume_admission
 from stromboli.embedded.admission.admission_chain import AdmissionChain
 from stromboli.embedded.admission.pod_admission import set_pod_defaults
 from stromboli.embedded.admission.pod_group_admission import POD_GROUPS, set_pod_group_defaults
@@ -47,8 +48,15 @@ LARGEST_OBJECT = 1536 * 1024
 """Bytes of an object that somebody writes, as JSON: etcd's limit. The server's own marks and conditions come on top."""
 
 
-_SET_DEFAULTS = {"pods": set_pod_defaults, POD_GROUPS: set_pod_group_defaults}
-"""Defaults that depend on other objects, by kind."""
+_SET_DEFAULTS = {
+    "pods": set_pod_defaults,
+    POD_GROUPS: set_pod_group_defaults,
+    volume_admission.CLAIMS: volume_admission.set_claim_defaults,
+    volume_admission.VOLUMES: volume_admission.set_volume_defaults,
+    kind_rules.RESOURCE_CLAIMS: device_admission.check_claim,
+    device_admission.CLAIM_TEMPLATES: device_admission.check_template,
+}
+"""Defaults and checks that depend on other objects, by kind."""
 
 
 class WriteResult(NamedTuple):

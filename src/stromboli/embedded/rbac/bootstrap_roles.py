@@ -71,6 +71,7 @@ _VIEW = [
     rule(READ, ["policy"], ["poddisruptionbudgets", "poddisruptionbudgets/status"]),
     rule(READ, ["events.k8s.io"], ["events"]),
     rule(READ, ["scheduling.k8s.io"], ["podgroups", "podgroups/status", "workloads"]),
+    rule(READ, ["resource.k8s.io"], ["resourceclaims", "resourceclaims/status", "resourceclaimtemplates"]),
     rule(READ, _VOLCANO, _VOLCANO_READ),
 ]
 _EDIT = [
@@ -83,6 +84,7 @@ _EDIT = [
     rule(WRITE, ["batch"], ["cronjobs", "jobs"]),
     rule(WRITE, ["policy"], ["poddisruptionbudgets"]),
     rule(WRITE, ["scheduling.k8s.io"], ["podgroups", "workloads"]),
+    rule(WRITE, ["resource.k8s.io"], ["resourceclaims", "resourceclaimtemplates"]),
     rule([*READ, *WRITE], ["coordination.k8s.io"], ["leases"]),
     rule(WRITE, _VOLCANO, _VOLCANO_READ),
 ]
@@ -98,6 +100,11 @@ _NODE = [
     rule(["patch", "update"], [""], ["pods/status"]),
     rule(["create"], [""], ["pods/eviction"]),
     rule(READ, [""], ["configmaps", "secrets", "services", "persistentvolumeclaims", "persistentvolumes"]),
+    rule(["get"], ["storage.k8s.io"], ["volumeattachments"]),
+    rule([*READ, "create", "patch", "update", "delete"], ["storage.k8s.io"], ["csinodes"]),
+    rule(READ, ["storage.k8s.io"], ["csidrivers"]),
+    rule(READ, ["resource.k8s.io"], ["resourceclaims"]),
+    rule([*READ, *WRITE], ["resource.k8s.io"], ["resourceslices"]),
     rule(["create", "patch", "update"], ["", "events.k8s.io"], ["events"]),
     rule([*READ, "create", "patch", "update", "delete"], ["coordination.k8s.io"], ["leases"]),
 ]

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from stromboli.embedded.tables import cluster_rows, node_rows, pod_rows, storage_rows, workload_rows
+from stromboli.embedded.tables import (
+    cluster_rows,
+    device_rows,
+    node_rows,
+    pod_rows,
+    storage_rows,
+    workload_rows,
+)
 from stromboli.embedded.tables.age_text import age
 from stromboli.embedded.tables.table_printer import TablePrinter, name_of, printer
 
@@ -11,6 +18,7 @@ PRINTERS: dict[str, TablePrinter] = {
     "nodes": node_rows.NODES,
     **cluster_rows.PRINTERS,
     **storage_rows.PRINTERS,
+    **device_rows.PRINTERS,
     **workload_rows.PRINTERS,
 }
 _DEFAULT = printer("Name | Age", lambda content, now: [name_of(content), age(content, now)])

@@ -1,9 +1,10 @@
-"""Rows of volumes, claims and storage classes."""
+"""Rows of volumes, claims, storage classes and storage drivers."""
 
 from __future__ import annotations
 
 from stromboli.embedded.tables.age_text import age
-from stromboli.embedded.tables.table_printer import UNSET, Cells, Content, name_of, nested_map, printer
+from stromboli.embedded.tables.cluster_rows import CREATED_AT
+from stromboli.embedded.tables.table_printer import NONE, UNSET, Cells, Content, name_of, nested_map, printer
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
@@ -76,6 +77,34 @@ def _storage_class(storage_class: Content, now: float) -> Cells:
     ]
 
 
+def _driver(driver: Content, now: float) -> Cells:
+    spec = nested_map(driver, "spec")
+    requests = spec.get("tokenRequests")
+    audiences = [str(request.get("audience", "")) for request in requests or ()]
+    return [
+        name_of(driver),
+        spec.get("attachRequired") is not False,
+        bool(spec.get("podInfoOnMount")),
+        bool(spec.get("storageCapacity")),
+        UNSET if requests is None else ",".join(audiences),
+        bool(spec.get("requiresRepublish")),
+        ",".join(spec.get("volumeLifecycleModes") or ()) or NONE,
+        age(driver, now),
+    ]
+
+
+def _attachment(attachment: Content, now: float) -> Cells:
+    spec = nested_map(attachment, "spec")
+    return [
+        name_of(attachment),
+        spec.get("attacher") or "",
+        nested_map(spec, "source").get("persistentVolumeName") or "",
+        spec.get("nodeName") or "",
+        bool(nested_map(attachment, "status").get("attached")),
+        age(attachment, now),
+    ]
+
+
 PRINTERS = {
     "persistentvolumes": printer(
         "Name | Capacity | Access Modes | Reclaim Policy | Status | Claim | StorageClass | VolumeAttributesClass"
@@ -90,4 +119,10 @@ PRINTERS = {
     "storageclasses.storage.k8s.io": printer(
         "Name | Provisioner | ReclaimPolicy | VolumeBindingMode | AllowVolumeExpansion | Age", _storage_class
     ),
+    "csidrivers.storage.k8s.io": printer(
+        "Name | AttachRequired | PodInfoOnMount | StorageCapacity | TokenRequests | RequiresRepublish | Modes | Age",
+        _driver,
+    ),
+    "csistoragecapacities.storage.k8s.io": CREATED_AT,
+    "volumeattachments.storage.k8s.io": printer("Name | Attacher | PV | Node | Attached | Age", _attachment),
 }

@@ -38,6 +38,34 @@ def _node_affinity(affinity: Content, path: str) -> Iterator[Problem]:
         yield from _node_term(preference.get("preference") or {}, f"{path}.{PREFERRED}[{index}].preference")
 
 
+def node_selector_problems(selector: Content, path: str) -> Iterator[Problem]:
+    """Of the nodes that a volume or a device can be used from."""
+    terms, path = selector["nodeSelectorTerms"], f"{path}.nodeSelectorTerms"
+    if not terms:
+        yield required(path, "must have at least one node selector term")
+    for index, term in enumerate(terms):
+        yield from _node_term(term, f"{path}[{index}]")
+        for number, requirement in enumerate(term.get("matchExpressions") or ()):
+            for position, value in enumerate(requirement.get("values") or ()):
+                for error in label_value_errors(value):
+                    yield invalid(
+                        f"{path}[{index}].matchExpressions[{number}].values[{position}]", value, error
+                    )
+        for number, requirement in enumerate(term.get("matchFields") or ()):
+            yield from _field_requirement(requirement, f"{path}[{index}].matchFields[{number}]")
+
+
+def _field_requirement(requirement: Content, path: str) -> Iterator[Problem]:
+    operator, values = requirement.get("operator"), requirement.get("values") or ()
+    if operator not in ("In", "NotIn"):
+        yield invalid(f"{path}.operator", operator, "not a valid selector operator")
+    elif len(values) != 1:
+        detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+        yield required(f"{path}.values", detail)
+    if requirement.get("key") != "metadata.name":
+        yield invalid(f"{path}.key", requirement.get("key"), "not a valid field selector key")
+
+
 def _node_term(term: Content, path: str) -> Iterator[Problem]:
     for index, requirement in enumerate(term.get("matchExpressions") or ()):
         yield from _requirement(requirement, f"{path}.matchExpressions[{index}]")

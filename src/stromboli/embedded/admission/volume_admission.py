@@ -1,0 +1,53 @@
+"""Defaults of new volumes and claims: the storage class, and finalizers that keep what is in use."""
+
+from __future__ import annotations
+
+from stromboli.api.schemas.storage.volume_validation import CLASS_ANNOTATION
+from stromboli.embedded.kinds.kind import Content, Kind
+from stromboli.embedded.store.object_store import Store
+
+VOLUMES, CLAIMS = "persistentvolumes", "persistentvolumeclaims"
+STORAGE_CLASSES = "storageclasses.storage.k8s.io"
+VOLUME_FINALIZER = "kubernetes.io/pv-protection"
+"""Keeps a volume while a claim is bound to it."""
+CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
+"""Keeps a claim while a pod on a node uses it."""
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+_OLD_DEFAULT_CLASS = "storageclass.beta.kubernetes.io/is-default-class"
+
+
+def set_claim_defaults(store: Store, _: Kind, __: str, claim: Content) -> None:
+    """The DefaultStorageClass and StorageObjectInUseProtection admission plugins."""
+    _add_finalizer(claim, CLAIM_FINALIZER)
+    if not has_class(claim) and (name := default_class(store)):
+        claim["spec"]["storageClassName"] = name
+
+
+def set_volume_defaults(_: Store, __: Kind, ___: str, volume: Content) -> None:
+    """The StorageObjectInUseProtection admission plugin."""
+    _add_finalizer(volume, VOLUME_FINALIZER)
+
+
+def has_class(claim: Content) -> bool:
+    """Whether a claim says which class it wants; an empty one says that it wants none."""
+    annotated = CLASS_ANNOTATION in (claim["metadata"].get("annotations") or {})
+    return annotated or (claim.get("spec") or {}).get("storageClassName") is not None
+
+
+def default_class(store: Store) -> str:
+    """The newest class that is marked as default, by name if several are as new; empty if there is none."""
+    defaults = []
+    for record in store.list(STORAGE_CLASSES):
+        meta = record.object()["metadata"]
+        annotations = meta.get("annotations") or {}
+        if "true" in (annotations.get(DEFAULT_CLASS), annotations.get(_OLD_DEFAULT_CLASS)):
+            defaults.append((meta.get("creationTimestamp", ""), record.key.name))
+    newest = max((created for created, _ in defaults), default="")
+    return min((name for created, name in defaults if created == newest), default="")
+
+
+def _add_finalizer(content: Content, finalizer: str) -> None:
+    meta = content["metadata"]
+    finalizers = meta.get("finalizers") or []
+    if finalizer not in finalizers:
+        meta["finalizers"] = [*finalizers, finalizer]

@@ -1,0 +1,24 @@
+"""The claims of pods: of volumes by name and for generic ephemeral volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stromboli.embedded.kinds.kind import Content
+
+
+def ephemeral_claims(pod: Content) -> Iterator[tuple[str, Content]]:
+    """Names of claims that are made for volumes of this pod alone, with their templates."""
+    for volume in (pod.get("spec") or {}).get("volumes") or ():
+        if (ephemeral := volume.get("ephemeral")) is not None:
+            name = f"{pod['metadata']['name']}-{volume['name']}"
+            yield name, ephemeral.get("volumeClaimTemplate") or {}
+
+
+def claim_names(pod: Content) -> Iterator[str]:
+    """Names of all PersistentVolumeClaims that a pod uses."""
+    for volume in (pod.get("spec") or {}).get("volumes") or ():
+        if (source := volume.get("persistentVolumeClaim")) is not None:
+            yield source["claimName"]
+    for name, _ in ephemeral_claims(pod):
+        yield name
