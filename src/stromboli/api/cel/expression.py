@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -68,9 +68,17 @@ class CostBudget:
 class Environment:
     """Variables of any type, by name, and Kubernetes' functions."""
 
-    def __init__(self, variables: Iterable[str]) -> None:
+    def __init__(
+        self,
+        variables: Iterable[str],
+        longest: int = MAX_EXPRESSION,
+        rewrite: Callable[[Node], Node] = lambda tree: tree,
+    ) -> None:
+        """`longest` is the bytes of an expression; `rewrite` gives meaning to what variables of a kind mean by it."""
         from cel_expr_python import cel  # 60 ms, which only those who use CEL pay
 
+        self._longest = longest
+        self._rewrite = rewrite
         self._types = cel.Type
         listed = "".join(f"- name: {name}\n" for name in _EXTENSIONS)
         self._environment = cel.NewEnv(
@@ -81,8 +89,8 @@ class Environment:
 
     def compile(self, text: str, result: str = "bool") -> Expression:
         """An expression whose result is `bool` or `string`."""
-        if len(text.encode(errors="replace")) > MAX_EXPRESSION:
-            raise CelError(f"an expression may have at most {MAX_EXPRESSION} bytes")
+        if len(text.encode(errors="replace")) > self._longest:
+            raise CelError(f"an expression may have at most {self._longest} bytes")
         if "\0" in text or text.encode(errors="replace").decode() != text:
             raise CelError("an expression must be a text without NUL characters and broken Unicode")
         try:
@@ -93,7 +101,7 @@ class Environment:
         if compiled.return_type() not in (expected, self._types.DYN):
             raise CelError(f"cel expression must evaluate to a {result}")
         written = read_tree(compiled.serialize())
-        tree = rewritten(written)
+        tree = rewritten(self._rewrite(written))
         _check_functions(tree)
         if tree != written:
             if any(node.has_optional for node in tree):

@@ -1,7 +1,7 @@
-"""Functions of Kubernetes that the library lacks: quantities, addresses, texts that patterns match.
+"""Functions of Kubernetes that the library lacks: quantities, versions, addresses, texts that patterns match.
 
-They take texts and return values of CEL. A quantity is a text that orders as its value does, so that quantities compare
-as texts; an address is its canonical text.
+They take texts and return values of CEL. A quantity and a semantic version are texts that order as their values do, so
+that they compare as texts; an address is its canonical text.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from fractions import Fraction
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_interface, ip_network
 from typing import Any, NamedTuple
 
+from stromboli.api.cel.semantic_versions import is_version, ordered_version, version_number
 from stromboli.api.patterns import first_match, steps_to_match
 from stromboli.api.resources.quantity import QuantityError, exact
 
@@ -37,7 +38,7 @@ class Function(NamedTuple):
 # -- quantities
 
 
-def _quantity(text: str) -> str:
+def ordered_quantity(text: str | int | float) -> str:
     """The quantity as a text that orders as its value: in billionths, rounded up."""
     return _ordered(math.ceil(exact(text) * _NANO))
 
@@ -149,12 +150,20 @@ def _is_link_local_multicast(text: str) -> bool:
     return address in ip_network("224.0.0.0/24" if address.version == 4 else "ff02::/16")
 
 
+def _version(text: str, normalize: str) -> str:
+    return ordered_version(text, normalize == "true")
+
+
+def _is_version(text: str, normalize: str) -> bool:
+    return is_version(text, normalize == "true")
+
+
 def _steps_to_match(text: str, pattern: str) -> int:
     return 5000 + steps_to_match(len(text.encode()), pattern)
 
 
 FUNCTIONS = (
-    Function("quantity", _quantity, reads_any_text=True),
+    Function("quantity", ordered_quantity, reads_any_text=True),
     Function("isQuantity", _is_quantity, "bool", reads_any_text=True),
     Function("isInteger", _is_integer, "bool", ("dyn",), True),
     Function("asInteger", _as_integer, "int", ("dyn",), True),
@@ -164,6 +173,13 @@ FUNCTIONS = (
     Function("sign", _sign, "int", ("dyn",), True),
     Function("add", lambda one, two: _ordered(_billionths(one) + _operand(two)), "dyn", ("dyn", "dyn"), True),
     Function("sub", lambda one, two: _ordered(_billionths(one) - _operand(two)), "dyn", ("dyn", "dyn"), True),
+    Function("semver", ordered_version, reads_any_text=True),
+    Function("semver", _version, parameters=("string", "bool")),
+    Function("isSemver", is_version, "bool", reads_any_text=True),
+    Function("isSemver", _is_version, "bool", ("string", "bool")),
+    Function("major", lambda version: version_number(version, 0), "int", ("dyn",), True),
+    Function("minor", lambda version: version_number(version, 1), "int", ("dyn",), True),
+    Function("patch", lambda version: version_number(version, 2), "int", ("dyn",), True),
     Function("ip", _ip, reads_any_text=True),
     Function("isIP", _is_ip, "bool", reads_any_text=True),
     Function("ip.isCanonical", lambda text: _ip(text) == text, "bool"),

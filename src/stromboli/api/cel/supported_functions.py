@@ -138,7 +138,6 @@ EFFORTS: Mapping[str, Effort] = {
 MISSING = {
     "authorization": "authorizer",
     "URL": "url isURL",
-    "semver": "semver isSemver",
     "regex": "findAll",
     "list": "lists.range",
     "comprehension": "cel.@mapInsert",

@@ -2,7 +2,7 @@
 
 The library leaks the arguments of functions written in Python. So none is declared to it with an implementation: a call
 becomes a look into a table, a variable of the expression, and whoever evaluates it fills the table (`FunctionTable`).
-Comparisons of quantities and functions of lists become expressions.
+Comparisons of quantities and versions, and functions of lists become expressions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ MAX_TEXT = 64
 _SEPARATOR = "\x1f"
 _MISSING_KEY = re.compile(r"""Key not found in map : ((["']).*\2)""", re.DOTALL)
 Spend = Callable[[int], None]
-_BY_NAME = {(function.name, function.is_method): function for function in FUNCTIONS}
+_BY_NAME = {
+    (function.name, function.is_method, len(function.parameters)): function for function in FUNCTIONS
+}
 
 
 def rewritten(node: Node) -> Node:
@@ -39,7 +41,7 @@ def rewritten(node: Node) -> Node:
         return node
     if node.is_method and node.name in EXPRESSIONS:
         return EXPRESSIONS[node.name](*children)
-    function = _BY_NAME.get((node.name, node.is_method))
+    function = _BY_NAME.get((node.name, node.is_method, len(children)))
     return node if function is None else _lookup(function, children)
 
 
@@ -53,7 +55,7 @@ def _lookup(function: Function, arguments: tuple[Node, ...]) -> Node:
 
 
 def _prefix(function: Function) -> str:
-    return f"{'.' if function.is_method else ''}{function.name}{_SEPARATOR}"
+    return f"{'.' if function.is_method else ''}{function.name}/{len(function.parameters)}{_SEPARATOR}"
 
 
 def _call(name: str, *arguments: Node) -> Node:
@@ -91,6 +93,13 @@ def _compare(left: Node, right: Node) -> Node:
     return _bind("@left", left, _bind("@right", right, compared))
 
 
+def _includes(target: Node, item: Node) -> Node:
+    """Whether a list has an item; what is no list is its own only item."""
+    is_list = _call("_==_", _call("type", _LEFT), Node(IDENTIFIER, "list"))
+    included = _call("_?_:_", is_list, _call("@in", _RIGHT, _LEFT), _call("_==_", _LEFT, _RIGHT))
+    return _bind("@left", target, _bind("@right", item, included))
+
+
 def _is_sorted(values: Node) -> Node:
     return _bind("@values", values, _call("_==_", _VALUES, _sort(_VALUES)))
 
@@ -125,6 +134,7 @@ EXPRESSIONS: dict[str, Callable[..., Node]] = {
     "isGreaterThan": lambda left, right: _call("_>_", left, right),
     "isLessThan": lambda left, right: _call("_<_", left, right),
     "compareTo": _compare,
+    "includes": _includes,
     "isSorted": _is_sorted,
     "min": lambda values: _call("_[_]", _sort(values), _number(0)),
     "max": _largest,
@@ -135,6 +145,7 @@ _SIGNATURES = {
     "isGreaterThan": ("bool", ("dyn", "dyn")),
     "isLessThan": ("bool", ("dyn", "dyn")),
     "compareTo": ("int", ("dyn", "dyn")),
+    "includes": ("bool", ("dyn", "dyn")),
     "isSorted": ("bool", ("dyn",)),
     "min": ("dyn", ("dyn",)),
     "max": ("dyn", ("dyn",)),
