@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from stromboli.model.amounts import Amounts, shift
 from stromboli.model.constraints.affinity_terms import AffinityTerms
 from stromboli.model.constraints.pod_counts import PodCounts
+from stromboli.model.devices.pools.pool_index import PoolIndex
 from stromboli.model.dimensions import Dimensions
 from stromboli.model.job import Job, JobId
 from stromboli.model.node_columns import Columns, Node
@@ -135,6 +136,8 @@ class Cluster:
         """All queues by name, also those that only a job names: see `queue.exists`."""
         self.tasks: dict[str, Task] = {}
         """All tasks by the uid of their pod."""
+        self.device_pools = PoolIndex()
+        """The devices that drivers have published, by pool and node."""
         self.hyper_nodes = HyperNodeTree()
         """The HyperNodes as a tree; brought up to date when a session opens."""
         self.layout_stale = False

@@ -156,7 +156,10 @@ def _reads(tree: Node, bound: Mapping[str, tuple[str, str]] | None = None) -> fr
         return None
     children, names = list(tree.children), bound
     if tree.kind == COMPREHENSION and (domain := _domain(children[1], bound)) is not None:
-        names, children = {**bound, tree.accumulator: domain}, children[4:]  # the loop of a bind has no rounds
+        names, children = (
+            {**bound, tree.accumulator: domain},
+            children[4:],
+        )  # the loop of a bind has no rounds
     reads: set[Read] = set()
     for child in children:
         inner = _reads(child, names)

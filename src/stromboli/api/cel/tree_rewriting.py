@@ -28,9 +28,7 @@ MAX_TEXT = 64
 _SEPARATOR = "\x1f"
 _MISSING_KEY = re.compile(r"""Key not found in map : ((["']).*\2)""", re.DOTALL)
 Spend = Callable[[int], None]
-_BY_NAME = {
-    (function.name, function.is_method, len(function.parameters)): function for function in FUNCTIONS
-}
+_BY_NAME = {(function.name, function.is_method, len(function.parameters)): function for function in FUNCTIONS}
 
 
 def rewritten(node: Node) -> Node:

@@ -13,6 +13,7 @@ from typing import Any
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.resources.resource_lists import amounts
+from stromboli.api.types.devices import ResourceSlice
 from stromboli.api.types.kinds import describe
 from stromboli.api.types.meta import Object
 from stromboli.api.types.native_group import NativePodGroup
@@ -70,6 +71,7 @@ class Intake:
             NativePodGroup: self._put_native_group,
             QueueObject: partial(put_queue, self.cluster),
             PriorityClass: self._put_priority_class,
+            ResourceSlice: self._put_slice,
         }
         self._drops: dict[type[Object], Callable[[Any], None]] = {
             Pod: self._drop_pod,
@@ -78,6 +80,7 @@ class Intake:
             NativePodGroup: self._drop_group,
             QueueObject: partial(drop_queue, self.cluster),
             PriorityClass: self._drop_priority_class,
+            ResourceSlice: self._drop_slice,
         }
 
     def put(self, obj: Object) -> None:
@@ -108,6 +111,14 @@ class Intake:
             self.cluster.pod_counts.recount()  # affinity terms select namespaces by their labels
         elif isinstance(obj, HyperNode):
             self.cluster.hyper_nodes.membership.note_object(obj.name)
+
+    def _put_slice(self, obj: ResourceSlice) -> None:
+        self.cluster.device_pools.put(obj)
+        self._put_lookup_object(obj)
+
+    def _drop_slice(self, obj: ResourceSlice) -> None:
+        self.cluster.device_pools.drop(obj.name)
+        self._drop_lookup_object(obj)
 
     def _put_priority_class(self, obj: PriorityClass) -> None:
         self._put_lookup_object(obj)

@@ -1,0 +1,161 @@
+"""What claims ask for, checked and compiled once for all nodes (spec 04 2.12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from stromboli.api.resources.quantity import QuantityError
+from stromboli.api.types.devices import (
+    ALL_DEVICES,
+    EXACT_COUNT,
+    DeviceConstraint,
+    DeviceSelector,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+)
+from stromboli.model.devices.pools.quantities import Amount, amount
+from stromboli.model.devices.shortage import SearchStopped, Shortage
+
+if TYPE_CHECKING:
+    from stromboli.api.types.devices import DeviceClass, DeviceRequest, DeviceTaint, ResourceClaimSpec
+
+MAX_RESULTS = 32
+"""Devices of a claim."""
+MAX_DEVICES = 256
+"""Devices of all claims of a pod together."""
+
+
+class Option(NamedTuple):
+    """A request for devices of one class, or one of the alternatives of a request."""
+
+    place: int
+    """Different for all options of the claims."""
+    request: str
+    alternative: str
+    """Empty if the request has no alternatives."""
+    asked: ExactDeviceRequest
+    device_class: DeviceClass
+    selectors: tuple[tuple[str, str], ...]
+    """Of the class and of the request: whose it is, and the expression."""
+    capacity: Mapping[str, Amount]
+    """What it requests of each capacity of a device."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.request}/{self.alternative}" if self.alternative else self.request
+
+    @property
+    def takes_all(self) -> bool:
+        return self.asked.allocation_mode == ALL_DEVICES
+
+    def tolerates(self, taint: DeviceTaint) -> bool:
+        """Whether some toleration tolerates the taint."""
+        for toleration in self.asked.tolerations:
+            if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
+                continue
+            if toleration.operator == "Exists":
+                return True
+            if toleration.operator in ("", "Equal") and toleration.value == taint.value:
+                return True
+        return False
+
+
+class RequestPlan(NamedTuple):
+    """The options of a request, of which the first that is available is taken."""
+
+    options: tuple[Option, ...]
+    has_alternatives: bool
+
+
+class ClaimPlan(NamedTuple):
+    """The requests of a claim, and what holds for their devices together."""
+
+    requests: tuple[RequestPlan, ...]
+    constraints: tuple[DeviceConstraint, ...]
+
+
+def plan_claims(
+    specs: Sequence[ResourceClaimSpec], classes: Mapping[str, DeviceClass]
+) -> tuple[ClaimPlan, ...]:
+    """The plans of claims; SearchStopped if one asks for what nobody can have."""
+    options = 0
+    plans = []
+    for place, spec in enumerate(specs):
+        planner = _Planner(place, classes, options)
+        plans.append(planner.claim(spec))
+        options = planner.options
+    return tuple(plans)
+
+
+class _Planner:
+    """Checks and compiles one claim."""
+
+    def __init__(self, claim: int, classes: Mapping[str, DeviceClass], options: int) -> None:
+        self._claim = claim
+        self._classes = classes
+        self.options = options
+
+    def claim(self, spec: ResourceClaimSpec) -> ClaimPlan:
+        devices = spec.devices
+        requests = tuple(self._request(request) for request in devices.requests)
+        least = sum(min(_count(option) for option in request.options) for request in requests)
+        if least > MAX_RESULTS:
+            raise self._stop(f"number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}")
+        for place, constraint in enumerate(devices.constraints):
+            if not constraint.match_attribute and not constraint.distinct_attribute:
+                raise self._stop(f"constraint #{place}: empty constraint (unsupported constraint type?)")
+        return ClaimPlan(requests, devices.constraints)
+
+    def _request(self, request: DeviceRequest) -> RequestPlan:
+        if request.first_available:
+            options = tuple(self._option(request.name, sub, sub.name) for sub in request.first_available)
+            return RequestPlan(options, True)
+        if request.exactly is None:
+            raise self._stop("unknown request type", request.name)
+        return RequestPlan((self._option(request.name, request.exactly, ""),), False)
+
+    def _option(self, request: str, asked: ExactDeviceRequest, alternative: str) -> Option:
+        name = f"{request}/{alternative}" if alternative else request
+        if isinstance(asked, DeviceSubRequest) and asked.admin_access:
+            raise self._stop("an alternative cannot have admin access", name)
+        if asked.allocation_mode not in (ALL_DEVICES, EXACT_COUNT):
+            raise self._stop(f"unsupported count mode {asked.allocation_mode[:64]}", name)
+        if asked.count < 0:
+            raise self._stop(f"a count of {asked.count} devices", name)
+        if not asked.device_class_name:
+            raise self._stop("missing device class name (unsupported request type?)", name)
+        device_class = self._classes.get(asked.device_class_name)
+        if device_class is None:
+            raise self._stop(f"device class {asked.device_class_name} does not exist", name)
+        owners = ((f"class {device_class.name}", device_class.spec.selectors), ("claim", asked.selectors))
+        selectors = tuple(
+            (owner, self._expression(name, owner, place, selector))
+            for owner, listed in owners
+            for place, selector in enumerate(listed)
+        )
+        self.options += 1
+        capacity = self._capacity(name, asked)
+        return Option(self.options - 1, request, alternative, asked, device_class, selectors, capacity)
+
+    def _expression(self, request: str, owner: str, place: int, selector: DeviceSelector) -> str:
+        if selector.cel is None:
+            message = f"{owner}, selector #{place}: CEL expression empty (unsupported selector type?)"
+            raise self._stop(message, request)
+        return selector.cel.expression
+
+    def _capacity(self, name: str, asked: ExactDeviceRequest) -> dict[str, Amount]:
+        requests = asked.capacity.requests if asked.capacity is not None else {}
+        try:
+            return {key: amount(quantity) for key, quantity in requests.items()}
+        except QuantityError as error:
+            raise self._stop(f"capacity: {error}", name) from None
+
+    def _stop(self, problem: str, request: str = "") -> SearchStopped:
+        message = f"request {request}: {problem}" if request else problem
+        return SearchStopped(Shortage(message, True, self._claim, request))
+
+
+def _count(option: Option) -> int:
+    """The devices that an option needs at least."""
+    return 1 if option.takes_all else option.asked.devices

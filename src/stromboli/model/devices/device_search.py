@@ -1,0 +1,352 @@
+"""The search for devices on a node: the first full solution, depth first, as Kubernetes finds it (spec 04 2.12).
+
+Claims, requests and devices are tried in order, each request with combinations of devices in increasing order. Left
+out is only what cannot change the outcome: where a device led to no solution, no other of the same kind in the same
+state is tried in its place, since exchanging the two would turn a solution with one into a solution with the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from stromboli.model.devices.attribute_constraints import ConstraintState
+from stromboli.model.devices.claim_plan import MAX_DEVICES, MAX_RESULTS, Option
+from stromboli.model.devices.pools.consumable_capacity import consumption, lacking
+from stromboli.model.devices.search_candidates import Candidate, CandidatePool
+from stromboli.model.devices.shortage import Lack, Rejection, SearchStopped, Shortage, unserved
+
+if TYPE_CHECKING:
+    from stromboli.model.devices.claim_shape import ClaimShape
+    from stromboli.model.devices.devices_in_use import DevicesInUse
+    from stromboli.model.devices.pools.node_pools import NodePool
+    from stromboli.model.devices.pools.pool_devices import PoolDevice
+    from stromboli.model.devices.pools.quantities import Amount
+
+MAX_STEPS = 50_000
+"""Devices that a search looks at."""
+
+_DONE, _FAILED, _TOO_MANY = range(3)
+"""`_TOO_MANY`: no choice of devices helps, only an alternative that needs fewer of them."""
+_Refusal = tuple[Lack, str]
+_IN_USE: _Refusal = (Lack.IN_USE, "")
+
+
+class StepBudget:
+    """The steps that searches may take together, such as those for one task on all nodes."""
+
+    def __init__(self, steps: int = MAX_STEPS) -> None:
+        self.steps = steps
+
+    def spend(self) -> bool:
+        self.steps -= 1
+        return self.steps >= 0
+
+
+class Choice(NamedTuple):
+    """A device for an option of a claim."""
+
+    option: Option
+    place: int
+    """Among the devices of all usable pools of the node."""
+    consumed: dict[str, Amount]
+    """Of a shared device: what it takes of each capacity."""
+
+
+class Solution(NamedTuple):
+    """Devices for all claims, in the order in which they were chosen."""
+
+    choices: tuple[tuple[Choice, ...], ...]
+    """By claim."""
+    options: tuple[tuple[Option, ...], ...]
+    """The option that was taken, by claim and request."""
+
+
+def usable_devices(pools: Sequence[NodePool]) -> list[PoolDevice]:
+    """The devices of a node in the order in which they are tried."""
+    return [device for pool in pools if pool.is_usable for device in pool.devices]
+
+
+class DeviceSearch:
+    """One search: claims on a node."""
+
+    def __init__(
+        self, shape: ClaimShape, pools: Sequence[NodePool], in_use: DevicesInUse, budget: StepBudget
+    ) -> None:
+        self._shape = shape
+        self._claims = shape.claims
+        self._pools = pools
+        self._budget = budget
+        self._candidates = [
+            Candidate(device, state, shape.kind(device.content), pool.reachable is None or pool.reachable[at])
+            for place, pool in enumerate(pools)
+            if pool.is_usable
+            for state in (CandidatePool(place, pool, in_use),)
+            for at, device in enumerate(pool.devices)
+        ]
+        self._constraints = [
+            [ConstraintState(constraint) for constraint in claim.constraints] for claim in self._claims
+        ]
+        self._all: dict[int, list[int]] = {}
+        """The devices of options that take all."""
+        self._selected: dict[tuple[int, int], _Refusal | None] = {}
+        self._choices: list[list[Choice]] = [[] for _ in self._claims]
+        self._alternatives: dict[tuple[int, int], Option] = {}
+        """Those that were taken, by claim and request."""
+        self._deepest: tuple[int, int, int] = (-1, -1, -1)
+        self._shortage = Shortage("no devices are needed")
+
+    def run(self) -> Solution | Shortage:
+        try:
+            self._check_sizes()
+            if self._place(0, 0, None, 0, 0) == _DONE:
+                return Solution(tuple(tuple(choices) for choices in self._choices), self._options())
+        except SearchStopped as stopped:
+            return stopped.shortage
+        return self._shortage
+
+    def _options(self) -> tuple[tuple[Option, ...], ...]:
+        return tuple(
+            tuple(
+                self._alternatives.get((claim, place), request.options[0])
+                for place, request in enumerate(plan.requests)
+            )
+            for claim, plan in enumerate(self._claims)
+        )
+
+    # -- before the search
+
+    def _check_sizes(self) -> None:
+        """Find the devices of options that take all, and whether there are too many."""
+        total = 0
+        for claim, plan in enumerate(self._claims):
+            least = 0
+            for request in plan.requests:
+                counts = [self._count(claim, option) for option in request.options]
+                least += min(counts)
+                total += max(counts)
+            if least > MAX_RESULTS:
+                message = f"number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}"
+                raise SearchStopped(Shortage(message, True, claim))
+        if total > MAX_DEVICES:
+            message = f"the claims ask for up to {total} devices, at most {MAX_DEVICES} are allowed for a pod"
+            raise SearchStopped(Shortage(message, True))
+
+    def _count(self, claim: int, option: Option) -> int:
+        if not option.takes_all:
+            return option.asked.devices
+        for pool in self._pools:
+            if not pool.is_usable:
+                state = "being updated" if pool.is_incomplete else f"invalid: {pool.invalid}"
+                message = f"asks for all devices, but resource pool {'/'.join(pool.id)} is {state}"
+                raise self._stop(message, claim, option)
+        self._all[option.place] = [
+            place
+            for place, candidate in enumerate(self._candidates)
+            if self._selection(claim, option, place) is None
+            and lacking(candidate.content.capacities, option.capacity, candidate.used) is None
+        ]
+        return len(self._all[option.place])
+
+    # -- the search
+
+    def _place(self, claim: int, request: int, option: Option | None, index: int, start: int) -> int:
+        """Choose the devices that are still missing: from the `index`-th of an option on."""
+        is_next_claim = False
+        while True:
+            if claim == len(self._claims):
+                return _DONE
+            plan = self._claims[claim]
+            if request == len(plan.requests):
+                claim, request, option, is_next_claim = claim + 1, 0, None, True
+                continue
+            if option is None and plan.requests[request].has_alternatives:
+                result = self._first_available(claim, request)
+                break
+            if option is None:
+                option, index, start = plan.requests[request].options[0], 0, 0
+            count = len(self._all[option.place]) if option.takes_all else option.asked.devices
+            if option.takes_all and not count:
+                self._note(claim, request, 0, option, Counter())
+                result = _FAILED
+                break
+            if index >= count:
+                request, option = request + 1, None
+                continue
+            if len(self._choices[claim]) + count - index > MAX_RESULTS:
+                result = _TOO_MANY
+            elif option.takes_all:
+                result = self._take_all(claim, request, option, index)
+            else:
+                result = self._take_next(claim, request, option, index, start)
+            break
+        return _FAILED if result == _TOO_MANY and is_next_claim else result
+
+    def _first_available(self, claim: int, request: int) -> int:
+        """Try the alternatives of a request in order."""
+        result = _TOO_MANY
+        for option in self._claims[claim].requests[request].options:
+            outcome = self._place(claim, request, option, 0, 0)
+            if outcome == _DONE:
+                self._alternatives[claim, request] = option
+                return _DONE
+            if outcome == _FAILED:
+                result = _FAILED
+        return result
+
+    def _take_all(self, claim: int, request: int, option: Option, index: int) -> int:
+        """All devices of an option in order; if a device cannot be had, there is no solution."""
+        place = self._all[option.place][index]
+        refusal = self._choose(claim, option, place)
+        if refusal is not None:
+            if refusal[0] is Lack.CONSTRAINT:
+                name = self._candidates[place].device.name
+                message = f"cannot add device {name} because {refusal[1]} would not be satisfied"
+                raise self._stop(message, claim, option)
+            self._note(claim, request, index, option, Counter([refusal]))
+            return _FAILED
+        result = self._place(claim, request, option, index + 1, 0)
+        if result != _DONE:
+            self._release(claim, place)
+        return result
+
+    def _take_next(self, claim: int, request: int, option: Option, index: int, start: int) -> int:
+        """The first device from `start` on with which the rest can be had, too."""
+        refusals: Counter[_Refusal] = Counter()
+        fruitless: set[object] = set()
+        for place in range(start, len(self._candidates)):
+            candidate = self._candidates[place]
+            if fruitless and candidate.state in fruitless:
+                continue
+            refusal = self._refusal(claim, option, place) or self._choose(claim, option, place)
+            if refusal is not None:
+                refusals[refusal] += 1
+                continue
+            result = self._place(claim, request, option, index + 1, place + 1)
+            if result == _DONE:
+                return _DONE
+            self._release(claim, place)
+            if result == _TOO_MANY:
+                return _TOO_MANY
+            fruitless.add(candidate.state)
+        self._note(claim, request, index, option, refusals)
+        return _FAILED
+
+    def _refusal(self, claim: int, option: Option, place: int) -> _Refusal | None:
+        """Why a device cannot be had for an option, whatever else is chosen."""
+        if not self._budget.spend():
+            message = (
+                f"no devices found within {MAX_STEPS} steps: "
+                "ask for fewer devices at once, or select them more narrowly"
+            )
+            raise self._stop(message, claim, option)
+        candidate = self._candidates[place]
+        if self._is_taken(claim, option, candidate):
+            return _IN_USE
+        refusal = self._selection(claim, option, place)
+        if refusal is not None:
+            return refusal
+        lack = lacking(candidate.content.capacities, option.capacity, candidate.used, candidate.consumed)
+        return (Lack.CAPACITY, lack) if lack is not None else None
+
+    def _is_taken(self, claim: int, option: Option, candidate: Candidate) -> bool:
+        if option.asked.admin_access:
+            return claim in candidate.claims
+        return candidate.in_use or bool(candidate.claims)
+
+    def _selection(self, claim: int, option: Option, place: int) -> _Refusal | None:
+        key = (option.place, place)
+        if key not in self._selected:
+            candidate = self._candidates[place]
+            expression = self._shape.selects(claim, option, candidate.content)
+            refusal: _Refusal | None = (Lack.SELECTOR, expression) if expression is not None else None
+            if refusal is None and not candidate.is_reachable:
+                refusal = (Lack.NODE, "")
+            self._selected[key] = refusal
+        return self._selected[key]
+
+    def _choose(self, claim: int, option: Option, place: int) -> _Refusal | None:
+        """Give a device to an option, or say why that cannot be."""
+        candidate = self._candidates[place]
+        content = candidate.content
+        if self._is_taken(claim, option, candidate):
+            return _IN_USE
+        counts = bool(content.counters) and not (candidate.is_shared and (candidate.used or candidate.shares))
+        if counts:
+            candidate.pool.consume(candidate.device, 1)
+        refusal = self._refusal_by_state(claim, option, candidate, counts)
+        if refusal is not None:
+            if counts:
+                candidate.pool.consume(candidate.device, -1)
+            return refusal
+        consumed = consumption(content.capacities, option.capacity) if candidate.is_shared else {}
+        for name, taken in consumed.items():
+            candidate.consumed[name] = candidate.consumed.get(name, 0) + taken.value
+        if candidate.is_shared:
+            candidate.shares += 1
+        else:
+            candidate.claims.append(claim)
+        self._choices[claim].append(Choice(option, place, consumed))
+        return None
+
+    def _refusal_by_state(
+        self, claim: int, option: Option, candidate: Candidate, counts: bool
+    ) -> _Refusal | None:
+        """Counters, taints and constraints, in this order; constraints that allow the device have counted it."""
+        content = candidate.content
+        if counts and (counter := candidate.pool.exhausted()) is not None:
+            return (Lack.COUNTER, counter)
+        for taint in content.taints:
+            if not option.tolerates(taint):
+                return (Lack.TAINT, f"{taint.key}={taint.value}:{taint.effect}")
+        concerned = [each for each in self._constraints[claim] if each.concerns(option)]
+        for place, constraint in enumerate(concerned):
+            if not constraint.add(content):
+                for added in concerned[:place]:
+                    added.remove()
+                return (Lack.CONSTRAINT, str(constraint))
+        lack = lacking(content.capacities, option.capacity, candidate.used, candidate.consumed)
+        if lack is None:
+            return None
+        for added in concerned:
+            added.remove()
+        return (Lack.CAPACITY, lack)
+
+    def _release(self, claim: int, place: int) -> None:
+        """Take back the last device that was chosen."""
+        candidate, choice = self._candidates[place], self._choices[claim].pop()
+        if candidate.is_shared:
+            candidate.shares -= 1
+        else:
+            candidate.claims.remove(claim)
+        for name, taken in choice.consumed.items():
+            candidate.consumed[name] -= taken.value
+        for constraint in self._constraints[claim]:
+            if constraint.concerns(choice.option):
+                constraint.remove()
+        if candidate.content.counters and not (candidate.is_shared and (candidate.used or candidate.shares)):
+            candidate.pool.consume(candidate.device, -1)
+
+    # -- explanation
+
+    def _stop(self, problem: str, claim: int, option: Option) -> SearchStopped:
+        message = f"request {option.name}: {problem}"
+        return SearchStopped(Shortage(message, True, claim, option.name, option.asked.device_class_name))
+
+    def _note(
+        self, claim: int, request: int, index: int, option: Option, refusals: Counter[_Refusal]
+    ) -> None:
+        """Remember why the request could not be served that the search came closest to."""
+        if (claim, request, index) <= self._deepest:
+            return
+        self._deepest = (claim, request, index)
+        rejections = tuple(Rejection(*refusal, count) for refusal, count in refusals.most_common())
+        self._shortage = Shortage(
+            unserved(option, index, rejections, [pool for pool in self._pools if pool.invalid]),
+            False,
+            claim,
+            option.name,
+            option.asked.device_class_name,
+            rejections,
+        )
