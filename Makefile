@@ -3,6 +3,8 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEV := .venv/.dev
 PIP := --disable-pip-version-check
+# Compiled modules are kept, whatever the environment says: tests start many processes, each with all imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help install dev demo test soak test-kubernetes test-embedded lint format bench bench-kubernetes crds lock clean
