@@ -72,11 +72,12 @@ class Rules:
         points = dict(POINTS)
         for plugin in self.plugins:
             points.update(own_points(type(plugin)))
+        methods = {name: self._methods(point) for name, point in points.items()}
         self._asked: dict[str, Method] = {
             name: point.combine(
-                self._methods(point)
+                methods[name]
                 if name in POINTS
-                else [[attributed(method) for method in tier] for tier in self._methods(point)]
+                else [[attributed(method) for method in tier] for tier in methods[name]]
             )
             for name, point in points.items()
         }
@@ -87,7 +88,7 @@ class Rules:
             ]
         )
         """As job_enqueueable, without those who only object that the cluster is full."""
-        self._answered = {name for name, point in points.items() if any(self._methods(point))}
+        self._answered = {name for name, tiers in methods.items() if any(tiers)}
         for name in POINTS:
             setattr(self, name, self._asked[name])
         self._voters = {point: self._plugins_at(POINTS[point]) for point in VICTIM_POINTS}

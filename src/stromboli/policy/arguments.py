@@ -13,6 +13,7 @@ import dataclasses
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
@@ -107,12 +108,17 @@ def arg_map(
     return dataclasses.field(default_factory=lambda: kept, metadata={_KEY: argument})
 
 
-def declared(cls: type) -> list[Argument]:
+def declared(cls: type) -> tuple[Argument, ...]:
     """The arguments that a class declares, in order; `TypeError` where the declaration itself is wrong."""
+    return _declared(cls)
+
+
+@lru_cache(256)
+def _declared(cls: type) -> tuple[Argument, ...]:
     if not dataclasses.is_dataclass(cls):
         raise TypeError(f"{cls.__qualname__} must be a dataclass whose fields are made with arg()")
     hints = typing.get_type_hints(cls)
-    return [_complete(cls, field, hints[field.name]) for field in dataclasses.fields(cls)]
+    return tuple(_complete(cls, field, hints[field.name]) for field in dataclasses.fields(cls))
 
 
 def _complete(cls: type, field: "dataclasses.Field[Any]", hint: Any) -> Argument:
@@ -233,7 +239,7 @@ def _wrong(wanted: str, node: Node, path: str, problems: Problems) -> Any:
     return WRONG
 
 
-def _unknown(arguments: list[Argument], given: dict[str, Node], path: str) -> Problems:
+def _unknown(arguments: Iterable[Argument], given: dict[str, Node], path: str) -> Problems:
     """A problem for every key that no argument claims, with the nearest right one."""
     prefixes = [a.key for a in arguments if a.open_ended]
     spellings = [a.spelling for a in arguments]

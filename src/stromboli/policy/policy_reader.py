@@ -50,6 +50,11 @@ class PolicyReader:
     metrics: dict[str, str] = field(default_factory=dict)
     plugins_listed: bool = False
     """Whether a problem lists the plugins that there are."""
+    known_switches: dict[str, bool] = field(init=False)
+    """Every switch that a plugin entry may have, with its default."""
+
+    def __post_init__(self) -> None:
+        self.known_switches = self.catalog.switches
 
     @classmethod
     def of(cls, text: str | bytes, catalog: Vocabulary) -> "PolicyReader":
@@ -160,7 +165,7 @@ class PolicyReader:
 
     def switches(self, name: str, entry: dict[str, Node]) -> dict[str, bool]:
         """Every switch, as given or by default."""
-        defaults = self.catalog.switches
+        defaults = self.known_switches
         switches = dict(defaults)
         for key, node in entry.items():
             if key in ("name", "arguments"):
@@ -175,7 +180,7 @@ class PolicyReader:
 
     def meant(self, name: str, key: str) -> str:
         """What somebody may have meant by a key of a plugin that does not exist, as the end of a sentence."""
-        switches = self.catalog.switches
+        switches = self.known_switches
         plugin = self.catalog.plugins.get(name)
         if plugin is not None and key in {argument.key for argument in declared(plugin.Arguments)}:
             return '; it is an argument: put it under "arguments"'

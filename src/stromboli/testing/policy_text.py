@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 from stromboli.engine.catalog import Action, Catalog
 from stromboli.engine.plugin import Plugin
@@ -13,9 +14,15 @@ from stromboli.policy.presets import preset
 ACTIONS = "enqueue, allocate, backfill"
 
 
+@cache
+def known_extensions() -> Catalog:
+    """All that comes with Stromboli and with installed packages, which is looked for once."""
+    return load_catalog()
+
+
 def catalog_with(plugin_classes: Iterable[type[Plugin]], actions: Iterable[Action]) -> Catalog:
     """All that comes with Stromboli, and these; one of the same name takes the place of ours."""
-    known = load_catalog()
+    known = known_extensions()
     return Catalog(
         {**known.actions, **{action.name: action for action in actions}},
         {**known.plugins, **{plugin.name: plugin for plugin in plugin_classes}},

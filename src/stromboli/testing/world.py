@@ -19,7 +19,6 @@ from stromboli.engine.placement.node_placement import Placement
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.rules import Rules
 from stromboli.engine.session import Session
-from stromboli.extensions import load_catalog
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import JobId
 from stromboli.model.task import Task
@@ -30,7 +29,7 @@ from stromboli.simulator.cycle_report import Report
 from stromboli.simulator.job_manifests import Terms, nodes_of
 from stromboli.simulator.rehearsal import Rehearsal
 from stromboli.testing.cycle_result import Result, task_named
-from stromboli.testing.policy_text import catalog_with, policy_of
+from stromboli.testing.policy_text import catalog_with, known_extensions, policy_of
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()
 """When tests begin; what is made first is oldest, all of it in January 2026, a second apart."""
@@ -162,7 +161,7 @@ class World:
 
     def _current(self) -> Scheduler:
         if self._scheduler is None:
-            catalog = load_catalog()
+            catalog = known_extensions()
             policy = policy_of(catalog, "", "", self._policy)
             self._scheduler = Scheduler(self.rehearsal, policy, catalog, **self._settings)
         return self._scheduler
@@ -170,7 +169,7 @@ class World:
     def session(self, *plugin_classes: type[Plugin]) -> Session:
         """A session outside of any cycle, with these plugins in one tier; they are not opened."""
         rules = Rules([[plugin(None, {}) for plugin in plugin_classes]])
-        policy = policy_of(load_catalog(), "allocate", "", "")
+        policy = policy_of(known_extensions(), "allocate", "", "")
         return Session(self.cluster, policy, rules, Placement(rules), self.rehearsal.now(), "test")
 
     def scores(self, plugin: str, pod: str) -> dict[str, float]:
