@@ -8,8 +8,10 @@ import os
 import pytest
 from hypothesis import settings
 
-settings.register_profile("here", deadline=None)
-settings.register_profile("ci", derandomize=True, deadline=None)
+EXAMPLES = int(40 * float(os.environ.get("STROMBOLI_EXAMPLES", "1")))
+"""How many a property looks at that does not say; thrifty by default."""
+settings.register_profile("here", max_examples=EXAMPLES, deadline=None)
+settings.register_profile("ci", max_examples=EXAMPLES, derandomize=True, deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 
@@ -19,5 +21,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The soak takes a minute whatever the machine, so it begins first and nobody waits for it in the end."""
+    """The soak takes half a minute whatever the machine, so it begins first and nobody waits for it in the end."""
     items.sort(key=lambda item: item.path.parent.name != "soak")

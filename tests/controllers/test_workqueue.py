@@ -205,7 +205,7 @@ class Workers(RuleBasedStateMachine):
 
 
 TestWorkers = Workers.TestCase
-TestWorkers.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestWorkers.settings = settings(max_examples=20, stateful_step_count=30, deadline=None)
 
 
 @settings(max_examples=25, deadline=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from stromboli.policy.presets import PRESETS
 from tests.docs.pages import PAGES, ROOT, blocks
 
 CONFIG_MAP_KEY = "volcano-scheduler.conf"
+SECTIONS = ("actions", "tiers", "configurations")
 
 
+@cache
 def example_catalog() -> Catalog:
     """What is built in, and the actions and plugins of all examples."""
     folders = {file.parent for file in (ROOT / "examples").rglob("*.py")}
@@ -27,8 +30,10 @@ def example_catalog() -> Catalog:
     )
 
 
-def policies(catalog: Catalog) -> dict[str, str]:
-    """The text of each policy that can be run, by where it stands."""
+@cache
+def policies() -> dict[str, str]:
+    """The text of each policy that can be run with the extensions of the examples, by where it stands."""
+    catalog = example_catalog()
     candidates = {
         **{f"preset {name}": text for name, text in PRESETS.items()},
         **{name: text for root in ("examples", "deploy") for name, text in _in_files(ROOT / root)},
@@ -51,6 +56,8 @@ def _in_page(page: Path) -> Iterator[tuple[str, str]]:
 
 def _in_text(name: str, text: str) -> Iterator[tuple[str, str]]:
     """The text itself if it is a policy or the tiers of one, or those in its ConfigMaps."""
+    if not any(f"{section}:" in text for section in SECTIONS):
+        return  # large manifests are slow to read
     try:
         documents: list[Any] = list(yaml.safe_load_all(text))
     except yaml.YAMLError:
@@ -60,7 +67,7 @@ def _in_text(name: str, text: str) -> Iterator[tuple[str, str]]:
             continue
         if document.get("kind") == "ConfigMap" and CONFIG_MAP_KEY in document.get("data", {}):
             yield name, document["data"][CONFIG_MAP_KEY]
-        elif "tiers" in document or "actions" in document or "configurations" in document:
+        elif any(section in document for section in SECTIONS):
             yield name, text if "actions" in document else f'actions: "enqueue, allocate, backfill"\n{text}'
 
 

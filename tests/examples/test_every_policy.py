@@ -35,8 +35,6 @@ from stromboli.scheduler.scheduler_metrics import Metrics
 from tests.examples.policy_discovery import example_catalog, policies
 from tests.manifests import group, pod, queue
 
-CATALOG = example_catalog()
-POLICIES = policies(CATALOG)
 EVENTS = Resource("", "v1", "events", "Event", True)
 CYCLES = 3
 """With each policy."""
@@ -64,8 +62,8 @@ def interpreter_as_before() -> Iterator[None]:
 
 def test_all_kinds_of_policies_are_found() -> None:
     for name in ("preset full", "examples/queues/policy.yaml", "deploy/overlays/standalone/configmap.yaml"):
-        assert name in POLICIES
-    assert len([name for name in POLICIES if name.startswith("docs/")]) > 10
+        assert name in policies()
+    assert len([name for name in policies() if name.startswith("docs/")]) > 10
 
 
 @pytest.fixture
@@ -89,9 +87,9 @@ def test_every_policy_runs_on_a_cluster_of_up(folder: DataFolder, monkeypatch: p
 
 def _config(tmp_path: Path) -> ServiceConfig:
     path = tmp_path / "conf"
-    path.write_text(POLICIES["preset default"])
-    policy = PolicyFile(path, CATALOG, lenient=True)
-    return ServiceConfig(node_manifests(["2x4cpu"]), CATALOG, policy, StageDelays(), period=PERIOD)
+    path.write_text(policies()["preset default"])
+    policy = PolicyFile(path, example_catalog(), lenient=True)
+    return ServiceConfig(node_manifests(["2x4cpu"]), example_catalog(), policy, StageDelays(), period=PERIOD)
 
 
 def _watched(monkeypatch_target: Any, kind: str, made: list[Any]) -> Any:
@@ -114,7 +112,7 @@ async def _scheduler(folder: DataFolder) -> AsyncIterator[Running]:
     async with EmbeddedCluster(folder, config, services=(nodes,)) as cluster:
         access = find_access(str(cluster.kubeconfig))
         options = parse([*flags, "--leader-elect=false"])
-        process = scheduler_process.Process(options, access, CATALOG, config.policy)
+        process = scheduler_process.Process(options, access, example_catalog(), config.policy)
         running = asyncio.create_task(process.run())
 
         async def page() -> str:
@@ -169,7 +167,7 @@ async def _run_all(starting: AbstractAsyncContextManager[Running], file: Path) -
     async with starting as running:
         replica = running.replica
         await _set_up(running.client)
-        for number, (name, text) in enumerate(POLICIES.items()):
+        for number, (name, text) in enumerate(policies().items()):
             _replace(file, text)
             await _submit(running.client, f"late-{number}", "web", 1, cpu="500m")
             await _until(lambda text=text: replica.thread.crashed or _has_run(replica, text))

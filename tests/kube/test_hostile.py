@@ -243,7 +243,7 @@ class Story:
 
 
 @pytest.mark.slow
-@examples(80)
+@examples(40)
 @given(
     policy=st.sampled_from(POLICIES),
     manifests=st.lists(hostile(), min_size=1, max_size=6),

@@ -558,7 +558,7 @@ def held(engine: Engine) -> dict[tuple[str, str | None], dict[int, float]]:
     later=worlds(most_pods=18, mostly_pending=True),
     seed=st.integers(0, 2**32),
 )
-@examples(60)
+@examples(30)
 def test_kept_across_cycles_it_equals_one_built_afresh(
     objects: list[Object], later: list[Object], seed: int
 ) -> None:

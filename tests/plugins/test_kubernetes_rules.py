@@ -268,7 +268,7 @@ def settings_of(examples: int) -> settings:
     return settings(max_examples=examples, deadline=None, suppress_health_check=slow)
 
 
-@settings_of(150)
+@settings_of(60)
 @given(st.one_of(worlds(), crowds()))
 def test_filters_give_the_reasons_that_kubernetes_gives(
     drawn: Drawn,
@@ -283,7 +283,7 @@ def test_filters_give_the_reasons_that_kubernetes_gives(
         assert world.refusals("predicates", pod["metadata"]["name"]) == expected
 
 
-@settings_of(150)
+@settings_of(60)
 @given(st.one_of(worlds(), crowds()), st.integers(0, 15))
 def test_scores_are_those_of_kubernetes_whatever_the_candidates(drawn: Drawn, chosen: int) -> None:
     machines, running, waiting, services = drawn
@@ -301,7 +301,7 @@ def test_scores_are_those_of_kubernetes_whatever_the_candidates(drawn: Drawn, ch
         assert [score - shift for score in scores] == expected
 
 
-@settings_of(100)
+@settings_of(30)
 @given(st.one_of(worlds(), crowds()), st.data())
 def test_what_is_remembered_from_cycle_to_cycle_is_what_would_be_found_afresh(
     drawn: Drawn, data: st.DataObject

@@ -200,7 +200,7 @@ def _change(world: World, choice: random.Random) -> None:
         world.add(manifest)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32))
 def test_what_is_kept_across_cycles_equals_what_is_counted_afresh(seed: int) -> None:
     choice = random.Random(seed)

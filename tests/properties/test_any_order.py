@@ -56,7 +56,7 @@ def shuffled(histories: list[list[Change]], chance: random.Random) -> list[Chang
 
 
 @given(worlds(), worlds(), st.integers(0, 2**32))
-@examples(150)
+@examples(60)
 def test_the_last_word_of_each_object_makes_the_model(
     earlier: list[Object], final: list[Object], seed: int
 ) -> None:
@@ -78,7 +78,7 @@ def test_the_last_word_of_each_object_makes_the_model(
 
 
 @given(worlds(), st.integers(0, 2**32))
-@examples(50)
+@examples(25)
 def test_hearing_the_same_again_changes_nothing(objects: list[Object], seed: int) -> None:
     world = World().add(*objects)
     before = facts(world.cluster)

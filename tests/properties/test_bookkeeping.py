@@ -86,7 +86,7 @@ def check_moves(objects: list, seed: int) -> None:
 
 
 @given(worlds(), st.integers(0, 2**32))
-@examples(150)
+@examples(60)
 def test_moves_keep_the_numbers_and_undo_restores_them(objects: list, seed: int) -> None:
     check_moves(objects, seed)
 
@@ -179,6 +179,6 @@ def check_statements(objects: list, seed: int) -> None:
 
 
 @given(worlds(), st.integers(0, 2**32))
-@examples(150)
+@examples(60)
 def test_statements_restore_exactly_what_they_take_back(objects: list, seed: int) -> None:
     check_statements(objects, seed)

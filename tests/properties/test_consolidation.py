@@ -115,7 +115,7 @@ def check_numbers(fragmented: Fragmented) -> None:
     assert (cluster.columns.future_idle >= 0).all()
 
 
-@examples(30)
+@examples(15)
 @given(st.integers(0, 2**32))
 def test_whoever_is_moved_comes_to_its_place_and_the_gang_starts(seed: int) -> None:
     fragmented = Fragmented(seed)
@@ -166,7 +166,7 @@ def fewest_moves(pods: dict[str, list[int]], free: dict[str, int], need: int) ->
     return min(counts, default=None)
 
 
-@examples(25)
+@examples(12)
 @given(st.integers(0, 2**32))
 def test_no_fewer_moves_would_do(seed: int) -> None:
     choose = random.Random(seed)

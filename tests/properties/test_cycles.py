@@ -91,7 +91,7 @@ def whole(cluster: Cluster, job: Job) -> bool:
 
 @every_policy
 @given(objects=worlds(most_pods=14, mostly_pending=True))
-@examples(40)
+@examples(20)
 def test_no_gang_starts_below_its_minimum(policy: str, objects: list[Object]) -> None:
     world = LivingWorld(objects, POLICIES[policy])
     cluster = world.intake.cluster
@@ -108,7 +108,7 @@ def test_no_gang_starts_below_its_minimum(policy: str, objects: list[Object]) ->
 
 @with_predicates
 @given(objects=worlds(most_pods=14, mostly_pending=True))
-@examples(40)
+@examples(20)
 def test_no_node_is_overfilled(policy: str, objects: list[Object]) -> None:
     world = LivingWorld(objects, POLICIES[policy])
     cluster = world.intake.cluster
@@ -127,7 +127,7 @@ def test_no_node_is_overfilled(policy: str, objects: list[Object]) -> None:
 
 @every_policy
 @given(objects=worlds(most_pods=14, mostly_pending=True), seed=st.integers(0, 2**32))
-@examples(30)
+@examples(15)
 def test_objects_in_any_order_give_the_same_decisions(policy: str, objects: list[Object], seed: int) -> None:
     straight = LivingWorld(objects, POLICIES[policy])
     mixed = LivingWorld(random.Random(seed).sample(objects, len(objects)), POLICIES[policy])
@@ -144,7 +144,7 @@ def test_objects_in_any_order_give_the_same_decisions(policy: str, objects: list
     later=worlds(most_pods=18, mostly_pending=True),
     seed=st.integers(0, 2**32),
 )
-@examples(30)
+@examples(15)
 def test_an_engine_that_lives_on_decides_like_one_made_for_the_cycle(
     policy: str, objects: list[Object], later: list[Object], seed: int
 ) -> None:
@@ -164,7 +164,7 @@ def test_an_engine_that_lives_on_decides_like_one_made_for_the_cycle(
     later=worlds(most_pods=18, mostly_pending=True),
     seed=st.integers(0, 2**32),
 )
-@examples(30)
+@examples(15)
 def test_a_model_that_lives_on_decides_like_one_made_of_the_same_objects(
     policy: str, objects: list[Object], later: list[Object], seed: int
 ) -> None:
@@ -187,7 +187,7 @@ def test_a_model_that_lives_on_decides_like_one_made_of_the_same_objects(
 
 @every_policy
 @given(objects=worlds(most_pods=14, mostly_pending=True))
-@examples(40)
+@examples(20)
 def test_a_cluster_left_alone_comes_to_rest_and_repeats_nothing(policy: str, objects: list[Object]) -> None:
     world = LivingWorld(objects, POLICIES[policy])
     recorded: dict[tuple[str, str], Event] = {}

@@ -1,7 +1,7 @@
 """What holds of every eviction: somebody gains by it, nothing is overfilled, undoing leaves no trace, nobody is harmed
 more than the policy allows, and who was evicted does not start it all over again.
 
-CI looks at hundreds of worlds. `STROMBOLI_EXAMPLES=40 pytest -n auto tests/properties/test_eviction.py` is the nightly
+CI looks at hundreds of worlds. `STROMBOLI_EXAMPLES=100 pytest -n auto tests/properties/test_eviction.py` is the nightly
 profile: every invariant below then sees at least 10,000 worlds, counted over its policies (the count is checked by
 `test_the_nightly_profile_sees_ten_thousand_worlds`).
 """
@@ -27,9 +27,10 @@ from stromboli.engine.decisions import Bind, Evict
 from stromboli.engine.session import Session
 from stromboli.engine.transaction import EvictionReason
 from stromboli.extensions import load_catalog
-from stromboli.model.amounts import less_equal
+from stromboli.model.amounts import less_equal, plus
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
+from stromboli.model.queue import Queue
 from stromboli.model.reservations import Reservation
 from stromboli.model.status import ALLOCATED_CLASS, Status
 from stromboli.model.task import Task
@@ -145,7 +146,7 @@ def job_named(cluster: Cluster, key: str) -> Job:
 
 @every_policy
 @given(objects=contests())
-@examples(40)
+@examples(20)
 def test_nobody_goes_unless_its_beneficiary_gets_a_place(policy: str, objects: list[Object]) -> None:
     world = Contest(objects, policy)
     for _ in range(3):
@@ -166,7 +167,7 @@ def test_nobody_goes_unless_its_beneficiary_gets_a_place(policy: str, objects: l
 
 @every_policy
 @given(objects=contests(), linger=st.booleans())
-@examples(40)
+@examples(20)
 def test_no_node_ever_carries_more_than_it_has(policy: str, objects: list[Object], linger: bool) -> None:
     world = Contest(objects, policy, linger, resubmit=True)
     for _ in range(4):
@@ -179,7 +180,7 @@ def test_no_node_ever_carries_more_than_it_has(policy: str, objects: list[Object
 
 @every_policy
 @given(objects=contests(), linger=st.booleans())
-@examples(40)
+@examples(20)
 def test_a_cycle_of_evictions_that_breaks_at_its_end_leaves_no_trace(
     policy: str, objects: list[Object], linger: bool
 ) -> None:
@@ -205,7 +206,7 @@ def test_a_cycle_of_evictions_that_breaks_at_its_end_leaves_no_trace(
 
 
 @given(objects=contests(), seed=st.integers(0, 2**32))
-@examples(250)
+@examples(100)
 def test_evictions_that_are_taken_back_restore_the_state_bit_by_bit(objects: list[Object], seed: int) -> None:
     """Evict, spare, promise and release at random, with room held for some; then leave without committing."""
     world, chance = World().add(*objects), random.Random(seed)
@@ -237,7 +238,7 @@ def test_evictions_that_are_taken_back_restore_the_state_bit_by_bit(objects: lis
 
 @every_policy
 @given(objects=contests(), seed=st.integers(0, 2**32))
-@examples(40)
+@examples(20)
 def test_objects_in_any_order_give_the_same_evictions(policy: str, objects: list[Object], seed: int) -> None:
     straight = Contest(objects, policy, resubmit=True)
     mixed = Contest(random.Random(seed).sample(objects, len(objects)), policy, resubmit=True)
@@ -250,7 +251,7 @@ def test_objects_in_any_order_give_the_same_evictions(policy: str, objects: list
 
 @every_policy
 @given(objects=contests(), later=contests(), linger=st.booleans(), seed=st.integers(0, 2**32))
-@examples(40)
+@examples(20)
 def test_an_engine_that_lives_on_evicts_like_one_made_for_the_cycle(
     policy: str, objects: list[Object], later: list[Object], linger: bool, seed: int
 ) -> None:
@@ -299,7 +300,7 @@ def cycles(policy: str, objects: list[Object], count: int = 3) -> Iterable[tuple
 
 @gentle_policy
 @given(objects=contests())
-@examples(85)
+@examples(34)
 def test_victims_are_of_lower_priority_or_of_another_queue_that_gives_back(
     policy: str, objects: list[Object]
 ) -> None:
@@ -323,7 +324,7 @@ def test_victims_are_of_lower_priority_or_of_another_queue_that_gives_back(
 
 @gentle_policy
 @given(objects=contests())
-@examples(85)
+@examples(34)
 def test_no_gang_is_left_below_its_minimum_unless_all_of_it_goes(policy: str, objects: list[Object]) -> None:
     for _, before, outcome in cycles(policy, objects):
         lost = {before.standing[eviction.uid][2] for eviction in evictions(outcome)}
@@ -333,20 +334,27 @@ def test_no_gang_is_left_below_its_minimum_unless_all_of_it_goes(policy: str, ob
 
 @gentle_policy
 @example(objects=nativised(contest(random.Random(4806), 3, 3), random.Random(4807)))
+@example(objects=nativised(contest(random.Random(1329), 3, 2), random.Random(1330)))
 @given(objects=contests())
-@examples(85)
+@examples(34)
 def test_no_queue_is_taken_below_its_guarantee(policy: str, objects: list[Object]) -> None:
+    """By others: what a job takes from its own queue stays there."""
     for world, before, outcome in cycles(policy, objects):
+        by_others, exchanged = set[Queue](), dict[Queue, dict[int, float]]()
         for eviction in evictions(outcome):
-            queue = before.standing[eviction.uid][2].queue
-            if job_named(world.cluster, eviction.beneficiary).queue is not queue:
-                assert less_equal(queue.guarantee, queue.allocated)
+            victim, _, job = before.standing[eviction.uid]
+            if job_named(world.cluster, eviction.beneficiary).queue is not job.queue:
+                by_others.add(job.queue)
+            else:
+                exchanged[job.queue] = plus(exchanged.get(job.queue, {}), victim.shape.request)
+        for queue in by_others:
+            assert less_equal(queue.guarantee, plus(queue.allocated, exchanged.get(queue, {})))
 
 
 @gentle_policy
 @example(objects=contest(random.Random(3019), 3, 3, ("high", "low")))
 @given(objects=contests(levels=("high", "low")))
-@examples(85)
+@examples(34)
 def test_a_victim_that_comes_back_drives_nobody_out(policy: str, objects: list[Object]) -> None:
     """Where there are two priorities, so that nobody is below a victim of preempt.
 
@@ -367,7 +375,7 @@ def test_a_victim_that_comes_back_drives_nobody_out(policy: str, objects: list[O
 
 @gentle_policy
 @given(objects=contests())
-@examples(85)
+@examples(34)
 def test_no_two_jobs_take_turns_in_evicting_each_other(policy: str, objects: list[Object]) -> None:
     world = Contest(objects, policy, resubmit=True)
     gained: set[tuple[str, str]] = set()
@@ -379,4 +387,4 @@ def test_no_two_jobs_take_turns_in_evicting_each_other(policy: str, objects: lis
 
 
 def test_the_nightly_profile_sees_ten_thousand_worlds() -> None:
-    assert min(40 * len(POLICIES), 250, 85 * len(GENTLE)) * 40 >= 10_000
+    assert min(20 * len(POLICIES), 100, 34 * len(GENTLE)) * 100 >= 10_000

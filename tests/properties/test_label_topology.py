@@ -68,7 +68,7 @@ def check_racks(world: LivingWorld) -> None:
 
 
 @given(seed=seeds)
-@examples(15)
+@examples(10)
 def test_a_group_is_never_in_two_domains(seed: int) -> None:
     chance = random.Random(seed)
     objects = [queue(), priority_class("low", -5), *some_nodes(chance), *some_groups(chance)]
@@ -82,7 +82,7 @@ def test_a_group_is_never_in_two_domains(seed: int) -> None:
 
 
 @given(seed=seeds)
-@examples(25)
+@examples(12)
 def test_a_gang_starts_if_a_naive_search_finds_room_for_it(seed: int) -> None:
     chance = random.Random(seed)
     nodes, cpu, count = some_nodes(chance), chance.randint(1, 2), chance.randint(1, 5)

@@ -52,7 +52,7 @@ def unadorned(objects: list[Object]) -> list[Object]:
 
 @every_policy
 @given(objects=worlds(most_pods=14, mostly_pending=True), seed=seeds)
-@examples(30)
+@examples(15)
 def test_a_native_gang_starts_where_and_when_the_same_gang_of_volcano_would(
     policy: str, objects: list[Object], seed: int
 ) -> None:
@@ -65,7 +65,7 @@ def test_a_native_gang_starts_where_and_when_the_same_gang_of_volcano_would(
 
 @every_policy
 @given(objects=worlds(most_pods=14, mostly_pending=True), seed=seeds)
-@examples(30)
+@examples(15)
 def test_a_native_gang_starts_whole_and_says_so(policy: str, objects: list[Object], seed: int) -> None:
     world = LivingWorld(nativised(objects, random.Random(seed), share=1.0), POLICIES[policy])
     cluster = world.intake.cluster
@@ -96,7 +96,7 @@ def test_a_native_gang_starts_whole_and_says_so(policy: str, objects: list[Objec
 @example(seed=110268, nodes=3, waiting=3, linger=False)
 @example(seed=1595, nodes=4, waiting=1, linger=False)
 @given(seed=seeds, nodes=st.integers(1, 4), waiting=st.integers(1, 3), linger=st.booleans())
-@examples(40)
+@examples(20)
 def test_a_group_that_goes_as_a_whole_loses_everybody_or_nobody(
     policy: str, seed: int, nodes: int, waiting: int, linger: bool
 ) -> None:

@@ -355,7 +355,7 @@ def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.usefixtures("steps")
 class TestPlacement:
     @given(st.integers(0, 2**64))
-    @examples(200)
+    @examples(80)
     def test_the_fast_placement_equals_the_blackboard(self, seed: int) -> None:
         chance = random.Random(seed)
         Drama(chance).play(chance.randrange(1, 25))

@@ -49,7 +49,7 @@ def leads_to_root(name: str, graph: dict[str, str]) -> bool:
 
 
 @given(GRAPHS)
-@examples(60)
+@examples(30)
 @example({"q0": "q1", "q1": "q0"})
 @example({"q0": "q0"})
 @example({"root": "q0", "q0": "root"})
@@ -68,7 +68,7 @@ def test_with_a_hierarchy_leaves_below_the_root_are_served_and_the_others_told_w
 
 @pytest.mark.parametrize("flat", [PROPORTION, DRF], ids=["proportion", "drf"])
 @given(GRAPHS)
-@examples(30)
+@examples(15)
 @example({"q0": "q1", "q1": "q0"})
 @example({"root": "q0", "q0": "root"})
 def test_without_a_hierarchy_of_queues_everybody_is_served(flat: str, graph: dict[str, str]) -> None:

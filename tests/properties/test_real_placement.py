@@ -136,7 +136,7 @@ def _comparable(place: Any) -> Any:
 
 @pytest.mark.parametrize("tiers", ["predicates, nodeorder, binpack", "predicates, nodeorder", "binpack"])
 @given(seed=st.integers(0, 2**64))
-@examples(60)
+@examples(30)
 def test_what_is_remembered_equals_what_is_found_afresh(tiers: str, seed: int) -> None:
     play = Play(random.Random(seed))
     action = Action("play", play.run)

@@ -38,7 +38,7 @@ def policy(name: str, actions: str = "allocate, backfill") -> Callable[[], Engin
 
 @pytest.mark.parametrize("name", TIERS)
 @given(objects=topology_worlds())
-@examples(20)
+@examples(10)
 def test_the_search_decides_as_one_that_tries_every_domain(name: str, objects: list[Object]) -> None:
     fast = LivingWorld(objects, policy(name))
     slow = LivingWorld(objects, policy(name, "naive-allocate, backfill"))
@@ -144,7 +144,7 @@ class Unlucky:
 @given(seed=st.integers(0, 2**32))
 @example(seed=51)
 @example(seed=7039)  # the last switch goes
-@examples(25)
+@examples(12)
 def test_no_gang_is_bound_or_nominated_across_its_tier(actions: str, seed: int) -> None:
     unlucky = Unlucky(seed, policy("packed", actions))
     for _ in range(6):

@@ -79,7 +79,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     rate=st.sampled_from((0.02, 0.1, 0.5, 1.0)),
     seed=st.integers(0, 2**32),
 )
-@examples(250)
+@examples(100)
 def test_the_state_survives_any_mistake(
     objects: list[Object], points: list[str], rate: float, seed: int
 ) -> None:
@@ -104,7 +104,7 @@ def test_the_state_survives_any_mistake(
 
 
 @given(objects=worlds(most_pods=10, mostly_pending=True), seed=st.integers(0, 2**32))
-@examples(60)
+@examples(30)
 def test_a_plugin_that_is_well_again_decides_as_if_nothing_had_been(objects: list[Object], seed: int) -> None:
     """After lost cycles, and pauses, the next good one is that of an engine that never saw any trouble."""
     chance = random.Random(seed)

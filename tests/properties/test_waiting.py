@@ -64,7 +64,7 @@ def short(explanation: WaitExplanation) -> object:
 
 @pytest.mark.parametrize("policy", ["default", "basic", "fair-share", "full"])
 @given(seed=st.integers(0, 2**32))
-@examples(15)
+@examples(10)
 def test_while_gate_and_short_resource_stay_nothing_is_written(policy: str, seed: int) -> None:
     chance = random.Random(seed)
     world = World(nodes="n0 cpu=4; n1 cpu=6; n2 cpu=4 +dedicated=x:NoSchedule", queues=QUEUES)

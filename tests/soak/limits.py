@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 MIB = 1024 * 1024
 BY_HAND = "STROMBOLI_SOAK_SECONDS" in os.environ
-SECONDS = float(os.environ.get("STROMBOLI_SOAK_SECONDS", "45"))
+SECONDS = float(os.environ.get("STROMBOLI_SOAK_SECONDS", "25"))
 """How long the load lasts; start, checks and the end come on top, some ten seconds."""
 SUITE_SEED = 3_605_945_661
 SEED = int(os.environ.get("STROMBOLI_SOAK_SEED", "0")) or (

@@ -1,6 +1,6 @@
 """A whole cluster under load from honest and hostile users, killed now and then: the promises of docs/security.md hold.
 
-For a minute in the suite; for longer by hand, with a line of progress every ten seconds:
+For half a minute in the suite; for longer by hand, with a line of progress every ten seconds:
 `STROMBOLI_SOAK_SECONDS=3600 pytest -s tests/soak`, or `make soak`. `STROMBOLI_SOAK_SEED` repeats the requests of a run.
 """
 

@@ -123,7 +123,7 @@ def expressions(draw: st.DrawFn) -> str:
     return str(form)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(expressions(), st.integers(0, 400), st.integers(0, 4000))
 @example("self.l.map(x, self.l).size() > 0", 400, 1)
 @example("self.l.all(x, self.s.split('').size() > 0)", 400, 400)

@@ -55,7 +55,7 @@ def stepped(all_times: ScheduleTimes, now: float, most: int = 3000) -> list[floa
     raise AssertionError("too many")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(
     schedule=st.sampled_from(SCHEDULES),
     zone=st.sampled_from(ZONES),
@@ -74,7 +74,7 @@ def test_the_last_and_the_next_time_are_those_that_one_finds_step_by_step(
     assert times.next(now) == (every[-1] if every and every[-1] > now else None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     schedule=st.sampled_from([schedule for schedule in SCHEDULES if not schedule.startswith("@every")]),
     zone=st.sampled_from(ZONES),

@@ -72,7 +72,7 @@ def broken(place: tuple[Any, ...], junk: Any, manifest: Any) -> None:
         part[place[-1]] = junk
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(PLACES), JUNK), min_size=1, max_size=3))
 def test_no_job_breaks_a_look(mistakes: list[tuple[tuple[Any, ...], Any]]) -> None:
     manifest = whole()

@@ -52,7 +52,7 @@ affinities = st.builds(Affinity, st.none(), sides, sides)
 kins = st.dictionaries(keys, values, max_size=2)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(st.lists(affinities, min_size=1, max_size=4), kins, kins)
 def test_the_terms_about_a_pod_are_those_that_mean_it(
     carrying: list[Affinity], labels: dict[str, str], team: dict[str, str]

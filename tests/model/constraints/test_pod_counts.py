@@ -61,7 +61,7 @@ def asked(cluster: Cluster, tally: PodCount) -> list[int]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6))
 def test_a_tally_counts_what_asking_everybody_would(seed: int) -> None:
     cluster, chance = cluster_of(seed), random.Random(seed)

@@ -383,7 +383,7 @@ PUTS = st.one_of(
 CHANGES = st.lists(st.lists(st.tuples(st.booleans(), PUTS), min_size=1, max_size=3), min_size=1, max_size=8)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(begin=st.lists(PUTS, max_size=12), changes=CHANGES)
 @example(begin=[switch("h0", 1, nodes=["a-0"])], changes=[[(False, switch("h0"))], [(True, node("a-0"))]])
 def test_after_any_changes_the_tree_is_as_if_built_anew(begin: list[Manifest], changes: Any) -> None:

@@ -118,7 +118,7 @@ def surprise(world: LivingWorld, later: list[Object], chance: random.Random) -> 
 
 
 @given(forests(), forests(), st.booleans(), st.integers(0, 2), st.integers(0, 2**32))
-@examples(60)
+@examples(30)
 def test_a_plugin_that_lives_on_equals_one_built_afresh(
     objects: list[Object], later: list[Object], tree: bool, levels: int, seed: int
 ) -> None:
@@ -138,7 +138,7 @@ def test_a_plugin_that_lives_on_equals_one_built_afresh(
 
 
 @given(forests(), st.booleans(), st.integers(0, 2), st.integers(0, 2**32))
-@examples(60)
+@examples(30)
 def test_objects_in_any_order_give_the_same_decisions(
     objects: list[Object], tree: bool, levels: int, seed: int
 ) -> None:
@@ -155,7 +155,7 @@ def test_objects_in_any_order_give_the_same_decisions(
     forests(),
     st.lists(st.tuples(st.integers(0, 99), st.sampled_from(Status), st.integers(0, 9)), max_size=12),
 )
-@examples(60)
+@examples(30)
 def test_moves_are_followed_and_taking_them_back_leaves_no_trace(
     objects: list[Object], steps: list[tuple[int, Status, int]]
 ) -> None:
@@ -185,7 +185,7 @@ def test_moves_are_followed_and_taking_them_back_leaves_no_trace(
 
 
 @given(forests(), st.booleans())
-@examples(40)
+@examples(20)
 def test_no_queue_and_no_ancestor_goes_beyond_its_limit(objects: list[Object], tree: bool) -> None:
     world = LivingWorld(objects, lambda: make(tree, 0))
     before = {name: dict(queue.allocated) for name, queue in world.intake.cluster.queues.items()}
@@ -204,7 +204,7 @@ def test_no_queue_and_no_ancestor_goes_beyond_its_limit(objects: list[Object], t
 
 
 @given(forests())
-@examples(40)
+@examples(20)
 def test_a_quiet_cluster_costs_no_look_at_queues_or_jobs(objects: list[Object]) -> None:
     world = LivingWorld(objects, lambda: make(True, 0))
     for _ in range(8):

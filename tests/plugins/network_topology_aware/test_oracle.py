@@ -114,7 +114,7 @@ def closeness(world: World, task: Task, nodes: list[Node]) -> dict[str, float]:
     return {name: 300 * score for name, score in scores.items()}
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(case=CASES)
 def test_scores_are_those_of_the_rule(case: Case) -> None:
     world = case.world()

@@ -116,7 +116,7 @@ def test_a_gang_outside_of_all_leaves_is_placed_all_the_same() -> None:
     assert leaves(world, "j-w") == ["outside"] * 3
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(used=st.lists(st.integers(0, 4), min_size=8, max_size=8), pods=st.integers(1, 12))
 def test_no_leaf_is_left_while_it_has_room(used: list[int], pods: int) -> None:
     world = world_with([*used, 4]).job("j-w", pods=pods, cpu=1, group=topology(mode="soft"))
