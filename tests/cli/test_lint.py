@@ -319,11 +319,7 @@ def test_warnings_are_told_of_pods_that_our_scheduler_places_alone() -> None:
     assert warnings(schedulerName="volcano", nodeSelector={"a": "b"}, volumes=[]) == []
 
 
-def test_queues_groups_and_numa_policies_of_tasks_are_warned_of_too() -> None:
-    sizes = {"cpu": "2", "memory": "1Gi"}
-    numa = task()
-    numa["topologyPolicy"] = "restricted"
-    numa["template"]["spec"]["containers"][0]["resources"] = {"requests": sizes, "limits": sizes}  # type: ignore[index]
+def test_queues_and_groups_are_warned_of_too() -> None:
     scheduling = "scheduling.volcano.sh/v1beta1"
     group = {
         "metadata": {
@@ -338,13 +334,11 @@ def test_queues_groups_and_numa_policies_of_tasks_are_warned_of_too() -> None:
             "Queue", {"metadata": {"name": "q"}, "spec": {"weight": 1, "dequeueStrategy": "fifo"}}, scheduling
         ),
         manifest("PodGroup", group, scheduling),
-        manifest("Job", job(numa)),
     ]
     result = lint("-", "-o", "json", stdin="---\n".join(documents))
     assert [warning["field"] for warning in json.loads(result.stdout)["warnings"]] == [
         "spec.dequeueStrategy of its queue",
         "annotation volcano.sh/task-topology-affinity",
-        "spec.tasks[0].topologyPolicy",
     ]
 
 

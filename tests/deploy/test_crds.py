@@ -11,6 +11,7 @@ from deploy import crds
 from stromboli.api.decoding import decode
 from stromboli.api.types import scheduling
 from stromboli.api.types.node_shard import NodeShard
+from stromboli.api.types.numa_topology import Numatopology
 from tests.deploy import schemas
 from tests.deploy.manifests import (
     CRDS,
@@ -144,7 +145,7 @@ def test_what_the_crds_accept_can_be_read(sample: Manifest) -> None:
 
 def test_the_kinds_that_the_scheduler_reads_have_samples() -> None:
     read = {type(decode(sample)) for sample in ACCEPTED} - {type(None)}
-    assert read == {scheduling.PodGroup, scheduling.Queue, scheduling.HyperNode, NodeShard}
+    assert read == {scheduling.PodGroup, scheduling.Queue, scheduling.HyperNode, NodeShard, Numatopology}
 
 
 def test_defaults_are_those_of_volcano() -> None:

@@ -173,6 +173,7 @@ def test_kinds_that_are_not_installed_are_left_out_until_they_come(
                 "Queue",
                 "HyperNode",
                 "NodeShard",
+                "Numatopology",
             }
             await do(plane.kubectl, "apply", "--server-side", "-k", "deploy/crds")
             kinds = (PodGroup, Queue, HyperNode)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from stromboli.admission.rules.field import Problem
-from stromboli.api import names
 from stromboli.api.resources.quantity import QuantityError
 from stromboli.api.types.pod import PodSpec
 from stromboli.api.types.scheduling import NetworkTopology, QueueSpec
@@ -65,18 +64,11 @@ def _of_volcano(part: _Part) -> Iterator[Demand]:
 
 
 def _of_pods(part: _Part, of_volcano: bool, schedulers: frozenset[str]) -> Iterator[Demand]:
-    """A pod, the template of one, or a task of a Job, which may have a NUMA policy of its own."""
+    """A pod, or the template of one."""
     spec = _converted(part.content.get("spec"), PodSpec) if "containers" in part.value("spec") else None
     if spec is not None and (spec.scheduler_name in schedulers or (of_volcano and not spec.scheduler_name)):
         annotations = _texts(part.value("metadata").get("annotations"))
         yield from _of_pod(part.path, spec, annotations)
-    policy = part.content.get("topologyPolicy")
-    if of_volcano and isinstance(policy, str):
-        template = _converted(part.value("template").get("spec"), PodSpec)
-        if template is not None:
-            numa = {names.NUMA_TOPOLOGY_POLICY: policy}
-            for demand in metadata_demands(template, {}, numa):
-                yield demand._replace(field=_join(part.path, "topologyPolicy"))
 
 
 def _of_pod(path: str, spec: PodSpec, annotations: Mapping[str, str]) -> Iterator[Demand]:

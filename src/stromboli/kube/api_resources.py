@@ -49,6 +49,7 @@ class Resource(NamedTuple):
 VERSIONS = {
     "": "v1",
     "scheduling.volcano.sh": "v1beta1",
+    "nodeinfo.volcano.sh": "v1alpha1",
     "topology.volcano.sh": "v1alpha1",
     "shard.volcano.sh": "v1alpha1",
 }
@@ -89,6 +90,7 @@ EFFECT_OF_ABSENCE: dict[str, str] = {
     "PodGroup": "no gang can be scheduled",
     "Queue": "no job can be scheduled",
     "NodeShard": "this scheduler has no nodes of its own",
+    "Numatopology": "Guaranteed pods with a NUMA policy wait where the policy has numa-aware",
     "HyperNode": "gangs with a hard network topology wait, and all others may lie anywhere in the network",
 }
 """What does not work if a kind is not installed."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from stromboli.model.amounts import Amounts, shift
 from stromboli.model.constraints.affinity_terms import AffinityTerms
 from stromboli.model.constraints.pod_counts import PodCounts
+from stromboli.model.cpus.cpu_ledger import CpuLedger
 from stromboli.model.devices.pools.pool_index import PoolIndex
 from stromboli.model.dimensions import Dimensions
 from stromboli.model.job import Job, JobId
@@ -150,7 +151,9 @@ class Cluster:
         """Jobs with a Pending or Pipelined task, the work of an action that places; copy it before you move any."""
         self.reservations = Reservations(self)
         """Room that is kept beyond a cycle."""
-        self.ledgers: tuple[Ledger, ...] = ()
+        self.cpus = CpuLedger()
+        """The free CPUs of nodes that have a Numatopology."""
+        self.ledgers: tuple[Ledger, ...] = (self.cpus,)
         """What tasks hold besides amounts, a ledger for each kind of it."""
         self.unsettled: dict[Job, None] = {}
         """Jobs whose outcome was not final when it was last reported."""

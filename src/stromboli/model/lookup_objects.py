@@ -7,6 +7,7 @@ from stromboli.api.types.devices import DeviceClass, ResourceClaim, ResourceClai
 from stromboli.api.types.meta import Object
 from stromboli.api.types.node import CSINode
 from stromboli.api.types.node_shard import NodeShard
+from stromboli.api.types.numa_topology import Numatopology
 from stromboli.api.types.scheduling import (
     HyperNode,
     Namespace,
@@ -34,6 +35,8 @@ class LookupObjects:
     """HyperNodes by name."""
     node_shards: dict[str, NodeShard] = field(default_factory=dict)
     """NodeShards by name."""
+    numa_topologies: dict[str, Numatopology] = field(default_factory=dict)
+    """Numatopologies by the name of their node."""
     volumes: dict[str, PersistentVolume] = field(default_factory=dict)
     """PersistentVolumes by name."""
     claims: dict[str, PersistentVolumeClaim] = field(default_factory=dict)
@@ -83,6 +86,7 @@ TABLES: dict[type[Object], str] = {
     PodDisruptionBudget: "budgets",
     HyperNode: "hyper_nodes",
     NodeShard: "node_shards",
+    Numatopology: "numa_topologies",
     PersistentVolume: "volumes",
     PersistentVolumeClaim: "claims",
     StorageClass: "storage_classes",

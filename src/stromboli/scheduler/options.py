@@ -101,7 +101,13 @@ ACCEPTED = flags.Accepted(
     switches=flags.LOGGING_SWITCHES | {"csi-storage"},
 )
 GATES = flags.Gates(
-    effective={"PriorityClass", "PodDisruptionBudgetsSupport", "WorkLoadSupport", names.QUEUE_ADMISSION},
+    effective={
+        "PriorityClass",
+        "PodDisruptionBudgetsSupport",
+        "WorkLoadSupport",
+        "ResourceTopology",
+        names.QUEUE_ADMISSION,
+    },
     always_on={"PodSchedulingReadiness", "PodLevelResources", "InPlacePodVerticalScaling"},
 )
 

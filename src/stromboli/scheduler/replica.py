@@ -15,6 +15,7 @@ from functools import partial
 from stromboli import transport
 from stromboli.api.types.meta import Object
 from stromboli.api.types.node_shard import NodeShard
+from stromboli.api.types.numa_topology import Numatopology
 from stromboli.api.types.scheduling import PodDisruptionBudget, PriorityClass
 from stromboli.api.types.workloads import ReplicaSet, ReplicationController, StatefulSet
 from stromboli.daemon.log_format import about
@@ -168,6 +169,8 @@ def watched_kinds(options: Options) -> list[type[Object]]:
         off.add(PodDisruptionBudget)
     if not options.gate("WorkLoadSupport", True):
         off |= {ReplicaSet, StatefulSet, ReplicationController}
+    if not options.gate("ResourceTopology", True):
+        off.add(Numatopology)
     if options.scheduler_sharding_mode == "none":
         off.add(NodeShard)
     return [kind for kind in RESOURCES if kind not in off]

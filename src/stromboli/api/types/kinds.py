@@ -1,6 +1,16 @@
 """The kinds that the scheduler reads, by name."""
 
-from stromboli.api.types import devices, native_group, node, node_shard, pod, scheduling, storage, workloads
+from stromboli.api.types import (
+    devices,
+    native_group,
+    node,
+    node_shard,
+    numa_topology,
+    pod,
+    scheduling,
+    storage,
+    workloads,
+)
 from stromboli.api.types.meta import Object
 
 GROUPS: dict[str, tuple[type[Object], ...]] = {
@@ -15,6 +25,7 @@ GROUPS: dict[str, tuple[type[Object], ...]] = {
         workloads.ReplicationController,
     ),
     "apps": (workloads.ReplicaSet, workloads.StatefulSet),
+    "nodeinfo.volcano.sh": (numa_topology.Numatopology,),
     "policy": (scheduling.PodDisruptionBudget,),
     "resource.k8s.io": (
         devices.DeviceClass,
@@ -39,6 +50,7 @@ CLUSTER_SCOPED: frozenset[type[Object]] = frozenset(
         scheduling.PriorityClass,
         scheduling.Queue,
         node_shard.NodeShard,
+        numa_topology.Numatopology,
         storage.PersistentVolume,
         storage.StorageClass,
     }

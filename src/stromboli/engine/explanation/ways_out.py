@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stromboli.api import names
+from stromboli.engine.explanation.cpu_shortages import way_to_cpus
 from stromboli.engine.explanation.shortages import (
     WayOut,
     amount_text,
@@ -69,7 +70,7 @@ def way_past_filter(session: Session, task: Task, reason: str) -> str:
         return _selector(task)
     if reason.endswith(_STORAGE_MISSING):
         return CREATE_CLAIM
-    return ""
+    return way_to_cpus(session.cluster.cpus, task, reason)
 
 
 def minimum_field(job: Job) -> str:

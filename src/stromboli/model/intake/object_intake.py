@@ -18,6 +18,7 @@ from stromboli.api.types.kinds import describe
 from stromboli.api.types.meta import Object
 from stromboli.api.types.native_group import NativePodGroup
 from stromboli.api.types.node import Node as NodeObject
+from stromboli.api.types.numa_topology import Numatopology
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import HyperNode, Namespace, PodGroup, PriorityClass
 from stromboli.api.types.scheduling import Queue as QueueObject
@@ -35,6 +36,7 @@ from stromboli.model.intake.node_and_queue_intake import (
     queue_named,
 )
 from stromboli.model.intake.pod_fields import describe_pod, seconds, status_of, waiting_time
+from stromboli.model.intake.shown_grants import grants_of
 from stromboli.model.intake.sub_jobs import sub_job_of
 from stromboli.model.interning import Interning
 from stromboli.model.job import Job, JobId
@@ -72,6 +74,7 @@ class Intake:
             QueueObject: partial(put_queue, self.cluster),
             PriorityClass: self._put_priority_class,
             ResourceSlice: self._put_slice,
+            Numatopology: self._put_numa_topology,
         }
         self._drops: dict[type[Object], Callable[[Any], None]] = {
             Pod: self._drop_pod,
@@ -81,6 +84,7 @@ class Intake:
             QueueObject: partial(drop_queue, self.cluster),
             PriorityClass: self._drop_priority_class,
             ResourceSlice: self._drop_slice,
+            Numatopology: self._drop_numa_topology,
         }
 
     def put(self, obj: Object) -> None:
@@ -127,6 +131,14 @@ class Intake:
     def _drop_priority_class(self, obj: PriorityClass) -> None:
         self._drop_lookup_object(obj)
         self._reprioritise()
+
+    def _put_numa_topology(self, obj: Numatopology) -> None:
+        self.cluster.cpus.put(obj)
+        self._put_lookup_object(obj)
+
+    def _drop_numa_topology(self, obj: Numatopology) -> None:
+        self.cluster.cpus.drop(obj)
+        self._drop_lookup_object(obj)
 
     def _reprioritise(self) -> None:
         for job in self.cluster.jobs.values():
@@ -274,8 +286,8 @@ class Intake:
             task.sub_job = sub_job_of(task.job, task.label_set.labels)
         if observation.node and ON_NODE[task.status]:
             task.node = node_named(self.cluster, observation.node)
-            if old is not None and old.node is task.node:
-                task.grants = old.grants
+            assumed = old.grants if old is not None and old.node is task.node else ()
+            task.grants = grants_of(cluster, task, assumed)
         cluster.enter(task)
         if task.job is not None and task.job.native is not None:
             task.job.native.count(task, 1)

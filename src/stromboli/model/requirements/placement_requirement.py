@@ -96,14 +96,16 @@ NUMA_POLICY = PlacementRequirement(
     True,
     "Pod of class Guaranteed: annotation `volcano.sh/numa-topology-policy`, `restricted` or `single-numa-node`",
     "no plugin of the policy places pods by NUMA nodes",
-    "set it to none or best-effort (numa-aware is not there yet)",
+    "add numa-aware to the policy, or set the annotation to none or best-effort",
+    "numa-aware",
 )
 PREFERRED_NUMA_POLICY = PlacementRequirement(
     "preferred-numa-policy",
     False,
     "Pod of class Guaranteed: annotation `volcano.sh/numa-topology-policy`, `best-effort`",
     "no plugin of the policy prefers nodes by their NUMA nodes",
-    "set it to none (numa-aware is not there yet)",
+    "add numa-aware to the policy",
+    "numa-aware",
 )
 VOLUME_BINDING = PlacementRequirement(
     "volume-binding",

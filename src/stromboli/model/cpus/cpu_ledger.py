@@ -1,0 +1,146 @@
+"""Which CPUs of which node are free: those that the kubelet has not given away, less those of tasks on their way.
+
+A task that was given CPUs holds them from the moment it gets its node, whatever its status there, until it leaves. What
+the ledger counts of it ends earlier: when the Numatopology lists its pod, the CPUs that the kubelet really gave it
+are no longer allocatable.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakValueDictionary
+
+from stromboli.api import names
+from stromboli.api.resources.qos import GUARANTEED, qos_class
+from stromboli.api.resources.quantity import milli
+from stromboli.model.cpus.cpu_grant import CpuGrant
+from stromboli.model.cpus.cpu_set import parse_cpu_set
+from stromboli.model.cpus.cpu_topology import CpuTopology, NodeCpus, cpu_details, node_cpus
+
+if TYPE_CHECKING:
+    from stromboli.api.types.numa_topology import CpuDetail, Numatopology
+    from stromboli.api.types.pod import Container, PodSpec
+    from stromboli.model.node_columns import Node
+    from stromboli.model.status import Status
+    from stromboli.model.task import Task
+
+FORGET_AFTER = 1024
+_Key = tuple[tuple[int, "CpuDetail"], ...]
+
+
+def whole_cpus(container: Container) -> int:
+    """How many CPUs a container gets for itself: what it requests, if that is a whole number, else none."""
+    cpus, rest = divmod(milli(container.resources.requests.get(names.CPU, 0)), 1000)
+    return 0 if rest else cpus
+
+
+class _Held(NamedTuple):
+    """The CPUs of one task."""
+
+    cpus: int
+    namespace: str
+    name: str
+
+
+class CpuLedger:
+    """The free CPUs of nodes that have a Numatopology."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, NodeCpus] = {}
+        """What Numatopologies say, by the name of the node."""
+        self.clock = 0
+        """Counts changes of any node."""
+        self._changed: dict[str, int] = {}
+        """The clock at the last change of each node, the latest change last."""
+        self._known_since = 0
+        """Changes before this clock are forgotten."""
+        self._held: dict[str, dict[str, _Held]] = {}
+        """What tasks hold, by node and uid."""
+        self._free: dict[str, int | None] = {}
+        self._topologies: WeakValueDictionary[_Key, CpuTopology] = WeakValueDictionary()
+
+    # -- objects
+
+    def put(self, object: Numatopology) -> None:
+        """A Numatopology is new or has changed; a bad one raises `BadObject` and changes nothing."""
+        details = cpu_details(object.spec)
+        key = tuple(sorted(details.items(), key=lambda item: item[0]))
+        topology = self._topologies.get(key)
+        if topology is None:
+            topology = CpuTopology(details)
+        cpus = node_cpus(object, topology)
+        self._topologies[key] = topology
+        self.nodes[object.name] = cpus
+        self._touch(object.name)
+
+    def drop(self, object: Numatopology) -> None:
+        """A Numatopology is gone."""
+        if self.nodes.pop(object.name, None) is not None:
+            self._touch(object.name)
+
+    # -- tasks
+
+    def concerns(self, spec: PodSpec) -> bool:
+        """Only containers of Guaranteed pods get CPUs for themselves, those that ask for whole ones."""
+        return any(whole_cpus(container) for container in spec.containers) and qos_class(spec) == GUARANTEED
+
+    def add(self, task: Task, status: Status, node: Node) -> None:
+        cpus = 0
+        for grant in task.grants:
+            if isinstance(grant, CpuGrant):
+                cpus |= parse_cpu_set(grant.cpus)
+        if cpus:
+            held = self._held.setdefault(node.name, {})
+            held[task.uid] = _Held(cpus, task.namespace, task.name)
+            self._touch(node.name)
+
+    def remove(self, task: Task, status: Status, node: Node) -> None:
+        held = self._held.get(node.name)
+        if held is not None and held.pop(task.uid, None) is not None:
+            if not held:
+                del self._held[node.name]
+            self._touch(node.name)
+
+    # -- what is free
+
+    def free(self, node: str) -> int | None:
+        """The CPUs of a node that may be given to a task; none where nothing is known about them."""
+        if node not in self._free:
+            self._free[node] = self._count(node)
+        return self._free[node]
+
+    def _count(self, node: str) -> int | None:
+        cpus = self.nodes.get(node)
+        if cpus is None or cpus.allocatable is None:
+            return None
+        waiting = listed = 0
+        for uid, held in self._held.get(node, {}).items():
+            if cpus.lists(uid, held.namespace, held.name):
+                listed |= held.cpus
+            else:
+                waiting |= held.cpus
+        if waiting & ~cpus.allocatable:
+            # The kubelet gave a listed pod other CPUs than were chosen, and among them some that were meant for a pod
+            # that still waits. That pod will get some of those that are left, so as many must not be given to others.
+            waiting |= listed
+        return cpus.allocatable & ~waiting
+
+    def changes(self, since: int) -> list[str] | None:
+        """The nodes that changed after the clock had this value; None where that is no longer known."""
+        if since < self._known_since:
+            return None
+        changed: list[str] = []
+        for node, clock in reversed(self._changed.items()):
+            if clock <= since:
+                break
+            changed.append(node)
+        return changed
+
+    def _touch(self, node: str) -> None:
+        self.clock += 1
+        self._free.pop(node, None)
+        self._changed.pop(node, None)
+        self._changed[node] = self.clock
+        if len(self._changed) > 2 * len(self.nodes) + FORGET_AFTER:  # names of nodes that are gone
+            self._changed.clear()
+            self._known_since = self.clock

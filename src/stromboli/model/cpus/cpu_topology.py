@@ -1,0 +1,176 @@
+"""How the CPUs of a node hang together, and what a Numatopology says about them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from stromboli.api import names
+from stromboli.api.errors import BadObject, quoted
+from stromboli.api.resources.quantity import QuantityError, whole
+from stromboli.api.types.numa_topology import CpuDetail, Numatopology, NumatopologySpec
+from stromboli.model.cpus.cpu_set import MOST_CPUS, parse_cpu_set
+
+MOST_NUMA_NODES = 64
+"""NUMA nodes have smaller numbers than this: a set of them is one word."""
+MOST_PODS_LISTED = 16_384
+"""Pods with CPUs that a Numatopology may list."""
+STATIC = "static"
+POLICIES = ("", "none", "best-effort", "restricted", "single-numa-node")
+"""The policies of the kubelet's topology manager."""
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
+
+
+class CpuTopology:
+    """The CPUs of a node by NUMA node, socket and core; nodes that are alike share one."""
+
+    __slots__ = (
+        "__weakref__",
+        "core_socket",
+        "cores",
+        "cpus",
+        "numa",
+        "physical_cores",
+        "socket_cores",
+        "sockets",
+    )
+
+    def __init__(self, details: Mapping[int, CpuDetail]):
+        self.cpus = sum(1 << cpu for cpu in details)
+        """All CPUs."""
+        self.numa: dict[int, int] = {}
+        """The CPUs of each NUMA node, by its number, ascending; so are the sets below."""
+        self.sockets: dict[int, int] = {}
+        """The CPUs of each socket."""
+        self.cores: dict[int, int] = {}
+        """The CPUs of each core number; exporters count cores anew in each socket, so it may be several cores."""
+        self.core_socket: dict[int, int] = {}
+        """The socket of the first CPU of each core number."""
+        self.socket_cores: dict[int, list[int]] = {}
+        """The core numbers of each socket, ascending."""
+        for cpu, detail in sorted(details.items()):
+            self.numa[detail.numa] = self.numa.get(detail.numa, 0) | 1 << cpu
+            self.sockets[detail.socket] = self.sockets.get(detail.socket, 0) | 1 << cpu
+            self.cores[detail.core] = self.cores.get(detail.core, 0) | 1 << cpu
+            self.core_socket.setdefault(detail.core, detail.socket)
+        self.numa, self.sockets, self.cores = (
+            dict(sorted(sets.items())) for sets in (self.numa, self.sockets, self.cores)
+        )
+        for socket, core in sorted({(detail.socket, detail.core) for detail in details.values()}):
+            self.socket_cores.setdefault(socket, []).append(core)
+        self.physical_cores = sum(map(len, self.socket_cores.values()))
+        """How many cores there are, counted by socket and core."""
+
+    @property
+    def cpus_per_socket(self) -> int:
+        return self.cpus.bit_count() // len(self.sockets) if self.sockets else 0
+
+    @property
+    def cpus_per_core(self) -> int:
+        return self.cpus.bit_count() // self.physical_cores if self.physical_cores else 0
+
+    def numa_counts(self, cpus: int) -> tuple[tuple[int, int], ...]:
+        """Of a set of CPUs, how many belong to each NUMA node that has any of them."""
+        counts = ((number, (cpus & members).bit_count()) for number, members in self.numa.items())
+        return tuple((number, count) for number, count in counts if count)
+
+
+class NodePolicies(NamedTuple):
+    """What the kubelet of a node does with CPUs."""
+
+    static: bool
+    """Whether its CPU manager gives whole CPUs to containers that ask for them."""
+    topology: str
+    """The policy of its topology manager."""
+    reserved: int
+    """How many CPUs it keeps for the system."""
+
+
+@dataclass(slots=True, frozen=True)
+class NodeCpus:
+    """What a Numatopology says about its node."""
+
+    topology: CpuTopology
+    policies: NodePolicies
+    allocatable: int | None
+    """The CPUs that the kubelet has not given to any container; none where the object does not tell."""
+    listed_uids: frozenset[str]
+    """The pods that have been given CPUs, by uid."""
+    listed_names: frozenset[tuple[str, str]]
+    """Those that are listed without a uid, by namespace and name."""
+
+    def lists(self, uid: str, namespace: str, name: str) -> bool:
+        """Whether a pod has been given its CPUs."""
+        return uid in self.listed_uids or (namespace, name) in self.listed_names
+
+
+def cpu_details(spec: NumatopologySpec) -> dict[int, CpuDetail]:
+    """The CPUs of a Numatopology by number; `BadObject` where a number is none."""
+    if len(spec.cpu_detail) > MOST_CPUS:
+        raise BadObject("spec.cpuDetail", f"{len(spec.cpu_detail)} CPUs, at most {MOST_CPUS} can be counted")
+    details: dict[int, CpuDetail] = {}
+    for text, detail in spec.cpu_detail.items():
+        cpu = int(text) if _NUMBER.fullmatch(text) else -1
+        if not 0 <= cpu < MOST_CPUS:
+            raise BadObject(
+                "spec.cpuDetail", f"{quoted(text)} is not the number of a CPU, 0 to {MOST_CPUS - 1}"
+            )
+        if not 0 <= detail.numa < MOST_NUMA_NODES:
+            limit = f"0 to {MOST_NUMA_NODES - 1}"
+            raise BadObject(
+                f"spec.cpuDetail.{cpu}.numa", f"{detail.numa} is not the number of a NUMA node, {limit}"
+            )
+        if detail.socket < 0 or detail.core < 0:
+            raise BadObject(f"spec.cpuDetail.{cpu}", "the numbers of socket and core are 0 or more")
+        details[cpu] = detail
+    return details
+
+
+def node_cpus(object: Numatopology, topology: CpuTopology) -> NodeCpus:
+    """What a Numatopology says, apart from its CPUs; `BadObject` where that cannot be read."""
+    spec = object.spec
+    if len(spec.pod_allocations) > MOST_PODS_LISTED:
+        problem = f"{len(spec.pod_allocations)} pods, at most {MOST_PODS_LISTED} are read"
+        raise BadObject("spec.podAllocations", problem)
+    return NodeCpus(
+        topology,
+        _policies(spec),
+        _allocatable(spec),
+        frozenset(pod.uid for pod in spec.pod_allocations if pod.uid),
+        frozenset((pod.namespace, pod.name) for pod in spec.pod_allocations if not pod.uid),
+    )
+
+
+def _policies(spec: NumatopologySpec) -> NodePolicies:
+    topology = spec.policies.get("TopologyManagerPolicy", "")
+    if topology not in POLICIES:
+        known = ", ".join(POLICIES[1:])
+        raise BadObject("spec.policies.TopologyManagerPolicy", f"{quoted(topology)} is none of {known}")
+    return NodePolicies(spec.policies.get("CPUManagerPolicy") == STATIC, topology, _reserved(spec))
+
+
+def _reserved(spec: NumatopologySpec) -> int:
+    """A part of a CPU cannot be given to a container, so whole ones are kept."""
+    field = "spec.resReserved.cpu"
+    if names.CPU not in spec.res_reserved:
+        return 0
+    try:
+        reserved = whole(spec.res_reserved[names.CPU])
+    except QuantityError as error:
+        raise BadObject(field, str(error)) from None
+    if not 0 <= reserved <= MOST_CPUS:
+        raise BadObject(field, f"expected 0 to {MOST_CPUS} CPUs")
+    return reserved
+
+
+def _allocatable(spec: NumatopologySpec) -> int | None:
+    resource = spec.numares.get(names.CPU)
+    if resource is None:
+        return None
+    try:
+        return parse_cpu_set(resource.allocatable)
+    except ValueError as error:
+        raise BadObject("spec.numares.cpu.allocatable", str(error)) from None

@@ -1,0 +1,28 @@
+"""What the objects show of the grants of a task: after a restart they are all that is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stromboli.model.cpus.cpu_grant import CpuGrant, granted_cpus
+from stromboli.model.cpus.cpu_ledger import whole_cpus
+from stromboli.model.cpus.cpu_set import parse_cpu_set
+
+if TYPE_CHECKING:
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.ledgers import Grant
+    from stromboli.model.task import Task
+
+MOST_CPUS_PER_REQUESTED = 8
+"""The CPUs of an annotation for each that its pod requests: whole cores may be more than was asked for."""
+
+
+def grants_of(cluster: Cluster, task: Task, assumed: tuple[Grant, ...]) -> tuple[Grant, ...]:
+    """The grants of a task on its node: those of its pod's annotations, else those that we assumed it to have."""
+    if cluster.cpus not in cluster.ledgers_of(task.shape):
+        return assumed
+    shown = granted_cpus(task.annotations)
+    requested = sum(whole_cpus(container) for container in task.shape.spec.containers)
+    if shown is None or parse_cpu_set(shown.cpus).bit_count() > MOST_CPUS_PER_REQUESTED * requested:
+        return assumed
+    return (*(grant for grant in assumed if not isinstance(grant, CpuGrant)), shown)
