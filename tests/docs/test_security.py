@@ -93,6 +93,8 @@ NO_BOUNDS = {
         engine.placement.evaluation.MAX_STEPS_AT_ONCE
         engine.placement.node_placement.MAX_SHAPES
         model.intake.sub_jobs.LONGEST
+        model.volumes.claim_kind.MOST_BYTES
+        model.volumes.free_volumes.MOST_KINDS
     """,
     "what counts as how much of a bound": """
         embedded.store.history.CHANGE_BYTES
@@ -111,6 +113,7 @@ NO_BOUNDS = {
         api.resources.quantity.INT64_MAX
         cli.demo.command.TIME_LIMIT
         engine.eviction.eviction_domains.DEFAULT_MAX_DOMAINS
+        model.volumes.volume_grant.BIND_TIMEOUT
     """,
 }
 """Constants that are named like bounds and take nothing from anybody, by the reason."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api.types.scheduling import NetworkTopology
 from stromboli.engine.topology.left_out_hyper_nodes import correct_left_out, left_out
-from stromboli.model.constraints.volume_claims import restricted_volumes, unbound_problem
 from stromboli.model.requirements.group_demands import network_topologies
 from stromboli.model.requirements.placement_requirement import (
     HARD_NETWORK_TOPOLOGY,
@@ -20,6 +19,8 @@ from stromboli.model.requirements.placement_requirement import (
     VOLUME_TOPOLOGY,
     Demand,
 )
+from stromboli.model.volumes.volume_claims import bound_volumes, unbound_problem
+from stromboli.model.volumes.volume_reach import is_restricted
 
 if TYPE_CHECKING:
     from stromboli.api.types.scheduling import HyperNodeSpec
@@ -140,6 +141,6 @@ def _unmet_volume(session: Session, task: Task, demand: Demand) -> Unmet | None:
     if VOLUME_BINDING.name not in honoured and (problem := unbound_problem(objects, task)):
         way_out = CREATE_CLAIM if problem.endswith(" not found") else VOLUME_BINDING.way_out
         return Unmet(VOLUME_BINDING.name, problem, way_out)
-    if VOLUME_TOPOLOGY.name not in honoured and restricted_volumes(objects, task):
+    if VOLUME_TOPOLOGY.name not in honoured and any(map(is_restricted, bound_volumes(objects, task))):
         return _unmet(demand._replace(requirement=VOLUME_TOPOLOGY))
     return None

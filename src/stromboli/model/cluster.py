@@ -26,6 +26,7 @@ from stromboli.model.shard import Shard
 from stromboli.model.status import ALLOCATED_CLASS, WEIGHT, Status
 from stromboli.model.task import Task
 from stromboli.model.topology.hyper_node_tree import HyperNodeTree
+from stromboli.model.volumes.volume_ledger import VolumeLedger
 
 if TYPE_CHECKING:
     from stromboli.model.ledgers import Grant, Ledger
@@ -153,7 +154,9 @@ class Cluster:
         """Room that is kept beyond a cycle."""
         self.cpus = CpuLedger()
         """The free CPUs of nodes that have a Numatopology."""
-        self.ledgers: tuple[Ledger, ...] = (self.cpus,)
+        self.volumes = VolumeLedger(objects, self.columns, self.nodes)
+        """What tasks hold of volumes: claims, PersistentVolumes, storage to be provisioned, attachments."""
+        self.ledgers: tuple[Ledger, ...] = (self.cpus, self.volumes)
         """What tasks hold besides amounts, a ledger for each kind of it."""
         self.unsettled: dict[Job, None] = {}
         """Jobs whose outcome was not final when it was last reported."""

@@ -9,8 +9,9 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.api.resources.pod_requests import pod_request, view_request
-from stromboli.api.types.pod import Pod, PodResourceClaim
+from stromboli.api.types.pod import Pod, PodResourceClaim, Volume
 from stromboli.model.shape import Annotations, LabelSet, Shape
+from stromboli.model.volumes.volume_claims import without_claim_names
 
 if TYPE_CHECKING:
     from stromboli.model.dimensions import Dimensions
@@ -31,6 +32,7 @@ class Interning:
     def shape(self, pod: Pod) -> Shape:
         """The shape of a pod: all of it that filters and scores may read."""
         spec, status = pod.spec, pod.status
+        volumes = without_claim_names(spec.volumes)
         key = _encoder.encode(
             (
                 spec.containers,
@@ -41,7 +43,7 @@ class Interning:
                 spec.affinity,
                 spec.tolerations,
                 spec.topology_spread_constraints,
-                spec.volumes,
+                volumes,
                 [claim.name for claim in spec.resource_claims],
                 spec.os,
                 status.container_statuses,
@@ -54,10 +56,10 @@ class Interning:
         )
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = self._make_shape(pod)
+            shape = self._shapes[key] = self._make_shape(pod, volumes)
         return shape
 
-    def _make_shape(self, pod: Pod) -> Shape:
+    def _make_shape(self, pod: Pod, volumes: tuple[Volume, ...]) -> Shape:
         request = self._dims.rows(pod_request(pod))
         requests = view_request(pod)
         view, incoming = (
@@ -73,6 +75,7 @@ class Interning:
             priority=None,
             priority_class_name="",
             scheduling_group=None,
+            volumes=volumes,
             resource_claims=tuple(PodResourceClaim(claim.name) for claim in pod.spec.resource_claims),
         )
         return Shape(self._id(), spec, dict(request), view, incoming)

@@ -15,7 +15,14 @@ from stromboli.api.types.scheduling import (
     PriorityClass,
     ResourceQuota,
 )
-from stromboli.api.types.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from stromboli.api.types.storage import (
+    CSIDriver,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from stromboli.api.types.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 
 
@@ -53,6 +60,12 @@ class LookupObjects:
     """ResourceClaims by `namespace/name`."""
     resource_claim_templates: dict[str, ResourceClaimTemplate] = field(default_factory=dict)
     """ResourceClaimTemplates by `namespace/name`."""
+    drivers: dict[str, CSIDriver] = field(default_factory=dict)
+    """CSIDrivers by name."""
+    storage_capacities: dict[str, CSIStorageCapacity] = field(default_factory=dict)
+    """CSIStorageCapacities by `namespace/name`."""
+    attachments: dict[str, VolumeAttachment] = field(default_factory=dict)
+    """VolumeAttachments by name."""
     services: dict[str, Service] = field(default_factory=dict)
     """Services by `namespace/name`."""
     controllers: dict[tuple[str, str], ReplicaSet | StatefulSet | ReplicationController] = field(
@@ -95,5 +108,8 @@ TABLES: dict[type[Object], str] = {
     ResourceSlice: "resource_slices",
     ResourceClaim: "resource_claims",
     ResourceClaimTemplate: "resource_claim_templates",
+    CSIDriver: "drivers",
+    CSIStorageCapacity: "storage_capacities",
+    VolumeAttachment: "attachments",
     Service: "services",
 }

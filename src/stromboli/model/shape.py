@@ -45,7 +45,7 @@ class Shape:
     ):
         self.id = id
         self.spec = spec
-        """The pod's spec, without what tells replicas apart: node name, priority, scheduling group, device claims."""
+        """The pod's spec, without what tells replicas apart: node name, priority, scheduling group, claims."""
         self.request = request
         """What the pod requests, with every resource that it names, even at zero."""
         self.dims: tuple[int, ...] = tuple(sorted({CPU, MEMORY, *request}))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Node
     from stromboli.model.requirements.placement_requirement import Demand
     from stromboli.model.shape import LabelSet, Shape
+    from stromboli.model.volumes.volume_claims import ClaimName
 
 
 class Condition(NamedTuple):
@@ -55,6 +56,8 @@ class Task:
     """The node it is on or is promised to; only moves change it."""
     grants: tuple[Grant, ...] = ()
     """What it holds on its node besides amounts; only moves change it."""
+    volume_claims: tuple[ClaimName, ...] = ()
+    """The volume claims of its pod, each once."""
     annotations: dict[str, str] = field(default_factory=dict)
     """Its pod's annotations, shared with other pods: never change them."""
     role: str = ""

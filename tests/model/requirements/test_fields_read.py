@@ -40,6 +40,13 @@ OF_VOLUMES = """
 azureFile cephfs configMap downwardAPI emptyDir fc flexVolume flocker gitRepo glusterfs hostPath image.pullPolicy nfs
 persistentVolumeClaim.readOnly photonPersistentDisk projected quobyte scaleIO secret storageos
 """
+OF_DISKS = """
+awsElasticBlockStore.fsType awsElasticBlockStore.partition azureDisk.cachingMode azureDisk.diskName azureDisk.fsType
+azureDisk.kind cinder.fsType cinder.secretRef gcePersistentDisk.fsType gcePersistentDisk.partition
+iscsi.chapAuthDiscovery iscsi.chapAuthSession iscsi.fsType iscsi.initiatorName iscsi.iscsiInterface iscsi.lun
+iscsi.portals iscsi.secretRef iscsi.targetPortal portworxVolume.fsType rbd.fsType rbd.keyring rbd.secretRef rbd.user
+"""
+"""What Kubernetes' own scheduler does not read of disks either."""
 OF_CLAIM_TEMPLATES = (
     "metadata spec.dataSource spec.dataSourceRef spec.selector spec.volumeAttributesClassName spec.volumeName"
 )
@@ -49,7 +56,7 @@ NOT_PLACEMENT = {
     "Pod": {
         *(f"spec.{name}" for name in (*OF_PODS.split(), *WRITTEN_OUT.split())),
         *(f"spec.{of}[].{name}" for of in ("containers", "initContainers") for name in OF_CONTAINERS.split()),
-        *(f"spec.volumes[].{name}" for name in OF_VOLUMES.split()),
+        *(f"spec.volumes[].{name}" for name in (*OF_VOLUMES.split(), *OF_DISKS.split())),
         *(f"spec.volumes[].ephemeral.volumeClaimTemplate.{name}" for name in OF_CLAIM_TEMPLATES.split()),
     },
     "PodGroup": set[str](),

@@ -36,7 +36,13 @@ GROUPS: dict[str, tuple[type[Object], ...]] = {
     "scheduling.k8s.io": (scheduling.PriorityClass, native_group.NativePodGroup),
     "scheduling.volcano.sh": (scheduling.PodGroup, scheduling.Queue),
     "shard.volcano.sh": (node_shard.NodeShard,),
-    "storage.k8s.io": (storage.StorageClass, node.CSINode),
+    "storage.k8s.io": (
+        storage.StorageClass,
+        node.CSINode,
+        storage.CSIDriver,
+        storage.CSIStorageCapacity,
+        storage.VolumeAttachment,
+    ),
     "topology.volcano.sh": (scheduling.HyperNode,),
 }
 CLUSTER_SCOPED: frozenset[type[Object]] = frozenset(
@@ -51,8 +57,10 @@ CLUSTER_SCOPED: frozenset[type[Object]] = frozenset(
         scheduling.Queue,
         node_shard.NodeShard,
         numa_topology.Numatopology,
+        storage.CSIDriver,
         storage.PersistentVolume,
         storage.StorageClass,
+        storage.VolumeAttachment,
     }
 )
 

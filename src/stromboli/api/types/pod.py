@@ -176,8 +176,29 @@ class ImageSource(Value, frozen=True):
     reference: str = ""
 
 
+class UnnamedDisk(Value, frozen=True):
+    """A volume that a node attaches; only its presence is read."""
+
+
 class Disk(Value, frozen=True):
-    """A volume of which a node can attach so many, or that one node can attach; only its presence is read."""
+    """A volume of which a node can attach so many, or that one node can attach.
+
+    The fields that tell one disk from another are those of all sources: a source has some of them.
+    """
+
+    volume_id: str = field(default="", name="volumeID")
+    """Of `awsElasticBlockStore`, `cinder` and `portworxVolume`."""
+    pd_name: str = ""
+    """Of `gcePersistentDisk`."""
+    disk_uri: str = field(default="", name="diskURI")
+    """Of `azureDisk`."""
+    iqn: str = ""
+    """Of `iscsi`."""
+    monitors: tuple[str, ...] = ()
+    pool: str = ""
+    image: str = ""
+    """Of `rbd`, with `monitors` and `pool`."""
+    read_only: bool = False
 
 
 class Volume(Value, frozen=True):
@@ -190,12 +211,12 @@ class Volume(Value, frozen=True):
     aws_elastic_block_store: Disk | None = None
     azure_disk: Disk | None = None
     cinder: Disk | None = None
-    csi: Disk | None = None
+    csi: UnnamedDisk | None = None
     gce_persistent_disk: Disk | None = None
     iscsi: Disk | None = None
     portworx_volume: Disk | None = None
     rbd: Disk | None = None
-    vsphere_volume: Disk | None = None
+    vsphere_volume: UnnamedDisk | None = None
 
     @property
     def attached_disk(self) -> bool:

@@ -2,8 +2,8 @@
 
 from msgspec import field
 
-from stromboli.api.types.meta import LabelSelector, Object, Record, ResourceList, Value
-from stromboli.api.types.pod import NodeSelector, Resources
+from stromboli.api.types.meta import LabelSelector, Object, Quantity, Record, ResourceList, Value
+from stromboli.api.types.pod import Disk, NodeSelector, Resources
 
 
 class ClaimReference(Value, frozen=True):
@@ -35,6 +35,11 @@ class PersistentVolumeSpec(Record):
     volume_attributes_class_name: str | None = None
     claim_ref: ClaimReference | None = None
     csi: CSISource | None = None
+    aws_elastic_block_store: Disk | None = None
+    azure_disk: Disk | None = None
+    cinder: Disk | None = None
+    gce_persistent_disk: Disk | None = None
+    portworx_volume: Disk | None = None
     node_affinity: VolumeNodeAffinity | None = None
 
 
@@ -84,3 +89,38 @@ class StorageClass(Object):
     volume_binding_mode: str = ""
     allowed_topologies: tuple[TopologyTerm, ...] = ()
     parameters: dict[str, str] = field(default_factory=dict)
+
+
+class CSIDriverSpec(Record):
+    storage_capacity: bool = False
+
+
+class CSIDriver(Object):
+    """A CSI driver of the cluster: whether it tells how much it can still provision."""
+
+    spec: CSIDriverSpec = field(default_factory=CSIDriverSpec)
+
+
+class CSIStorageCapacity(Object):
+    """How much of a storage class can be provisioned for nodes that match a selector."""
+
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: Quantity | None = None
+    maximum_volume_size: Quantity | None = None
+
+
+class AttachmentSource(Value, frozen=True):
+    persistent_volume_name: str | None = None
+
+
+class VolumeAttachmentSpec(Record):
+    attacher: str = ""
+    node_name: str = ""
+    source: AttachmentSource = AttachmentSource()
+
+
+class VolumeAttachment(Object):
+    """A volume that a driver attaches to a node."""
+
+    spec: VolumeAttachmentSpec = field(default_factory=VolumeAttachmentSpec)

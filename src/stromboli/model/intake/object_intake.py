@@ -47,6 +47,7 @@ from stromboli.model.requirements.pod_demands import metadata_demands
 from stromboli.model.shape import Shape
 from stromboli.model.status import ON_NODE
 from stromboli.model.task import Condition, Task
+from stromboli.model.volumes.storage_objects import STORAGE_KINDS, check_storage
 
 MOST_ON_A_NODE = 2**62
 HUGE = 2**46
@@ -102,6 +103,7 @@ class Intake:
     # -- lookup objects
 
     def _put_lookup_object(self, obj: Object) -> None:
+        check_storage(obj)
         self.cluster.objects.put(obj)
         self._lookup_objects_changed(obj)
 
@@ -115,6 +117,8 @@ class Intake:
             self.cluster.pod_counts.recount()  # affinity terms select namespaces by their labels
         elif isinstance(obj, HyperNode):
             self.cluster.hyper_nodes.membership.note_object(obj.name)
+        elif isinstance(obj, STORAGE_KINDS):
+            self.cluster.volumes.object_changed(obj)
 
     def _put_slice(self, obj: ResourceSlice) -> None:
         self.cluster.device_pools.put(obj)

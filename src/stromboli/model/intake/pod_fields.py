@@ -12,6 +12,7 @@ from stromboli.api.types.pod import Pod
 from stromboli.model.devices.pod_claims import pod_claims
 from stromboli.model.status import Status
 from stromboli.model.task import Condition, Task
+from stromboli.model.volumes.volume_claims import claims_of
 
 _PHASES = {
     names.POD_RUNNING: Status.RUNNING,
@@ -39,6 +40,8 @@ def describe_pod(task: Task, pod: Pod) -> None:
     preemptable = annotations.get(names.PREEMPTABLE, meta.labels.get(names.PREEMPTABLE))
     task.preemptable = preemptable is None or go_scalars.boolean(preemptable) is True
     task.zone = _revocable_zone(annotations)
+    if spec.volumes:
+        task.volume_claims = claims_of(pod.name, spec.volumes)
     task.gates = tuple(gate.name for gate in spec.scheduling_gates)
     task.owner = next(((owner.kind, owner.name) for owner in meta.owner_references if owner.controller), None)
     task.claims = pod_claims(pod)

@@ -112,8 +112,8 @@ VOLUME_BINDING = PlacementRequirement(
     True,
     "Pod: `spec.volumes` with a claim that is missing, lost, being deleted or not bound",
     "no plugin of the policy binds volumes",
-    "kubectl get pvc tells whether the claim is bound; one of a class with volumeBindingMode WaitForFirstConsumer "
-    "has to be bound by hand or belong to a class that binds at once",
+    "add predicates to the policy; kubectl get pvc tells whether the claim is bound",
+    "predicates",
     depends_on_cluster=True,
 )
 VOLUME_TOPOLOGY = PlacementRequirement(
@@ -131,7 +131,8 @@ VOLUME_LIMITS = PlacementRequirement(
     "Pod: `spec.volumes` of `csi`, `awsElasticBlockStore`, `azureDisk`, `cinder`, `gcePersistentDisk`, `iscsi`, "
     "`portworxVolume`, `rbd`, `vsphereVolume`",
     "no plugin of the policy counts the volumes of a node, or knows who else uses one",
-    "see that few enough of such pods come onto a node, by a spread constraint or anti-affinity",
+    "add predicates to the policy",
+    "predicates",
 )
 NODE_FILTERS = PlacementRequirement(
     "node-filters",

@@ -7,16 +7,34 @@ from dataclasses import dataclass
 
 from stromboli.api import names
 from stromboli.engine.placement.node_functions import NodeFilter, Refusal
+from stromboli.engine.placement.verdict import FIT
 from stromboli.engine.plugin import Plugin
 from stromboli.model.constraints.node_selection import selects_nodes
-from stromboli.model.constraints.volume_claims import binding_problem, restricted_volumes, zone_problem
-from stromboli.model.requirements.placement_requirement import NODE_FILTERS, VOLUME_BINDING, VOLUME_TOPOLOGY
+from stromboli.model.ledgers import Grant
+from stromboli.model.node_columns import Node
+from stromboli.model.requirements.placement_requirement import (
+    NODE_FILTERS,
+    VOLUME_BINDING,
+    VOLUME_LIMITS,
+    VOLUME_TOPOLOGY,
+)
 from stromboli.model.task import Task
+from stromboli.model.volumes.task_volumes import volume_demand
+from stromboli.model.volumes.volume_claims import binding_problem, zone_problem
+from stromboli.model.volumes.volume_demand import NO_VOLUMES, VolumeDemand
+from stromboli.model.volumes.volume_grant import BIND_TIMEOUT
 from stromboli.plugins.predicates import node_filters
 from stromboli.plugins.predicates.host_ports import NodePorts, host_ports
 from stromboli.plugins.predicates.pod_affinity_filter import invalid_term, pod_affinity, pod_affinity_key
 from stromboli.plugins.predicates.topology_spread_filter import spreading, spreading_key
-from stromboli.plugins.predicates.volume_nodes import VolumeNodes
+from stromboli.plugins.predicates.volume_filters import (
+    AttachableVolumes,
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeRestrictions,
+    VolumeZone,
+)
+from stromboli.plugins.predicates.volume_grants import volume_grants
 from stromboli.policy.arguments import arg
 
 
@@ -42,7 +60,10 @@ class Switches:
     taints: bool = arg("predicate.TaintTolerationEnable", True, "Filter by taints.")
     pod_affinity: bool = arg("predicate.PodAffinityEnable", True, "Filter by pod affinity and anti-affinity.")
     volume_limits: bool = arg(
-        "predicate.NodeVolumeLimitsEnable", True, "Filter by attachable volumes.", not_yet=True
+        "predicate.NodeVolumeLimitsEnable",
+        True,
+        "Filter by the volumes that a CSI driver can still attach to a node, VolumeAttachments included. Off: "
+        "volumes of pods alone are counted, as an ordinary resource of the node.",
     )
     volume_zone: bool = arg(
         "predicate.VolumeZoneEnable",
@@ -54,9 +75,10 @@ class Switches:
     volume_binding: bool = arg(
         "predicate.VolumeBindingEnable",
         True,
-        "Filter by the node affinity of bound volumes; refuse pods whose claims cannot be bound on any node: "
-        "missing, lost, being deleted or unbound. Binding claims is not there yet. Off: claims are left to others, "
-        "and pods start whatever becomes of them.",
+        "Filter by the node affinity of bound volumes, and by the volumes and the storage for claims that wait for "
+        "their first pod; bind these. Refuse pods whose claims cannot be bound on any node: missing, lost, being "
+        "deleted, or unbound and of a class that binds at once. Off: claims are left to others, and pods start "
+        "whatever becomes of them.",
     )
     devices: bool = arg(
         "predicate.DynamicResourceAllocationEnable", True, "Accepted for old files; never had an effect."
@@ -67,7 +89,7 @@ class Switches:
         "Accepted and without effect: tasks that are alike always share their filtering, others never do.",
     )
     bind_timeout: int = arg(
-        "volumebinding.bindTimeoutSeconds", 600, "How long to wait for volumes to bind.", not_yet=True
+        "volumebinding.bindTimeoutSeconds", BIND_TIMEOUT, "How long a claim may take to be bound."
     )
     binding_weight: int = arg("volumebinding.weight", 1, _OFF)
     binding_shape: tuple[UtilizationPoint, ...] = arg(
@@ -87,25 +109,20 @@ class Predicates(Plugin):
     name = "predicates"
     Arguments = Switches
     arguments: Switches
-    honours = frozenset({NODE_FILTERS.name, VOLUME_TOPOLOGY.name})
-
-    def __init__(self, arguments: Switches, switches: dict[str, bool]):
-        super().__init__(arguments, switches)
-        if not arguments.volume_binding:  # whoever switches it off wants claims to be left to others
-            self.honours = self.honours | {VOLUME_BINDING.name}
+    honours = frozenset({NODE_FILTERS.name, VOLUME_BINDING.name, VOLUME_TOPOLOGY.name, VOLUME_LIMITS.name})
 
     def shape_key(self, task: Task) -> Hashable:
         enabled, cluster = self.arguments, self.session.cluster
         affinity = pod_affinity_key(cluster, task) if enabled.pod_affinity else None
         spread = spreading_key(task) if enabled.spreading else None
-        return (affinity, spread, self._volumes(task) if task.shape.spec.volumes else ())
+        return (affinity, spread, self._volumes(task))
 
-    def _volumes(self, task: Task) -> tuple[str, ...]:
-        """The volumes of a task that cannot be reached from every node, by name."""
-        enabled = self.arguments.volume_zone or self.arguments.volume_binding
-        if not enabled:
-            return ()
-        return tuple(volume.name for volume in restricted_volumes(self.session.cluster.objects, task))
+    def _volumes(self, task: Task) -> VolumeDemand:
+        """What a task asks of a node by its volumes."""
+        cluster = self.session.cluster
+        if not cluster.volumes.concerns(task.shape.spec):
+            return NO_VOLUMES
+        return volume_demand(cluster.volumes, cluster.objects, task)
 
     def prefilter(self, task: Task) -> Refusal | None:
         spec = task.shape.spec
@@ -132,6 +149,10 @@ class Predicates(Plugin):
 
     def node_filters(self, task: Task) -> Iterator[NodeFilter]:
         enabled, name, cluster, spec = self.arguments, self.name, self.session.cluster, task.shape.spec
+        demand = self._volumes(task)
+        if any(each.required for each in demand.attachments):
+            attachable = AttachableVolumes(cluster, demand)
+            yield NodeFilter(attachable.checks, FIT, "pods", attachable.version)
         yield NodeFilter(node_filters.pod_slots, name, "usage")
         yield NodeFilter(node_filters.cordon, name, "static")
         if enabled.node_affinity and selects_nodes(spec):
@@ -143,10 +164,20 @@ class Predicates(Plugin):
             yield NodeFilter(node_ports.checks, name, "pods", node_ports.version)
         if enabled.pod_affinity and (affinity := pod_affinity(cluster, task)):
             yield NodeFilter(affinity.checks, name, "pods", affinity.version)
-        volumes = VolumeNodes(cluster) if self._volumes(task) else None
-        if enabled.volume_zone and volumes:
-            yield NodeFilter(volumes.zones, name, "pods", volumes.version)
+        if restrictions := VolumeRestrictions(cluster, task, demand):
+            yield NodeFilter(restrictions.checks, name, "pods", restrictions.version)
+        if demand.attachments and enabled.volume_limits:
+            limits = NodeVolumeLimits(cluster, demand)
+            yield NodeFilter(limits.checks, name, "pods", limits.version)
+        if demand.bound and enabled.volume_zone:
+            zone = VolumeZone(cluster, demand)
+            yield NodeFilter(zone.checks, name, "pods", zone.version)
         if enabled.spreading and (spread := spreading(cluster, task)):
             yield NodeFilter(spread.checks, name, "pods", spread.version)
-        if enabled.volume_binding and volumes:
-            yield NodeFilter(volumes.affinity, name, "pods", volumes.version)
+        if (demand.bound or demand.delayed or demand.lost) and enabled.volume_binding:
+            binding = VolumeBinding(cluster, demand)
+            yield NodeFilter(binding.checks, name, "pods", binding.version)
+
+    def grants(self, task: Task, node: Node, now: bool) -> Iterator[Grant | Refusal]:
+        if self.arguments.volume_binding:
+            yield from volume_grants(self.session.cluster, task, node, self.arguments.bind_timeout)

@@ -1,29 +1,23 @@
-"""Volume claims of pods: those that keep a pod from any node (missing, lost, terminating, unbound), and the nodes
-from which volumes of bound ones can be reached (spec 04 2.8, 2.11)."""
+"""Volume claims of pods: those that keep a pod from any node (missing, lost, terminating, unbound), and those that are
+bound or wait for their first pod (spec 04 2.8, 2.10, 2.11)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
+import msgspec
 
 from stromboli.api import names
-from stromboli.model.constraints.node_selection import matching_selector
+from stromboli.api.types.pod import ClaimSource
 
 if TYPE_CHECKING:
+    from stromboli.api.types.pod import Volume
     from stromboli.api.types.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
     from stromboli.model.lookup_objects import LookupObjects
-    from stromboli.model.node_columns import Bools, Columns
     from stromboli.model.task import Task
 
-_ZONE_LABELS = {
-    names.OLD_ZONE: names.ZONE,
-    names.OLD_REGION: names.REGION,
-    names.ZONE: names.ZONE,
-    names.REGION: names.REGION,
-}
-"""The labels of a volume that say where it is, each with the label that means the same today."""
+_ANY_CLAIM = ClaimSource()
 
 
 class ClaimName(NamedTuple):
@@ -35,7 +29,7 @@ class ClaimName(NamedTuple):
 
 def zone_problem(objects: LookupObjects, task: Task) -> str | None:
     """Why the zones of a pod's volumes are unknown."""
-    for reference in _claims_of(task):
+    for reference in task.volume_claims:
         if not reference.ephemeral and (problem := _unknown_zone(objects, task.namespace, reference.name)):
             return problem
     return None
@@ -50,21 +44,21 @@ def _unknown_zone(objects: LookupObjects, namespace: str, name: str) -> str | No
     volume = claim.spec.volume_name
     if volume:
         return None if volume in objects.volumes else names.VOLUME_NOT_FOUND.format(name=volume)
-    class_name = _class_name(claim)
-    if not class_name:
+    name_of_class = class_name(claim)
+    if not name_of_class:
         return names.CLAIM_WITHOUT_VOLUME_OR_CLASS
-    storage_class = objects.storage_classes.get(class_name)
+    storage_class = objects.storage_classes.get(name_of_class)
     if storage_class is None:
-        return names.STORAGE_CLASS_NOT_FOUND.format(name=class_name)
+        return names.STORAGE_CLASS_NOT_FOUND.format(name=name_of_class)
     if not storage_class.volume_binding_mode:
-        return names.CLASS_WITHOUT_BINDING_MODE.format(name=class_name)
-    return None if _binds_late(storage_class) else names.VOLUME_WITHOUT_NAME
+        return names.CLASS_WITHOUT_BINDING_MODE.format(name=name_of_class)
+    return None if binds_late(storage_class) else names.VOLUME_WITHOUT_NAME
 
 
 def binding_problem(objects: LookupObjects, task: Task) -> str | None:
     """Why a pod's claims cannot be bound on any node."""
     claims: list[PersistentVolumeClaim] = []
-    for reference in _claims_of(task):
+    for reference in task.volume_claims:
         claim = objects.claims.get(f"{task.namespace}/{reference.name}")
         if claim is None:
             text = names.WAITING_FOR_EPHEMERAL_CLAIM if reference.ephemeral else names.CLAIM_NOT_FOUND
@@ -82,7 +76,7 @@ def unbound_problem(objects: LookupObjects, task: Task) -> str | None:
     problem = binding_problem(objects, task)
     if problem:
         return problem
-    for reference in _claims_of(task):
+    for reference in task.volume_claims:
         claim = objects.claims[f"{task.namespace}/{reference.name}"]
         volume = claim.spec.volume_name
         if not volume:
@@ -92,45 +86,9 @@ def unbound_problem(objects: LookupObjects, task: Task) -> str | None:
     return None
 
 
-def restricted_volumes(objects: LookupObjects, task: Task) -> list[PersistentVolume]:
-    """The volumes of a pod's bound claims that cannot be reached from every node."""
-    return [volume for volume in _bound_volumes(objects, task) if _affinity(volume) or _zones(volume)]
-
-
-def nodes_with_affinity(columns: Columns, volume: PersistentVolume) -> Bools:
-    """Nodes from which a volume can be reached by its node affinity."""
-    required = volume.spec.node_affinity.required if volume.spec.node_affinity else None
-    return np.ones(len(columns), dtype=bool) if required is None else matching_selector(columns, required)
-
-
-def nodes_in_zones(columns: Columns, volume: PersistentVolume) -> Bools:
-    """Nodes in the zones and regions that a volume's labels name; a node that names none counts as near."""
-    unnamed = np.ones(len(columns), dtype=bool)
-    for label in _ZONE_LABELS:
-        unnamed &= columns.label_codes(label)[0] < 0
-    matching = np.ones(len(columns), dtype=bool)
-    for label, zones in _zones(volume).items():
-        named = np.zeros(len(columns), dtype=bool)
-        for key in {label, _ZONE_LABELS[label]}:
-            codes, values = columns.label_codes(key)
-            named |= np.isin(codes, [values[zone] for zone in zones if zone in values])
-        matching &= named
-    return matching | unnamed
-
-
-def _affinity(volume: PersistentVolume) -> bool:
-    return volume.spec.node_affinity is not None and volume.spec.node_affinity.required is not None
-
-
-def _zones(volume: PersistentVolume) -> dict[str, list[str]]:
-    """The values of its labels for zones and regions, of which each may list several."""
-    labels = volume.metadata.labels
-    listed = {label: labels[label].split("__") for label in _ZONE_LABELS if label in labels}
-    return {label: zones for label, zones in listed.items() if all(zones)}
-
-
-def _bound_volumes(objects: LookupObjects, task: Task) -> Iterator[PersistentVolume]:
-    for reference in _claims_of(task):
+def bound_volumes(objects: LookupObjects, task: Task) -> Iterator[PersistentVolume]:
+    """The volumes that the claims of a task name."""
+    for reference in task.volume_claims:
         claim = objects.claims.get(f"{task.namespace}/{reference.name}")
         volume = objects.volumes.get(claim.spec.volume_name) if claim is not None else None
         if volume is not None:
@@ -150,24 +108,52 @@ def _unusable(task: Task, claim: PersistentVolumeClaim, ephemeral: bool) -> str 
 
 
 def _is_unbound_immediate(objects: LookupObjects, claim: PersistentVolumeClaim) -> bool:
-    if claim.spec.volume_name and names.BIND_COMPLETED in claim.metadata.annotations:
+    if is_bound(claim):
         return False
-    storage_class = objects.storage_classes.get(_class_name(claim))
-    return bool(claim.spec.volume_name) or storage_class is None or not _binds_late(storage_class)
+    storage_class = objects.storage_classes.get(class_name(claim))
+    return bool(claim.spec.volume_name) or storage_class is None or not binds_late(storage_class)
 
 
-def _claims_of(task: Task) -> Iterator[ClaimName]:
-    for volume in task.shape.spec.volumes:
+def claims_of(pod: str, volumes: tuple[Volume, ...]) -> tuple[ClaimName, ...]:
+    """The claims that a pod of this name has by its volumes, each once."""
+    claims: dict[ClaimName, None] = {}
+    for volume in volumes:
         if volume.persistent_volume_claim is not None:
-            yield ClaimName(volume.persistent_volume_claim.claim_name, ephemeral=False)
+            claims[ClaimName(volume.persistent_volume_claim.claim_name, ephemeral=False)] = None
         elif volume.ephemeral is not None:
-            yield ClaimName(f"{task.name}-{volume.name}", ephemeral=True)
+            claims[ClaimName(f"{pod}-{volume.name}", ephemeral=True)] = None
+    return tuple(claims)
 
 
-def _class_name(claim: PersistentVolumeClaim) -> str:
+def without_claim_names(volumes: tuple[Volume, ...]) -> tuple[Volume, ...]:
+    """Volumes as all replicas have them: which claim is meant differs from pod to pod."""
+    if not any(volume.persistent_volume_claim is not None for volume in volumes):
+        return volumes
+    return tuple(
+        volume
+        if volume.persistent_volume_claim is None
+        else msgspec.structs.replace(volume, persistent_volume_claim=_ANY_CLAIM)
+        for volume in volumes
+    )
+
+
+def is_bound(claim: PersistentVolumeClaim) -> bool:
+    """Whether a claim is bound to its volume, and the volume to it."""
+    return bool(claim.spec.volume_name) and names.BIND_COMPLETED in claim.metadata.annotations
+
+
+def waits_for_pod(objects: LookupObjects, claim: PersistentVolumeClaim) -> bool:
+    """Whether a claim is bound when its first pod is placed, and is not bound yet."""
+    storage_class = objects.storage_classes.get(class_name(claim))
+    return not claim.spec.volume_name and storage_class is not None and binds_late(storage_class)
+
+
+def class_name(claim: PersistentVolumeClaim) -> str:
+    """The name of a claim's storage class; the old annotation goes before the field."""
     annotated = claim.metadata.annotations.get(names.STORAGE_CLASS)
     return annotated if annotated is not None else claim.spec.storage_class_name or ""
 
 
-def _binds_late(storage_class: StorageClass) -> bool:
+def binds_late(storage_class: StorageClass) -> bool:
+    """Whether claims of a class are bound when their first pod is placed."""
     return storage_class.volume_binding_mode == names.WAIT_FOR_FIRST_CONSUMER

@@ -1,0 +1,210 @@
+"""Which volumes a node has attached, by CSI driver: each counts once, however many pods of the node use it.
+
+A volume is in use by tasks that stay, by tasks that are promised to the node, and by tasks that leave it; a
+VolumeAttachment attaches one that no pod may use any more (spec 04 2.7, 05 3.5).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from stromboli.api import names
+from stromboli.model.status import Status
+from stromboli.model.volumes.in_tree_volumes import BY_NAME, in_tree_volume
+from stromboli.model.volumes.volume_claims import class_name
+
+if TYPE_CHECKING:
+    from stromboli.api.types.pod import Volume
+    from stromboli.api.types.storage import PersistentVolumeClaim, PersistentVolumeSpec
+    from stromboli.model.lookup_objects import LookupObjects
+    from stromboli.model.node_columns import Columns, Ints, Node
+    from stromboli.model.task import Task
+
+UNLIMITED = 2**31 - 1
+
+
+class Use(IntEnum):
+    """By whom a volume is in use on a node."""
+
+    STAYING = 0
+    """Tasks that hold their room there."""
+    PROMISED = 1
+    """Tasks that wait for room there."""
+    EVICTED = 2
+    """Tasks that were evicted and whose pods are not being deleted yet."""
+    TERMINATING = 3
+    """Tasks whose pods are being deleted."""
+    ATTACHED = 4
+    """A VolumeAttachment."""
+
+
+class Attachable(NamedTuple):
+    """A volume of a CSI driver."""
+
+    driver: str
+    handle: str
+    """What tells it from other volumes of its driver; for a claim without a volume, the claim."""
+    plugin: str = ""
+    """The in-tree plugin whose volumes the driver took over, on nodes that say so; empty: it is the driver's own."""
+
+
+def use_of(task: Task, status: Status) -> Use:
+    """How a task of some status on a node uses its volumes there."""
+    if status is Status.PIPELINED:
+        return Use.PROMISED
+    if status is not Status.RELEASING:
+        return Use.STAYING
+    return Use.TERMINATING if task.terminating else Use.EVICTED
+
+
+def attachable_of_claim(objects: LookupObjects, claim: PersistentVolumeClaim) -> Attachable | None:
+    """The volume that a node attaches for a claim, if a CSI driver serves it."""
+    volume = objects.volumes.get(claim.spec.volume_name) if claim.spec.volume_name else None
+    if volume is not None and volume.spec.csi is not None:
+        csi = volume.spec.csi
+        return Attachable(csi.driver, csi.volume_handle) if csi.driver and csi.volume_handle else None
+    if volume is not None:
+        return attachable_in_tree(volume.spec)
+    storage_class = objects.storage_classes.get(class_name(claim))
+    if storage_class is None:
+        return None
+    driver = storage_class.parameters.get(names.CSI_DRIVER_NAME) or storage_class.provisioner
+    plugin = BY_NAME.get(driver)
+    if plugin is not None:
+        return Attachable(plugin.driver, f"claim {claim.key}", plugin.name)
+    return Attachable(driver, f"claim {claim.key}") if driver else None
+
+
+def attachable_in_tree(source: PersistentVolumeSpec | Volume) -> Attachable | None:
+    """The volume of a CSI driver that a volume of an in-tree plugin is: a PersistentVolume, or a pod's own disk."""
+    in_tree = in_tree_volume(source)
+    if in_tree is None or not in_tree.handle:
+        return None
+    return Attachable(in_tree.plugin.driver, in_tree.handle, in_tree.plugin.name)
+
+
+class DriverColumns(NamedTuple):
+    """How many volumes of a driver nodes have attached, a number per node."""
+
+    held: Ints
+    """In use by tasks that are there, also by those that leave."""
+    kept: Ints
+    """In use by tasks that stay or are promised to the node."""
+    seen: Ints
+    """In use by pods that Kubernetes' filters see, or attached."""
+    all: Ints
+    """In use by anybody, or attached."""
+
+
+_HELD = (Use.STAYING, Use.EVICTED, Use.TERMINATING)
+_KEPT = (Use.STAYING, Use.PROMISED)
+_SEEN = (Use.STAYING, Use.PROMISED, Use.TERMINATING, Use.ATTACHED)
+_COUNTED = (_HELD, _KEPT, _SEEN, tuple(Use))
+
+
+class Attachments:
+    """The attached volumes of all nodes."""
+
+    def __init__(self, objects: LookupObjects, columns: Columns, nodes: dict[str, Node]):
+        self._objects = objects
+        self._columns = columns
+        self._nodes = nodes
+        self._uses: dict[str, dict[tuple[str, str], list[int]]] = {}
+        """By node, then by driver and handle: how often each use occurs."""
+        self._places: dict[tuple[str, str], dict[str, None]] = {}
+        """The nodes at which a volume is in use."""
+        self._counts: dict[str, dict[str, list[int]]] = {}
+        """By driver, then by node: the numbers of `DriverColumns`."""
+        self._cached: dict[str, tuple[int, DriverColumns]] = {}
+        self._limits: dict[str, tuple[int, Ints, Ints]] = {}
+        self.version = 0
+        """Grows with every change."""
+
+    def count(self, node: str, volume: Attachable, use: Use, sign: int) -> None:
+        """A volume is in use at a node, or no longer."""
+        key = (volume.driver, volume.handle)
+        uses = self._uses.setdefault(node, {}).setdefault(key, [0] * len(Use))
+        counts = self._counts.setdefault(volume.driver, {}).setdefault(node, [0] * len(_COUNTED))
+        before = [any(uses[each] for each in counted) for counted in _COUNTED]
+        uses[use] += sign
+        after = [any(uses[each] for each in counted) for counted in _COUNTED]
+        if before == after:
+            return
+        for number, (was, now) in enumerate(zip(before, after, strict=True)):
+            counts[number] += now - was
+        if any(after):
+            self._places.setdefault(key, {})[node] = None
+        else:
+            self._forget(node, key)
+        self._patch(volume.driver, node, counts)
+        self.version += 1
+
+    def _forget(self, node: str, key: tuple[str, str]) -> None:
+        del self._uses[node][key], self._places[key][node]
+        if not self._uses[node]:
+            del self._uses[node]
+        if not self._places[key]:
+            del self._places[key]
+        if not any(self._counts[key[0]][node]):
+            del self._counts[key[0]][node]
+
+    def _patch(self, driver: str, node: str, counts: list[int]) -> None:
+        cached = self._cached.get(driver)
+        known = self._nodes.get(node)
+        if cached is not None and cached[0] == self._columns.layout and known is not None and known.row >= 0:
+            for column, count in zip(cached[1], counts, strict=True):
+                column[known.row] = count
+
+    # -- what is asked
+
+    def is_in_use(self, volume: Attachable) -> bool:
+        """Whether any node has a volume attached."""
+        return (volume.driver, volume.handle) in self._places
+
+    def columns(self, driver: str) -> DriverColumns:
+        """How many volumes of a driver are attached, node by node."""
+        cached = self._cached.get(driver)
+        if cached is None or cached[0] != self._columns.layout:
+            columns = DriverColumns(*(np.zeros(len(self._columns), dtype=np.int64) for _ in _COUNTED))
+            for node, counts in self._counts.get(driver, {}).items():
+                row = self._nodes[node].row if node in self._nodes else -1
+                if row >= 0:
+                    for column, count in zip(columns, counts, strict=True):
+                        column[row] = count
+            cached = self._cached[driver] = (self._columns.layout, columns)
+        return cached[1]
+
+    def not_attached(self, driver: str, handles: tuple[str, ...], by: tuple[Use, ...] = tuple(Use)) -> Ints:
+        """How many of these volumes each node would have to attach."""
+        missing = np.full(len(self._columns), len(handles), dtype=np.int64)
+        for handle in handles:
+            for node in self._places.get((driver, handle), ()):
+                known = self._nodes.get(node)
+                uses = self._uses[node][driver, handle]
+                if known is not None and known.row >= 0 and any(uses[use] for use in by):
+                    missing[known.row] -= 1
+        return missing
+
+    def limits_changed(self) -> None:
+        """A CSINode was added, changed or removed."""
+        self._limits.clear()
+        self.version += 1
+
+    def limits(self, driver: str) -> tuple[Ints, Ints]:
+        """How many volumes of a driver a node takes, and where its CSINode says so; none where it lacks the driver."""
+        known = self._limits.get(driver)
+        if known is None or known[0] != self._columns.layout:
+            taken = np.zeros(len(self._columns), dtype=np.int64)
+            stated = np.full(len(self._columns), UNLIMITED, dtype=np.int64)
+            for row, node in enumerate(self._columns.nodes):
+                storage_node = self._objects.storage_nodes.get(node.name)
+                for each in storage_node.spec.drivers if storage_node is not None else ():
+                    if each.name == driver:
+                        limit = each.allocatable.count if each.allocatable is not None else None
+                        taken[row] = UNLIMITED if limit is None else limit
+                        stated[row] = taken[row]
+            known = self._limits[driver] = (self._columns.layout, taken, stated)
+        return known[1], known[2]

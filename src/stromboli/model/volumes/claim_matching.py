@@ -1,0 +1,177 @@
+"""Where the claims of a pod that wait for it can be bound: to volumes that are there, or to new ones (spec 04 2.11).
+
+The claims of a pod take volumes one after the other, the smallest claim first and for each the smallest volume, without
+a second try. For one claim that is a look at how many volumes each node reaches; for several the same, except on nodes
+with so few volumes that earlier claims may take those of later ones: these are tried one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from stromboli.api import names
+from stromboli.model.volumes.volume_reach import nodes_with_affinity
+
+if TYPE_CHECKING:
+    from stromboli.api.types.storage import StorageClass, TopologyTerm
+    from stromboli.model.lookup_objects import LookupObjects
+    from stromboli.model.node_columns import Bools, Columns, Ints, Node
+    from stromboli.model.volumes.free_volumes import KindVolumes
+    from stromboli.model.volumes.volume_demand import DelayedClaim
+    from stromboli.model.volumes.volume_ledger import VolumeLedger
+
+
+class Matching(NamedTuple):
+    """Where claims can be bound."""
+
+    bindable: Bools
+    """Nodes on which each claim has a volume, or one could be provisioned there."""
+    enough: Bools
+    """Nodes with storage enough for what has to be provisioned."""
+
+
+class ClaimMatching:
+    """Matches claims with volumes and storage."""
+
+    def __init__(
+        self, ledger: VolumeLedger, objects: LookupObjects, columns: Columns, nodes: dict[str, Node]
+    ):
+        self._ledger = ledger
+        self._objects = objects
+        self._columns = columns
+        self._nodes = nodes
+        self._topologies: dict[str, tuple[tuple[int, int], Bools]] = {}
+
+    # -- all nodes at once
+
+    def match(self, claims: tuple[DelayedClaim, ...]) -> Matching:
+        """The nodes on which all of a pod's claims can be bound."""
+        count = len(self._columns)
+        bindable = np.ones(count, dtype=bool)
+        provisioned: dict[str, _Amounts] = {}
+        unsure = np.zeros(count, dtype=bool)
+        earlier: dict[str, int] = {}
+        for claim in claims:
+            name, request = claim.kind.storage_class, claim.kind.request
+            if claim.volume:
+                bindable &= self._reaching(claim.volume)
+                continue
+            amounts = provisioned.setdefault(name, _Amounts(count))
+            if claim.node:
+                bindable &= self._only(claim.node) & self._provisionable(name)
+                amounts.add(request, 0, np.ones(count, dtype=bool))
+                continue
+            volumes = self._ledger.free.serving(claim.kind)
+            without = volumes.counts == 0
+            unsure |= ~without & (volumes.counts <= earlier.get(name, 0))
+            earlier[name] = earlier.get(name, 0) + bool(len(volumes))
+            if without.any():
+                bindable &= ~without | self._provisionable(name)
+                amounts.add(request, request, without)
+        enough = np.ones(count, dtype=bool)
+        for name, amounts in provisioned.items():
+            if self._reports_capacity(name):
+                enough &= ~amounts.needed | self._ledger.capacity.of_class(name).enough(
+                    amounts.largest, amounts.total
+                )
+        for row in np.flatnonzero(unsure & bindable).tolist():
+            bindable[row], enough[row] = self._fits_on(claims, row)
+        return Matching(bindable, enough)
+
+    def _only(self, node: str) -> Bools:
+        chosen = np.zeros(len(self._columns), dtype=bool)
+        known = self._nodes.get(node)
+        if known is not None and known.row >= 0:
+            chosen[known.row] = True
+        return chosen
+
+    def _reaching(self, name: str) -> Bools:
+        volume = self._objects.volumes.get(name)
+        if volume is None:
+            return np.zeros(len(self._columns), dtype=bool)
+        return nodes_with_affinity(self._columns, self._objects, volume)
+
+    def _provisionable(self, name: str) -> Bools:
+        """Nodes on which a class may provision volumes."""
+        stamp = (self._columns.objects, self._ledger.objects_version)
+        known = self._topologies.get(name)
+        if known is None or known[0] != stamp:
+            storage_class = self._objects.storage_classes.get(name)
+            known = self._topologies[name] = (stamp, _allowed(self._columns, storage_class))
+        return known[1]
+
+    def _reports_capacity(self, name: str) -> bool:
+        """Whether the driver of a class tells how much it can still provision."""
+        storage_class = self._objects.storage_classes.get(name)
+        driver = self._objects.drivers.get(storage_class.provisioner) if storage_class is not None else None
+        return driver is not None and driver.spec.storage_capacity
+
+    # -- one node
+
+    def _fits_on(self, claims: tuple[DelayedClaim, ...], row: int) -> tuple[bool, bool]:
+        """The same for one node: whether the claims can be bound there, and whether storage is enough."""
+        choices = self.choose(claims, row)
+        if choices is None:
+            return False, True
+        requests: dict[str, list[int]] = {}
+        for claim, volume in zip(claims, choices, strict=True):
+            if not volume and not claim.node:
+                requests.setdefault(claim.kind.storage_class, []).append(claim.kind.request)
+        return True, all(
+            not self._reports_capacity(name)
+            or self._ledger.capacity.of_class(name).enough_on(row, max(asked), sum(asked))
+            for name, asked in requests.items()
+        )
+
+    def choose(self, claims: tuple[DelayedClaim, ...], row: int) -> list[str] | None:
+        """The volumes for a pod's claims on a node, empty where one is provisioned; none if some has neither."""
+        chosen: list[str] = []
+        for claim in claims:
+            if claim.volume or claim.node:
+                chosen.append(claim.volume)
+                continue
+            volumes: KindVolumes = self._ledger.free.serving(claim.kind)
+            volume = volumes.smallest(row, chosen)
+            if not volume and not self._provisionable(claim.kind.storage_class)[row]:
+                return None
+            chosen.append(volume)
+        return chosen
+
+
+class _Amounts:
+    """What has to be provisioned of a class, node by node."""
+
+    def __init__(self, count: int):
+        self.largest: Ints = np.zeros(count, dtype=np.int64)
+        """The largest volume."""
+        self.total: Ints = np.zeros(count, dtype=np.int64)
+        """All volumes together that are not promised already."""
+        self.needed: Bools = np.zeros(count, dtype=bool)
+
+    def add(self, largest: int, amount: int, where: Bools) -> None:
+        self.largest[where] = np.maximum(self.largest[where], largest)
+        self.total[where] += amount
+        self.needed |= where
+
+
+def _allowed(columns: Columns, storage_class: StorageClass | None) -> Bools:
+    """Nodes on which a class may provision: none if nobody provisions for it, all if it does not say where."""
+    if storage_class is None or storage_class.provisioner in ("", names.NO_PROVISIONER):
+        return np.zeros(len(columns), dtype=bool)
+    if not storage_class.allowed_topologies:
+        return np.ones(len(columns), dtype=bool)
+    allowed = np.zeros(len(columns), dtype=bool)
+    for term in storage_class.allowed_topologies:
+        allowed |= _within(columns, term)
+    return allowed
+
+
+def _within(columns: Columns, term: TopologyTerm) -> Bools:
+    """Nodes with one of the values of every label of a term; a term without labels has none."""
+    matching = np.full(len(columns), bool(term.match_label_expressions))
+    for expression in term.match_label_expressions:
+        codes, values = columns.label_codes(expression.key)
+        matching &= np.isin(codes, [values[value] for value in expression.values if value in values])
+    return matching

@@ -1,0 +1,237 @@
+"""PersistentVolumes that nobody has: by class, and for each kind of claim by the nodes that reach them.
+
+What is known for a kind is brought up to date by the volumes of its class that changed, so that one more volume given
+out costs no look at the others.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import OrderedDict
+from collections.abc import Collection
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from stromboli.api import names
+from stromboli.model.volumes.claim_kind import ClaimKind, class_of, size_of
+from stromboli.model.volumes.volume_reach import rows_with_affinity
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from stromboli.api.types.storage import PersistentVolume
+    from stromboli.model.lookup_objects import LookupObjects
+    from stromboli.model.node_columns import Columns, Ints
+
+MOST_KINDS = 256
+"""Kinds of claims remembered at a time; a bound on memory, not on what may be scheduled."""
+FEW_NODES = 64
+"""A volume that so many nodes reach is listed with each of them; one that more reach is listed once."""
+
+
+class _Known(NamedTuple):
+    storage_class: str
+    claim: str
+    """The claim that it is bound or promised to by its own object, as `namespace/name`."""
+    available: bool
+
+
+class FreeVolumes:
+    """All PersistentVolumes, with those that tasks were given."""
+
+    def __init__(self, objects: LookupObjects, columns: Columns):
+        self._objects = objects
+        self._columns = columns
+        self._known: dict[str, _Known] = {}
+        self._by_class: dict[str, dict[str, None]] = {}
+        self._by_claim: dict[str, dict[str, None]] = {}
+        self._taken: dict[str, int] = {}
+        self._changes: dict[str, list[str]] = {}
+        self._kinds: OrderedDict[ClaimKind, KindVolumes] = OrderedDict()
+
+    # -- what changes
+
+    def update(self, name: str) -> None:
+        """The object of a volume was added, changed or removed."""
+        volume = self._objects.volumes.get(name)
+        old = self._known.pop(name, None)
+        if old is not None:
+            _discard(self._by_class, old.storage_class, name)
+            _discard(self._by_claim, old.claim, name)
+            self._note(old.storage_class, name)
+        if volume is None:
+            return
+        reference = volume.spec.claim_ref
+        claim = f"{reference.namespace}/{reference.name}" if reference is not None else ""
+        available = reference is None and volume.status.phase == names.VOLUME_AVAILABLE
+        known = self._known[name] = _Known(class_of(volume), claim, available)
+        if available:
+            self._by_class.setdefault(known.storage_class, {})[name] = None
+        if claim:
+            self._by_claim.setdefault(claim, {})[name] = None
+        self._note(known.storage_class, name)
+
+    def take(self, name: str, sign: int) -> None:
+        """A claim was given a volume, or has it no longer."""
+        count = self._taken.get(name, 0) + sign
+        if count:
+            self._taken[name] = count
+        else:
+            del self._taken[name]
+        if known := self._known.get(name):
+            self._note(known.storage_class, name)
+
+    def _note(self, storage_class: str, name: str) -> None:
+        if storage_class in self._changes:
+            self._changes[storage_class].append(name)
+
+    # -- what is asked
+
+    @property
+    def taken(self) -> Collection[str]:
+        """The volumes that claims were given and that are not bound to them yet."""
+        return self._taken.keys()
+
+    def free(self, name: str) -> PersistentVolume | None:
+        """A volume that nobody has."""
+        known = self._known.get(name)
+        return self._objects.volumes[name] if known and known.available and name not in self._taken else None
+
+    def of_class(self, storage_class: str) -> list[PersistentVolume]:
+        """The volumes of a class that nobody has."""
+        listed = self._by_class.get(storage_class, {})
+        return [self._objects.volumes[name] for name in listed if name not in self._taken]
+
+    def promised_to(self, claim: str, uid: str, kind: ClaimKind) -> str:
+        """The volume that is promised to a claim by its own object and can be bound to it; empty: none is."""
+        for name in sorted(self._by_claim.get(claim, ())):
+            volume = self._objects.volumes[name]
+            reference = volume.spec.claim_ref
+            if reference is not None and reference.uid in ("", uid) and kind.could_have(volume):
+                return name
+        return ""
+
+    def serving(self, kind: ClaimKind) -> KindVolumes:
+        """The free volumes that can serve a kind of claim, up to date."""
+        volumes = self._kinds.get(kind)
+        if volumes is None:
+            self._changes.setdefault(kind.storage_class, [])
+            volumes = self._kinds[kind] = KindVolumes(self, self._columns, kind)
+            if len(self._kinds) > MOST_KINDS:
+                self._kinds.popitem(last=False)
+        else:
+            self._kinds.move_to_end(kind)
+        volumes.catch_up(self._changes[kind.storage_class])
+        return volumes
+
+    def opening(self) -> None:
+        """Forget what changed before and was looked at by nobody since."""
+        if any(len(changes) > len(self._known) + FEW_NODES for changes in self._changes.values()):
+            self._changes.clear()
+            self._kinds.clear()
+
+
+class KindVolumes:
+    """The free volumes that can serve one kind of claim, smallest first, by the nodes that reach them."""
+
+    def __init__(self, free: FreeVolumes, columns: Columns, kind: ClaimKind):
+        self._free = free
+        self._columns = columns
+        self._kind = kind
+        self._position = -1
+        self._objects = -1
+
+    def catch_up(self, changes: list[str]) -> None:
+        if self._position < 0 or self._objects != self._columns.objects:
+            self._begin()
+        else:
+            for name in dict.fromkeys(changes[self._position :]):
+                self._remove(name)
+                volume = self._free.free(name)
+                if volume is not None:
+                    self._add(volume)
+        self._position = len(changes)
+
+    def _begin(self) -> None:
+        self.counts: Ints = np.zeros(len(self._columns), dtype=np.int64)
+        """How many of them each node reaches."""
+        self._sizes: dict[str, int] = {}
+        self._rows: dict[str, Ints | None] = {}
+        self._near: dict[int, list[tuple[int, str]]] = {}
+        self._wide: list[tuple[int, str]] = []
+        self._masks: dict[str, NDArray[np.uint8]] = {}
+        self._objects = self._columns.objects
+        for volume in self._free.of_class(self._kind.storage_class):
+            self._add(volume)
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def smallest(self, row: int, chosen: Collection[str] = ()) -> str:
+        """The smallest volume that a node reaches and that is not chosen already; empty: there is none."""
+        near = next((entry for entry in self._near.get(row, ()) if entry[1] not in chosen), None)
+        for entry in self._wide:
+            if near is not None and near < entry:
+                break
+            if entry[1] not in chosen and self._reaches(row, entry[1]):
+                return entry[1]
+        return near[1] if near is not None else ""
+
+    def _reaches(self, row: int, name: str) -> bool:
+        mask = self._masks.get(name)
+        return mask is None or bool(mask[row >> 3] & (128 >> (row & 7)))
+
+    def _add(self, volume: PersistentVolume) -> None:
+        if not self._kind.is_served_by(volume):
+            return
+        name, size = volume.name, size_of(volume)
+        rows = rows_with_affinity(self._columns, volume)
+        self._sizes[name] = size
+        if rows is not None and len(rows) <= FEW_NODES:
+            self._rows[name] = rows
+            for row in rows.tolist():
+                insort(self._near.setdefault(row, []), (size, name))
+        else:
+            insort(self._wide, (size, name))
+            if rows is not None:
+                mask = np.zeros(len(self._columns), dtype=bool)
+                mask[rows] = True
+                self._masks[name] = np.packbits(mask)
+        self._count(name, 1)
+
+    def _remove(self, name: str) -> None:
+        size = self._sizes.get(name)
+        if size is None:
+            return
+        self._count(name, -1)
+        rows = self._rows.pop(name, None)
+        del self._sizes[name]
+        if rows is None:
+            _remove_sorted(self._wide, (size, name))
+            self._masks.pop(name, None)
+            return
+        for row in rows.tolist():
+            _remove_sorted(self._near[row], (size, name))
+            if not self._near[row]:
+                del self._near[row]
+
+    def _count(self, name: str, sign: int) -> None:
+        rows = self._rows.get(name)
+        if rows is not None:
+            self.counts[rows] += sign
+        elif name in self._masks:
+            self.counts += sign * np.unpackbits(self._masks[name], count=len(self.counts)).astype(np.int64)
+        else:
+            self.counts += sign
+
+
+def _remove_sorted(entries: list[tuple[int, str]], entry: tuple[int, str]) -> None:
+    del entries[bisect_left(entries, entry)]
+
+
+def _discard(table: dict[str, dict[str, None]], key: str, name: str) -> None:
+    if key in table:
+        table[key].pop(name, None)
+        if not table[key]:
+            del table[key]

@@ -1,0 +1,300 @@
+"""Counts what tasks hold of volumes: claims and volumes that they were given, storage that is promised, attached
+volumes, claims for a single pod, disks.
+
+All of it follows from the objects and from the grants of tasks, so a ledger that is built anew from both is equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from stromboli.api import names
+from stromboli.api.types.node import CSINode
+from stromboli.api.types.storage import (
+    CSIDriver,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from stromboli.model.volumes.attachments import (
+    Attachable,
+    Attachments,
+    Use,
+    attachable_in_tree,
+    attachable_of_claim,
+    use_of,
+)
+from stromboli.model.volumes.claim_kind import kind_of
+from stromboli.model.volumes.claim_matching import ClaimMatching
+from stromboli.model.volumes.disk_users import DiskUsers, InlineDisk, inline_disks
+from stromboli.model.volumes.free_volumes import FreeVolumes
+from stromboli.model.volumes.in_tree_volumes import migrated_plugins
+from stromboli.model.volumes.storage_capacity import Provision, StorageCapacity
+from stromboli.model.volumes.volume_claims import is_bound, waits_for_pod
+from stromboli.model.volumes.volume_grant import VolumeGrant
+
+if TYPE_CHECKING:
+    from stromboli.api.types.meta import Object
+    from stromboli.api.types.pod import PodSpec
+    from stromboli.model.lookup_objects import LookupObjects
+    from stromboli.model.node_columns import Columns, Node
+    from stromboli.model.status import Status
+    from stromboli.model.task import Task
+
+IGNORED_PROVISIONERS = frozenset({"rancher.io/local-path", "hostpath.csi.k8s.io"})
+"""Drivers of which a node needs no attachments (spec 01 2.1)."""
+_RIVAL_USES = (Use.STAYING, Use.PROMISED)
+
+
+class _Holding(NamedTuple):
+    """What was counted of a task on its node."""
+
+    node: str
+    use: Use
+    claims: tuple[str, ...]
+    grants: tuple[VolumeGrant, ...]
+    disks: tuple[InlineDisk, ...]
+
+
+class Promise(NamedTuple):
+    """What a claim that is not bound yet was given: a volume, or a place to provision one."""
+
+    volume: str
+    node: str
+    provision: Provision | None
+
+
+class VolumeLedger:
+    """What tasks hold of volumes."""
+
+    def __init__(self, objects: LookupObjects, columns: Columns, nodes: dict[str, Node]):
+        self._objects = objects
+        self.free = FreeVolumes(objects, columns)
+        """Volumes that nobody has."""
+        self.capacity = StorageCapacity(objects, columns, nodes)
+        """What can be provisioned."""
+        self.attachments = Attachments(objects, columns, nodes)
+        """Volumes that nodes have attached."""
+        self.disks = DiskUsers(columns, nodes)
+        """Disks that pods name themselves."""
+        self.matching = ClaimMatching(self, objects, columns, nodes)
+        """Where waiting claims can be bound."""
+        self.ignored_provisioners = IGNORED_PROVISIONERS
+        """Drivers of which a node needs no attachments."""
+        self.version = 0
+        """Grows with every change of what is held, and of objects."""
+        self.objects_version = 0
+        """Grows with every change of claims, volumes and other objects of storage."""
+        self._holdings: dict[Task, _Holding] = {}
+        self._users: dict[str, dict[Task, None]] = {}
+        """Tasks on nodes by the claims that they use."""
+        self._promises: dict[str, Promise] = {}
+        self._attached: dict[Task, tuple[Attachable, ...]] = {}
+        self._claims_of_volume: dict[str, dict[str, None]] = {}
+        self._volume_of_claim: dict[str, str] = {}
+        self._selected: dict[str, None] = {}
+        """Claims for which a node is selected."""
+        self._in_tree: dict[Task, None] = {}
+        """Tasks on nodes that have volumes of in-tree plugins."""
+        self._attachment_objects: dict[str, tuple[str, Attachable]] = {}
+        self._volume_of_attachment: dict[str, str] = {}
+        self._attachments_of_volume: dict[str, dict[str, None]] = {}
+
+    # -- the ledger
+
+    def concerns(self, spec: PodSpec) -> bool:
+        return any(
+            volume.persistent_volume_claim is not None or volume.ephemeral is not None or volume.attached_disk
+            for volume in spec.volumes
+        )
+
+    def add(self, task: Task, status: Status, node: Node) -> None:
+        claims = tuple(f"{task.namespace}/{claim.name}" for claim in task.volume_claims)
+        grants = tuple(grant for grant in task.grants if isinstance(grant, VolumeGrant))
+        disks = inline_disks(task.shape.spec.volumes)
+        holding = self._holdings[task] = _Holding(node.name, use_of(task, status), claims, grants, disks)
+        for claim in claims:
+            self._users.setdefault(claim, {})[task] = None
+        for grant in grants:
+            self._promise(f"{grant.namespace}/{grant.claim}")
+        for disk in disks:
+            self.disks.count(holding.node, disk, holding.use, 1)
+        self._attach(task, holding)
+        self.version += 1
+
+    def remove(self, task: Task, status: Status, node: Node) -> None:
+        holding = self._holdings.pop(task)
+        self._detach(task, holding)
+        for claim in holding.claims:
+            del self._users[claim][task]
+            if not self._users[claim]:
+                del self._users[claim]
+        for grant in holding.grants:
+            self._promise(f"{grant.namespace}/{grant.claim}")
+        for disk in holding.disks:
+            self.disks.count(holding.node, disk, holding.use, -1)
+        self.version += 1
+
+    # -- promises
+
+    def _promise(self, key: str) -> None:
+        """Bring up to date what a claim is promised, after its object or its tasks' grants changed."""
+        before, after = self._promises.get(key), self._promise_of(key)
+        if before == after:
+            return
+        if before is not None:
+            del self._promises[key]
+            if before.volume:
+                self.free.take(before.volume, -1)
+            if before.provision is not None:
+                self.capacity.release(key, before.provision)
+        if after is not None:
+            self._promises[key] = after
+            if after.volume:
+                self.free.take(after.volume, 1)
+            if after.provision is not None:
+                self.capacity.promise(key, after.provision)
+        self.version += 1
+
+    def _promise_of(self, key: str) -> Promise | None:
+        claim = self._objects.claims.get(key)
+        if claim is None or is_bound(claim):
+            return None
+        for task in self._users.get(key, ()):
+            holding = self._holdings[task]
+            for grant in holding.grants:
+                if f"{grant.namespace}/{grant.claim}" == key and grant.claim_uid == claim.metadata.uid:
+                    return self._given(claim, grant.volume, holding.node)
+        selected = claim.metadata.annotations.get(names.SELECTED_NODE, "")
+        return self._given(claim, "", selected) if selected and waits_for_pod(self._objects, claim) else None
+
+    def _given(self, claim: PersistentVolumeClaim, volume: str, node: str) -> Promise:
+        if volume:
+            return Promise(volume, "", None)
+        kind = kind_of(claim)
+        return Promise("", node, Provision(kind.storage_class, node, kind.request))
+
+    def promise_to(self, claim: str) -> Promise | None:
+        """What a claim that is not bound yet was given already."""
+        return self._promises.get(claim)
+
+    # -- claims for a single pod
+
+    def users(self, claim: str) -> tuple[int, int]:
+        """How many tasks on nodes use a claim: those that stay or are promised, and those that leave."""
+        uses = [self._holdings[task].use for task in self._users.get(claim, ())]
+        staying = sum(use in _RIVAL_USES for use in uses)
+        return staying, len(uses) - staying
+
+    # -- attached volumes
+
+    def _attach(self, task: Task, holding: _Holding) -> None:
+        attached = self._attached[task] = tuple(dict.fromkeys(self._attachable(task, holding)))
+        for volume in attached:
+            self.attachments.count(holding.node, volume, holding.use, 1)
+
+    def _detach(self, task: Task, holding: _Holding) -> None:
+        self._in_tree.pop(task, None)
+        for volume in self._attached.pop(task):
+            self.attachments.count(holding.node, volume, holding.use, -1)
+
+    def _attachable(self, task: Task, holding: _Holding) -> Iterator[Attachable]:
+        """The volumes that a node attaches for a task; those of in-tree plugins only where their driver took over."""
+        migrated: frozenset[str] = frozenset()
+        for volume in self.attachable(task):
+            if volume.plugin and task not in self._in_tree:
+                self._in_tree[task] = None
+                migrated = migrated_plugins(self._objects.storage_nodes.get(holding.node))
+            if not volume.plugin or volume.plugin in migrated:
+                yield volume
+
+    def attachable(self, task: Task) -> Iterator[Attachable]:
+        """The volumes of CSI drivers that a node has to attach for a task."""
+        for reference in task.volume_claims:
+            claim = self._objects.claims.get(f"{task.namespace}/{reference.name}")
+            volume = attachable_of_claim(self._objects, claim) if claim is not None else None
+            if volume is not None:
+                yield volume
+        for own in task.shape.spec.volumes:
+            if own.attached_disk and (volume := attachable_in_tree(own)) is not None:
+                yield volume
+
+    # -- objects
+
+    def object_changed(self, obj: Object) -> None:
+        """An object was added, changed or removed."""
+        match obj:
+            case PersistentVolumeClaim():
+                self._claim_changed(obj.key)
+            case PersistentVolume():
+                self._volume_changed(obj.name)
+            case CSIStorageCapacity():
+                self.capacity.update(obj.key)
+            case VolumeAttachment():
+                self._attachment_changed(obj.name)
+            case CSINode():
+                self.attachments.limits_changed()
+                self._reattach_all(self._in_tree)
+            case StorageClass():
+                self._reattach_all(self._holdings)
+                for key in {**self._promises, **self._selected}:
+                    self._promise(key)
+            case CSIDriver():
+                pass
+            case _:
+                return
+        self.version += 1
+        self.objects_version += 1
+
+    def _claim_changed(self, key: str) -> None:
+        claim = self._objects.claims.get(key)
+        self._selected.pop(key, None)
+        if claim is not None and names.SELECTED_NODE in claim.metadata.annotations:
+            self._selected[key] = None
+        volume = claim.spec.volume_name if claim is not None else ""
+        _relate(self._volume_of_claim, self._claims_of_volume, key, volume)
+        self._promise(key)
+        self._reattach_all(self._users.get(key, {}))
+
+    def _volume_changed(self, name: str) -> None:
+        self.free.update(name)
+        for claim in self._claims_of_volume.get(name, ()):
+            self._reattach_all(self._users.get(claim, {}))
+        for attachment in list(self._attachments_of_volume.get(name, ())):
+            self._attachment_changed(attachment)
+
+    def _attachment_changed(self, name: str) -> None:
+        before = self._attachment_objects.pop(name, None)
+        if before is not None:
+            self.attachments.count(*before, Use.ATTACHED, -1)
+        attachment = self._objects.attachments.get(name)
+        volume_name = attachment.spec.source.persistent_volume_name or "" if attachment is not None else ""
+        _relate(self._volume_of_attachment, self._attachments_of_volume, name, volume_name)
+        volume = self._objects.volumes.get(volume_name)
+        csi = volume.spec.csi if volume is not None else None
+        if attachment is not None and csi is not None and attachment.spec.attacher:
+            attached = Attachable(attachment.spec.attacher, csi.volume_handle)
+            self._attachment_objects[name] = (attachment.spec.node_name, attached)
+            self.attachments.count(attachment.spec.node_name, attached, Use.ATTACHED, 1)
+
+    def _reattach_all(self, tasks: Iterable[Task]) -> None:
+        """Find out again what tasks have attached."""
+        for task in list(tasks):
+            holding = self._holdings[task]
+            self._detach(task, holding)
+            self._attach(task, holding)
+
+
+def _relate(one: dict[str, str], many: dict[str, dict[str, None]], key: str, value: str) -> None:
+    """Note to which value a key belongs now; empty: to none."""
+    before = one.pop(key, "")
+    if before:
+        del many[before][key]
+        if not many[before]:
+            del many[before]
+    if value:
+        one[key] = value
+        many.setdefault(value, {})[key] = None

@@ -1,0 +1,136 @@
+"""From which nodes a volume can be reached: by its node affinity, and by the zones that its labels name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stromboli.api import names
+from stromboli.model.constraints.node_selection import matching_selector
+from stromboli.model.volumes.in_tree_volumes import (
+    InTreePlugin,
+    in_tree_volume,
+    migrated_plugins,
+    translated_affinity,
+)
+
+if TYPE_CHECKING:
+    from stromboli.api.types.pod import NodeSelector
+    from stromboli.api.types.storage import PersistentVolume
+    from stromboli.model.lookup_objects import LookupObjects
+    from stromboli.model.node_columns import Bools, Columns, Ints
+
+_ZONE_LABELS = {
+    names.OLD_ZONE: names.ZONE,
+    names.OLD_REGION: names.REGION,
+    names.ZONE: names.ZONE,
+    names.REGION: names.REGION,
+}
+"""The labels of a volume that say where it is, each with the label that means the same today."""
+
+
+def is_restricted(volume: PersistentVolume) -> bool:
+    """Whether a volume cannot be reached from every node."""
+    return _affinity(volume) is not None or bool(_zones(volume))
+
+
+def nodes_with_affinity(columns: Columns, objects: LookupObjects, volume: PersistentVolume) -> Bools:
+    """Nodes from which a volume can be reached by its node affinity."""
+    required = _affinity(volume)
+    if required is None:
+        return np.ones(len(columns), dtype=bool)
+    matching = matching_selector(columns, required)
+    in_tree = in_tree_volume(volume.spec)
+    if in_tree is not None and in_tree.plugin.zone_label:
+        translated = matching_selector(columns, translated_affinity(required, in_tree.plugin))
+        migrated = nodes_that_migrated(columns, objects, in_tree.plugin)
+        return np.where(migrated, translated, matching)
+    return matching
+
+
+def nodes_that_migrated(columns: Columns, objects: LookupObjects, plugin: InTreePlugin) -> Bools:
+    """Nodes that leave the volumes of an in-tree plugin to its CSI driver."""
+    storage_nodes = objects.storage_nodes
+    return np.fromiter(
+        (plugin.name in migrated_plugins(storage_nodes.get(node.name)) for node in columns.nodes),
+        dtype=bool,
+        count=len(columns),
+    )
+
+
+def rows_with_affinity(columns: Columns, volume: PersistentVolume) -> Ints | None:
+    """The rows of the nodes from which a volume can be reached by its node affinity; none: all.
+
+    Most volumes with an affinity lie on a node that a label names: then nobody looks at all nodes.
+    """
+    required = _affinity(volume)
+    if required is None:
+        return None
+    key, values = _label_of_one_term(required)
+    return (
+        rows_with_label(columns, key, values) if key else np.flatnonzero(matching_selector(columns, required))
+    )
+
+
+def rows_with_label(columns: Columns, key: str, values: tuple[str, ...]) -> Ints:
+    """The rows of the nodes whose label has one of these values."""
+    by_value = columns.derived(_LabelRows).of(key)
+    rows = [by_value[value] for value in dict.fromkeys(values) if value in by_value]
+    return np.sort(np.concatenate(rows)) if rows else np.zeros(0, dtype=np.int64)
+
+
+def nodes_in_zones(columns: Columns, objects: LookupObjects, volume: PersistentVolume) -> Bools:
+    """Nodes in the zones and regions that a volume's labels name; a node that names none counts as near."""
+    unnamed = np.ones(len(columns), dtype=bool)
+    for label in _ZONE_LABELS:
+        unnamed &= columns.label_codes(label)[0] < 0
+    matching = np.ones(len(columns), dtype=bool)
+    for label, zones in _zones(volume).items():
+        named = np.zeros(len(columns), dtype=bool)
+        for key in {label, _ZONE_LABELS[label]}:
+            codes, values = columns.label_codes(key)
+            named |= np.isin(codes, [values[zone] for zone in zones if zone in values])
+        matching &= named
+    return matching | unnamed
+
+
+class _LabelRows:
+    """The rows of nodes by the value of a label, for labels that somebody asked for."""
+
+    def __init__(self, columns: Columns):
+        self._columns = columns
+        self._by_key: dict[str, dict[str, Ints]] = {}
+
+    def of(self, key: str) -> dict[str, Ints]:
+        known = self._by_key.get(key)
+        if known is None:
+            codes, values = self._columns.label_codes(key)
+            order = np.argsort(codes, kind="stable")
+            ends = np.searchsorted(codes[order], np.arange(len(values) + 1))
+            known = self._by_key[key] = {
+                value: order[ends[code] : ends[code + 1]] for value, code in values.items()
+            }
+        return known
+
+
+def _label_of_one_term(selector: NodeSelector) -> tuple[str, tuple[str, ...]]:
+    """The label and its values, if a selector is just that; else no label."""
+    if len(selector.node_selector_terms) == 1:
+        term = selector.node_selector_terms[0]
+        if len(term.match_expressions) == 1 and not term.match_fields:
+            requirement = term.match_expressions[0]
+            if requirement.operator == "In" and requirement.values:
+                return requirement.key, requirement.values
+    return "", ()
+
+
+def _affinity(volume: PersistentVolume) -> NodeSelector | None:
+    return volume.spec.node_affinity.required if volume.spec.node_affinity else None
+
+
+def _zones(volume: PersistentVolume) -> dict[str, list[str]]:
+    """The values of its labels for zones and regions, of which each may list several."""
+    labels = volume.metadata.labels
+    listed = {label: labels[label].split("__") for label in _ZONE_LABELS if label in labels}
+    return {label: zones for label, zones in listed.items() if all(zones)}

@@ -1,0 +1,170 @@
+"""Filters by the volumes of a pod: where bound ones can be reached, waiting claims bound, and all of them attached.
+
+They read a task's volumes as the one value that is part of its shape key, so all tasks with an equal value share them
+(spec 04 2.7, 2.8, 2.11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stromboli.api import names
+from stromboli.engine.placement.node_functions import Bools, Check, Nodes
+from stromboli.model.volumes.attachments import Use
+from stromboli.model.volumes.disk_users import inline_disks
+from stromboli.model.volumes.in_tree_volumes import BY_NAME
+from stromboli.model.volumes.volume_reach import nodes_in_zones, nodes_that_migrated, nodes_with_affinity
+
+if TYPE_CHECKING:
+    from stromboli.api.types.storage import PersistentVolume
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.lookup_objects import LookupObjects
+    from stromboli.model.node_columns import Columns, Ints
+    from stromboli.model.task import Task
+    from stromboli.model.volumes.volume_demand import AttachmentDemand, VolumeDemand
+
+_PODS = (Use.STAYING, Use.PROMISED, Use.EVICTED, Use.TERMINATING)
+
+
+class VolumeZone:
+    """Nodes in the zones of all bound volumes."""
+
+    def __init__(self, cluster: Cluster, demand: VolumeDemand):
+        self._cluster = cluster
+        self._demand = demand
+
+    def version(self, task: Task) -> int:
+        return self._cluster.volumes.objects_version
+
+    def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
+        reaching = _reaching(self._cluster, self._demand, nodes_in_zones)
+        yield Check(nodes.pick(reaching), names.VOLUME_ZONE_MISMATCH)
+
+
+class VolumeBinding:
+    """Nodes that reach all bound volumes and on which all waiting claims can be bound."""
+
+    def __init__(self, cluster: Cluster, demand: VolumeDemand):
+        self._cluster = cluster
+        self._demand = demand
+
+    def version(self, task: Task) -> int:
+        volumes = self._cluster.volumes
+        return volumes.version if self._demand.delayed else volumes.objects_version
+
+    def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
+        demand = self._demand
+        if demand.bound:
+            reaching = _reaching(self._cluster, demand, nodes_with_affinity)
+            yield Check(nodes.pick(reaching), names.VOLUME_AFFINITY_MISMATCH)
+        if demand.delayed:
+            matching = self._cluster.volumes.matching.match(demand.delayed)
+            yield Check(nodes.pick(matching.bindable), names.NO_VOLUME_TO_BIND)
+            yield Check(nodes.pick(matching.enough), names.NOT_ENOUGH_STORAGE)
+        if demand.lost:
+            yield Check(~nodes.all(), names.BOUND_TO_MISSING_VOLUME)
+
+
+class AttachableVolumes:
+    """Nodes whose drivers can attach the volumes, as an ordinary resource of the node: no switch turns it off.
+
+    Volcano counts a volume once for each pod; here it counts once on its node, as only then it takes room there.
+    """
+
+    def __init__(self, cluster: Cluster, demand: VolumeDemand):
+        self._attachments = cluster.volumes.attachments
+        self._demands = [each for each in demand.attachments if each.required]
+
+    def version(self, task: Task) -> int:
+        return self._attachments.version
+
+    def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
+        for demand in self._demands:
+            attached = self._attachments.columns(demand.driver)
+            limit, _ = self._attachments.limits(demand.driver)
+            new = demand.fresh + self._attachments.not_attached(demand.driver, demand.handles, _PODS)
+            later, now = _fits(attached.kept, new, limit), _fits(attached.held, new, limit)
+            reason = names.INSUFFICIENT_ATTACHMENTS.format(driver=demand.driver)
+            yield Check(nodes.pick(later), reason, True, nodes.pick(later & now))
+
+
+class NodeVolumeLimits:
+    """Nodes that do not exceed what their CSINode says that a driver can attach."""
+
+    def __init__(self, cluster: Cluster, demand: VolumeDemand):
+        self._cluster = cluster
+        self._attachments = cluster.volumes.attachments
+        self._demands = demand.attachments
+
+    def version(self, task: Task) -> int:
+        return self._attachments.version
+
+    def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
+        columns = self._cluster.columns
+        later, now = np.ones(len(columns), dtype=bool), np.ones(len(columns), dtype=bool)
+        new_of_driver: dict[str, Ints] = {}
+        for demand in self._demands:
+            new = self._new(demand)
+            new_of_driver[demand.driver] = new_of_driver.get(demand.driver, 0) + new
+        for driver, new in new_of_driver.items():
+            attached = self._attachments.columns(driver)
+            _, limit = self._attachments.limits(driver)
+            later &= _fits(attached.seen, new, limit)
+            now &= _fits(attached.all, new, limit)
+        yield Check(nodes.pick(later), names.TOO_MANY_VOLUMES, True, nodes.pick(later & now))
+
+    def _new(self, demand: AttachmentDemand) -> Ints:
+        """How many volumes each node would have to attach."""
+        new = demand.fresh + self._attachments.not_attached(demand.driver, demand.handles)
+        if demand.plugin:
+            plugin, cluster = BY_NAME[demand.plugin], self._cluster
+            new = np.where(nodes_that_migrated(cluster.columns, cluster.objects, plugin), new, 0)
+        return new
+
+
+class VolumeRestrictions:
+    """Nodes on which no pod has a disk that cannot be shared; none while another pod has a claim for a single one."""
+
+    def __init__(self, cluster: Cluster, task: Task, demand: VolumeDemand):
+        self._disk_users = cluster.volumes.disks
+        self._disks = inline_disks(task.shape.spec.volumes)
+        self._demand = demand
+
+    def __bool__(self) -> bool:
+        demand = self._demand
+        return bool(self._disks or demand.exclusive_claims_held or demand.exclusive_claims_leaving)
+
+    def version(self, task: Task) -> int:
+        return self._disk_users.version
+
+    def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
+        if self._disks:
+            later, now = self._disk_users.free(self._disks)
+            yield Check(nodes.pick(later), names.DISK_CONFLICT, True, nodes.pick(now))
+        if self._demand.exclusive_claims_held:
+            yield Check(~nodes.all(), names.CLAIM_IN_USE, True)
+        elif self._demand.exclusive_claims_leaving:
+            yield Check(nodes.all(), names.CLAIM_IN_USE, True, ~nodes.all())
+
+
+def _reaching(
+    cluster: Cluster,
+    demand: VolumeDemand,
+    reaching: Callable[[Columns, LookupObjects, PersistentVolume], Bools],
+) -> Bools:
+    """Nodes that reach all bound volumes."""
+    matching = np.ones(len(cluster.columns), dtype=bool)
+    for name in demand.bound:
+        volume = cluster.objects.volumes.get(name)
+        if volume is not None:
+            matching &= reaching(cluster.columns, cluster.objects, volume)
+    return matching
+
+
+def _fits(attached: Ints, new: Ints, limit: Ints) -> Bools:
+    """Where so many more volumes can be attached; none more is always possible."""
+    fits: Bools = (new == 0) | (attached + new <= limit)
+    return fits
