@@ -88,6 +88,11 @@ def pod_condition(decision: PodCondition, since: float | None) -> Request:
     return _status_patch(decision.namespace, decision.name, decision.uid, status)
 
 
+def extended_resource_status(bind: Bind, status: Mapping[str, Any] | None) -> Request:
+    """Tells a pod which ResourceClaim was made for its extended resources, or that there is none."""
+    return _status_patch(bind.namespace, bind.name, bind.uid, {"extendedResourceClaimStatus": status})
+
+
 def group_status(decision: PodGroupStatus, uid: str, conditions: Iterable[Mapping[str, str]]) -> Request:
     """A patch of the status alone, as PodGroups have no status subresource."""
     status = {

@@ -26,6 +26,7 @@ from stromboli.engine.decisions import (
     PodGroupStatus,
     QueueAnnotation,
     QueueStatus,
+    ReleaseClaim,
     ShardStatus,
 )
 from stromboli.kube.bounded_cache import BoundedCache
@@ -95,6 +96,7 @@ class DecisionWriter:
             NativeGroupCondition: statuses.write_native_condition,
             QueueStatus: statuses.write_queue_status,
             QueueAnnotation: partial(self._write_plain, decision_requests.queue_annotation),
+            ReleaseClaim: self.prebinder.claim_release.release,
             ShardStatus: partial(self._write_plain, decision_requests.shard_status),
             Event: self._write_event,
         }

@@ -20,6 +20,7 @@ from stromboli.engine.decisions import (
     PodGroupStatus,
     QueueAnnotation,
     QueueStatus,
+    ReleaseClaim,
     ShardStatus,
 )
 from stromboli.kube.request import Request
@@ -34,6 +35,7 @@ _KIND_AND_URGENCY: dict[type[Decision], tuple[str, int]] = {
     PodGroupStatus: ("PodGroup", SOON),
     NativeGroupCondition: ("NativePodGroup", SOON),
     ShardStatus: ("NodeShard", SOON),
+    ReleaseClaim: ("ResourceClaim", SOON),
     QueueStatus: ("Queue", LATER),
     QueueAnnotation: ("Queue", LATER),
     Event: ("Event", LATER),
@@ -105,7 +107,9 @@ def merge(earlier: WriteOrder, later: WriteOrder) -> WriteOrder | None:
             conditions = {entry.type: entry for entry in (*first.conditions, *second.conditions)}
             later.decision = replace(second, conditions=tuple(conditions.values()))
             return later
-        case (ShardStatus(), ShardStatus()) | (GateRemoval(), GateRemoval()):
+        case (
+            (ShardStatus(), ShardStatus()) | (GateRemoval(), GateRemoval()) | (ReleaseClaim(), ReleaseClaim())
+        ):
             return later
         case NativeGroupCondition(), NativeGroupCondition() if earlier.uid == later.uid:
             return later

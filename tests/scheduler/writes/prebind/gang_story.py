@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from stromboli.api.decoding import decode_as
+from stromboli.api.types.devices import ResourceClaim
 from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
@@ -25,11 +26,13 @@ PODS = "/api/v1/namespaces/ns/pods"
 CLAIMS = "/api/v1/namespaces/ns/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
 NODES = "/api/v1/nodes"
+DEVICE_CLAIMS = "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims"
 KINDS: dict[str, type[Object]] = {
     "pods": Pod,
     "persistentvolumeclaims": PersistentVolumeClaim,
     "persistentvolumes": PersistentVolume,
     "nodes": Node,
+    "resourceclaims": ResourceClaim,
 }
 NOW = 1_790_000_000.0
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from stromboli.api.types.devices import ConsumerReference
     from stromboli.api.types.node import Node
     from stromboli.engine.decisions import Bind
+    from stromboli.model.devices.claim_grants import ClaimGrant
     from stromboli.model.ledgers import Grant
     from stromboli.scheduler.writes.write_orders import WriteOrder
 
@@ -27,7 +29,7 @@ class GangFailure:
     """Whether it failed before any of its pods was bound."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Gang:
     """The binds of a gang. None is sent before all is written, and true, that any of them needs."""
 
@@ -37,6 +39,10 @@ class Gang:
     """The orders that are not done, by key."""
     locks: dict[tuple[str, str], str] = field(default_factory=dict)
     """When each node was locked for it, by node and annotation."""
+    claims: set[str] = field(default_factory=set)
+    """Uids of ResourceClaims about which anything was written for it."""
+    consumers: dict[str, dict[str, ConsumerReference]] | None = None
+    """Who of it uses which ResourceClaim, by the uids of both; once that was needed."""
     failure: GangFailure | None = None
 
     def add(self, order: WriteOrder, uid: str, node: Node | None) -> None:
@@ -68,6 +74,10 @@ class GangMember:
     """What is being written, as the beginning of an error."""
     lock_time: str = ""
     """When it locked its node, also if the answer was lost."""
+    claims: list[ClaimGrant] = field(default_factory=list)
+    """Grants whose claims it has to leave if it is given up."""
+    made_claim: str = ""
+    """The name of the ResourceClaim that was made for it, or may have been."""
     why: str = ""
     """Why this very bind failed."""
     gone: bool = False

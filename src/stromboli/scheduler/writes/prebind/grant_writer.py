@@ -10,7 +10,7 @@ from stromboli.api.types.meta import Object
 from stromboli.engine.decisions import Bind
 from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.guarded_client import GuardedClient
-from stromboli.kube.request import MERGE, ApiError, Request
+from stromboli.kube.request import MERGE, ApiError, Request, is_gone
 from stromboli.scheduler.writes.prebind.gang_binds import GangMember
 
 Json = dict[str, Any]
@@ -61,6 +61,17 @@ class GrantObjects:
         path = RESOURCES[kind].path(metadata.get("namespace", ""), metadata["name"], subresource)
         answer = await self._client.send(Request("PATCH", path, msgspec.json.encode(body), MERGE))
         return msgspec.json.decode(answer, type=dict[str, Any])
+
+    async def delete(self, kind: type[Object], object: Json) -> None:
+        """Delete an object, unless it is gone or another has its name."""
+        metadata = object["metadata"]
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": metadata["uid"]}}
+        path = RESOURCES[kind].path(metadata.get("namespace", ""), metadata["name"])
+        try:
+            await self._client.send(Request("DELETE", path, msgspec.json.encode(body)))
+        except ApiError as error:
+            if not is_gone(error):
+                raise
 
 
 def annotations_of(object: Json) -> dict[str, str]:

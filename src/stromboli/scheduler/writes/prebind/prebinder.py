@@ -17,16 +17,22 @@ from stromboli.kube.guarded_client import GuardedClient
 from stromboli.kube.keyed_queue import PARKED
 from stromboli.kube.request import ApiError, Request
 from stromboli.model.cards.card_grants import CardGrant
+from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.ledgers import Grant
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes import decision_requests
 from stromboli.scheduler.writes.pod_writes import PodNotBindable
 from stromboli.scheduler.writes.prebind.awaited_objects import AwaitedObjects
+from stromboli.scheduler.writes.prebind.claim_release import ClaimRelease
+from stromboli.scheduler.writes.prebind.claim_writes import ClaimWrites
+from stromboli.scheduler.writes.prebind.extended_resource_writes import ExtendedResourceWrites
 from stromboli.scheduler.writes.prebind.gang_binds import GangFailure, GangMember
 from stromboli.scheduler.writes.prebind.grant_writer import GrantObjects, GrantWriter
 from stromboli.scheduler.writes.prebind.node_lock import NodeLock
 from stromboli.scheduler.writes.prebind.volume_writes import VolumeWrites
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
+
+_WRITTEN = (VolumeGrant, ClaimGrant, ExtendedResourceGrant)
 
 
 class PreBinder:
@@ -47,8 +53,12 @@ class PreBinder:
         self._prebound = prebound
         self._clock = clock
         objects = GrantObjects(client)
+        claims = ClaimWrites(objects, self.awaited, wall, clock)
+        self.claim_release = ClaimRelease(objects, claims)
         self._writers: Mapping[type[Grant], GrantWriter] = {
             VolumeGrant: VolumeWrites(objects, self.awaited, clock),
+            ClaimGrant: claims,
+            ExtendedResourceGrant: ExtendedResourceWrites(client, objects, claims),
             CardGrant: NodeLock(objects, wall),
         }
 
@@ -139,8 +149,7 @@ class PreBinder:
 def needs_prebind(bind: Bind) -> bool:
     """Whether anything has to be written before this bind."""
     return any(
-        grant.lock if isinstance(grant, CardGrant) else isinstance(grant, VolumeGrant)
-        for grant in bind.grants
+        grant.lock if isinstance(grant, CardGrant) else isinstance(grant, _WRITTEN) for grant in bind.grants
     )
 
 

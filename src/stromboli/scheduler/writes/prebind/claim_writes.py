@@ -1,0 +1,224 @@
+"""ResourceClaims: a claim gets its allocation, and its pods the right to use it, before any of the pods is bound.
+
+All pods of a gang that share a claim are entered by one write. When a gang is given up, each of its pods that is not
+bound is taken out again; with the last of them goes the allocation, if it is the gang's own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+from weakref import WeakSet
+
+import msgspec
+from msgspec import to_builtins
+
+from stromboli.api import names
+from stromboli.api.decoding import decode_as
+from stromboli.api.types.devices import AllocatedDevice, AllocationResult, ConsumerReference, ResourceClaim
+from stromboli.engine.decisions import Bind
+from stromboli.kube.request import ApiError
+from stromboli.kube.timestamps import timestamp
+from stromboli.model.devices.claim_grants import ClaimGrant
+from stromboli.scheduler.writes.prebind.awaited_objects import AwaitedObjects
+from stromboli.scheduler.writes.prebind.gang_binds import Gang, GangMember, PreBindFailed
+from stromboli.scheduler.writes.prebind.grant_writer import LOOK_AGAIN, GrantObjects, Json, uid_of
+
+BINDING_TIMEOUT = 600.0
+"""Seconds in which the drivers of allocated devices have to set the conditions that a bind waits for."""
+
+
+class ClaimWrites:
+    """Writes `ClaimGrant`s."""
+
+    doing = "allocating devices: "
+
+    def __init__(
+        self,
+        objects: GrantObjects,
+        awaited: AwaitedObjects,
+        wall: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self._objects = objects
+        self._awaited = awaited
+        self._wall = wall
+        self._clock = clock
+        self._gangs: WeakSet[Gang] = WeakSet()
+        self.releasing: set[str] = set()
+        """Uids of claims that are being released: nothing is written about them meanwhile."""
+
+    def is_in_use(self, uid: str) -> bool:
+        """Whether a gang that is not all bound, or given up, uses a claim."""
+        return any(gang.unbound and uid in gang.claims for gang in self._gangs)
+
+    # -- allocation and reservation
+
+    async def write(self, member: GangMember, bind: Bind, grant: ClaimGrant) -> None:
+        gang = member.gang
+        self._gangs.add(gang)
+        gang.claims.add(grant.uid)
+        if grant.uid in self.releasing:
+            raise ApiError(409, "Conflict", f"resourceclaim {grant.namespace}/{grant.name} is being released")
+        claim = await self._claim(grant)
+        self._check(claim, grant)
+        consumers = self._consumers_of(gang, grant)
+        if not self._is_noted(member, grant):
+            member.claims.append(grant)
+            member.take_back.append(partial(self._give_back, member, grant))
+        await self.allocate(claim, grant.allocation, consumers)
+
+    @staticmethod
+    def _is_noted(member: GangMember, grant: ClaimGrant) -> bool:
+        return any(noted is grant for noted in member.claims)
+
+    def _check(self, claim: Json, grant: ClaimGrant) -> None:
+        allocation = claim.get("status", {}).get("allocation")
+        name = f"{grant.namespace}/{grant.name}"
+        if claim["metadata"].get("deletionTimestamp"):
+            raise PreBindFailed(f"resourceclaim {name} is being deleted")
+        if grant.allocation is None and allocation is None:
+            raise PreBindFailed(f"resourceclaim {name} is no longer allocated")
+        if allocation and grant.allocation is not None and not same_devices(allocation, grant.allocation):
+            raise PreBindFailed(f"resourceclaim {name} was allocated elsewhere meanwhile")
+
+    async def allocate(
+        self, claim: Json, allocation: AllocationResult | None, consumers: Iterable[ConsumerReference]
+    ) -> None:
+        """Write what of allocation and reservations is not there yet."""
+        status = claim.get("status", {})
+        reserved = list(status.get("reservedFor") or ())
+        present = {consumer["uid"] for consumer in reserved}
+        added = [to_builtins(consumer) for consumer in consumers if consumer.uid not in present]
+        changes: Json = {"reservedFor": reserved + added} if added else {}
+        if allocation is not None and not status.get("allocation"):
+            finalizers = claim["metadata"].get("finalizers") or []
+            if names.CLAIM_FINALIZER not in finalizers:
+                metadata = {"finalizers": [*finalizers, names.CLAIM_FINALIZER]}
+                claim = await self._objects.patch(ResourceClaim, claim, {"metadata": metadata})
+            changes["allocation"] = self._as_written(allocation)
+        if changes:
+            await self._objects.patch(ResourceClaim, claim, {"status": changes}, "status")
+
+    def _as_written(self, allocation: AllocationResult) -> Json:
+        """With the time from which on drivers have to set the conditions of the devices, if there are any."""
+        content: Json = to_builtins(allocation)
+        if any(device.binding_conditions for device in allocation.devices.results):
+            content["allocationTimestamp"] = timestamp(self._wall())
+        return content
+
+    def _consumers_of(self, gang: Gang, grant: ClaimGrant) -> list[ConsumerReference]:
+        """All of a gang that share a claim, the owner of this grant among them."""
+        if gang.consumers is None:
+            gang.consumers = {}
+            for order in gang.unbound.values():
+                for other in getattr(order.decision, "grants", ()):
+                    if isinstance(other, ClaimGrant):
+                        gang.consumers.setdefault(other.uid, {})[other.consumer.uid] = other.consumer
+        return list(gang.consumers[grant.uid].values())
+
+    async def _claim(self, grant: ClaimGrant) -> Json:
+        claim = await self._objects.read(ResourceClaim, grant.namespace, grant.name)
+        if claim is None or uid_of(claim) != grant.uid:
+            raise PreBindFailed(f"resourceclaim {grant.namespace}/{grant.name} is gone")
+        return claim
+
+    # -- taking back
+
+    async def _give_back(self, member: GangMember, grant: ClaimGrant) -> None:
+        """Take a pod out of a claim that it does not use; the last of its gang deallocates what the gang allocated."""
+        claim = await self._objects.read(ResourceClaim, grant.namespace, grant.name)
+        if claim is None or uid_of(claim) != grant.uid or not self._may_leave(member, grant):
+            return
+        status = claim.get("status", {})
+        before = status.get("reservedFor") or []
+        reserved = [consumer for consumer in before if consumer["uid"] != grant.consumer.uid]
+        allocation = status.get("allocation")
+        ours = grant.allocation is not None and (not allocation or same_devices(allocation, grant.allocation))
+        if ours and not reserved:
+            await self.deallocate(claim)
+        elif len(reserved) < len(before):
+            await self._objects.patch(ResourceClaim, claim, {"status": {"reservedFor": reserved}}, "status")
+
+    @staticmethod
+    def _may_leave(member: GangMember, grant: ClaimGrant) -> bool:
+        """A group of pods keeps its reservation once any of its pods may be bound."""
+        failure = member.gang.failure
+        return grant.consumer.resource == "pods" or (failure is not None and failure.before_bind)
+
+    async def deallocate(self, claim: Json) -> Json:
+        """Take allocation and reservations off a claim, and the finalizer that protects allocated ones."""
+        present = claim.get("status", {})
+        status: Json = {
+            field: None for field in ("allocation", "reservedFor", "devices") if present.get(field)
+        }
+        if status:
+            claim = await self._objects.patch(ResourceClaim, claim, {"status": status}, "status")
+        finalizers = claim["metadata"].get("finalizers") or []
+        if names.CLAIM_FINALIZER not in finalizers:
+            return claim
+        left = [finalizer for finalizer in finalizers if finalizer != names.CLAIM_FINALIZER]
+        return await self._objects.patch(ResourceClaim, claim, {"metadata": {"finalizers": left}})
+
+    # -- conditions that drivers set
+
+    async def time_to_wait(self, member: GangMember, bind: Bind, grant: ClaimGrant) -> float:
+        if grant.allocation is not None and not _conditional(grant.allocation):
+            return 0.0
+        return await self.wait_for_conditions(member, grant.namespace, grant.name)
+
+    async def wait_for_conditions(self, member: GangMember, namespace: str, name: str) -> float:
+        """As `time_to_wait`, for the devices that a claim has by now."""
+        self._awaited.expect(member.key, ResourceClaim, f"{namespace}/{name}")
+        found = await self._objects.read(ResourceClaim, namespace, name)
+        claim = decode_as(ResourceClaim, msgspec.json.encode(found)) if found is not None else None
+        if claim is None or claim.status.allocation is None:
+            raise PreBindFailed(f"resourceclaim {namespace}/{name} was deallocated meanwhile")
+        missing = [
+            condition
+            for device in _conditional(claim.status.allocation)
+            for condition in _missing_conditions(claim, device)
+        ]
+        if not missing:
+            return 0.0
+        left = member.waiting_since + BINDING_TIMEOUT - self._clock()
+        if left <= 0:
+            raise PreBindFailed(
+                f"resourceclaim {namespace}/{name}: {', '.join(missing)} not true within {BINDING_TIMEOUT:.0f} seconds"
+            )
+        return min(left, LOOK_AGAIN)
+
+
+def _conditional(allocation: AllocationResult) -> list[AllocatedDevice]:
+    return [device for device in allocation.devices.results if device.binding_conditions]
+
+
+def _missing_conditions(claim: ResourceClaim, device: AllocatedDevice) -> list[str]:
+    """The conditions that a device still lacks; one that says that it will never be ready is a failure."""
+    conditions = {
+        condition.type: condition
+        for status in claim.status.devices
+        if _id(status) == _id(device)
+        for condition in status.conditions
+        if condition.status == "True"
+    }
+    for failed in device.binding_failure_conditions:
+        if failed in conditions:
+            raise PreBindFailed(
+                f"resourceclaim {claim.key}: device {device.device} has {failed}: {conditions[failed].message}"
+            )
+    return [wanted for wanted in device.binding_conditions if wanted not in conditions]
+
+
+def _id(device: Any) -> tuple[str, str, str, str]:
+    return device.driver, device.pool, device.device, device.share_id
+
+
+def same_devices(written: Json, allocation: AllocationResult) -> bool:
+    """Whether an allocation that stands in a claim gives the same devices to the same requests."""
+    there = msgspec.convert(written, AllocationResult)
+    return [(device.request, *_id(device)) for device in there.devices.results] == [
+        (device.request, *_id(device)) for device in allocation.devices.results
+    ]
