@@ -70,6 +70,7 @@ CRDS = build(DEPLOY / "crds")
 STANDALONE = build(DEPLOY / "overlays" / "standalone")
 TAKEOVER = build(DEPLOY / "overlays" / "takeover")
 NODE_USAGE = build(DEPLOY / "components" / "node-usage")
+NODE_LOCK = build(DEPLOY / "components" / "node-lock")
 DEBUG_ENDPOINTS = build(DEPLOY / "components" / "debug-endpoints")
 
 

@@ -18,6 +18,7 @@ from stromboli.scheduler.options import parse
 from tests.deploy.manifests import (
     DEBUG_ENDPOINTS,
     DEPLOY,
+    NODE_LOCK,
     NODE_USAGE,
     ROOT,
     STANDALONE,
@@ -53,8 +54,7 @@ def test_every_manifest_is_an_object_with_a_name(path: Path) -> None:
 
 def test_every_manifest_belongs_somewhere() -> None:
     used = {path for plan in DEPLOY.rglob("kustomization.yaml") for path in _listed(plan)}
-    loose = {path for path in DEPLOY.rglob("*.yaml") if path.name != "kustomization.yaml"} - used
-    assert {path.parent.name for path in loose} == {"later"}
+    assert {path for path in DEPLOY.rglob("*.yaml") if path.name != "kustomization.yaml"} <= used
 
 
 def _listed(plan: Path) -> list[Path]:
@@ -173,7 +173,7 @@ def test_everything_that_selects_pods_selects_ours() -> None:
     assert term["podAffinityTerm"]["labelSelector"] == {"matchLabels": LABELS}
 
 
-@pytest.mark.parametrize("manifest", [*TAKEOVER, *NODE_USAGE, *DEBUG_ENDPOINTS], ids=name_of)
+@pytest.mark.parametrize("manifest", [*TAKEOVER, *NODE_USAGE, *NODE_LOCK, *DEBUG_ENDPOINTS], ids=name_of)
 def test_everything_of_ours_says_so(manifest: Manifest) -> None:
     assert manifest["metadata"]["labels"] == LABELS
 

@@ -21,10 +21,13 @@ from stromboli.engine.decisions import (
 )
 from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.request import Request
+from stromboli.scheduler.options import parse as parse_options
+from stromboli.scheduler.replica import watched_kinds
 from stromboli.scheduler.writes import decision_requests
 from tests.deploy.manifests import (
     DEBUG_ENDPOINTS,
     DEPLOY,
+    NODE_LOCK,
     NODE_USAGE,
     ROOT,
     STANDALONE,
@@ -40,6 +43,7 @@ Right = tuple[str, str, str]
 
 VOLCANO = "scheduling.volcano.sh"
 NATIVE = "scheduling.k8s.io"
+DEVICES = "resource.k8s.io"
 WRITES: dict[Right, str] = {
     ("", "pods/binding", "create"): "bind",
     ("", "pods", "get"): "look again after a bind whose answer was lost",
@@ -48,6 +52,16 @@ WRITES: dict[Right, str] = {
     ("", "pods/status", "patch"): "conditions, nominated node",
     ("", "events", "create"): "tell users",
     ("", "events", "patch"): "count what repeats",
+    ("", "persistentvolumeclaims", "get"): "is a claim bound?",
+    ("", "persistentvolumeclaims", "patch"): "on which node its volume is provisioned",
+    ("", "persistentvolumes", "get"): "is a volume free, and can the node reach it?",
+    ("", "persistentvolumes", "patch"): "which claim a volume is for",
+    (DEVICES, "resourceclaims", "get"): "is a claim allocated?",
+    (DEVICES, "resourceclaims", "create"): "for extended resources that devices stand for",
+    (DEVICES, "resourceclaims", "patch"): "the finalizer of allocated claims",
+    (DEVICES, "resourceclaims", "delete"): "if the pod of such a claim is not bound after all",
+    (DEVICES, "resourceclaims/status", "patch"): "allocation and reservations",
+    (DEVICES, "resourceclaims/binding", "patch"): "the same, for API servers from 1.36 on",
     (VOLCANO, "podgroups", "patch"): "phase, counts, conditions: there is no status subresource",
     (NATIVE, "podgroups/status", "patch"): "the condition PodGroupScheduled",
     (VOLCANO, "queues", "get"): "are `root` and `default` there?",
@@ -56,17 +70,20 @@ WRITES: dict[Right, str] = {
     (VOLCANO, "queues/status", "patch"): "what a queue uses",
     ("shard.volcano.sh", "nodeshards/status", "patch"): "which nodes we use",
 }
+NAMED = {("", "configmaps", verb): ["volcano-vgpu-device-config"] for verb in ("list", "watch")}
+"""Rights on one object alone."""
 LEASES = {
     ("coordination.k8s.io", "leases", "create"): [],
     ("coordination.k8s.io", "leases", "get"): ["volcano"],
     ("coordination.k8s.io", "leases", "update"): ["volcano"],
 }
+WITH_SHARDS = parse_options(["--scheduler-sharding-mode=hard"])
 ALL = [
     *STANDALONE,
     *NODE_USAGE,
     *DEBUG_ENDPOINTS,
     *documents(DEPLOY / "components" / "sharding" / "rbac.yaml"),
-    *(manifest for path in (DEPLOY / "later").glob("*.yaml") for manifest in documents(path)),
+    *NODE_LOCK,
 ]
 ROLES = [manifest for manifest in ALL if manifest["kind"] in ("ClusterRole", "Role")]
 
@@ -80,8 +97,10 @@ def rights_of(role: Manifest) -> Iterator[Right]:
 
 
 def test_the_scheduler_may_do_what_it_does_and_nothing_else() -> None:
-    read = {(resource.group, resource.plural) for resource in RESOURCES.values()}
-    wanted = {(*resource, verb) for resource in read for verb in ("list", "watch")} | WRITES.keys()
+    read = {(RESOURCES[kind].group, RESOURCES[kind].plural) for kind in watched_kinds(WITH_SHARDS)}
+    everything = read - {("", "configmaps")}
+    wanted = {(*resource, verb) for resource in everything for verb in ("list", "watch")}
+    wanted |= WRITES.keys() | NAMED.keys()
     granted = list(rights_of(only(STANDALONE, "ClusterRole")))
     assert sorted(granted) == sorted(wanted)
 
@@ -118,8 +137,18 @@ def test_no_role_has_a_wildcard_or_may_become_another(role: Manifest) -> None:
 
 def test_the_scheduler_reads_no_secrets_and_changes_no_nodes() -> None:
     rights = set(rights_of(only(STANDALONE, "ClusterRole")))
-    assert not {right for right in rights if right[1] in ("secrets", "configmaps", "pods/exec")}
+    assert not {right for right in rights if right[1] in ("secrets", "pods/exec")}
     assert {verb for _, resource, verb in rights if resource == "nodes"} == {"list", "watch"}
+
+
+def test_of_config_maps_the_scheduler_reads_one() -> None:
+    rules = [rule for rule in only(STANDALONE, "ClusterRole")["rules"] if "configmaps" in rule["resources"]]
+    named = {right: rule.get("resourceNames") for rule in rules for right in rights_of({"rules": [rule]})}
+    assert named == NAMED
+
+
+def test_locking_nodes_takes_two_rights_more() -> None:
+    assert set(rights_of(only(NODE_LOCK, "ClusterRole"))) == {("", "nodes", "get"), ("", "nodes", "patch")}
 
 
 @pytest.mark.parametrize("manifests", [STANDALONE, TAKEOVER], ids=["standalone", "takeover"])
@@ -137,12 +166,6 @@ def test_bindings_join_the_account_of_the_pods_with_the_roles(manifests: list[Ma
         (subject,) = binding["subjects"]
         wanted = {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
         assert subject == wanted
-
-
-def test_nothing_of_later_is_applied_today() -> None:
-    later = {name_of(manifest) for path in (DEPLOY / "later").glob("*.yaml") for manifest in documents(path)}
-    assert later
-    assert not later & {name_of(manifest) for manifest in [*STANDALONE, *TAKEOVER, *NODE_USAGE]}
 
 
 def test_the_table_in_the_documentation_is_the_one_that_is_granted() -> None:

@@ -92,9 +92,11 @@ class Introspection:
             placed, memory, policy = await self._replica.seam.result_from_cycle(
                 lambda: (placements(cluster), dict(cluster.memory), scheduler.engine.policy.source)
             )
+            watched = {reflector.kind for reflector in self._replica.mirror.reflectors}
+            offered = await discover(self._client)
             path = await write_dump(
                 self._client,
-                await discover(self._client),
+                {kind: resource for kind, resource in offered.items() if kind in watched},
                 placed,
                 self._options.scheduler_name,
                 policy,

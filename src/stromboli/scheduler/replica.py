@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from stromboli import transport
+from stromboli.api.types.devices import ResourceClaimTemplate
 from stromboli.api.types.meta import Object
 from stromboli.api.types.node_shard import NodeShard
 from stromboli.api.types.numa_topology import Numatopology
@@ -162,7 +163,7 @@ class Replica:
 
 def watched_kinds(options: Options) -> list[type[Object]]:
     """The kinds to watch, by flags and feature gates."""
-    off: set[type[Object]] = set()
+    off: set[type[Object]] = {ResourceClaimTemplate}  # claims are made of them by a controller
     if not options.priority_class or not options.gate("PriorityClass", True):
         off.add(PriorityClass)
     if not options.gate("PodDisruptionBudgetsSupport", True):
