@@ -92,6 +92,10 @@ NO_BOUNDS = {
         engine.placement.evaluation.MAX_STEPS
         engine.placement.evaluation.MAX_STEPS_AT_ONCE
         engine.placement.node_placement.MAX_SHAPES
+        model.devices.allocator.MAX_SHAPES
+        model.devices.claim_shape.MAX_KNOWN
+        model.devices.device_selection.MAX_KEPT
+        model.devices.device_selection.MAX_OUTCOMES
         model.intake.sub_jobs.LONGEST
         model.volumes.claim_kind.MOST_BYTES
         model.volumes.free_volumes.MOST_KINDS

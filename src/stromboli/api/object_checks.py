@@ -4,12 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from stromboli.api import names
+from stromboli.api.device_bounds import check_device_object
 from stromboli.api.errors import BadObject
 from stromboli.api.name_cycles import format_cycle
 from stromboli.api.name_rules import qualified_name_errors
 from stromboli.api.object_bounds import pod_sizes
 from stromboli.api.resources.quantity import INT64_MAX
 from stromboli.api.resources.resource_lists import check_amounts
+from stromboli.api.types.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from stromboli.api.types.meta import Object
 from stromboli.api.types.native_group import NativePodGroup, TopologyConstraint
 from stromboli.api.types.node import Node
@@ -28,6 +30,8 @@ def check_object(obj: Object, size: int = MAX_METADATA + 1) -> None:
         _check_pod(obj)
     elif isinstance(obj, NativePodGroup):
         _check_native_group(obj)
+    elif isinstance(obj, DeviceClass | ResourceClaim | ResourceClaimTemplate | ResourceSlice):
+        check_device_object(obj)
     elif isinstance(obj, PodGroup):
         check_amounts(obj.spec.min_resources or {}, "spec.minResources")
     for field in _RESOURCE_LISTS.get(type(obj), ()):

@@ -85,19 +85,16 @@ def split_name(name: str, driver: str) -> tuple[str, str]:
 
 
 def _attribute(name: str, attribute: DeviceAttribute) -> Any:
-    match attribute:
-        case DeviceAttribute(int_values=tuple(values)) | DeviceAttribute(bool_values=tuple(values)):
+    if attribute.version_values is not None:
+        return [_version(name, text) for text in attribute.version_values]
+    for values in (attribute.int_values, attribute.bool_values, attribute.string_values):
+        if values is not None:
             return list(values)
-        case DeviceAttribute(string_values=tuple(values)):
-            return list(values)
-        case DeviceAttribute(version_values=tuple(values)):
-            return [_version(name, value) for value in values]
-        case DeviceAttribute(int_value=int(value)) | DeviceAttribute(bool_value=bool(value)):
+    if attribute.version_value is not None:
+        return _version(name, attribute.version_value)
+    for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
+        if value is not None:
             return value
-        case DeviceAttribute(string_value=str(value)):
-            return value
-        case DeviceAttribute(version_value=str(value)):
-            return _version(name, value)
     raise EvaluationError(f"attribute {name[:100]}: unsupported attribute value")
 
 

@@ -21,8 +21,8 @@ from stromboli.api.types.pod import NodeSelector, NodeSelectorTerm
 
 if TYPE_CHECKING:
     from stromboli.model.devices.claim_plan import Option
-    from stromboli.model.devices.device_search import Choice
     from stromboli.model.devices.pools.pool_devices import PoolDevice
+    from stromboli.model.devices.solution import Choice
 
 
 def allocation_result(

@@ -1,7 +1,7 @@
 """Devices for claims on a node: the first solution that Kubernetes' allocator would find, too (spec 04 2.12).
 
     search = allocator.prepare([claim.spec for claim in claims])
-    search.answer(node, in_use)  # can it be had there? For thousands of nodes, as equal nodes share the answer
+    search.answer(node, in_use, budget)  # can they be had there? Asked for thousands of nodes: equal nodes share it
     search.allocate(node, in_use, uids)  # the devices, as they are written
 
 Nothing here raises for what objects say, and work is bounded by steps.
@@ -17,18 +17,21 @@ import msgspec
 from stromboli.model.devices.allocation_results import allocation_result
 from stromboli.model.devices.claim_plan import plan_claims
 from stromboli.model.devices.claim_shape import ClaimShape
-from stromboli.model.devices.device_search import DeviceSearch, Solution, StepBudget, usable_devices
+from stromboli.model.devices.device_search import DeviceSearch
+from stromboli.model.devices.device_selection import SelectorTable
 from stromboli.model.devices.devices_in_use import DevicesInUse
 from stromboli.model.devices.pools.pool_devices import DeviceId, PoolId
+from stromboli.model.devices.search_candidates import usable_devices
 from stromboli.model.devices.shortage import Lack, Rejection, SearchStopped, Shortage
+from stromboli.model.devices.solution import Solution, StepBudget
 
 if TYPE_CHECKING:
     from stromboli.api.types.devices import AllocationResult, DeviceClass, ResourceClaim, ResourceClaimSpec
     from stromboli.model.devices.pools.pool_index import PoolIndex
     from stromboli.model.node_columns import Node
 
-MAX_SHAPES = 256
-"""Different lists of claims that are kept prepared."""
+MAX_SHAPES = 64
+"""Lists of claims with different requests that are kept prepared."""
 __all__ = [
     "Allocation",
     "Allocator",
@@ -54,32 +57,28 @@ class Allocation(NamedTuple):
 class ClaimSearch:
     """Claims that ask for certain devices, ready to be looked for on any node."""
 
-    def __init__(
-        self,
-        specs: tuple[ResourceClaimSpec, ...],
-        pools: PoolIndex,
-        shape: ClaimShape | Shortage,
-        classes: Mapping[str, DeviceClass | None],
-    ) -> None:
-        self.specs = specs
-        self._pools = pools
-        self._shape = shape
-        self.classes = classes
-        """Those that it was prepared with."""
+    def __init__(self, allocator: Allocator, specs: Sequence[ResourceClaimSpec]) -> None:
+        self.specs = tuple(specs)
+        self._allocator = allocator
+        self._key = _encode([(spec.devices.requests, spec.devices.constraints) for spec in specs])
 
     @property
     def problem(self) -> Shortage | None:
         """Why there are no devices on any node, whatever nodes have."""
-        return self._shape if isinstance(self._shape, Shortage) else None
+        shape = self._allocator.shape(self._key, self.specs)
+        return shape if isinstance(shape, Shortage) else None
 
     def answer(
         self, node: Node, in_use: DevicesInUse, budget: StepBudget | None = None
     ) -> Solution | Shortage:
-        """Whether there are devices on a node. Nodes with equal pools in equal use have the same answer."""
-        shape = self._shape
+        """Whether there are devices on a node. Nodes with equal pools in equal use have the same answer.
+
+        Whoever asks for many nodes hands over one budget for all, which bounds the work that claims can cause.
+        """
+        shape = self._allocator.shape(self._key, self.specs)
         if isinstance(shape, Shortage):
             return shape
-        pools = self._pools.pools_of(node)
+        pools = self._allocator.pools.pools_of(node)
         state = shape.state(pools, in_use)
         answer = shape.answers.get(state)
         if answer is None:
@@ -96,7 +95,7 @@ class ClaimSearch:
         answer = self.answer(node, in_use, budget)
         if isinstance(answer, Shortage):
             return answer
-        devices = usable_devices(self._pools.pools_of(node))
+        devices = usable_devices(self._allocator.pools.pools_of(node))
         known = [*uids, *map(str, range(len(uids), len(self.specs)))]
         return Allocation(
             tuple(
@@ -109,37 +108,18 @@ class ClaimSearch:
 
 
 class Allocator:
-    """Finds devices for claims in the pools of an index."""
+    """Finds devices for claims in the pools of an index; `classes` are those of the cluster, as they are."""
 
     def __init__(self, classes: Mapping[str, DeviceClass], pools: PoolIndex) -> None:
+        self.pools = pools
         self._classes = classes
-        self._pools = pools
-        self._searches: dict[bytes, ClaimSearch] = {}
+        self._selectors = SelectorTable()
+        self._shapes: dict[bytes, tuple[ClaimShape | Shortage, dict[str, DeviceClass | None]]] = {}
+        """With the classes that they were made with, the oldest first."""
 
     def prepare(self, specs: Sequence[ResourceClaimSpec]) -> ClaimSearch:
-        """The search for devices of all these claims together; equal ones share it until a class changes."""
-        key = _encode(list(specs))
-        search = self._searches.get(key)
-        if search is not None and all(
-            self._classes.get(name) is known for name, known in search.classes.items()
-        ):
-            return search
-        search = self._prepared(tuple(specs))
-        if len(self._searches) >= MAX_SHAPES:
-            del self._searches[next(iter(self._searches))]
-        self._searches[key] = search
-        return search
-
-    def _prepared(self, specs: tuple[ResourceClaimSpec, ...]) -> ClaimSearch:
-        requests = [request for spec in specs for request in spec.devices.requests]
-        asked = [option for request in requests for option in (request.exactly, *request.first_available)]
-        named = {option.device_class_name for option in asked if option is not None}
-        classes = {name: self._classes.get(name) for name in named}
-        try:
-            shape: ClaimShape | Shortage = ClaimShape(plan_claims(specs, self._classes))
-        except SearchStopped as stopped:
-            shape = stopped.shortage
-        return ClaimSearch(specs, self._pools, shape, classes)
+        """The search for devices of all these claims together; it stays right when classes and slices change."""
+        return ClaimSearch(self, specs)
 
     def allocate(
         self, claims: Sequence[ResourceClaim], node: Node, in_use: DevicesInUse
@@ -147,3 +127,27 @@ class Allocator:
         """Devices for all claims on a node, or what is short there."""
         search = self.prepare([claim.spec for claim in claims])
         return search.allocate(node, in_use, [claim.metadata.uid or claim.key for claim in claims])
+
+    def shape(self, key: bytes, specs: Sequence[ResourceClaimSpec]) -> ClaimShape | Shortage:
+        """The shape of claims, made anew if one of their classes changed; a Shortage if it can have none."""
+        known = self._shapes.get(key)
+        if known is not None and all(self._classes.get(name) is made for name, made in known[1].items()):
+            return known[0]
+        self._shapes.pop(key, None)
+        if len(self._shapes) >= MAX_SHAPES:
+            del self._shapes[next(iter(self._shapes))]
+        shape = self._make_shape(specs)
+        self._shapes[key] = (shape, {name: self._classes.get(name) for name in _classes_of(specs)})
+        return shape
+
+    def _make_shape(self, specs: Sequence[ResourceClaimSpec]) -> ClaimShape | Shortage:
+        try:
+            return ClaimShape(plan_claims(specs, self._classes), self._selectors)
+        except SearchStopped as stopped:
+            return stopped.shortage
+
+
+def _classes_of(specs: Sequence[ResourceClaimSpec]) -> set[str]:
+    requests = [request for spec in specs for request in spec.devices.requests]
+    asked = [option for request in requests for option in (request.exactly, *request.first_available)]
+    return {option.device_class_name for option in asked if option is not None}

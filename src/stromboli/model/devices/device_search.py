@@ -9,63 +9,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stromboli.model.devices.attribute_constraints import ConstraintState
 from stromboli.model.devices.claim_plan import MAX_DEVICES, MAX_RESULTS, Option
 from stromboli.model.devices.pools.consumable_capacity import consumption, lacking
-from stromboli.model.devices.search_candidates import Candidate, CandidatePool
+from stromboli.model.devices.search_candidates import Candidate, Candidates
 from stromboli.model.devices.shortage import Lack, Rejection, SearchStopped, Shortage, unserved
+from stromboli.model.devices.solution import MAX_STEPS, Choice, Solution, StepBudget
 
 if TYPE_CHECKING:
     from stromboli.model.devices.claim_shape import ClaimShape
     from stromboli.model.devices.devices_in_use import DevicesInUse
     from stromboli.model.devices.pools.node_pools import NodePool
-    from stromboli.model.devices.pools.pool_devices import PoolDevice
-    from stromboli.model.devices.pools.quantities import Amount
-
-MAX_STEPS = 50_000
-"""Devices that a search looks at."""
 
 _DONE, _FAILED, _TOO_MANY = range(3)
 """`_TOO_MANY`: no choice of devices helps, only an alternative that needs fewer of them."""
 _Refusal = tuple[Lack, str]
 _IN_USE: _Refusal = (Lack.IN_USE, "")
-
-
-class StepBudget:
-    """The steps that searches may take together, such as those for one task on all nodes."""
-
-    def __init__(self, steps: int = MAX_STEPS) -> None:
-        self.steps = steps
-
-    def spend(self) -> bool:
-        self.steps -= 1
-        return self.steps >= 0
-
-
-class Choice(NamedTuple):
-    """A device for an option of a claim."""
-
-    option: Option
-    place: int
-    """Among the devices of all usable pools of the node."""
-    consumed: dict[str, Amount]
-    """Of a shared device: what it takes of each capacity."""
-
-
-class Solution(NamedTuple):
-    """Devices for all claims, in the order in which they were chosen."""
-
-    choices: tuple[tuple[Choice, ...], ...]
-    """By claim."""
-    options: tuple[tuple[Option, ...], ...]
-    """The option that was taken, by claim and request."""
-
-
-def usable_devices(pools: Sequence[NodePool]) -> list[PoolDevice]:
-    """The devices of a node in the order in which they are tried."""
-    return [device for pool in pools if pool.is_usable for device in pool.devices]
 
 
 class DeviceSearch:
@@ -78,13 +39,7 @@ class DeviceSearch:
         self._claims = shape.claims
         self._pools = pools
         self._budget = budget
-        self._candidates = [
-            Candidate(device, state, shape.kind(device.content), pool.reachable is None or pool.reachable[at])
-            for place, pool in enumerate(pools)
-            if pool.is_usable
-            for state in (CandidatePool(place, pool, in_use),)
-            for at, device in enumerate(pool.devices)
-        ]
+        self._candidates = Candidates(shape, pools, in_use)
         self._constraints = [
             [ConstraintState(constraint) for constraint in claim.constraints] for claim in self._claims
         ]
@@ -95,7 +50,9 @@ class DeviceSearch:
         self._alternatives: dict[tuple[int, int], Option] = {}
         """Those that were taken, by claim and request."""
         self._deepest: tuple[int, int, int] = (-1, -1, -1)
-        self._shortage = Shortage("no devices are needed")
+        self._shortage = Shortage(
+            f"no choice of alternatives needs at most {MAX_RESULTS} devices for a claim"
+        )
 
     def run(self) -> Solution | Shortage:
         try:
@@ -125,7 +82,7 @@ class DeviceSearch:
             for request in plan.requests:
                 counts = [self._count(claim, option) for option in request.options]
                 least += min(counts)
-                total += max(counts)
+                total += max((count for count in counts if count <= MAX_RESULTS), default=0)
             if least > MAX_RESULTS:
                 message = f"number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}"
                 raise SearchStopped(Shortage(message, True, claim))
@@ -272,7 +229,7 @@ class DeviceSearch:
         content = candidate.content
         if self._is_taken(claim, option, candidate):
             return _IN_USE
-        counts = bool(content.counters) and not (candidate.is_shared and (candidate.used or candidate.shares))
+        counts = candidate.counts
         if counts:
             candidate.pool.consume(candidate.device, 1)
         refusal = self._refusal_by_state(claim, option, candidate, counts)
@@ -281,12 +238,7 @@ class DeviceSearch:
                 candidate.pool.consume(candidate.device, -1)
             return refusal
         consumed = consumption(content.capacities, option.capacity) if candidate.is_shared else {}
-        for name, taken in consumed.items():
-            candidate.consumed[name] = candidate.consumed.get(name, 0) + taken.value
-        if candidate.is_shared:
-            candidate.shares += 1
-        else:
-            candidate.claims.append(claim)
+        candidate.take(claim, consumed)
         self._choices[claim].append(Choice(option, place, consumed))
         return None
 
@@ -316,16 +268,11 @@ class DeviceSearch:
     def _release(self, claim: int, place: int) -> None:
         """Take back the last device that was chosen."""
         candidate, choice = self._candidates[place], self._choices[claim].pop()
-        if candidate.is_shared:
-            candidate.shares -= 1
-        else:
-            candidate.claims.remove(claim)
-        for name, taken in choice.consumed.items():
-            candidate.consumed[name] -= taken.value
+        candidate.give_back(claim, choice.consumed)
         for constraint in self._constraints[claim]:
             if constraint.concerns(choice.option):
                 constraint.remove()
-        if candidate.content.counters and not (candidate.is_shared and (candidate.used or candidate.shares)):
+        if candidate.counts:
             candidate.pool.consume(candidate.device, -1)
 
     # -- explanation
@@ -341,12 +288,14 @@ class DeviceSearch:
         if (claim, request, index) <= self._deepest:
             return
         self._deepest = (claim, request, index)
+        invalid = [pool for pool in self._pools if pool.invalid]
         rejections = tuple(Rejection(*refusal, count) for refusal, count in refusals.most_common())
         self._shortage = Shortage(
-            unserved(option, index, rejections, [pool for pool in self._pools if pool.invalid]),
+            unserved(option, index, rejections, invalid),
             False,
             claim,
             option.name,
             option.asked.device_class_name,
             rejections,
+            bool(invalid),
         )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stromboli.api.cel.device_selectors import DeviceSelection, compiled_selector
 from stromboli.api.cel.expression import CelError, EvaluationError
@@ -12,58 +11,88 @@ if TYPE_CHECKING:
     from stromboli.api.cel.device_selectors import Read
     from stromboli.model.devices.pools.pool_devices import DeviceContent
 
-MAX_SELECTORS = 512
-"""Selectors that are kept compiled."""
-MAX_OUTCOMES = 100_000
-"""Outcomes of a selector that are kept."""
+MAX_KEPT = 256 * 1024
+"""Bytes of the selectors that are kept compiled: each takes up to 200 times as many in memory."""
+MAX_OUTCOMES = 200_000
+"""Outcomes of all selectors that are kept."""
 
 
 class Selector:
-    """A selector with its outcomes."""
+    """A compiled selector, or why it is none."""
 
-    def __init__(self, selection: DeviceSelection) -> None:
-        self._selection = selection
-        self._outcomes: dict[object, bool | EvaluationError] = {}
+    def __init__(self, expression: str) -> None:
+        self.expression = expression
+        self.problem: CelError | None = None
+        self._selection: DeviceSelection | None = None
+        try:
+            self._selection = compiled_selector(expression)
+        except CelError as error:
+            self.problem = error
 
     @property
     def reads(self) -> frozenset[Read] | None:
-        return self._selection.reads
+        """What it reads of attributes and capacity; None if that depends on the device."""
+        return self._selection.reads if self._selection is not None else frozenset()
 
-    def matches(self, content: DeviceContent) -> bool:
-        """Whether a device is selected; EvaluationError if the selector has no value for it."""
-        key = (content.driver, content.device.allow_multiple_allocations, projection(content, self.reads))
+    def outcome(self, content: DeviceContent) -> bool | str:
+        """Whether a device is selected, or why that cannot be said."""
+        if self._selection is None:
+            return f"CEL compile error: {self.problem}"
+        try:
+            return self._selection.matches(content.value)
+        except EvaluationError as error:
+            return f"CEL runtime error: {error}"
+
+
+class SelectorTable:
+    """Selectors that are kept compiled, with their outcomes for what they read of devices."""
+
+    def __init__(self) -> None:
+        self._selectors: dict[str, Selector] = {}
+        """The least lately used first."""
+        self._bytes = 0
+        self._outcomes: dict[object, bool | str] = {}
+
+    def selector(self, expression: str) -> Selector:
+        """The selector of an expression, compiled now if it is not kept."""
+        selector = self._selectors.pop(expression, None)
+        if selector is None:
+            selector = Selector(expression)
+            self._bytes += len(expression)
+        self._selectors[expression] = selector
+        while self._bytes > MAX_KEPT and len(self._selectors) > 1:
+            oldest = next(iter(self._selectors))
+            del self._selectors[oldest]
+            self._bytes -= len(oldest)
+        return selector
+
+    def outcome(self, expression: str, content: DeviceContent) -> bool | str:
+        """Whether a device is selected by an expression, or why that cannot be said."""
+        selector = self.selector(expression)
+        shared = content.device.allow_multiple_allocations
+        key = (expression, content.driver, shared, projection(content, selector.reads))
         outcome = self._outcomes.get(key)
         if outcome is None:
-            try:
-                outcome = self._selection.matches(content.value)
-            except EvaluationError as error:
-                outcome = error
             if len(self._outcomes) >= MAX_OUTCOMES:
                 self._outcomes.clear()
-            self._outcomes[key] = outcome
-        if isinstance(outcome, EvaluationError):
-            raise outcome
+            outcome = self._outcomes[key] = selector.outcome(content)
         return outcome
 
 
 def projection(content: DeviceContent, reads: frozenset[Read] | None) -> object:
-    """What reads see of a device, as a key; EvaluationError if it has no value for selectors."""
-    value = content.value
+    """What reads see of a device, as a key."""
     if reads is None:
         return content.number
-    return tuple(_lookup(value, read) for read in reads)
+    return tuple(_lookup(content, *read) for read in reads)
 
 
-def _lookup(value: dict[str, Any], read: Read) -> object:
-    part, domain, name = read
-    found = value[part].get(domain, {}).get(name)
-    return tuple((type(item), item) for item in found) if isinstance(found, list) else (type(found), found)
-
-
-@lru_cache(MAX_SELECTORS)
-def selector(expression: str) -> Selector | CelError:
-    """The selector of an expression, or why it is none."""
-    try:
-        return Selector(compiled_selector(expression))
-    except CelError as error:
-        return error
+def _lookup(content: DeviceContent, part: str, domain: str, name: str) -> object:
+    if part == "capacity":
+        capacities = content.capacities
+        capacity = capacities.get(f"{domain}/{name}")
+        if capacity is None and domain == content.driver:
+            capacity = capacities.get(name)
+        return capacity.total.value if capacity is not None else None
+    attributes = content.device.attributes
+    attribute = attributes.get(f"{domain}/{name}")
+    return attributes.get(name) if attribute is None and domain == content.driver else attribute

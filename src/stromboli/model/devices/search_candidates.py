@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, overload
 
 if TYPE_CHECKING:
+    from stromboli.model.devices.claim_shape import ClaimShape
     from stromboli.model.devices.devices_in_use import DevicesInUse
     from stromboli.model.devices.pools.node_pools import NodePool
     from stromboli.model.devices.pools.pool_devices import PoolDevice
+    from stromboli.model.devices.pools.quantities import Amount
 
 
 class Candidate:
@@ -43,12 +48,36 @@ class Candidate:
         """What these claims consume of it."""
 
     @property
+    def counts(self) -> bool:
+        """Whether it takes from counters: a device that is shared does so once."""
+        return bool(self.content.counters) and not (self.is_shared and (self.used or self.shares))
+
+    def take(self, claim: int, consumed: Mapping[str, Amount]) -> None:
+        """Give the device to a claim."""
+        for name, taken in consumed.items():
+            self.consumed[name] = self.consumed.get(name, 0) + taken.value
+        if self.is_shared:
+            self.shares += 1
+        else:
+            self.claims.append(claim)
+
+    def give_back(self, claim: int, consumed: Mapping[str, Amount]) -> None:
+        """Undo `take`."""
+        for name, taken in consumed.items():
+            self.consumed[name] -= taken.value
+        if self.is_shared:
+            self.shares -= 1
+        else:
+            self.claims.remove(claim)
+
+    @property
     def state(self) -> object:
         """Equal for devices of the same kind that are worth the same."""
+        state = (self.pool.place, self.kind, self.in_use, tuple(self.claims))
         if not self.is_shared:
-            return (self.pool.place, self.kind)
+            return state
         consumed = tuple(sorted(self.consumed.items()))
-        return (self.pool.place, self.kind, tuple(sorted(self.used.items())), consumed, self.shares)
+        return (*state, tuple(sorted(self.used.items())), consumed, self.shares)
 
 
 class CandidatePool:
@@ -70,3 +99,47 @@ class CandidatePool:
     def exhausted(self) -> str | None:
         """A counter of which more is taken than there is."""
         return next(("/".join(counter) for counter, left in self.counters.items() if left < 0), None)
+
+
+def usable_devices(pools: Sequence[NodePool]) -> list[PoolDevice]:
+    """The devices of a node in the order in which they are tried."""
+    return [device for pool in pools if pool.is_usable for device in pool.devices]
+
+
+class Candidates(Sequence[Candidate]):
+    """The devices of a node in order, each looked at when it is asked for."""
+
+    def __init__(self, shape: ClaimShape, pools: Sequence[NodePool], in_use: DevicesInUse) -> None:
+        self._shape = shape
+        self._pools: list[tuple[int, NodePool, CandidatePool]] = []
+        """With the place of their first device."""
+        count = 0
+        for place, pool in enumerate(pools):
+            if pool.is_usable and pool.devices:
+                self._pools.append((count, pool, CandidatePool(place, pool, in_use)))
+                count += len(pool.devices)
+        self._known: list[Candidate | None] = [None] * count
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @overload
+    def __getitem__(self, place: int) -> Candidate: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Candidate]: ...
+
+    def __getitem__(self, place: int | slice) -> Candidate | Sequence[Candidate]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        candidate = self._known[place]
+        if candidate is None:
+            candidate = self._known[place] = self._look_at(place)
+        return candidate
+
+    def _look_at(self, place: int) -> Candidate:
+        first, pool, state = self._pools[bisect_right(self._pools, place, key=itemgetter(0)) - 1]
+        at = place - first
+        device = pool.devices[at]
+        is_reachable = pool.reachable is None or pool.reachable[at]
+        return Candidate(device, state, self._shape.kind(device.content), is_reachable)
