@@ -99,6 +99,7 @@ NO_BOUNDS = {
         model.intake.sub_jobs.LONGEST
         model.volumes.claim_kind.MOST_BYTES
         model.volumes.free_volumes.MOST_KINDS
+        plugins.deviceshare.plugin.MOST_FITS
     """,
     "what counts as how much of a bound": """
         embedded.store.history.CHANGE_BYTES

@@ -92,9 +92,3 @@ class HyperNode(scheduling.HyperNode):
     """A HyperNode with its status, which schedulers do not read."""
 
     status: HyperNodeStatus = field(default_factory=HyperNodeStatus)
-
-
-class ConfigMap(Object):
-    """The configuration of a controller."""
-
-    data: dict[str, str] = field(default_factory=dict)

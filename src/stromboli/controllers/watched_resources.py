@@ -1,6 +1,7 @@
 """Where on an API server the kinds live that controllers watch."""
 
 from stromboli.api.types import scheduling
+from stromboli.api.types.config_map import ConfigMap
 from stromboli.api.types.cronjob import CronJob
 from stromboli.api.types.jobflow import JobFlow, JobTemplate
 from stromboli.api.types.meta import Object
@@ -9,7 +10,6 @@ from stromboli.api.types.scheduling import PodGroup, PriorityClass, Queue
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.api.types.volcano_job import Command, Job
 from stromboli.controllers.watched_kinds import (
-    ConfigMap,
     HyperNode,
     Node,
     PlacedPod,
@@ -25,7 +25,7 @@ WATCHED_RESOURCES: dict[type[Object], Resource] = {
     PlacedPod: Resource("", "v1", "pods", "Pod"),
     Node: Resource("", "v1", "nodes", "Node", namespaced=False),
     HyperNode: RESOURCES[scheduling.HyperNode],
-    ConfigMap: Resource("", "v1", "configmaps", "ConfigMap"),
+    ConfigMap: RESOURCES[ConfigMap],
     ReplicaSet: Resource("apps", "v1", "replicasets", "ReplicaSet"),
     StatefulSet: Resource("apps", "v1", "statefulsets", "StatefulSet"),
     NodeShard: RESOURCES[NodeShard],

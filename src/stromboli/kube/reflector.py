@@ -156,7 +156,7 @@ class Reflector:
         self._client = client
         self._sink = sink
         self._wanted = wanted
-        self._scope = scope
+        self.scope = scope
         self._page_size = page_size
         self._idle_timeout = idle_timeout
         self._absent_recheck = absent_recheck
@@ -233,7 +233,7 @@ class Reflector:
     async def _list(self) -> None:
         listed: set[str] = set()
         version = ""
-        async for page in list_pages(self._client, self.resource, self.kind, self._page_size, self._scope):
+        async for page in list_pages(self._client, self.resource, self.kind, self._page_size, self.scope):
             for decoded in page.objects:
                 listed.add(decoded.key)
                 self._put(decoded)
@@ -257,14 +257,14 @@ class Reflector:
         shortest, longest = WATCH_SECONDS
         query: dict[str, str | int] = {
             "watch": "true",
-            "fieldSelector": self._scope.field_selector,
+            "fieldSelector": self.scope.field_selector,
             "resourceVersion": self.version,
             "allowWatchBookmarks": "true",
             "timeoutSeconds": int(shortest + (longest - shortest) * self._jitter()),
         }
         self.watches += 1
         splitter = LineSplitter()
-        path = with_query(self.resource.path(self._scope.namespace), query)
+        path = with_query(self.resource.path(self.scope.namespace), query)
         async with self._client.stream(path, self._idle_timeout) as pieces:
             async for piece in pieces:
                 for line in splitter.feed(piece):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from stromboli.model.amounts import Amounts, shift
+from stromboli.model.cards.card_ledger import CardLedger
 from stromboli.model.constraints.affinity_terms import AffinityTerms
 from stromboli.model.constraints.pod_counts import PodCounts
 from stromboli.model.cpus.cpu_ledger import CpuLedger
@@ -29,6 +30,7 @@ from stromboli.model.topology.hyper_node_tree import HyperNodeTree
 from stromboli.model.volumes.volume_ledger import VolumeLedger
 
 if TYPE_CHECKING:
+    from stromboli.model.cards.registrations import Models
     from stromboli.model.ledgers import Grant, Ledger
     from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.shape import Shape
@@ -152,12 +154,7 @@ class Cluster:
         """Jobs with a Pending or Pipelined task, the work of an action that places; copy it before you move any."""
         self.reservations = Reservations(self)
         """Room that is kept beyond a cycle."""
-        self.cpus = CpuLedger()
-        """The free CPUs of nodes that have a Numatopology."""
-        self.volumes = VolumeLedger(objects, self.columns, self.nodes)
-        """What tasks hold of volumes: claims, PersistentVolumes, storage to be provisioned, attachments."""
-        self.ledgers: tuple[Ledger, ...] = (self.cpus, self.volumes)
-        """What tasks hold besides amounts, a ledger for each kind of it."""
+        self._make_ledgers(objects)
         self.unsettled: dict[Job, None] = {}
         """Jobs whose outcome was not final when it was last reported."""
         self.memory: dict[str, Any] = {}
@@ -170,6 +167,18 @@ class Cluster:
         """The nodes of this scheduler, if several share the cluster."""
         self.touched: list[Job] = []
         """Jobs in the order in which moves touched them, for sorted collections of jobs."""
+
+    def _make_ledgers(self, objects: LookupObjects) -> None:
+        self.cards = CardLedger()
+        """What tasks hold of cards that nodes share out."""
+        self.cpus = CpuLedger()
+        """The free CPUs of nodes that have a Numatopology."""
+        self.volumes = VolumeLedger(objects, self.columns, self.nodes)
+        """What tasks hold of volumes: claims, PersistentVolumes, storage to be provisioned, attachments."""
+        self.ledgers: tuple[Ledger, ...] = (self.cards, self.cpus, self.volumes)
+        """What tasks hold besides amounts, a ledger for each kind of it."""
+        self.ledger_version = 0
+        """Grows when a ledger concerns other pods than before."""
 
     def mark_all_dirty(self) -> None:
         """Make the next session look at everything, whatever changed."""
@@ -339,9 +348,16 @@ class Cluster:
 
     def ledgers_of(self, shape: Shape) -> tuple[Ledger, ...]:
         """The ledgers that count what tasks of a shape hold; for most there are none."""
-        if shape.ledgers is None:
-            shape.ledgers = tuple(ledger for ledger in self.ledgers if ledger.concerns(shape.spec))
-        return shape.ledgers
+        known = shape.ledgers
+        if known is None or known[0] != self.ledger_version:
+            concerned = tuple(ledger for ledger in self.ledgers if ledger.concerns(shape.spec))
+            known = shape.ledgers = (self.ledger_version, concerned)
+        return known[1]
+
+    def share_cards(self, models: Models) -> None:
+        """Share out these models of cards from now on, and count what tasks hold of them."""
+        if self.cards.configure(models, self.nodes):
+            self.ledger_version += 1
 
     # -- the parts of a weight
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from stromboli.api.types.config_map import ConfigMap
 from stromboli.api.types.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from stromboli.api.types.meta import Object
 from stromboli.api.types.node import CSINode
@@ -66,6 +67,8 @@ class LookupObjects:
     """CSIStorageCapacities by `namespace/name`."""
     attachments: dict[str, VolumeAttachment] = field(default_factory=dict)
     """VolumeAttachments by name."""
+    config_maps: dict[str, ConfigMap] = field(default_factory=dict)
+    """ConfigMaps by `namespace/name`: on a cluster the one that configures shared cards."""
     services: dict[str, Service] = field(default_factory=dict)
     """Services by `namespace/name`."""
     controllers: dict[tuple[str, str], ReplicaSet | StatefulSet | ReplicationController] = field(
@@ -111,5 +114,6 @@ TABLES: dict[type[Object], str] = {
     CSIDriver: "drivers",
     CSIStorageCapacity: "storage_capacities",
     VolumeAttachment: "attachments",
+    ConfigMap: "config_maps",
     Service: "services",
 }

@@ -52,8 +52,8 @@ class Shape:
         """The dimensions of a fit test: cpu and memory always, scalars only when named."""
         self.best_effort: bool = is_empty(request)
         """Whether the pod requests nothing."""
-        self.ledgers: tuple[Ledger, ...] | None = None
-        """The ledgers that count what its tasks hold; None until somebody asks (`Cluster.ledgers_of`)."""
+        self.ledgers: tuple[int, tuple[Ledger, ...]] | None = None
+        """The ledgers that count what its tasks hold, as of a version; None until `Cluster.ledgers_of` is asked."""
         self.demands: tuple[Demand, ...] = spec_demands(spec)
         """What its spec asks of its placement that takes a plugin to honour."""
         self.view: NDArray[np.int64] = np.array(view, dtype=np.int64)

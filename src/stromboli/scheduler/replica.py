@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from stromboli import transport
+from stromboli.api.types.config_map import ConfigMap
 from stromboli.api.types.devices import ResourceClaimTemplate
 from stromboli.api.types.meta import Object
 from stromboli.api.types.node_shard import NodeShard
@@ -24,7 +25,8 @@ from stromboli.engine.catalog import Catalog
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.event_recorder import EventRecorder
-from stromboli.kube.reflector import UnusableObject
+from stromboli.kube.reflector import UnusableObject, WatchScope
+from stromboli.plugins.deviceshare.share_arguments import ShareArguments
 from stromboli.policy.policy import Policy
 from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduler.cycle_metrics import CycleMetrics
@@ -71,6 +73,7 @@ class Replica:
             self._report_unusable,
             cycle_metrics.pod_arrived,
             self.seam,
+            scopes={ConfigMap: device_config_scope(policy)},
         )
         self.world = KubernetesWorld(
             self.mirror,
@@ -175,6 +178,14 @@ def watched_kinds(options: Options) -> list[type[Object]]:
     if options.scheduler_sharding_mode == "none":
         off.add(NodeShard)
     return [kind for kind in RESOURCES if kind not in off]
+
+
+def device_config_scope(policy: Policy | PolicyFile) -> WatchScope:
+    """The one ConfigMap that is watched: the configuration of shared cards, as the policy names it at the start."""
+    current = policy.current if isinstance(policy, PolicyFile) else policy
+    named = [entry.arguments for entry in current.plugins if isinstance(entry.arguments, ShareArguments)]
+    arguments = named[0] if named else ShareArguments()
+    return WatchScope.of_one(arguments.config_namespace, arguments.config_name)
 
 
 def node_shards(options: Options) -> NodeShards | None:

@@ -13,6 +13,7 @@ from stromboli.api.object_checks import check_object
 from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.api.types.pod import Pod
 from stromboli.engine.decisions import Bind, Decision, Evict, QueueAnnotation
+from stromboli.model.cards.card_grants import CardGrant
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
@@ -80,6 +81,9 @@ class Rehearsal:
     def start(self, task: Task) -> None:
         """A bound pod runs."""
         task.scheduled_at = task.started = self._now
+        for grant in task.grants:
+            if isinstance(grant, CardGrant):  # annotations come with the binding
+                task.annotations = {**task.annotations, **dict(grant.annotations)}
         self.cluster.move(task, Status.RUNNING, task.node)
 
     def finish(self, task: Task, failed: bool = False) -> None:

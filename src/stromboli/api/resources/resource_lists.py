@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from stromboli.api import names
+from stromboli.api import card_names, names
 from stromboli.api.errors import BadObject
 from stromboli.api.resources.quantity import (
     QuantityError,
@@ -66,6 +66,8 @@ def _internal_unit(name: str) -> Callable[[Quantity], int] | None:
 
 
 def _is_scalar(name: str) -> bool:
+    if card_names.is_part_of_npu(name):
+        return False  # nodes have none of it, as it is shared out card by card
     if name.startswith((names.HUGE_PAGES_PREFIX, names.ATTACHABLE_VOLUMES_PREFIX)):
         return True
     return "/" in name and not name.startswith((names.COUNT_PREFIX, names.REQUESTS_PREFIX))

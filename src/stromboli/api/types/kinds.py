@@ -1,6 +1,7 @@
 """The kinds that the scheduler reads, by name."""
 
 from stromboli.api.types import (
+    config_map,
     devices,
     native_group,
     node,
@@ -23,6 +24,7 @@ GROUPS: dict[str, tuple[type[Object], ...]] = {
         storage.PersistentVolumeClaim,
         workloads.Service,
         workloads.ReplicationController,
+        config_map.ConfigMap,
     ),
     "apps": (workloads.ReplicaSet, workloads.StatefulSet),
     "nodeinfo.volcano.sh": (numa_topology.Numatopology,),

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from stromboli.api import names
 from stromboli.api.errors import printable
+from stromboli.api.types.config_map import ConfigMap
 from stromboli.controllers import selection
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
@@ -35,7 +36,7 @@ from stromboli.controllers.hypernode.discovery_config import (
 from stromboli.controllers.hypernode.node_counts import node_counts
 from stromboli.controllers.hypernode.reconcile import Write, is_of, labels_of, reconcile
 from stromboli.controllers.hypernode.ufm_client import fetch_ports, on_daemon_thread, read_credentials
-from stromboli.controllers.watched_kinds import ConfigMap, HyperNode, Node
+from stromboli.controllers.watched_kinds import HyperNode, Node
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.reflector import WatchScope
 from stromboli.kube.request import ApiError

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from stromboli.api import names
 from stromboli.api.errors import printable
 from stromboli.api.go_scalars import rfc3339
+from stromboli.api.types.config_map import ConfigMap
 from stromboli.api.types.node_shard import NodeShard
 from stromboli.controllers import selection
 from stromboli.controllers.api_writer import decode_response
@@ -20,7 +21,7 @@ from stromboli.controllers.sharding.node_utilization import NodeUtilization, Uti
 from stromboli.controllers.sharding.shard_policies import NodeState
 from stromboli.controllers.sharding.sharding_config import BadShardingConfig, ShardingConfig, config_of_yaml
 from stromboli.controllers.store import Store
-from stromboli.controllers.watched_kinds import ConfigMap, Node, PlacedPod
+from stromboli.controllers.watched_kinds import Node, PlacedPod
 from stromboli.kube.reflector import WatchScope
 from stromboli.kube.request import ApiError
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stromboli.api import names
+from stromboli.api.card_reasons import way_past_cards
 from stromboli.engine.explanation.cpu_shortages import way_to_cpus
 from stromboli.engine.explanation.shortages import (
     WayOut,
@@ -70,7 +71,7 @@ def way_past_filter(session: Session, task: Task, reason: str) -> str:
         return _selector(task)
     if reason.endswith(_STORAGE_MISSING):
         return CREATE_CLAIM
-    return way_to_cpus(session.cluster.cpus, task, reason)
+    return way_past_cards(reason) or way_to_cpus(session.cluster.cpus, task, reason)
 
 
 def minimum_field(job: Job) -> str:

@@ -108,6 +108,7 @@ def put_node(cluster: Cluster, obj: NodeObject) -> None:
         cluster.hyper_nodes.membership.note_node(node.name)
     if before is not None and scheduling_properties_changed(before, obj):
         cluster.resize(node)
+    cluster.cards.update(node, before)
 
 
 def _saturated(sizes: dict[str, int]) -> dict[str, int]:
@@ -120,6 +121,7 @@ def drop_node(cluster: Cluster, obj: NodeObject) -> None:
     if node is not None:
         node.object = None
         node.row = -1
+        cluster.cards.update(node, obj)
         cluster.layout_stale = True
         cluster.hyper_nodes.membership.note_node(node.name)
         if not node.tasks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from stromboli.api import go_scalars, names
+from stromboli.api import card_names, go_scalars, names
 from stromboli.api.node_state import is_usable
 from stromboli.api.types.node import Node as NodeObject
 from stromboli.api.types.pod import Pod
@@ -120,6 +120,13 @@ def scheduling_properties_changed(before: NodeObject, after: NodeObject) -> bool
         or before.status.capacity != after.status.capacity
         or before.status.images != after.status.images
         or before.metadata.labels != after.metadata.labels
-        or before.metadata.annotations != after.metadata.annotations
+        or _lasting(before.metadata.annotations) != _lasting(after.metadata.annotations)
         or is_usable(before) != is_usable(after)
     )
+
+
+def _lasting(annotations: dict[str, str]) -> dict[str, str]:
+    """Annotations without those in which device plugins say twice a minute that they are alive."""
+    if not any(key.endswith(card_names.HANDSHAKE_SUFFIX) for key in annotations):
+        return annotations
+    return {key: value for key, value in annotations.items() if not key.endswith(card_names.HANDSHAKE_SUFFIX)}

@@ -86,10 +86,17 @@ RESOURCE_CLAIMS = PlacementRequirement(
 DEVICE_SHARING = PlacementRequirement(
     "device-sharing",
     True,
-    "Pod: resources `volcano.sh/vgpu-*`, `volcano.sh/gpu-memory`, `volcano.sh/gpu-number`, `huawei.com/npu-core`, "
-    "`huawei.com/*-memory`",
+    "Pod: resources `volcano.sh/vgpu-*`, `volcano.sh/gpu-memory`, `volcano.sh/gpu-number`, `huawei.com/*-memory`",
     "no plugin of the policy shares out parts of devices",
-    "ask for whole devices such as nvidia.com/gpu (deviceshare is not there yet)",
+    "add deviceshare to the policy, or ask for whole devices such as nvidia.com/gpu",
+    "deviceshare",
+)
+NPU_CORES = PlacementRequirement(
+    "npu-cores",
+    True,
+    "Pod: resource `huawei.com/npu-core`, a slice of an Ascend 310P by MindCluster",
+    "no plugin of the policy shares out NPUs by MindCluster's templates",
+    "ask for whole NPUs, or share them by HAMi's device plugin (MindCluster's slices are not there yet)",
 )
 NUMA_POLICY = PlacementRequirement(
     "numa-policy",
@@ -225,6 +232,7 @@ REQUIREMENTS = (
     TASK_TOPOLOGY,
     RESOURCE_CLAIMS,
     DEVICE_SHARING,
+    NPU_CORES,
     NUMA_POLICY,
     PREFERRED_NUMA_POLICY,
     VOLUME_BINDING,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
-from stromboli.api import names
+from stromboli.api import card_names, names
 from stromboli.api.resources.qos import GUARANTEED, qos_class
 from stromboli.api.resources.quantity import exact
 from stromboli.api.types.pod import (
@@ -22,6 +22,7 @@ from stromboli.model.requirements.placement_requirement import (
     LABEL_KEYS,
     NODE_FILTERS,
     NODE_PREFERENCES,
+    NPU_CORES,
     NUMA_POLICY,
     OPERATING_SYSTEM,
     PREFERRED_LABEL_KEYS,
@@ -40,7 +41,6 @@ _SHARED_DEVICES = (
     "volcano.sh/vgpu-",
     "volcano.sh/gpu-memory",
     "volcano.sh/gpu-number",
-    "huawei.com/npu-core",
 )
 _DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
 _NO_NUMA_POLICY = ("", "none")
@@ -116,6 +116,7 @@ def _of_spec(spec: PodSpec) -> Iterator[Demand]:
     for requirement, wanted in (
         (RESOURCE_CLAIMS, [name for name in asked if name.startswith(_DEVICE_CLASS)]),
         (DEVICE_SHARING, [name for name in asked if shares_devices(name)]),
+        (NPU_CORES, [name for name in asked if name == card_names.NPU_CORE]),
     ):
         if wanted:
             yield Demand(requirement, "resources.requests", _few(wanted))

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
+from types import MappingProxyType
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
@@ -20,7 +21,14 @@ from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import RESOURCES
-from stromboli.kube.reflector import Expired, Reflector, UnusableObject, list_pages
+from stromboli.kube.reflector import (
+    EVERYTHING,
+    Expired,
+    Reflector,
+    UnusableObject,
+    WatchScope,
+    list_pages,
+)
 from stromboli.kube.request import ApiError, NoResponse
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
@@ -34,6 +42,7 @@ log = logging.getLogger(__name__)
 
 ESSENTIAL = (Pod, Node, PodGroup, Queue)
 ROUNDS = 3
+NO_SCOPES: Mapping[type[Object], WatchScope] = MappingProxyType({})
 
 
 class ClusterMirror:
@@ -51,9 +60,11 @@ class ClusterMirror:
         seam: ThreadSeam | None = None,
         reflector: Callable[..., Reflector] = Reflector,
         native_reflector: Callable[..., Reflector] = NativeGroupReflector,
+        scopes: Mapping[type[Object], WatchScope] = NO_SCOPES,
     ) -> None:
-        """`wanted` filters objects. In the cycle's thread, `report` is called once for every object that cannot be
-        used, and `pod_arrived`, with the time of its creation, for every new pod of ours that has no node.
+        """`wanted` filters objects, `scopes` says of which kinds only some are watched. In the cycle's thread, `report`
+        is called once for every object that cannot be used, and `pod_arrived`, with the time of its creation, for every
+        new pod of ours that has no node.
         """
         self._new_intake = partial(Intake, schedulers=frozenset(schedulers), default_queue=default_queue)
         self._intake = self._new_intake()
@@ -66,7 +77,12 @@ class ClusterMirror:
         self.seam = seam if seam is not None else ThreadSeam()
         self.reflectors = tuple(
             (native_reflector if kind is NativePodGroup else reflector)(
-                client, RESOURCES[kind], kind, self.seam.changes, wanted=wanted
+                client,
+                RESOURCES[kind],
+                kind,
+                self.seam.changes,
+                wanted=wanted,
+                scope=scopes.get(kind, EVERYTHING),
             )
             for kind in kinds
         )
@@ -133,7 +149,9 @@ class ClusterMirror:
         intake = self._new_intake()
         for reflector in self.reflectors:
             try:
-                async for page in list_pages(self._client, reflector.resource, reflector.kind):
+                async for page in list_pages(
+                    self._client, reflector.resource, reflector.kind, scope=reflector.scope
+                ):
                     for decoded in page.objects:
                         if decoded.object is not None and self._wanted(decoded.object):
                             with suppress(BadObject):  # the live model has reported the same

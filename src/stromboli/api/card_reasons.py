@@ -1,0 +1,121 @@
+"""Why the cards of a node do not serve a pod, and what would help, in the words that users read."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class CardReason(NamedTuple):
+    """A reason, with what is asked for in place of `{}`, and a way out."""
+
+    text: str
+    way_out: str
+    curable: bool = False
+    """Whether evicting pods could change it."""
+
+    def of(self, asked: object = "") -> str:
+        return self.text.format(asked)
+
+
+NO_CARDS = CardReason(
+    "node(s) had registered no {} cards",
+    "see that the device plugin of the cards runs on a node that has some",
+)
+UNREADABLE = CardReason(
+    "node(s) had registered cards in a way that cannot be read",
+    "kubectl describe node shows what is wrong: repair the device plugin",
+)
+OTHER_MODE = CardReason(
+    "node(s) shared their cards in another mode than {}",
+    "change the annotation volcano.sh/vgpu-mode of the pod, or the mode of the device plugin",
+)
+OTHER_CARD = CardReason(
+    "node(s) had no card that the lists of uuids allow",
+    "change volcano.sh/vgpu-use-gpuuuid or volcano.sh/vgpu-nouse-gpuuuid",
+)
+UNHEALTHY = CardReason(
+    "node(s) had unhealthy cards",
+    "kubectl describe node shows which: repair them, or restart the device plugin",
+)
+OTHER_TYPE = CardReason(
+    "node(s) had no card of the type {}",
+    "change nvidia.com/use-gputype or nvidia.com/nouse-gputype of the pod",
+)
+CARD_TOO_SMALL = CardReason(
+    "node(s) had no card as large as {}", "ask for less of a card, or add nodes with larger cards"
+)
+FEW_CARDS = CardReason(
+    "node(s) had fewer cards than {}", "ask for fewer cards per container, or add nodes with more"
+)
+EXCLUSIVE = CardReason(
+    "node(s) had no card free of pods of the same deviceshare.GPUExclusiveRules",
+    "wait until one of these pods ends, or add nodes with cards",
+    True,
+)
+SHARERS = CardReason(
+    "node(s) had no card with a share left",
+    "wait until a pod ends, or let the device plugin split cards further",
+    True,
+)
+SAME_GROUP = CardReason(
+    "node(s) had no card without a pod of the same PodGroup",
+    "add cards, or take volcano.sh/vgpu-podgroup-policy off the pods",
+    True,
+)
+MEMORY = CardReason(
+    "node(s) had no card with {} free", "wait until a pod on a card ends, or ask for less memory", True
+)
+CORES = CardReason(
+    "node(s) had no card with {} free", "wait until a pod on a card ends, or ask for fewer cores", True
+)
+SLOTS = CardReason(
+    "node(s) had no free MIG slot with {}", "wait until a pod on a card ends, or ask for less memory", True
+)
+IDLE_CARDS = CardReason(
+    "node(s) had fewer idle cards than {}", "wait until pods with cards end, or ask for fewer", True
+)
+PARTS_OF_SEVERAL = CardReason(
+    "node(s) had NPUs, of which only whole ones can be given out several at a time",
+    "ask for one NPU per container, or for all memory of each",
+)
+LOCKED = CardReason(
+    "node(s) have been locked within 5 minutes",
+    "wait until the device plugin has served the pod before: it takes the lock off",
+)
+
+NODE_LOCKED = "node {node} has been locked within 5 minutes"
+NOT_SHARED = "{resource} is not shared out: the policy does not switch it on at deviceshare"
+GONE = "no {model} cards are registered on node {node} any more"
+EVENT_BAD_CARDS = "BadCards"
+"""The reason of events about cards that cannot be read."""
+
+REASONS = (
+    NO_CARDS,
+    UNREADABLE,
+    OTHER_MODE,
+    OTHER_CARD,
+    UNHEALTHY,
+    OTHER_TYPE,
+    CARD_TOO_SMALL,
+    FEW_CARDS,
+    EXCLUSIVE,
+    SHARERS,
+    SAME_GROUP,
+    MEMORY,
+    CORES,
+    SLOTS,
+    IDLE_CARDS,
+    PARTS_OF_SEVERAL,
+    LOCKED,
+)
+
+
+def way_past_cards(reason: str) -> str:
+    """The way out of a reason; empty if it is about something else than cards."""
+    if reason.endswith(NOT_SHARED.partition("}")[2]):
+        return "switch it on among the arguments of deviceshare, as docs/plugins.md says"
+    for known in REASONS:
+        before, braces, after = known.text.partition("{}")
+        if reason.startswith(before) and reason.endswith(after) if braces else reason == before:
+            return known.way_out
+    return ""

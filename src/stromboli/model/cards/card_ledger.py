@@ -1,0 +1,146 @@
+"""Counts what tasks hold of the cards of nodes.
+
+Without a plugin that shares cards out (`configure`) it concerns no pod and costs nothing. What a node has is read from
+its annotations when they change; what a task holds from its grant or, once its pod shows it, from the pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from stromboli.api import card_names
+from stromboli.model.cards.node_cards import NodeCards
+from stromboli.model.cards.pod_cards import limit_names
+from stromboli.model.cards.registrations import Models, read_registrations
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from stromboli.api.types.node import Node as NodeObject
+    from stromboli.api.types.pod import PodSpec
+    from stromboli.model.node_columns import Node
+    from stromboli.model.task import Task
+
+CHANGES_KEPT = 4096
+"""Changes of nodes that are remembered for those who follow them; who is further behind looks at all nodes."""
+LOCKS = (card_names.VGPU_LOCK, card_names.GPU_LOCK, card_names.NPU_LOCK)
+
+
+class CardLedger:
+    """The cards of all nodes."""
+
+    def __init__(self) -> None:
+        self.models: Models | None = None
+        """Which models of cards are shared out; none: nobody shares any."""
+        self.nodes: dict[str, dict[str, NodeCards]] = {}
+        """By name of the node, then by model."""
+        self.problems: dict[str, str] = {}
+        """Nodes whose registration cannot be read, with what is wrong."""
+        self.locks: dict[str, dict[str, str]] = {}
+        """Nodes on which a scheduler or a device plugin has set a lock: when, by the lock's name."""
+        self.version = 0
+        """Grows with every change."""
+        self._changes: list[str] = []
+        self._resources: frozenset[str] = frozenset()
+
+    # -- who counts
+
+    def configure(self, models: Models, nodes: Mapping[str, Node]) -> bool:
+        """Share out these models of cards from now on; whether that is a change, so that other pods are concerned."""
+        if models == self.models:
+            return False
+        self.models = models
+        self._resources = frozenset(_resources(models))
+        self.nodes.clear()
+        self.problems.clear()
+        self.locks.clear()
+        self._changes.clear()
+        self.version += CHANGES_KEPT + 1
+        for node in nodes.values():
+            self.register(node)
+        return True
+
+    def concerns(self, spec: PodSpec) -> bool:
+        return bool(self._resources) and not self._resources.isdisjoint(limit_names(spec))
+
+    # -- what nodes have
+
+    def update(self, node: Node, before: NodeObject | None) -> None:
+        """A node's object changed, came or went."""
+        if self.models is not None and (
+            before is None or node.object is None or _source(before) != _source(node.object)
+        ):
+            self.register(node)
+
+    def register(self, node: Node) -> None:
+        """Read the cards of a node anew, and count what its tasks hold of them."""
+        models = self.models
+        self.problems.pop(node.name, None)
+        self.locks.pop(node.name, None)
+        known = self.nodes.pop(node.name, None)
+        if node.object is not None and models is not None:
+            registrations, problems = read_registrations(node.object, models)
+            factor = models.config.nvidia.memory_factor
+            if registrations:
+                self.nodes[node.name] = {each.model: NodeCards(each, factor) for each in registrations}
+                for task in node.tasks:
+                    if self.concerns(task.shape.spec):
+                        self.add(task, task.status, node)
+            if problems:
+                self.problems[node.name] = "; ".join(problems)
+            annotations = node.object.metadata.annotations
+            if locks := {lock: annotations[lock] for lock in LOCKS if lock in annotations}:
+                self.locks[node.name] = locks
+        if known or node.name in self.nodes or node.name in self.problems:
+            self._changed(node)
+
+    # -- what tasks hold
+
+    def add(self, task: Task, status: Status, node: Node) -> None:
+        known = self.nodes.get(node.name)
+        if known and sum(cards.add(task, status is Status.RELEASING) for cards in known.values()):
+            self._changed(node)
+
+    def remove(self, task: Task, status: Status, node: Node) -> None:
+        known = self.nodes.get(node.name)
+        if known and sum(cards.remove(task) for cards in known.values()):
+            self._changed(node)
+
+    # -- following changes
+
+    def _changed(self, node: Node) -> None:
+        self.version += 1
+        self._changes.append(node.name)
+        if len(self._changes) >= 2 * CHANGES_KEPT:
+            del self._changes[:CHANGES_KEPT]
+
+    def changes_since(self, version: int) -> Iterable[str] | None:
+        """The nodes that changed since a version; none if those are too many to tell."""
+        count = self.version - version
+        if count > len(self._changes):
+            return None
+        return set(self._changes[len(self._changes) - count :])
+
+
+def _resources(models: Models) -> Iterable[str]:
+    """The resources whose limits say that a pod asks for parts of cards."""
+    if models.vgpu:
+        yield from (models.config.nvidia.count_name, models.config.nvidia.memory_name)
+    if models.gpu_share:
+        yield from (card_names.GPU_MEMORY, card_names.GPU_NUMBER)
+    if models.npus:
+        for npu in models.config.npus.configs:
+            yield from (npu.resource_name, npu.memory_name)
+
+
+_READ = frozenset((card_names.VGPU_REGISTER, card_names.GPU_UNHEALTHY, card_names.NPU_NODE_MODE, *LOCKS))
+
+
+def _source(node: NodeObject) -> tuple[object, ...]:
+    """All that cards and locks are read from."""
+    annotations = {
+        key: value
+        for key, value in node.metadata.annotations.items()
+        if key in _READ or key.startswith(card_names.NPU_REGISTER_PREFIX)
+    }
+    return annotations, node.status.allocatable, node.status.capacity

@@ -1,0 +1,143 @@
+"""The cards of one node and what is taken of each: now, and once all tasks that are leaving have left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from stromboli.api import card_names
+from stromboli.model.cards.card import Slot, parse_share_name
+from stromboli.model.cards.pod_cards import held_shares
+
+if TYPE_CHECKING:
+    from stromboli.model.cards.card import Card
+    from stromboli.model.cards.registrations import Registration
+    from stromboli.model.task import Task
+
+
+Key = TypeVar("Key")
+
+
+class CardColumns:
+    """What is taken of the cards of a node, a place for each card."""
+
+    __slots__ = ("cores", "holders", "memory", "sharers", "slots")
+
+    def __init__(self, count: int):
+        self.sharers = [0] * count
+        """How many shares are given out."""
+        self.memory = [0] * count
+        self.cores = [0] * count
+        self.slots: list[dict[Slot, int]] = [{} for _ in range(count)]
+        """The slots of MIG cards that are given out, and how often: once, unless somebody else did it."""
+        self.holders: list[dict[Task, int]] = [{} for _ in range(count)]
+        """The tasks that hold shares, and how many."""
+
+    def add(self, task: Task, share: PlacedShare, sign: int) -> None:
+        """Take a share, or give it back."""
+        card, slot, memory, cores = share
+        self.sharers[card] += sign
+        self.memory[card] += sign * memory
+        self.cores[card] += sign * cores
+        _count(self.holders[card], task, sign)
+        if slot is not None:
+            _count(self.slots[card], slot, sign)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CardColumns) and all(
+            getattr(self, name) == getattr(other, name) for name in CardColumns.__slots__
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _count(counts: dict[Key, int], key: Key, sign: int) -> None:
+    total = counts.get(key, 0) + sign
+    if total:
+        counts[key] = total
+    else:
+        del counts[key]
+
+
+class PlacedShare(NamedTuple):
+    """A share of a card of this node."""
+
+    card: int
+    slot: Slot | None
+    memory: int
+    cores: int
+
+
+class PlacedTask(NamedTuple):
+    """The shares that were counted for a task, and whether it is leaving."""
+
+    leaving: bool
+    shares: tuple[PlacedShare, ...]
+
+
+class NodeCards:
+    """The cards that a node has of one model."""
+
+    def __init__(self, registration: Registration, memory_factor: int = 1):
+        self.cards: tuple[Card, ...] = registration.cards
+        self.model = registration.model
+        self.mode = registration.mode
+        self.memory_factor = max(memory_factor, 1)
+        """How many units of a slot's memory are one unit of what pods ask for."""
+        self.now = CardColumns(len(self.cards))
+        """What is taken, that of tasks that are leaving and what is promised included."""
+        self.later = CardColumns(len(self.cards))
+        """What will be taken once those tasks have left."""
+        self.leaving = 0
+        """How many tasks with shares are leaving; without any, `now` equals `later`."""
+        self._index = {card.uuid: card.index for card in self.cards}
+        self._placed: dict[Task, PlacedTask] = {}
+
+    def add(self, task: Task, leaving: bool) -> bool:
+        """Count what a task holds here; whether that is anything."""
+        shares = tuple(self._shares(task))
+        if not shares:
+            return False
+        self._placed[task] = placed = PlacedTask(leaving, shares)
+        self._count(task, placed, 1)
+        return True
+
+    def remove(self, task: Task) -> bool:
+        """Give back exactly what was counted for a task; whether that was anything."""
+        placed = self._placed.pop(task, None)
+        if placed is None:
+            return False
+        self._count(task, placed, -1)
+        return True
+
+    def shares_of(self, task: Task) -> tuple[PlacedShare, ...]:
+        """What is counted for a task."""
+        placed = self._placed.get(task)
+        return placed.shares if placed is not None else ()
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """The tasks that hold shares here."""
+        return tuple(self._placed)
+
+    def _count(self, task: Task, placed: PlacedTask, sign: int) -> None:
+        self.leaving += sign * placed.leaving
+        for share in placed.shares:
+            self.now.add(task, share, sign)
+            if not placed.leaving:
+                self.later.add(task, share, sign)
+
+    def _shares(self, task: Task) -> list[PlacedShare]:
+        """Shares of cards that are registered; a slot has its own memory, whatever was asked for."""
+        shares = []
+        for share in held_shares(task, self.model):
+            uuid, slot = parse_share_name(share.card)
+            index = self._index.get(uuid)
+            if index is not None:
+                shares.append(self._placed_share(index, slot, share.memory, share.cores))
+        return shares
+
+    def _placed_share(self, index: int, slot: Slot | None, memory: int, cores: int) -> PlacedShare:
+        size = self.cards[index].slot_memory(slot) if slot and self.mode == card_names.MIG else None
+        if size is None:
+            return PlacedShare(index, None, memory, cores)
+        return PlacedShare(index, slot, size // self.memory_factor, cores)

@@ -1,0 +1,107 @@
+"""What pods ask of cards, and what they hold by the annotations that they were bound with (spec 04 10.3-10.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from stromboli.api import card_names, names
+from stromboli.api.resources.quantity import QuantityError, exact
+from stromboli.model.cards.card import MOST_OF_A_CARD
+from stromboli.model.cards.card_grants import CardGrant, CardShare
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from stromboli.api.types.meta import Quantity
+    from stromboli.api.types.pod import PodSpec
+    from stromboli.model.task import Task
+
+MOST_SHARES = 1024
+"""Shares that are read from an annotation of a pod."""
+_NOT_SHOWN = (Status.ALLOCATED, Status.PIPELINED, Status.BINDING)
+
+
+def limit_names(spec: PodSpec) -> Iterator[str]:
+    """The resources that containers of a pod have limits for."""
+    for container in (*spec.containers, *spec.init_containers):
+        yield from container.resources.limits
+
+
+def whole_amount(quantity: Quantity | None) -> int:
+    """A quantity as a whole number of 32 bits; 0 for none, and for what is none."""
+    try:
+        value = exact(quantity) if quantity is not None else 0
+    except QuantityError:
+        return 0
+    return min(int(value), MOST_OF_A_CARD) if value == int(value) and value >= 0 else 0
+
+
+def asked_of_gpu_share(spec: PodSpec, name: str) -> int:
+    """What a pod asks for by limits: of all containers together, or of the largest init container."""
+    together = sum(whole_amount(container.resources.limits.get(name)) for container in spec.containers)
+    first = [whole_amount(container.resources.limits.get(name)) for container in spec.init_containers]
+    return min(max([together, *first]), MOST_OF_A_CARD)
+
+
+def group_key(task: Task) -> str:
+    """The PodGroup that a task belongs to, for the policy that its pods share no card; empty: none."""
+    annotations = task.annotations
+    name = annotations.get(names.GROUP_NAME) or annotations.get(card_names.GROUP_NAME_ALIAS, "")
+    if name:
+        return f"{task.namespace}/{name}"
+    return task.job.key if task.job is not None else ""
+
+
+def held_shares(task: Task, model: str) -> Iterable[CardShare]:
+    """What a task holds of the cards of a model: what it was granted, or what its pod shows once it is bound."""
+    shown = _shown_shares(task, model)
+    if task.status in _NOT_SHOWN or shown is None:
+        return [
+            share
+            for grant in task.grants
+            if isinstance(grant, CardGrant) and grant.model == model
+            for shares in grant.containers
+            for share in shares
+        ]
+    return islice(shown, MOST_SHARES)
+
+
+def _shown_shares(task: Task, model: str) -> Iterator[CardShare] | None:
+    annotations = task.annotations
+    if model == card_names.GPU_SHARE:
+        indices = annotations.get(card_names.GPU_INDEX)
+        return None if indices is None else _indexed_shares(task.shape.spec, indices)
+    key = card_names.VGPU_IDS if model == card_names.VGPU else card_names.NPU_ALLOCATED.format(model)
+    text = annotations.get(key)
+    return None if text is None else _listed_shares(text)
+
+
+def _indexed_shares(spec: PodSpec, indices: str) -> Iterator[CardShare]:
+    """Each card of the list has all of the pod's memory."""
+    memory = asked_of_gpu_share(spec, card_names.GPU_MEMORY)
+    for index in indices.split(","):
+        if index.isascii() and index.isdecimal() and len(index) <= 10:
+            yield CardShare(str(int(index)), memory)
+
+
+def _listed_shares(text: str) -> Iterator[CardShare]:
+    """Entries `id,type,memory,cores`, ended by colons, those of containers divided by semicolons; bad ones are none."""
+    for entry in text.replace(";", ":").split(":"):
+        fields = entry.split(",")
+        if len(fields) >= 4 and _is_count(fields[2]) and _is_count(fields[3]):
+            yield CardShare(fields[0], int(fields[2]), int(fields[3]))
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) < 2**32
+
+
+def encoded_shares(shares: Iterable[CardShare], type_: str) -> str:
+    """Shares of a container as annotations list them: `uuid,NVIDIA,6000,50:` for each."""
+    return "".join(f"{share.card},{type_},{share.memory},{share.cores}:" for share in shares)
+
+
+def matches_labels(labels: Mapping[str, str], rule: Mapping[str, str]) -> bool:
+    """Whether labels have all pairs of a rule."""
+    return all(labels.get(key) == value for key, value in rule.items())

@@ -1,0 +1,65 @@
+"""What it means that a pod fits the cards of a node: the shares it would get, or why it gets none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from stromboli.model.cards.card_grants import CardShare
+from stromboli.model.cards.node_cards import CardColumns
+
+if TYPE_CHECKING:
+    from stromboli.api.card_reasons import CardReason
+    from stromboli.model.cards.node_cards import NodeCards
+    from stromboli.model.task import Task
+
+Shares = tuple[tuple[CardShare, ...], ...]
+RulesOf = Callable[["Task"], frozenset[int]]
+"""The exclusive rules that a task matches."""
+
+
+class Fit(NamedTuple):
+    """The shares of each container, and what that is worth."""
+
+    shares: Shares
+    score: float = 0.0
+
+
+class Shortage(NamedTuple):
+    """Why cards do not serve a pod, with what it asked for."""
+
+    reason: CardReason
+    asked: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.reason.of(self.asked)
+
+
+class CardRequest(Protocol):
+    """What a pod asks of the cards of one model: hashable, so that pods that ask for the same share the answers."""
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def lock(self) -> str:
+        """The lock of a node under which its device plugin serves such pods."""
+
+    def fit(self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf) -> Fit | Shortage:
+        """The shares that a pod gets where so much is taken."""
+
+    def annotations(self, shares: Shares, node: str, now: float) -> dict[str, str]:
+        """What its device plugin has to know of the shares."""
+
+
+def fit_or_never(
+    request: CardRequest, cards: NodeCards, taken: CardColumns, rules_of: RulesOf
+) -> Fit | Shortage:
+    """As `fit`; where even empty cards would not do, the reason is one that no eviction cures."""
+    answer = request.fit(cards, taken, rules_of)
+    if isinstance(answer, Shortage) and answer.reason.curable:
+        empty = request.fit(cards, CardColumns(len(cards.cards)), rules_of)
+        if isinstance(empty, Shortage):
+            return Shortage(empty.reason._replace(curable=False), empty.asked)
+    return answer

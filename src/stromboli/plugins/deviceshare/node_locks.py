@@ -1,0 +1,71 @@
+"""Nodes that are locked: their device plugin is still serving the pod before (spec 04 10.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stromboli.api import card_reasons as reasons
+from stromboli.engine.placement.node_functions import Bools, Check, Nodes
+from stromboli.model.cards.card_grants import LOCK_SECONDS, CardGrant
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.node_columns import Node
+
+_ON_THE_WAY = (Status.ALLOCATED, Status.BINDING)
+
+
+class NodeLocks:
+    """The locks of a session: those on nodes that are young enough to count, and those that its own binds will take."""
+
+    def __init__(self, cluster: Cluster, now: float):
+        self._cluster = cluster
+        self.held = frozenset(
+            (node, lock)
+            for node, locks in cluster.cards.locks.items()
+            for lock, since in locks.items()
+            if _is_fresh(since, now)
+        )
+        """Node and name of the locks that somebody has set and that are not left behind."""
+        self._free: dict[str, tuple[Bools, int]] = {}
+        """Of each lock, where it is free, as of a version of the ledger."""
+
+    def is_locked(self, node: Node, lock: str) -> bool:
+        """Whether a pod has the lock of a node, or is about to."""
+        return (node.name, lock) in self.held or lock in self._wanted(node)
+
+    def _wanted(self, node: Node) -> Iterator[str]:
+        """The locks that tasks take with their binds."""
+        for cards in self._cluster.cards.nodes.get(node.name, {}).values():
+            for task in cards.tasks:
+                if task.status in _ON_THE_WAY:
+                    yield from (grant.lock for grant in task.grants if isinstance(grant, CardGrant))
+
+    def check(self, lock: str, nodes: Nodes) -> Check:
+        """Which nodes are free."""
+        columns, ledger = self._cluster.columns, self._cluster.cards
+        free, version = self._free.get(lock, (None, 0))
+        changed = ledger.changes_since(version)
+        if free is None or changed is None or len(free) != len(columns):
+            free = np.ones(len(columns), dtype=bool)
+            changed = [*ledger.nodes]
+        for name in changed:
+            node = self._cluster.nodes.get(name)
+            if node is not None and node.row >= 0:
+                free[node.row] = not self.is_locked(node, lock)
+        self._free[lock] = (free, ledger.version)
+        return Check(nodes.pick(free), reasons.LOCKED.of())
+
+
+def _is_fresh(since: str, now: float) -> bool:
+    """Whether a lock is young; one whose time cannot be read was not set by anybody who would take it off."""
+    try:
+        moment = datetime.fromisoformat(since[:40])
+    except ValueError:
+        return False
+    return moment.tzinfo is not None and now - moment.timestamp() <= LOCK_SECONDS

@@ -1,0 +1,239 @@
+"""The plugin `deviceshare`: filters and scores nodes by their cards, and says which shares a task gets."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stromboli.api import card_names, card_reasons
+from stromboli.engine.decisions import Event
+from stromboli.engine.placement.node_functions import Check, Column, NodeFilter, Nodes, NodeScore, Refusal
+from stromboli.engine.plugin import Plugin
+from stromboli.model.cards.card_grants import CardGrant
+from stromboli.model.cards.device_config import BUILT_IN, CONFIG_KEY, DeviceConfig, parse_device_config
+from stromboli.model.cards.pod_cards import asked_of_gpu_share, limit_names, matches_labels
+from stromboli.model.cards.registrations import Models
+from stromboli.model.requirements.placement_requirement import DEVICE_SHARING
+from stromboli.model.requirements.pod_demands import shares_devices
+from stromboli.plugins.deviceshare.card_fit import CardRequest, Shortage
+from stromboli.plugins.deviceshare.card_fits import CardFits
+from stromboli.plugins.deviceshare.gpu_share_request import GpuShareRequest
+from stromboli.plugins.deviceshare.node_locks import NodeLocks
+from stromboli.plugins.deviceshare.npu_request import NpuRequest, npu_containers
+from stromboli.plugins.deviceshare.share_arguments import ShareArguments
+from stromboli.plugins.deviceshare.vgpu_request import VgpuRequest, card_choice, container_requests
+
+if TYPE_CHECKING:
+    from stromboli.engine.session import Session
+    from stromboli.model.cluster import Dirty
+    from stromboli.model.node_columns import Node
+    from stromboli.model.shape import LabelSet
+    from stromboli.model.task import Task
+
+MOST_FITS = 256
+"""Requests whose fits are remembered at a time; a bound on memory, not on what may be scheduled."""
+
+
+class DeviceShare(Plugin):
+    """Shares out parts of GPUs and NPUs, card by card."""
+
+    name = "deviceshare"
+    honours = frozenset({DEVICE_SHARING.name})
+    Arguments = ShareArguments
+    arguments: ShareArguments
+
+    def __init__(self, arguments: ShareArguments, switches: dict[str, bool]):
+        super().__init__(arguments, switches)
+        self._rules = arguments.rules
+        self._config: tuple[str | None, DeviceConfig] = (None, BUILT_IN)
+        """The text of the configuration and what it says."""
+        self._problems: dict[str, str] = {}
+        """What was told about nodes and the configuration."""
+        self._fits: OrderedDict[CardRequest, CardFits] = OrderedDict()
+        self._matches: dict[LabelSet, frozenset[int]] = {}
+
+    # -- life
+
+    def opening(self, session: Session, dirty: Dirty) -> None:
+        cluster, arguments = session.cluster, self.arguments
+        models = Models(
+            self._read_config(session),
+            arguments.vgpu,
+            arguments.gpu_sharing or arguments.gpu_number,
+            arguments.npus,
+        )
+        if cluster.cards.models != models:
+            self._fits.clear()
+        cluster.share_cards(models)
+        self._matches.clear()
+        self._locks = NodeLocks(cluster, session.now) if arguments.node_lock else None
+        if dirty.everything:
+            self._fits.clear()
+        self._tell_problems(session)
+
+    def _read_config(self, session: Session) -> DeviceConfig:
+        """What the ConfigMap says, read again when it changed; without one, or with a bad one, what is built in."""
+        key = f"{self.arguments.config_namespace}/{self.arguments.config_name}"
+        found = session.cluster.objects.config_maps.get(key)
+        text = found.data.get(CONFIG_KEY) if found is not None else None
+        if text != self._config[0]:
+            config = parse_device_config(text) if text is not None else BUILT_IN
+            if isinstance(config, str):
+                self._tell(session, "ConfigMap", key, f"{config}; the built-in configuration is used")
+                config = BUILT_IN
+            self._config = (text, config)
+        return self._config[1]
+
+    def _tell_problems(self, session: Session) -> None:
+        """An event for each node whose cards cannot be read, once."""
+        problems = session.cluster.cards.problems
+        for node in [node for node in self._problems if node not in problems]:
+            del self._problems[node]
+        for node, problem in problems.items():
+            if self._problems.get(node) != problem:
+                self._problems[node] = problem
+                self._tell(session, "Node", node, f"its cards are not shared out: {problem}")
+
+    def _tell(self, session: Session, kind: str, key: str, message: str) -> None:
+        namespace, _, name = key.rpartition("/")
+        session.decisions.append(
+            Event(kind, namespace, name, "Warning", card_reasons.EVENT_BAD_CARDS, message)
+        )
+
+    # -- what tasks ask for
+
+    def _requests(self, task: Task) -> list[CardRequest]:
+        """What a task asks of each model of cards; for most tasks nothing."""
+        cluster, spec, arguments = self.session.cluster, task.shape.spec, self.arguments
+        if not cluster.cards.concerns(spec):
+            return []
+        requests: list[CardRequest] = []
+        config = self._config[1]
+        if arguments.vgpu and (containers := container_requests(spec, config.nvidia)):
+            rules = self._rules_of(task) if self._rules else frozenset()
+            resources = (config.nvidia.memory_name, config.nvidia.cores_name)
+            requests.append(VgpuRequest(containers, card_choice(task), rules, arguments.policy, resources))
+        if arguments.gpu_sharing and (memory := asked_of_gpu_share(spec, card_names.GPU_MEMORY)):
+            requests.append(GpuShareRequest(memory=memory))
+        if arguments.gpu_number and (number := asked_of_gpu_share(spec, card_names.GPU_NUMBER)):
+            requests.append(GpuShareRequest(number=number))
+        if arguments.npus:
+            by_software = task.annotations.get(card_names.NPU_POD_MODE) == card_names.HAMI_CORE
+            for npu in config.npus.configs:
+                if asked := npu_containers(spec, npu):
+                    requests.append(NpuRequest(npu, asked, by_software, arguments.policy))
+        return requests
+
+    def _rules_of(self, task: Task) -> frozenset[int]:
+        """The exclusive rules that a task matches."""
+        label_set = task.label_set
+        known = self._matches.get(label_set)
+        if known is None:
+            matching = (i for i, rule in enumerate(self._rules) if matches_labels(label_set.labels, rule))
+            known = self._matches[label_set] = frozenset(matching)
+        return known
+
+    def _fits_of(self, request: CardRequest) -> CardFits:
+        fits = self._fits.get(request)
+        if fits is None:
+            fits = self._fits[request] = CardFits(self.session.cluster, request, self._rules_of)
+            if len(self._fits) > MOST_FITS:
+                self._fits.popitem(last=False)
+        else:
+            self._fits.move_to_end(request)
+        return fits
+
+    def shape_key(self, task: Task) -> Hashable:
+        return tuple(self._requests(task)) if self.session.cluster.ledgers_of(task.shape) else ()
+
+    # -- nodes
+
+    def prefilter(self, task: Task) -> Refusal | None:
+        """Without the switch of its model a pod would start and find no card."""
+        for demand in task.shape.demands:
+            if demand.requirement is DEVICE_SHARING and (resource := self._not_shared(task)):
+                text = card_reasons.NOT_SHARED.format(resource=resource)
+                return Refusal(text, plugin=self.name)
+        return None
+
+    def _not_shared(self, task: Task) -> str:
+        """A resource that a task asks for and that no model shares out that is switched on."""
+        arguments, config = self.arguments, self._config[1]
+        shared = {
+            *(
+                npu
+                for each in config.npus.configs
+                if arguments.npus
+                for npu in (each.resource_name, each.memory_name)
+            ),
+            *((card_names.GPU_MEMORY,) if arguments.gpu_sharing else ()),
+            *((card_names.GPU_NUMBER,) if arguments.gpu_number else ()),
+        }
+        vgpu = arguments.vgpu and bool(container_requests(task.shape.spec, config.nvidia))
+        for resource in limit_names(task.shape.spec):
+            if shares_devices(resource) and resource not in shared and not (vgpu and _is_vgpu(resource)):
+                return resource
+        return ""
+
+    def node_filters(self, task: Task) -> Iterator[NodeFilter]:
+        for request in self._requests(task):
+            fits = self._fits_of(request)
+            yield NodeFilter(partial(_checks, fits), self.name, "pods", self._version)
+            if self.arguments.node_lock and request.lock:
+                yield NodeFilter(partial(self._lock_check, request.lock), self.name, "pods", self._version)
+
+    def _version(self, task: Task) -> Hashable:
+        cluster = self.session.cluster
+        return (cluster.cards.version, cluster.columns.layout, self._locks)
+
+    def _lock_check(self, lock: str, task: Task, nodes: Nodes) -> Iterator[Check]:
+        if self._locks is not None:
+            yield self._locks.check(lock, nodes)
+
+    def node_scores(self, task: Task) -> Iterator[NodeScore]:
+        if self.arguments.weight > 0 and (requests := self._requests(task)):
+            fits = [self._fits_of(request) for request in requests]
+            yield NodeScore(
+                partial(_score, fits), self.name, "pods", self._version, float(self.arguments.weight)
+            )
+
+    def grants(self, task: Task, node: Node, now: bool) -> Iterator[CardGrant | Refusal]:
+        for request in self._requests(task):
+            lock = request.lock if self.arguments.node_lock else ""
+            if self._locks is not None and lock and now and self._locks.is_locked(node, lock):
+                yield Refusal(card_reasons.NODE_LOCKED.format(node=node.name), plugin=self.name)
+                return
+            cards = self.session.cluster.cards.nodes.get(node.name, {}).get(request.model)
+            taken = cards and (cards.now if now else cards.later)
+            if not cards or not taken:
+                yield Refusal(card_reasons.GONE.format(model=request.model, node=node.name), plugin=self.name)
+                return
+            answer = request.fit(cards, taken, self._rules_of)
+            if isinstance(answer, Shortage) and not now:
+                answer = request.fit(cards, cards.now, self._rules_of)
+            if isinstance(answer, Shortage):
+                yield Refusal(answer.text, answer.reason.curable, self.name)
+                return
+            annotations = request.annotations(answer.shares, node.name, self.session.now)
+            yield CardGrant(request.model, answer.shares, tuple(annotations.items()), lock)
+
+
+def _checks(fits: CardFits, task: Task, nodes: Nodes) -> Iterator[Check]:
+    yield from fits.checks(nodes)
+
+
+def _score(fits: list[CardFits], task: Task, nodes: Nodes) -> Column:
+    """The sum over models, rounded half up."""
+    total = np.zeros(len(nodes))
+    for each in fits:
+        each.update()
+        total += nodes.pick(each.scores)
+    return np.floor(total + 0.5)
+
+
+def _is_vgpu(resource: str) -> bool:
+    return resource.startswith("volcano.sh/vgpu-")

@@ -1,0 +1,60 @@
+"""A node serves a pod at a time where its device plugin needs that."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from stromboli.engine.decisions import Bind
+from stromboli.model.cards.card_grants import CardGrant
+from stromboli.testing import World
+from stromboli.testing.world import NOON
+from tests.plugins.deviceshare.card_worlds import card_pod, card_policy, vgpu, vgpu_node, world_of
+
+LOCKED = card_policy(VGPUEnable=True, NodeLockEnable=True)
+
+
+def ago(seconds: int) -> str:
+    return datetime.fromtimestamp(NOON - seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def locked_world(lock: str, *pods: str) -> World:
+    node = vgpu_node("a", annotations={"hamivgpu": lock} if lock else {})
+    return world_of(LOCKED, node, *(card_pod(name, vgpu(1000)) for name in pods))
+
+
+def test_a_grant_names_the_lock_and_the_next_pod_of_the_node_waits() -> None:
+    world = locked_world("", "p", "q")
+    result = world.step()
+    (bind,) = [decision for decision in result.decisions if isinstance(decision, Bind)]
+    (grant,) = bind.grants
+    assert isinstance(grant, CardGrant)
+    assert (bind.name, grant.lock) == ("p", "hamivgpu")
+    assert "node(s) have been locked within 5 minutes" in result.why("q")
+    assert world.step().binds == {"default/q": "a"}
+
+
+@pytest.mark.parametrize(("lock", "bound"), [(ago(299), 0), (ago(301), 1), ("yesterday", 1)])
+def test_a_fresh_lock_keeps_pods_away_and_an_old_one_was_left_behind(lock: str, bound: int) -> None:
+    world = locked_world(lock, "p")
+    assert len(world.step().binds) == bound
+
+
+def test_a_pod_goes_to_a_node_that_is_not_locked() -> None:
+    world = locked_world(ago(10), "p")
+    world.add(vgpu_node("b"))
+    assert world.step().binds == {"default/p": "b"}
+
+
+def test_a_lock_that_was_taken_off_lets_the_pod_in() -> None:
+    world = locked_world(ago(10), "p")
+    assert world.step().binds == {}
+    world.add(vgpu_node("a"))
+    assert world.step().binds == {"default/p": "a"}
+
+
+def test_without_the_switch_nobody_looks_at_locks() -> None:
+    node = vgpu_node("a", annotations={"hamivgpu": ago(10)})
+    world = world_of(card_policy(VGPUEnable=True), node, *(card_pod(name, vgpu(1000)) for name in "pq"))
+    assert len(world.step().binds) == 2

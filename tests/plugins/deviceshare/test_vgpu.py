@@ -1,0 +1,205 @@
+"""Parts of GPUs by memory, cores, type and uuid: which card a pod gets, and why it gets none."""
+
+from __future__ import annotations
+
+import pytest
+
+from stromboli.engine.decisions import Bind, Event
+from stromboli.model.cards.card_grants import CardGrant, CardShare
+from stromboli.testing.world import NOON
+from tests.manifests import group
+from tests.plugins.deviceshare.card_worlds import (
+    card,
+    card_pod,
+    card_policy,
+    held,
+    shares_of,
+    vgpu,
+    vgpu_node,
+    world_of,
+)
+
+VGPU = card_policy(VGPUEnable=True)
+
+
+def test_a_bind_carries_the_annotations_that_the_device_plugin_reads() -> None:
+    world = world_of(VGPU, vgpu_node("a"), card_pod("p", vgpu(3000, 30), {"cpu": 1}, vgpu(1000, number=2)))
+    (bind,) = [decision for decision in world.step().decisions if isinstance(decision, Bind)]
+    (grant,) = bind.grants
+    ids = "GPU-a-1,NVIDIA,3000,30:;GPU-a-1,NVIDIA,1000,0:GPU-a-0,NVIDIA,1000,0:"
+    seconds = str(int(NOON))
+    assert grant == CardGrant(
+        "hamivgpu",
+        (
+            (CardShare("GPU-a-1", 3000, 30),),
+            (CardShare("GPU-a-1", 1000), CardShare("GPU-a-0", 1000)),
+        ),
+        (
+            ("volcano.sh/vgpu-node", "a"),
+            ("volcano.sh/vgpu-time", seconds),
+            ("volcano.sh/vgpu-ids-new", ids),
+            ("volcano.sh/devices-to-allocate", ids),
+            ("volcano.sh/bind-phase", "allocating"),
+            ("volcano.sh/bind-time", seconds),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cards"),
+    [
+        ({}, ["GPU-a-2"]),
+        ({"SchedulePolicy": "binpack"}, ["GPU-a-1"]),
+        ({"SchedulePolicy": "spread"}, ["GPU-a-0"]),
+    ],
+)
+def test_the_policy_says_which_card_is_taken_first(arguments: dict[str, str], cards: list[str]) -> None:
+    nodes = vgpu_node("a", *(card(f"GPU-a-{i}") for i in range(3)))
+    running = card_pod("old", vgpu(3000), on="a", annotations=held("GPU-a-1,NVIDIA,3000,0:"))
+    world = world_of(card_policy(VGPUEnable=True, **arguments), nodes, running, card_pod("p", vgpu(1000)))
+    world.step()
+    assert shares_of(world.task("p")) == cards
+
+
+@pytest.mark.parametrize(
+    ("limits", "annotations", "reason"),
+    [
+        (vgpu(8001), {}, "no card as large as 8001 of volcano.sh/vgpu-memory"),
+        (vgpu(7000), {}, "no card with 7000 of volcano.sh/vgpu-memory free"),
+        (vgpu(1000, 60), {}, "no card with 60 of volcano.sh/vgpu-cores free"),
+        (vgpu(1000, 100), {}, "no card with 100 of volcano.sh/vgpu-cores free"),
+        (vgpu(1000, number=3), {}, "fewer cards than the 3 of a container"),
+        (vgpu(1000), {"nvidia.com/use-gputype": "H200,T4"}, "no card of the type H200 or T4"),
+        (vgpu(1000), {"nvidia.com/nouse-gputype": "a100"}, "no card of the type NVIDIA other than A100"),
+        (vgpu(1000), {"volcano.sh/vgpu-use-gpuuuid": "GPU-b-0"}, "no card that the lists of uuids allow"),
+        (vgpu(1000), {"volcano.sh/vgpu-mode": "mig"}, "shared their cards in another mode than mig"),
+    ],
+)
+def test_a_refusal_says_what_is_short_and_what_would_help(
+    limits: dict[str, int], annotations: dict[str, str], reason: str
+) -> None:
+    """Volcano says `hami-vgpuDeviceSharing error`, whatever it is."""
+    running = [
+        card_pod(f"old{i}", vgpu(2000, 50), on="a", annotations=held(f"GPU-a-{i},NVIDIA,2000,50:"))
+        for i in range(2)
+    ]
+    world = world_of(VGPU, vgpu_node("a"), *running, card_pod("p", limits, annotations=annotations))
+    result = world.step()
+    assert result.binds == {}
+    assert f"1 node(s) had {reason}" in result.why("p") or f"1 node(s) {reason}" in result.why("p")
+    assert result.pending["default/p"].hint
+
+
+def test_a_card_with_all_cores_given_out_takes_nobody_else_and_one_that_is_shared_is_not_given_out_whole() -> (
+    None
+):
+    whole = card_pod("whole", vgpu(1000, 100), on="a", annotations=held("GPU-a-0,NVIDIA,1000,100:"))
+    some = card_pod("some", vgpu(1000), on="a", annotations=held("GPU-a-1,NVIDIA,1000,0:"))
+    world = world_of(
+        VGPU,
+        vgpu_node("a"),
+        whole,
+        some,
+        card_pod("p", vgpu(1000)),
+        card_pod("q", vgpu(1000, 100)),
+    )
+    assert world.step().binds == {"default/p": "a"}
+    assert shares_of(world.task("p")) == ["GPU-a-1"]
+
+
+def test_without_memory_a_container_gets_all_of_the_card() -> None:
+    world = world_of(VGPU, vgpu_node("a"), *(card_pod(name, vgpu()) for name in "pqr"))
+    assert set(world.step().binds) == {"default/p", "default/q"}
+    assert {task.grants[0].containers[0][0].memory for task in map(world.task, "pq")} == {8000}  # type: ignore[attr-defined]
+
+
+def test_a_card_is_given_out_in_so_many_shares_and_no_more() -> None:
+    world = world_of(VGPU, vgpu_node("a", card("GPU-0", count=2)), *(card_pod(p, vgpu(1)) for p in "pqr"))
+    result = world.step()
+    assert len(result.binds) == 2
+    assert "no card with a share left" in result.why("r")
+
+
+def test_uuids_are_compared_as_a_whole() -> None:
+    cards = [card("GPU-1"), card("GPU-10")]
+    running = card_pod("old", vgpu(8000), on="a", annotations=held("GPU-10,NVIDIA,8000,0:"))
+    world = world_of(VGPU, vgpu_node("a", *cards), running, card_pod("p", vgpu(8000)))
+    world.step()
+    assert shares_of(world.task("p")) == ["GPU-1"]
+
+
+def test_pods_that_match_the_same_exclusive_rule_share_no_card() -> None:
+    rules = [{"team": "red"}, {"team": "blue", "tier": "gold"}, {}, {"number": 3}]
+    text = card_policy(VGPUEnable=True, GPUExclusiveRules=rules)
+    red, blue = {"team": "red"}, {"team": "blue", "tier": "gold"}
+    pods = [
+        card_pod(name, vgpu(1000), labels=labels)
+        for name, labels in (("r0", red), ("r1", red), ("r2", red), ("b0", blue), ("other", {"team": "blue"}))
+    ]
+    world = world_of(text, vgpu_node("a"), *pods)
+    result = world.step()
+    assert set(result.binds) == {"default/r0", "default/r1", "default/b0", "default/other"}
+    assert shares_of(world.task("r0")) != shares_of(world.task("r1"))
+    assert "no card free of pods of the same deviceshare.GPUExclusiveRules" in result.why("r2")
+
+
+def test_what_a_running_pod_holds_counts_from_its_annotation_after_a_restart() -> None:
+    world = world_of(VGPU, vgpu_node("a", card("GPU-0")), card_pod("p", vgpu(5000)))
+    world.step(2)
+    again = world_of(VGPU, vgpu_node("a", card("GPU-0")))
+    annotations = {**world.task("p").annotations}
+    again.add(*card_pod("p", vgpu(5000), on="a", annotations=annotations))
+    again.add(*card_pod("next", vgpu(4000)))
+    assert again.step().binds == {}
+    cards = [world.cluster.cards.nodes["a"]["hamivgpu"] for world in (world, again)]
+    assert [node.now.memory for node in cards] == [[5000], [5000]]
+
+
+def test_preempting_evicts_for_a_part_of_a_card_and_nobody_in_vain() -> None:
+    text = card_policy("allocate, preempt", "priority gang conformance", VGPUEnable=True)
+    low = [
+        card_pod(f"low-{i}", vgpu(6000), job="low", on="a", annotations=held(f"GPU-a-{i},NVIDIA,6000,0:"))
+        for i in range(2)
+    ]
+    urgent = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "urgent"},
+        "value": 100,
+    }
+    world = world_of(
+        text,
+        urgent,
+        vgpu_node("a"),
+        group("low", 1, phase="Running"),
+        *low,
+        card_pod("huge", vgpu(9000), priority="urgent"),
+        card_pod("high", vgpu(7000), priority="urgent"),
+    )
+    result = world.step()
+    assert len(result.evicted) == 1
+    assert result.pipelined == {"default/high": "a"}
+    assert world.step().binds == {"default/high": "a"}
+
+
+def test_a_node_whose_cards_cannot_be_read_has_none_and_an_event_says_why() -> None:
+    bad = vgpu_node("bad", "GPU-0,10,8000:")
+    world = world_of(VGPU, bad, vgpu_node("a"), card_pod("p", vgpu(1000)))
+    result = world.step()
+    assert result.binds == {"default/p": "a"}
+    (event,) = [
+        decision for decision in result.decisions if isinstance(decision, Event) and decision.kind == "Node"
+    ]
+    assert (event.name, event.reason) == ("bad", "BadCards")
+    assert "'GPU-0,10,8000' has 3 fields" in event.message
+    again = [each for each in world.step().decisions if isinstance(each, Event) and each.kind == "Node"]
+    assert not again
+
+
+def test_pods_without_parts_of_cards_are_not_asked_about() -> None:
+    world = world_of(VGPU, vgpu_node("a"))
+    world.job("plain", pods=1, cpu=1)
+    world.step()
+    shape = world.task("plain-0").shape
+    assert world.cluster.ledgers_of(shape) == ()
+    assert world.plugin("deviceshare").shape_key(world.task("plain-0")) == ()
