@@ -16,7 +16,7 @@ from stromboli.model.cards.card_ledger import CardLedger
 from stromboli.model.constraints.affinity_terms import AffinityTerms
 from stromboli.model.constraints.pod_counts import PodCounts
 from stromboli.model.cpus.cpu_ledger import CpuLedger
-from stromboli.model.devices.pools.pool_index import PoolIndex
+from stromboli.model.devices.device_ledger import DeviceLedger
 from stromboli.model.dimensions import Dimensions
 from stromboli.model.job import Job, JobId
 from stromboli.model.node_columns import Columns, Node
@@ -140,8 +140,6 @@ class Cluster:
         """All queues by name, also those that only a job names: see `queue.exists`."""
         self.tasks: dict[str, Task] = {}
         """All tasks by the uid of their pod."""
-        self.device_pools = PoolIndex()
-        """The devices that drivers have published, by pool and node."""
         self.hyper_nodes = HyperNodeTree()
         """The HyperNodes as a tree; brought up to date when a session opens."""
         self.layout_stale = False
@@ -175,7 +173,9 @@ class Cluster:
         """The free CPUs of nodes that have a Numatopology."""
         self.volumes = VolumeLedger(objects, self.columns, self.nodes)
         """What tasks hold of volumes: claims, PersistentVolumes, storage to be provisioned, attachments."""
-        self.ledgers: tuple[Ledger, ...] = (self.cards, self.cpus, self.volumes)
+        self.devices = DeviceLedger(objects)
+        """ResourceClaims and the devices that they hold."""
+        self.ledgers: tuple[Ledger, ...] = (self.cards, self.cpus, self.volumes, self.devices)
         """What tasks hold besides amounts, a ledger for each kind of it."""
         self.ledger_version = 0
         """Grows when a ledger concerns other pods than before."""
@@ -305,6 +305,8 @@ class Cluster:
                 queue.jobs[job] = None
                 self._transfer(job, queue, 1)
                 self.dirty.queues[queue] = None
+            if self.devices.claims:
+                self.devices.recharge(job.tasks.values())
             self.reservations.update_all()
         self.mark_dirty(job)
 

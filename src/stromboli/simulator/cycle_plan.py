@@ -81,6 +81,8 @@ def make_plan(
             world.sleep(period)
             world.sync()
             loaded.advance()
+        if loaded.expansion is not None:
+            world.claims.make_from_templates()
         reports.append(Report.of(scheduler.cycle()))
     return Plan(loaded, policy, reports, name)
 

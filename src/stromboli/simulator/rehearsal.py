@@ -12,12 +12,13 @@ from stromboli.api.manifests.object_defaults import Priorities, case_defaults
 from stromboli.api.object_checks import check_object
 from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.api.types.pod import Pod
-from stromboli.engine.decisions import Bind, Decision, Evict, QueueAnnotation
+from stromboli.engine.decisions import Bind, Decision, Evict, QueueAnnotation, ReleaseClaim
 from stromboli.model.cards.card_grants import CardGrant
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
 from stromboli.model.task import Task
+from stromboli.simulator.claim_effects import ClaimEffects
 from stromboli.simulator.job_manifests import Terms, job_manifests, priority_class, priority_class_name
 
 
@@ -29,6 +30,8 @@ class Rehearsal:
         self._now = now
         self._decided: list[Decision] = []
         self._made = 0
+        self.claims = ClaimEffects(self.intake)
+        """What becomes of ResourceClaims."""
 
     # -- the world as a scheduler sees it
 
@@ -42,8 +45,14 @@ class Rehearsal:
         for decision in decided:
             if isinstance(decision, QueueAnnotation):
                 self.annotate(decision.name, decision.key, decision.value)
+            elif isinstance(decision, ReleaseClaim):
+                self.claims.release(decision)
             elif isinstance(decision, Bind | Evict) and (task := self.cluster.tasks.get(decision.uid)):
-                (self.start if isinstance(decision, Bind) else self.vanish)(task)
+                if isinstance(decision, Bind):
+                    self.claims.grant(decision)
+                    self.start(task)
+                else:
+                    self.vanish(task)
 
     def execute(self, decisions: Sequence[Decision]) -> None:
         self._decided.extend(decisions)
@@ -89,6 +98,7 @@ class Rehearsal:
     def finish(self, task: Task, failed: bool = False) -> None:
         """A running pod is done, well or badly, and holds nothing any more."""
         self.cluster.move(task, Status.FAILED if failed else Status.SUCCEEDED, None)
+        self.claims.pod_ended(task, gone=False)
 
     def annotate(self, queue: str, key: str, value: str) -> None:
         """A queue, if it is there, has one more annotation."""
@@ -102,3 +112,4 @@ class Rehearsal:
     def vanish(self, task: Task) -> None:
         """A pod is gone, as after an eviction."""
         self.intake.drop(Pod(metadata=ObjectMeta(name=task.name, namespace=task.namespace, uid=task.uid)))
+        self.claims.pod_ended(task, gone=True)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from stromboli.api import names
 from stromboli.api.types.native_group import NativePodGroup, condition_type
+from stromboli.api.types.pod import PodResourceClaim
 from stromboli.api.types.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Native:
         "independent",
         "preempts",
         "priority",
+        "resource_claims",
         "topology_key",
     )
 
@@ -51,6 +53,8 @@ class Native:
         """Whether its pods are scheduled one by one, without a gang."""
         self.preempts = True
         self.priority: int | None = None
+        self.resource_claims: tuple[PodResourceClaim, ...] = ()
+        """The ResourceClaims that belong to the group as a whole."""
         self.topology_key = ""
         """The label whose value the nodes of all its pods must share; empty if they may be anywhere."""
 
@@ -61,6 +65,7 @@ class Native:
         self.independent = group.independent
         self.preempts = group.spec.preemption_policy != names.PREEMPT_NEVER
         self.priority = group.spec.priority
+        self.resource_claims = group.spec.resource_claims
         self.topology_key = group.topology_key
 
     def count(self, task: Task, sign: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.resources.resource_lists import amounts
-from stromboli.api.types.devices import ResourceSlice
+from stromboli.api.types.devices import DeviceClass, ResourceClaim, ResourceSlice
 from stromboli.api.types.kinds import describe
 from stromboli.api.types.meta import Object
 from stromboli.api.types.native_group import NativePodGroup
@@ -119,14 +119,18 @@ class Intake:
             self.cluster.hyper_nodes.membership.note_object(obj.name)
         elif isinstance(obj, STORAGE_KINDS):
             self.cluster.volumes.object_changed(obj)
+        elif isinstance(obj, ResourceClaim):
+            self.cluster.devices.claim_changed(obj.key)
+        elif isinstance(obj, DeviceClass):
+            self.cluster.devices.class_changed()
 
-    def _put_slice(self, obj: ResourceSlice) -> None:
-        self.cluster.device_pools.put(obj)
-        self._put_lookup_object(obj)
+    def _put_slice(self, slice: ResourceSlice) -> None:
+        self.cluster.devices.put_slice(slice)
+        self._put_lookup_object(slice)
 
-    def _drop_slice(self, obj: ResourceSlice) -> None:
-        self.cluster.device_pools.drop(obj.name)
-        self._drop_lookup_object(obj)
+    def _drop_slice(self, slice: ResourceSlice) -> None:
+        self.cluster.devices.drop_slice(slice)
+        self._drop_lookup_object(slice)
 
     def _put_priority_class(self, obj: PriorityClass) -> None:
         self._put_lookup_object(obj)

@@ -20,6 +20,7 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.plugins.capacity import reclaimable_queues
 from stromboli.plugins.capacity.admitted_pods import AdmittedPods, is_queue_gated
+from stromboli.plugins.capacity.device_quota import DeviceQuota
 from stromboli.plugins.capacity.queue_share import OrderKey, QueueShare
 from stromboli.plugins.capacity.queue_tree import QueueTree, flat_queues, queue_hierarchy
 from stromboli.policy.argument_checks import at_least
@@ -28,7 +29,6 @@ from stromboli.policy.arguments import arg
 log = logging.getLogger(__name__)
 
 _HOLDS = tuple(SUM_OF[status] in ("allocated", "pipelined") for status in Status)
-_DEVICES = "Accepted; claims are not counted against `deviceclass/` quota of queues yet."
 _MAX_LISTED = 3
 """How many children of a queue a message names."""
 
@@ -44,8 +44,16 @@ class CapacityArguments:
         " one of them below its share is enough to take.",
         check=at_least(0),
     )
-    devices: bool = arg("capacity.DynamicResourceAllocationEnable", True, _DEVICES)
-    device_amounts: bool = arg("capacity.DRAConsumableCapacityEnable", False, _DEVICES)
+    devices: bool = arg(
+        "capacity.DynamicResourceAllocationEnable",
+        True,
+        "Count the ResourceClaims of pods against `deviceclass/<class>` of the capability of queues.",
+    )
+    device_amounts: bool = arg(
+        "capacity.DRAConsumableCapacityEnable",
+        False,
+        "Count what they request of the capacity of devices too, against `<capacity>.deviceclass/<class>`.",
+    )
 
 
 class Capacity(Plugin):
@@ -69,6 +77,8 @@ class Capacity(Plugin):
         super().__init__(arguments, switches)
         self._tree = QueueTree({}, {}, [])
         self._inqueue = InqueueResources()
+        self._devices: DeviceQuota | None = None
+        """Only if devices count and there are ResourceClaims."""
         self._warnings: set[str] = set()
         self._admitted: AdmittedPods | None = None
         """Only with the feature SchedulingGatesQueueAdmission."""
@@ -82,6 +92,10 @@ class Capacity(Plugin):
             for text in sorted(warnings - self._warnings):
                 log.warning("%s", text)
             self._warnings = warnings
+        self._devices = None
+        if self.arguments.devices and session.cluster.devices.claims:
+            self._devices = DeviceQuota(session.cluster, self.arguments.device_amounts)
+            self._devices.sum_up(self._tree.shares.values())
 
     def _build_tree(self, session: Session) -> QueueTree:
         return flat_queues(session.cluster.queues.values(), session.total)
@@ -106,6 +120,10 @@ class Capacity(Plugin):
             reserved = plus(reserved, self._admitted.reserved_for_others(task, queue))
         if not leaf.has_room(request, reserved):
             return False
+        if task.claims and self._devices is not None:
+            shares = (leaf, *leaf.ancestors)
+            if not all(self._devices.has_room(share, task) for share in shares):
+                return False
         return all(
             ancestor.has_room(request, ancestor.reserved_beside(task.job)) for ancestor in leaf.ancestors
         )
@@ -192,12 +210,23 @@ class Capacity(Plugin):
                 limits = {above.queue: above.limit for above in shares[depth:]}
                 refuse_for_quota(self.session, job, self.name, limits, missing)
                 return Vote.REJECT
+            if self._devices is not None and (short := self._devices.lacking(share, job)):
+                self._refuse_for_devices(job, share.queue, short)
+                return Vote.REJECT
         return Vote.PERMIT
+
+    def _refuse_for_devices(self, job: Job, queue: Queue, short: list[str]) -> None:
+        listed = ", ".join(names.INSUFFICIENT_IN_QUEUE.format(resource=name) for name in sorted(short))
+        text = names.QUEUE_QUOTA_INSUFFICIENT.format(resources=listed)
+        way_out = f'wait for jobs of queue "{queue.name}" to end or raise its capability ({", ".join(short)})'
+        self.session.refuse(job, self.name, text, way_out)
 
     def job_enqueued(self, job: Job) -> None:
         resources, share = self._inqueue.admit(job), self._tree.of(job.queue)
         for ancestor in share.ancestors if share else ():
             shift(ancestor.inqueue_below, resources)
+        if self._devices is not None and share is not None:
+            self._devices.enter((share, *share.ancestors), job)
 
 
 class HierarchicalCapacity(Capacity):
@@ -225,6 +254,8 @@ class HierarchicalCapacity(Capacity):
         share = self._tree.of(change.task.job.queue) if gained and change.task.job else None
         if share is not None:
             self._order_keys.pop(share, None)
+            if self._devices is not None and change.task.claims:
+                self._devices.follow(change.task, share.ancestors, gained)
             for ancestor in share.ancestors:
                 shift(ancestor.held_below, change.task.request, gained)
                 self._order_keys.pop(ancestor, None)

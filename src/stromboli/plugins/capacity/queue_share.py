@@ -19,7 +19,7 @@ class QueueShare:
     """A queue's shares, its ancestors (the parent first), and the sums over the queues below it.
 
     Quota on devices (keys `deviceclass/<class>` and `<dim>.deviceclass/<class>`, spec 03 9) is kept in these amounts
-    as plain resources that no task requests, quirks included; claims would be counted against it in `has_room`.
+    as plain resources that no task requests, quirks included; claims are counted against it in `device_quota`.
     """
 
     queue: Queue

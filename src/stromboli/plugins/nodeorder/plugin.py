@@ -9,12 +9,12 @@ from typing import Any
 
 from stromboli.api.types.meta import LabelSelector
 from stromboli.engine.placement.node_functions import NodeScore
+from stromboli.engine.placement.score_normalisation import between_extremes, down_from_worst, up_to_best
 from stromboli.engine.plugin import Plugin
 from stromboli.model.requirements.placement_requirement import NODE_PREFERENCES
 from stromboli.model.task import Task
 from stromboli.plugins.nodeorder import allocation_scores, node_scores
 from stromboli.plugins.nodeorder.pod_affinity_score import pod_preferences, preference_key
-from stromboli.plugins.nodeorder.score_normalisation import between_extremes, down_from_worst, up_to_best
 from stromboli.plugins.nodeorder.siblings import Siblings
 from stromboli.plugins.nodeorder.topology_spread_score import soft_spreading, soft_spreading_key
 from stromboli.policy.arguments import arg

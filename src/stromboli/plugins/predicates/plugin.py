@@ -6,14 +6,18 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 from stromboli.api import names
-from stromboli.engine.placement.node_functions import NodeFilter, Refusal
+from stromboli.engine.placement.node_functions import NodeFilter, NodeScore, Refusal
 from stromboli.engine.placement.verdict import FIT
 from stromboli.engine.plugin import Plugin
+from stromboli.engine.session import Session
+from stromboli.model.cluster import Dirty
 from stromboli.model.constraints.node_selection import selects_nodes
+from stromboli.model.devices.task_claims import claim_problem
 from stromboli.model.ledgers import Grant
 from stromboli.model.node_columns import Node
 from stromboli.model.requirements.placement_requirement import (
     NODE_FILTERS,
+    RESOURCE_CLAIMS,
     VOLUME_BINDING,
     VOLUME_LIMITS,
     VOLUME_TOPOLOGY,
@@ -24,6 +28,7 @@ from stromboli.model.volumes.volume_claims import binding_problem, zone_problem
 from stromboli.model.volumes.volume_demand import NO_VOLUMES, VolumeDemand
 from stromboli.model.volumes.volume_grant import BIND_TIMEOUT
 from stromboli.plugins.predicates import node_filters
+from stromboli.plugins.predicates.device_claims import DeviceClaims
 from stromboli.plugins.predicates.host_ports import NodePorts, host_ports
 from stromboli.plugins.predicates.pod_affinity_filter import invalid_term, pod_affinity, pod_affinity_key
 from stromboli.plugins.predicates.topology_spread_filter import spreading, spreading_key
@@ -98,8 +103,8 @@ class Switches:
     device_timeout: int = arg(
         "dynamicresources.filterTimeoutSeconds",
         10,
-        "How long to look for devices on one node; 0: no limit.",
-        not_yet=True,
+        "How long to look for devices on one node, counted in steps of the search, so that every machine decides the "
+        "same: 5,000 for a second, and never more than 500,000; 0: as many as that. Below zero: as without it.",
     )
 
 
@@ -109,13 +114,29 @@ class Predicates(Plugin):
     name = "predicates"
     Arguments = Switches
     arguments: Switches
-    honours = frozenset({NODE_FILTERS.name, VOLUME_BINDING.name, VOLUME_TOPOLOGY.name, VOLUME_LIMITS.name})
+    honours = frozenset(
+        {
+            NODE_FILTERS.name,
+            RESOURCE_CLAIMS.name,
+            VOLUME_BINDING.name,
+            VOLUME_TOPOLOGY.name,
+            VOLUME_LIMITS.name,
+        }
+    )
+
+    def __init__(self, arguments: Switches, switches: dict[str, bool]):
+        super().__init__(arguments, switches)
+        self._claims = DeviceClaims(self.name, arguments.device_timeout)
+
+    def opening(self, session: Session, dirty: Dirty) -> None:
+        self._claims.opening(session.cluster, session.now)
 
     def shape_key(self, task: Task) -> Hashable:
         enabled, cluster = self.arguments, self.session.cluster
         affinity = pod_affinity_key(cluster, task) if enabled.pod_affinity else None
         spread = spreading_key(task) if enabled.spreading else None
-        return (affinity, spread, self._volumes(task))
+        claims = self._claims.key(task) if task.claims else None
+        return (affinity, spread, self._volumes(task), claims)
 
     def _volumes(self, task: Task) -> VolumeDemand:
         """What a task asks of a node by its volumes."""
@@ -126,7 +147,12 @@ class Predicates(Plugin):
 
     def prefilter(self, task: Task) -> Refusal | None:
         spec = task.shape.spec
-        if spec.affinity is None and not spec.volumes and not spec.topology_spread_constraints:
+        if (
+            spec.affinity is None
+            and not spec.volumes
+            and not spec.topology_spread_constraints
+            and not task.demands
+        ):
             return None
         for filter, problem in self._problems(task):
             if problem:
@@ -146,6 +172,9 @@ class Predicates(Plugin):
             yield "VolumeZone", zone_problem(objects, task)
         if enabled.volume_binding:
             yield "VolumeBinding", binding_problem(objects, task)
+        if task.claims or task.demands:
+            ledger = self.session.cluster.devices
+            yield "DynamicResources", claim_problem(ledger, objects.device_classes, task)
 
     def node_filters(self, task: Task) -> Iterator[NodeFilter]:
         enabled, name, cluster, spec = self.arguments, self.name, self.session.cluster, task.shape.spec
@@ -177,7 +206,15 @@ class Predicates(Plugin):
         if (demand.bound or demand.delayed or demand.lost) and enabled.volume_binding:
             binding = VolumeBinding(cluster, demand)
             yield NodeFilter(binding.checks, name, "pods", binding.version)
+        if task.claims:
+            yield from self._claims.filters(task)
+
+    def node_scores(self, task: Task) -> Iterator[NodeScore]:
+        if task.claims:
+            yield from self._claims.scores(task)
 
     def grants(self, task: Task, node: Node, now: bool) -> Iterator[Grant | Refusal]:
         if self.arguments.volume_binding:
             yield from volume_grants(self.session.cluster, task, node, self.arguments.bind_timeout)
+        if task.claims:
+            yield from self._claims.grants(task, node, now)

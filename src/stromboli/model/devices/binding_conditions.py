@@ -1,0 +1,39 @@
+"""Conditions that drivers set on allocated devices before a pod may be bound: met, failed or overdue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stromboli.api.types.devices import AllocatedDevice, ResourceClaim
+
+BINDING_TIMEOUT = 600.0
+"""Seconds after its allocation in which the conditions of a claim must come true."""
+
+
+def is_unusable(claim: ResourceClaim, now: float) -> bool:
+    """Whether an allocated claim will not become usable: a device failed, or its conditions are overdue."""
+    allocation = claim.status.allocation
+    if allocation is None:
+        return False
+    waiting = False
+    for device in allocation.devices.results:
+        if device.binding_conditions:
+            true = _true_conditions(claim, device)
+            if true & set(device.binding_failure_conditions):
+                return True
+            waiting |= not true >= set(device.binding_conditions)
+    allocated_at = allocation.allocation_timestamp
+    return waiting and allocated_at is not None and allocated_at.timestamp() + BINDING_TIMEOUT < now
+
+
+def _true_conditions(claim: ResourceClaim, device: AllocatedDevice) -> set[str]:
+    for status in claim.status.devices:
+        if (status.driver, status.pool, status.device, status.share_id) == (
+            device.driver,
+            device.pool,
+            device.device,
+            device.share_id,
+        ):
+            return {condition.type for condition in status.conditions if condition.status == "True"}
+    return set()

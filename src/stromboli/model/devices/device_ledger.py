@@ -1,0 +1,287 @@
+"""The ledger of devices: which ones ResourceClaims hold, and which of these are coming free.
+
+A claim holds what its object shows as allocated, or else what tasks were given for it and is still being written.
+Everything is counted claim by claim, as a function of the claim's object and of the tasks that use it, so that it is
+the same in whatever order objects and moves arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from stromboli.model.devices.allocator import Allocator, DevicesInUse, PoolId
+from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
+from stromboli.model.devices.claim_use import ClaimContent, ClaimUse, Holding, Use
+from stromboli.model.devices.pools.pool_index import PoolIndex
+from stromboli.model.devices.queue_usage import DeviceUsage
+from stromboli.model.status import ALLOCATED_CLASS, Status
+
+if TYPE_CHECKING:
+    from stromboli.api.types.devices import AllocationResult, ResourceClaimSpec, ResourceSlice
+    from stromboli.api.types.pod import PodSpec
+    from stromboli.model.lookup_objects import LookupObjects
+    from stromboli.model.node_columns import Node
+    from stromboli.model.queue import Queue
+    from stromboli.model.task import Task
+
+_encoder = msgspec.msgpack.Encoder(order="sorted")
+LONGEST_LOG = 4096
+"""Changes of pools that are remembered; whoever is further behind looks at all nodes."""
+
+
+class ChangeLog:
+    """Pools in the order in which their devices changed hands, and names of nodes whose devices are others."""
+
+    def __init__(self) -> None:
+        self._changes: list[PoolId | str] = []
+        self._forgotten = 0
+        """How many were dropped from the front."""
+
+    @property
+    def position(self) -> int:
+        """How many changes there were in all."""
+        return self._forgotten + len(self._changes)
+
+    def note(self, change: PoolId | str) -> None:
+        if len(self._changes) >= 2 * LONGEST_LOG:
+            del self._changes[:LONGEST_LOG]
+            self._forgotten += LONGEST_LOG
+        self._changes.append(change)
+
+    def since(self, position: int) -> set[PoolId | str] | None:
+        """What changed since a position; none if that is too long ago to tell."""
+        if position < self._forgotten:
+            return None
+        return set(self._changes[position - self._forgotten :])
+
+
+class DeviceLedger:
+    """Claims, who uses them, and the devices in use."""
+
+    def __init__(self, objects: LookupObjects):
+        self._objects = objects
+        self.claims: dict[str, ClaimUse] = {}
+        """Claims that exist or are used, by `namespace/name`."""
+        self.in_use = DevicesInUse()
+        """Devices that claims hold or are promised."""
+        self.staying = DevicesInUse()
+        """The same without those that come free once what is leaving has left."""
+        self.leaving = 0
+        """How many claims hold devices that come free."""
+        self.pools = PoolIndex()
+        """The devices that drivers have published, by pool and node."""
+        self.allocator = Allocator(objects.device_classes, self.pools)
+        self.objects_version = 0
+        """Counts changes to classes, and to pools that many nodes may see."""
+        self.changes = ChangeLog()
+        """The pools of which devices were taken or given back."""
+        self._contents: WeakValueDictionary[bytes, ClaimContent] = WeakValueDictionary()
+        self._used_by: dict[Task, tuple[ClaimUse, ...]] = {}
+        """The claims that a task on a node is counted as a user of."""
+        self._charged: dict[Task, tuple[Queue, Status]] = {}
+        """The queue in which the claims of a task are counted, and the status by which they are."""
+        self.held: dict[Queue, DeviceUsage] = {}
+        """What queues hold or are promised."""
+        self.allocated: dict[Queue, DeviceUsage] = {}
+        """What queues hold."""
+        self._statuses: dict[str, Status] = {}
+        """The statuses of these tasks by uid."""
+        self._reserved: dict[str, dict[ClaimUse, None]] = {}
+        """Claims by the uid of each of their consumers."""
+        self._made: dict[str, dict[ClaimUse, None]] = {}
+        """Claims that exist for extended resources, by the uid of their pod."""
+
+    def concerns(self, spec: PodSpec) -> bool:
+        """Pods with claims, and those with extended resources, which devices may serve."""
+        return bool(spec.resource_claims)
+
+    # -- pools
+
+    def put_slice(self, slice: ResourceSlice) -> None:
+        """A ResourceSlice was added or changed; BadObject if an amount in it is none."""
+        before = self._objects.resource_slices.get(slice.name)
+        self.pools.put(slice)
+        for each in (before, slice) if before is not None else (slice,):
+            self._note_slice(each)
+
+    def drop_slice(self, slice: ResourceSlice) -> None:
+        self.pools.drop(slice.name)
+        self._note_slice(slice)
+
+    def _note_slice(self, slice: ResourceSlice) -> None:
+        spec, id = slice.spec, PoolId(slice.spec.driver, slice.spec.pool.name)
+        if spec.node_name and not spec.shared_counters and not self.pools.is_selected(id):
+            self.changes.note(spec.node_name)
+            for name in self.pools.nodes_naming(id):
+                self.changes.note(name)
+        else:
+            self.objects_version += 1
+
+    def class_changed(self) -> None:
+        """A DeviceClass was added, changed or deleted."""
+        self.objects_version += 1
+
+    def rows_seeing(self, changes: Iterable[PoolId | str], nodes: Mapping[str, Node]) -> set[int]:
+        """The rows of nodes to which changed pools may matter."""
+        rows: set[int] = set()
+        for change in changes:
+            if not isinstance(change, str) and self.pools.is_selected(change):
+                return {node.row for node in nodes.values() if node.row >= 0}
+            names = (change,) if isinstance(change, str) else self.pools.nodes_naming(change)
+            rows.update(nodes[name].row for name in names if name in nodes)
+        return {row for row in rows if row >= 0}
+
+    # -- tasks
+
+    def add(self, task: Task, status: Status, node: Node) -> None:
+        given = dict(_given(task))
+        uses = tuple({self._use(key): None for key in (*_named(task), *given)})
+        self._used_by[task] = uses
+        self._statuses[task.uid] = status
+        for use in uses:
+            use.users[task] = Use(status, given.get(use.key))
+        self._charge(task)
+        self._count_all((*uses, *self._reserved.get(task.uid, ())))
+
+    def remove(self, task: Task, status: Status, node: Node) -> None:
+        self._discharge(task)
+        uses = self._used_by.pop(task, ())
+        self._statuses.pop(task.uid, None)
+        for use in uses:
+            del use.users[task]
+        self._count_all((*uses, *self._reserved.get(task.uid, ())))
+
+    # -- what queues use
+
+    def recharge(self, tasks: Iterable[Task]) -> None:
+        """Count the claims of tasks anew: they are in another queue, or their claims are others."""
+        for task in tasks:
+            if task in self._used_by:
+                self._discharge(task)
+                self._charge(task)
+
+    def _charge(self, task: Task) -> None:
+        queue, status = task.job.queue if task.job is not None else None, self._statuses[task.uid]
+        if queue is not None:
+            self._charged[task] = (queue, status)
+            for usage in self._usages(queue, status):
+                usage.add(self._used_by[task])
+
+    def _discharge(self, task: Task) -> None:
+        charged = self._charged.pop(task, None)
+        if charged is not None:
+            for usage in self._usages(*charged):
+                usage.remove(self._used_by[task])
+
+    def _usages(self, queue: Queue, status: Status) -> Iterator[DeviceUsage]:
+        if ALLOCATED_CLASS[status]:
+            yield self.allocated.setdefault(queue, DeviceUsage())
+        if ALLOCATED_CLASS[status] or status is Status.PIPELINED:
+            yield self.held.setdefault(queue, DeviceUsage())
+
+    # -- objects
+
+    def claim_changed(self, key: str) -> None:
+        """A ResourceClaim was added, changed or deleted."""
+        use = self._use(key)
+        for task in use.users:
+            self._discharge(task)
+        self._index(use, False)
+        pods = {use.controller}
+        use.object = self._objects.resource_claims.get(key)
+        use.content = self._content(use.object.spec) if use.object is not None else None
+        self._index(use, True)
+        for task in use.users:
+            self._charge(task)
+        pods.add(use.controller)
+        in_flight = (self.claims.get(extended_key(uid)) for uid in pods)
+        self._count_all((use, *(other for other in in_flight if other is not None)))
+
+    def _index(self, use: ClaimUse, present: bool) -> None:
+        """Add a claim to those of its consumers, and to those made for its pod, or remove it there."""
+        if use.object is None:
+            return
+        consumers = [(self._reserved, consumer.uid) for consumer in use.object.status.reserved_for]
+        for index, uid in [*consumers, *([(self._made, use.controller)] if use.is_extended else [])]:
+            claims = index.setdefault(uid, {})
+            if present:
+                claims[use] = None
+            else:
+                claims.pop(use, None)
+            if not claims:
+                del index[uid]
+
+    def _content(self, spec: ResourceClaimSpec) -> ClaimContent:
+        key = _encoder.encode(spec)
+        content = self._contents.get(key)
+        if content is None:
+            content = self._contents[key] = ClaimContent(spec)
+        return content
+
+    def _use(self, key: str) -> ClaimUse:
+        use = self.claims.get(key)
+        if use is None:
+            use = self.claims[key] = ClaimUse(key)
+            if key.startswith(_EXTENDED):
+                use.made_for = key.removeprefix(_EXTENDED)
+        return use
+
+    # -- counting
+
+    def _count_all(self, uses: Iterable[ClaimUse]) -> None:
+        """Count what claims hold at this moment in place of what was counted of them before."""
+        for use in uses:
+            before, after = use.counted, self._holding(use)
+            if before != after:
+                self._shift(before, -1)
+                self._shift(after, 1)
+                use.counted = after
+            if use.object is None and not use.users:
+                self.claims.pop(use.key, None)
+
+    def _holding(self, use: ClaimUse) -> Holding | None:
+        """What is to be counted of a claim; if its object shows it, not once more what its users were given."""
+        allocation = use.allocation
+        if allocation is None or (
+            use.made_for and any(made.shown for made in self._made.get(use.made_for, ()))
+        ):
+            return None
+        return Holding(allocation, not use.is_leaving(self._statuses))
+
+    def _shift(self, holding: Holding | None, sign: int) -> None:
+        if holding is None:
+            return
+        self.leaving += sign * (not holding.stays)
+        for in_use in (self.in_use, self.staying) if holding.stays else (self.in_use,):
+            (in_use.add if sign > 0 else in_use.remove)(holding.allocation)
+        for result in holding.allocation.devices.results:
+            self.changes.note(PoolId(result.driver, result.pool))
+
+
+def _named(task: Task) -> Iterator[str]:
+    for claim in task.claims:
+        if claim.claim:
+            yield f"{task.namespace}/{claim.claim}"
+    if task.extended_claim:
+        yield f"{task.namespace}/{task.extended_claim}"
+
+
+def _given(task: Task) -> Iterator[tuple[str, AllocationResult]]:
+    """What a task was given besides what its claims showed, by the key of the claim."""
+    for grant in task.grants:
+        if isinstance(grant, ClaimGrant) and grant.allocation is not None:
+            yield f"{grant.namespace}/{grant.name}", grant.allocation
+        elif isinstance(grant, ExtendedResourceGrant):
+            yield extended_key(task.uid), grant.allocation
+
+
+_EXTENDED = "<extended-resources> "
+
+
+def extended_key(uid: str) -> str:
+    """Stands for the claim of a pod's extended resources until it is created; no object has such a key."""
+    return _EXTENDED + uid

@@ -1,0 +1,125 @@
+"""The claims of a task: which there are, what is wrong with them, and for whom they are reserved (spec 04 2.12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from stromboli.api import device_messages as messages
+from stromboli.api.types.devices import ConsumerReference
+
+if TYPE_CHECKING:
+    from stromboli.api.types.devices import DeviceClass, ResourceClaim
+    from stromboli.model.devices.claim_use import ClaimUse
+    from stromboli.model.devices.device_ledger import DeviceLedger
+    from stromboli.model.devices.pod_claims import PodClaim
+    from stromboli.model.task import Task
+
+MOST_CONSUMERS = 256
+"""Consumers that a claim may have at the same time: an API server takes no more."""
+NATIVE_GROUPS = "scheduling.k8s.io"
+
+
+def task_claims(ledger: DeviceLedger, task: Task) -> list[ClaimUse]:
+    """The claims of a task that exist, each once, in the order of its pod."""
+    keys = dict.fromkeys(f"{task.namespace}/{claim.claim}" for claim in task.claims)
+    uses = (ledger.claims.get(key) for key in keys)
+    return [use for use in uses if use is not None and use.object is not None]
+
+
+def claim_problem(ledger: DeviceLedger, classes: dict[str, DeviceClass], task: Task) -> str | None:
+    """Why no node can take a task because of its claims, in the words of Kubernetes."""
+    for claim in task.claims:
+        if problem := _lookup_problem(ledger, task, claim):
+            return problem
+    for use in task_claims(ledger, task):
+        if problem := _use_problem(use, classes, task):
+            return problem
+    return None
+
+
+def _lookup_problem(ledger: DeviceLedger, task: Task, claim: PodClaim) -> str | None:
+    """Why a claim cannot be used by this task at all."""
+    if not claim.claim:
+        text = messages.NOT_CREATED if claim.template else messages.UNSUPPORTED
+        return text.format(namespace=task.namespace, pod=task.name, name=claim.name)
+    use = ledger.claims.get(f"{task.namespace}/{claim.claim}")
+    if use is None or use.object is None:
+        return messages.NOT_FOUND.format(namespace=task.namespace, name=claim.claim)
+    if use.object.metadata.deletion_timestamp is not None:
+        return messages.BEING_DELETED.format(name=claim.claim)
+    if not claim.template or use.controller == task.uid or _is_of_group(use.object, task):
+        return None
+    group = _native_group(task)
+    text = messages.OF_ANOTHER_GROUP if group else messages.OF_ANOTHER_POD
+    return text.format(namespace=task.namespace, name=claim.claim, pod=task.name, group=group)
+
+
+def _use_problem(use: ClaimUse, classes: dict[str, DeviceClass], task: Task) -> str | None:
+    if use.object is None:
+        return None
+    if use.allocation is None:
+        return next(_request_problems(use.object, classes), None)
+    reserved = use.object.status.reserved_for
+    if len(reserved) >= MOST_CONSUMERS and consumer_uid(task, use) not in [each.uid for each in reserved]:
+        return messages.IN_USE
+    return None
+
+
+def _request_problems(claim: ResourceClaim, classes: dict[str, DeviceClass]) -> Iterator[str]:
+    """Requests for nothing that is known, and for classes that do not exist."""
+    for request in claim.spec.devices.requests:
+        asked = [(request.name, request.exactly.device_class_name)] if request.exactly else []
+        asked += [(f"{request.name}/{sub.name}", sub.device_class_name) for sub in request.first_available]
+        if not asked:
+            yield messages.UNKNOWN_REQUEST.format(
+                namespace=claim.namespace, name=claim.name, request=request.name
+            )
+        for name, class_name in asked:
+            if not class_name:
+                yield messages.CLASS_UNNAMED.format(request=name)
+            elif class_name not in classes:
+                yield messages.CLASS_MISSING.format(request=name, name=class_name)
+
+
+# -- for whom a claim is reserved
+
+
+def consumer(task: Task, use: ClaimUse) -> ConsumerReference:
+    """Who reserves a claim for a task: its native PodGroup if the claim is the group's, else the pod."""
+    job = task.job
+    if job is not None and job.native is not None and job.group is not None and _is_groups_claim(task, use):
+        meta = job.group.metadata
+        return ConsumerReference(NATIVE_GROUPS, "podgroups", meta.name, meta.uid)
+    return ConsumerReference("", "pods", task.name, task.uid)
+
+
+def consumer_uid(task: Task, use: ClaimUse) -> str:
+    return consumer(task, use).uid
+
+
+def _is_groups_claim(task: Task, use: ClaimUse) -> bool:
+    native = task.job.native if task.job is not None else None
+    return native is not None and any(
+        claim.is_entry(entry)
+        for claim in task.claims
+        if f"{task.namespace}/{claim.claim}" == use.key
+        for entry in native.resource_claims
+    )
+
+
+def _native_group(task: Task) -> str:
+    """The name of the native PodGroup of a task; empty if it has none."""
+    return task.job.name if task.job is not None and task.job.native is not None else ""
+
+
+def _is_of_group(claim: ResourceClaim, task: Task) -> bool:
+    """Whether a claim was made for the native PodGroup of a task; pods know their group by name alone."""
+    group = _native_group(task)
+    return bool(group) and any(
+        owner.controller
+        and owner.kind == "PodGroup"
+        and owner.name == group
+        and owner.api_version.startswith(f"{NATIVE_GROUPS}/")
+        for owner in claim.metadata.owner_references
+    )

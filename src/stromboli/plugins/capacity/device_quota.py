@@ -1,0 +1,153 @@
+"""Limits on devices by class: the keys `deviceclass/<class>` and `<capacity>.deviceclass/<class>` (spec 03 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from stromboli.model.devices.queue_usage import COUNT_PREFIX, DeviceUsage, class_of
+from stromboli.model.devices.task_claims import task_claims
+
+if TYPE_CHECKING:
+    from stromboli.model.amounts import Amounts
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.job import Job
+    from stromboli.model.queue import Queue
+    from stromboli.model.task import Task
+    from stromboli.plugins.capacity.queue_share import QueueShare
+
+_NO_USAGE = DeviceUsage()
+
+
+class DeviceQuota:
+    """What queues may have of device classes, and what counts against it in this session."""
+
+    def __init__(self, cluster: Cluster, with_capacities: bool):
+        self._cluster = cluster
+        self._with_capacities = with_capacities
+        self._limits: dict[Queue, Mapping[str, int]] = {}
+        self._at_opening: dict[QueueShare, dict[str, int]] = {}
+        """Of queues with queues below them: what those held when the session opened."""
+        self._since: dict[QueueShare, DeviceUsage] = {}
+        """Of the same: the claims of tasks that were placed below them since."""
+        self._inqueue: dict[Queue, dict[str, int]] = {}
+        """What jobs ask for at least that were let in in this session."""
+
+    def sum_up(self, shares: Iterable[QueueShare]) -> None:
+        """A session opens: sum up what the queues below each queue hold."""
+        # quirk: spec 03 9 (f), only of queues that limit devices themselves, and of the classes limited above
+        self._limits.clear()
+        self._at_opening, self._since, self._inqueue = {}, {}, {}
+        for share in shares:
+            if share.ancestors and self._is_tracked(share.queue):
+                for ancestor in share.ancestors:
+                    total = self._at_opening.setdefault(ancestor, {})
+                    for name, amount in self._held(share.queue).amounts.items():
+                        if class_of(name) in self._classes(ancestor.queue):
+                            total[name] = total.get(name, 0) + amount
+
+    def follow(self, task: Task, ancestors: Iterable[QueueShare], gained: int) -> None:
+        """A task was placed below these queues, or is there no longer."""
+        claims = task_claims(self._cluster.devices, task)
+        for ancestor in ancestors:
+            usage = self._since.setdefault(ancestor, DeviceUsage())
+            if gained > 0:
+                usage.add(claims)
+            else:
+                usage.remove(claims)
+
+    # -- limits
+
+    def has_room(self, share: QueueShare, task: Task) -> bool:
+        """Whether the claims of a task fit below the limits of a queue; those in use there already cost nothing."""
+        if not self._limit(share.queue):
+            return True
+        usage = self._since.get(share, _NO_USAGE) if share.children else self._held(share.queue)
+        return self._fits(share, usage.added_by(task_claims(self._cluster.devices, task)), {})
+
+    def lacking(self, share: QueueShare, job: Job) -> list[str]:
+        """The keys of which a queue leaves too little for what a job asks for at least, beside others let in."""
+        inqueue = self._inqueue.get(share.queue, {})
+        return list(self._lacking(share, self.minimum(job), inqueue)) if self._limit(share.queue) else []
+
+    def enter(self, shares: Iterable[QueueShare], job: Job) -> None:
+        """A job was let in: what it asks for at least counts in these queues, until the session closes."""
+        # quirk: spec 03 9 (d), jobs that were let in earlier do not count
+        for name, amount in self.minimum(job).items():
+            for share in shares:
+                inqueue = self._inqueue.setdefault(share.queue, {})
+                inqueue[name] = inqueue.get(name, 0) + amount
+
+    def _fits(self, share: QueueShare, asked: Mapping[str, int], inqueue: Mapping[str, int]) -> bool:
+        return next(self._lacking(share, asked, inqueue), None) is None
+
+    def _lacking(
+        self, share: QueueShare, asked: Mapping[str, int], inqueue: Mapping[str, int]
+    ) -> Iterator[str]:
+        limit, classes, held = self._limit(share.queue), self._classes(share.queue), self.held(share)
+        for name, amount in asked.items():
+            counted = name.startswith(COUNT_PREFIX)
+            if class_of(name) not in classes or not (counted or self._with_capacities):
+                continue
+            most = limit.get(name, 0)
+            if counted and not most:
+                continue  # quirk: spec 03 9 (a), a count of zero limits nothing
+            if held.get(name, 0) + inqueue.get(name, 0) + amount > most:
+                yield name
+
+    def held(self, share: QueueShare) -> Mapping[str, int]:
+        """What counts against the limit of a queue at this moment."""
+        if not share.children:
+            return self._held(share.queue).amounts
+        held = dict(self._at_opening.get(share, {}))
+        for name, amount in self._since.get(share, _NO_USAGE).amounts.items():
+            held[name] = held.get(name, 0) + amount
+        return {name: max(amount, 0) for name, amount in held.items()}
+
+    def _held(self, queue: Queue) -> DeviceUsage:
+        return self._cluster.devices.held.get(queue, _NO_USAGE)
+
+    # -- what queues name
+
+    def _limit(self, queue: Queue) -> Mapping[str, int]:
+        """The limits of a queue's capability, by key."""
+        known = self._limits.get(queue)
+        if known is None:
+            known = self._limits[queue] = self._device_keys(queue.capability)
+        return known
+
+    def _classes(self, queue: Queue) -> set[str]:
+        return {class_of(name) for name in self._limit(queue)}
+
+    def _is_tracked(self, queue: Queue) -> bool:
+        return any(
+            self._device_keys(amounts) for amounts in (queue.capability, queue.deserved, queue.guarantee)
+        )
+
+    def _device_keys(self, amounts: Amounts) -> dict[str, int]:
+        names = self._cluster.dims.names
+        return {names[dim]: int(amount) for dim, amount in amounts.items() if class_of(names[dim])}
+
+    # -- what a job asks for at least
+
+    def minimum(self, job: Job) -> Mapping[str, int]:
+        """What tasks of a job ask for that have to start together."""
+        tasks = [task for task in job.tasks.values() if task.claims]
+        if not job.role_minimums:
+            first = sorted(tasks, key=lambda task: (task.namespace, task.name, task.uid))[: job.minimum]
+            return self._asked(first)
+        total: dict[str, int] = {}
+        for role, minimum in job.role_minimums.items():
+            sample = next((task for task in tasks if task.role == role), None)
+            for name, amount in self._asked([sample] if sample else []).items():
+                total[name] = total.get(name, 0) + minimum * amount
+        return total
+
+    def _asked(self, tasks: Iterable[Task]) -> dict[str, int]:
+        """What the claims of tasks ask for; a shared claim counts for each of them."""
+        total: dict[str, int] = {}
+        for task in tasks:
+            for use in task_claims(self._cluster.devices, task):
+                for name, amount in (use.content.amounts if use.content else {}).items():
+                    total[name] = total.get(name, 0) + amount
+        return total

@@ -1,0 +1,174 @@
+"""Devices by claim: which nodes can serve the ResourceClaims of a task, and what it is given there (spec 04 2.12)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from stromboli.api import device_messages as messages
+from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes, NodeScore, Refusal
+from stromboli.engine.placement.score_normalisation import up_to_best
+from stromboli.model.constraints.node_selection import matching_selector
+from stromboli.model.devices.allocator import Shortage
+from stromboli.model.devices.binding_conditions import is_unusable
+from stromboli.model.devices.claim_grants import ClaimGrant
+from stromboli.model.devices.task_claims import consumer, task_claims
+from stromboli.plugins.predicates.device_column import DeviceColumn, SearchLimit
+
+if TYPE_CHECKING:
+    from stromboli.api.types.devices import AllocationResult
+    from stromboli.api.types.pod import NodeSelector
+    from stromboli.engine.placement.node_functions import Bools, Column
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.devices.claim_use import ClaimContent, ClaimUse
+    from stromboli.model.ledgers import Grant
+    from stromboli.model.node_columns import Node
+    from stromboli.model.task import Task
+
+MOST_COLUMNS = 64
+"""Columns remembered at a time; a bound on memory, not on what may be scheduled."""
+
+
+class Allocated(NamedTuple):
+    """What decides where an allocated claim can be used."""
+
+    nodes: NodeSelector | None
+    """The nodes that can use it; none: all."""
+    promised: bool
+    """Whether its devices are still those of somebody who is leaving."""
+    unusable: bool
+    """Whether a driver could not make its devices ready."""
+
+
+class Claims(NamedTuple):
+    """All that the filter reads of the claims of a task: tasks of which it is equal share their evaluation."""
+
+    new: tuple[ClaimContent, ...]
+    """What claims ask for that have no devices yet."""
+    allocated: tuple[Allocated, ...]
+    """Those that have some, or are being given some for another task that shares them."""
+
+
+class DeviceClaims:
+    """Filter, score and grants of tasks with claims."""
+
+    def __init__(self, plugin: str, seconds: int) -> None:
+        self._plugin = plugin
+        self._limit = SearchLimit(seconds)
+        self._columns: dict[tuple[ClaimContent, ...], DeviceColumn] = {}
+
+    def opening(self, cluster: Cluster, now: float) -> None:
+        self._cluster = cluster
+        self._now = now
+        self._limit.opening()
+
+    def key(self, task: Task) -> Claims:
+        """What tells apart tasks of one shape by their claims at this moment."""
+        new: list[ClaimContent] = []
+        allocated: list[Allocated] = []
+        for use in task_claims(self._cluster.devices, task):
+            allocation = use.allocation
+            if allocation is not None:
+                unusable = use.object is not None and is_unusable(use.object, self._now)
+                allocated.append(Allocated(allocation.node_selector, use.is_promised, unusable))
+            elif use.content is not None:
+                new.append(use.content)
+        return Claims(tuple(new), tuple(allocated))
+
+    def filters(self, task: Task) -> Iterator[NodeFilter]:
+        filter = ClaimFilter(self, self.key(task))
+        yield NodeFilter(filter.checks, self._plugin, "pods", self.version)
+
+    def scores(self, task: Task) -> Iterator[NodeScore]:
+        claims = self.key(task)
+        if any(content.has_alternatives for content in claims.new):
+
+            def alternatives(task: Task, nodes: Nodes) -> Column:
+                return nodes.pick(self.column(claims.new).scores)
+
+            yield NodeScore(
+                alternatives,
+                self._plugin,
+                "pods",
+                self.version,
+                finish=up_to_best,
+                of_some_nodes=True,
+                batch=True,
+            )
+
+    def version(self, task: Task) -> Hashable:
+        ledger = self._cluster.devices
+        return (ledger.changes.position, ledger.objects_version)
+
+    def column(self, contents: tuple[ClaimContent, ...]) -> DeviceColumn:
+        """On which nodes devices for these can be had at this moment."""
+        column = self._columns.pop(contents, None)
+        if column is None:
+            column = DeviceColumn(self._cluster, contents, self._limit)
+            if len(self._columns) >= MOST_COLUMNS:
+                del self._columns[next(iter(self._columns))]
+        self._columns[contents] = column  # the one used last comes last
+        column.refresh()
+        return column
+
+    def usable_on(self, claims: Iterable[Allocated]) -> Bools:
+        """Nodes that can use all these allocated claims."""
+        columns = self._cluster.columns
+        usable = np.ones(len(columns), dtype=bool)
+        for claim in claims:
+            if claim.unusable:
+                usable[:] = False
+            elif claim.nodes is not None:
+                usable &= matching_selector(columns, claim.nodes)
+        return usable
+
+    # -- what a task is given
+
+    def grants(self, task: Task, node: Node, now: bool) -> Iterator[Grant | Refusal]:
+        """Devices for each claim that has none yet, and the right to use all of them."""
+        ledger = self._cluster.devices
+        uses = task_claims(ledger, task)
+        new = [use for use in uses if use.allocation is None]
+        allocations = {use: use.allocation for use in uses if use.shown is None}
+        if new:
+            contents = tuple(use.content for use in new if use.content is not None)
+            uids = [use.object.metadata.uid or use.key for use in new if use.object is not None]
+            in_use = ledger.in_use if now else ledger.staying
+            answer = self.column(contents).allocate(node, in_use, uids)
+            if isinstance(answer, Shortage):
+                yield Refusal(messages.CANNOT_ALLOCATE, curable=True, plugin=self._plugin)
+                return
+            allocations.update(zip(new, answer.results, strict=True))
+        for use in uses:
+            yield _grant(task, use, allocations.get(use))
+
+
+def _grant(task: Task, use: ClaimUse, allocation: AllocationResult | None) -> ClaimGrant:
+    meta = use.object.metadata if use.object is not None else None
+    name = use.key.partition("/")[2]
+    return ClaimGrant(task.namespace, name, meta.uid if meta else "", consumer(task, use), allocation)
+
+
+class ClaimFilter:
+    """Nodes that can serve the claims of a task."""
+
+    def __init__(self, devices: DeviceClaims, claims: Claims):
+        self._devices = devices
+        self._claims = claims
+
+    def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
+        new, allocated = self._claims
+        if new:
+            column = self._devices.column(new)
+            for message, passing in column.errors():
+                yield Check(nodes.pick(passing), message)
+            yield Check(nodes.pick(column.ever()), messages.CANNOT_ALLOCATE)
+            yield Check(
+                nodes.pick(column.later), messages.CANNOT_ALLOCATE, curable=True, now=nodes.pick(column.now)
+            )
+        if allocated:
+            usable = nodes.pick(self._devices.usable_on(allocated))
+            now = np.zeros_like(usable) if any(claim.promised for claim in allocated) else usable
+            yield Check(usable, messages.NOT_AVAILABLE, now=now)
