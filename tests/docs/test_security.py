@@ -91,6 +91,8 @@ NO_BOUNDS = {
         api.schemas.field_suggestions.MAX_LENGTH
         engine.placement.evaluation.MAX_STEPS
         engine.placement.evaluation.MAX_STEPS_AT_ONCE
+        model.devices.device_ledger.LONGEST_LOG
+        plugins.predicates.device_claims.MOST_COLUMNS
         engine.placement.node_placement.MAX_SHAPES
         model.devices.allocator.MAX_SHAPES
         model.devices.claim_shape.MAX_KNOWN

@@ -449,7 +449,6 @@ def test_all_of_volcanos_arguments_are_known_and_others_are_not() -> None:
     not_yet = (
         "predicate.NodeVolumeLimitsEnable",
         "volumebinding.bindTimeoutSeconds",
-        "dynamicresources.filterTimeoutSeconds",
     )
     told = [problem.message for problem in parse_arguments(Switches, given)[1]]
     assert told == [f"{key}: known to Volcano, not in Stromboli yet: no effect" for key in not_yet]

@@ -17,6 +17,7 @@ OF_ANOTHER_GROUP = (
     "ResourceClaim {namespace}/{name} was not created for Pod {namespace}/{pod} "
     "(neither Pod nor PodGroup {group} is the owner)"
 )
+NOT_OF_POD = 'container {container}: resources.claims: "{name}" is none of spec.resourceClaims'
 IN_USE = "resourceclaim in use"
 CLASS_MISSING = "request {request}: device class {name} does not exist"
 CLASS_UNNAMED = "request {request}: unsupported request type"

@@ -10,6 +10,7 @@ from stromboli.api.types.devices import ConsumerReference
 
 if TYPE_CHECKING:
     from stromboli.api.types.devices import DeviceClass, ResourceClaim
+    from stromboli.api.types.pod import PodSpec
     from stromboli.model.devices.claim_use import ClaimUse
     from stromboli.model.devices.device_ledger import DeviceLedger
     from stromboli.model.devices.pod_claims import PodClaim
@@ -35,6 +36,16 @@ def claim_problem(ledger: DeviceLedger, classes: dict[str, DeviceClass], task: T
     for use in task_claims(ledger, task):
         if problem := _use_problem(use, classes, task):
             return problem
+    return _container_problem(task.shape.spec)
+
+
+def _container_problem(spec: PodSpec) -> str | None:
+    """A container that uses a claim which its pod does not have; no API server lets one in."""
+    known = {entry.name for entry in spec.resource_claims}
+    for container in (*spec.containers, *spec.init_containers):
+        for claim in container.resources.claims:
+            if claim.name not in known:
+                return messages.NOT_OF_POD.format(container=container.name, name=claim.name)
     return None
 
 

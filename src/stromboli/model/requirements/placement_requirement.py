@@ -81,7 +81,8 @@ RESOURCE_CLAIMS = PlacementRequirement(
     True,
     "Pod: `spec.resourceClaims`, `resources.claims` of containers, resources `deviceclass.resource.kubernetes.io/*`",
     "no plugin of the policy allocates devices to resource claims",
-    "ask for the devices as an extended resource such as nvidia.com/gpu (resource claims are not allocated yet)",
+    "add predicates to the policy",
+    "predicates",
 )
 DEVICE_SHARING = PlacementRequirement(
     "device-sharing",

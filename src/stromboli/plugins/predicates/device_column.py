@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Node
 
 NOTHING_IN_USE = DevicesInUse()
-MOST_ALTERNATIVES = 8
-"""Alternatives that a request may have: an API server takes no more, and the first is worth this much."""
+WORTH_OF_FIRST = 8
+"""Score of the first alternative of a request; the second is worth less by one, and so on."""
 DEFAULT_SECONDS = 10
 STEPS_PER_SECOND = 5_000
 """Steps of a search that stand for a second of `dynamicresources.filterTimeoutSeconds`."""
 MOST_SECONDS = 100
 """Seconds beyond which no search for devices on a node goes, also if the policy sets no limit."""
 MOST_STEPS = 1_000_000
-"""Steps of all searches for the same devices in a cycle; nodes that are left are looked at in the next."""
+"""Steps of all searches for devices in a cycle; nodes that are left are looked at in the next."""
 
 
 class SearchLimit:
@@ -157,5 +157,5 @@ def _worth(contents: Iterable[ClaimContent], solution: Solution) -> int:
     for content, options in zip(contents, solution.options, strict=True):
         for request, option in zip(content.spec.devices.requests, options, strict=True):
             names = [alternative.name for alternative in request.first_available]
-            worth += MOST_ALTERNATIVES - names.index(option.alternative) if names else 0
+            worth += WORTH_OF_FIRST - names.index(option.alternative) if names else 0
     return worth
