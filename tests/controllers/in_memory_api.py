@@ -184,7 +184,7 @@ def _selector(namespace: str, fields: str) -> Callable[[Manifest], bool]:
 def _field(obj: Manifest, path: str) -> str:
     value: Any = obj
     for part in path.split("."):
-        value = value.get(part, {})
+        value = value.get(part) if isinstance(value, dict) else None
     return value or ""
 
 

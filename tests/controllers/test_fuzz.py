@@ -8,7 +8,7 @@ import logging
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from stromboli.controllers.options import Options
@@ -153,6 +153,7 @@ def hurtful(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(objects=[("pods", {"metadata": {"name": "pods", "namespace": "ns"}, "spec": [{}]})])
 @given(objects=st.lists(hurtful(), min_size=1, max_size=6))
 def test_no_object_breaks_a_controller_or_holds_up_the_others(
     objects: list[tuple[str, dict[str, Any]]], caplog: pytest.LogCaptureFixture
