@@ -135,6 +135,24 @@ def test_binds_of_a_job_of_which_one_needs_a_write_first_go_together() -> None:
     assert first.node is story.world.cluster.nodes["n1"].object
 
 
+def test_pods_beyond_the_minimum_of_a_job_can_be_spared() -> None:
+    story = Story(minimum=2, members=3)
+    claim = VolumeGrant("default", "data", "u")
+    binds = [structs.replace(story.bind(f"web-{number}"), grants=(claim,)) for number in range(3)]
+    story.world.execute(binds)
+    member = story.orders[0].member
+    assert member is not None
+    assert member.gang.spare == 1
+
+
+def test_a_bind_whose_task_is_gone_is_prepared_all_the_same() -> None:
+    story = Story()
+    bind = structs.replace(story.bind("web-0"), grants=(VolumeGrant("default", "data", "u"),))
+    story.mirror.intake.drop(decoded(pod("web-0", "web")))
+    story.world.execute([bind])
+    assert story.orders[0].member is not None
+
+
 def test_pods_of_a_gang_that_was_given_up_are_told_of_the_pod_that_failed_and_why() -> None:
     story = Story()
     for name in ("web-0", "web-1"):

@@ -24,7 +24,7 @@ from stromboli.engine.decisions import (
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.assumed_tasks import after_failed_bind, after_failed_eviction
 from stromboli.model.intake.native_groups import KIND
-from stromboli.model.job import JobId
+from stromboli.model.job import Job, JobId
 from stromboli.model.status import Status
 from stromboli.model.task import Condition
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
@@ -171,11 +171,12 @@ class KubernetesWorld:
             for decision in decisions
             if isinstance(decision, Bind | Evict | PodCondition)
         }
-        gangs = {
-            decision.job: Gang()
-            for decision in decisions
-            if isinstance(decision, Bind) and decision.grants and needs_prebind(decision)
-        }
+        gangs: dict[JobId, Gang] = {}
+        for decision in decisions:
+            if isinstance(decision, Bind) and decision.grants and needs_prebind(decision):
+                job = self._job_of(decision)
+                if job is not None and job.id not in gangs:
+                    gangs[job.id] = Gang(_spare(job))
         for decision in decisions:
             match decision:
                 case Event():
@@ -192,12 +193,17 @@ class KubernetesWorld:
                 case _:
                     yield WriteOrder(decision)
 
-    def _bind_order(self, bind: Bind, gangs: Mapping[str, Gang]) -> WriteOrder:
-        task = self.cluster.tasks.get(bind.uid)
+    def _bind_order(self, bind: Bind, gangs: Mapping[JobId, Gang]) -> WriteOrder:
+        task, job = self.cluster.tasks.get(bind.uid), self._job_of(bind)
         order = WriteOrder(bind, created=task.created if task else 0.0)
-        if (gang := gangs.get(bind.job)) is not None:
+        gang = gangs.get(job.id) if job is not None else Gang() if needs_prebind(bind) else None
+        if gang is not None:
             gang.add(order, bind.uid, task.node.object if task and task.node else None)
         return order
+
+    def _job_of(self, bind: Bind) -> Job | None:
+        task = self.cluster.tasks.get(bind.uid)
+        return task.job if task is not None else None
 
     def _event_order(self, event: Event, uids: Mapping[tuple[str, str], str]) -> WriteOrder:
         if event.uid:
@@ -220,6 +226,13 @@ class KubernetesWorld:
         if job.native is not None:
             order.api_version, order.generation = job.native.api_version, job.native.generation
         return order
+
+
+def _spare(job: Job) -> int:
+    """How many of the tasks that hold room can be spared; none where roles or sub-groups have minimums of their own."""
+    if job.role_minimums or job.policies:
+        return 0
+    return max(job.ready_count - job.minimum, 0)
 
 
 def _text(failure: WriteFailure, bind: Bind) -> str:

@@ -53,6 +53,7 @@ class GangStory:
         self.prebound: list[str] = []
         self.seconds = 0.0
         self.may_write = True
+        self.spare = 0
         self.writer: DecisionWriter | None = None
 
     def claim(self, name: str, **annotations: str) -> None:
@@ -109,7 +110,7 @@ class GangStory:
                 wall=lambda: NOW + self.seconds,
                 clock=lambda: self.seconds,
             )
-            gang = Gang()
+            gang = Gang(self.spare)
             orders = [WriteOrder(bind) for bind in self.binds]
             for order, bind in zip(orders, self.binds, strict=True):
                 node = decode_as(Node, msgspec.json.encode(self.api.objects[f"{NODES}/n1"]))

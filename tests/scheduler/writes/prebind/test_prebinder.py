@@ -122,3 +122,62 @@ def test_annotations_of_grants_go_with_the_binding_and_no_others_do() -> None:
     story.run()
     binding = story.api.requests[0]
     assert b'"annotations":{"a":"1","b":"3","c":"4"}' in (binding.body or b"")
+
+
+def elastic() -> GangStory:
+    """Three pods with a claim each, of which two are enough."""
+    story = GangStory(*((VolumeGrant("ns", f"c{number}", f"uid of c{number}"),) for number in range(3)))
+    for number in range(3):
+        story.claim(f"c{number}")
+        story.volume(f"v{number}")
+    story.spare = 1
+    return story
+
+
+def test_a_pod_beyond_the_minimum_is_bound_later_without_holding_the_others_up() -> None:
+    story = elastic()
+
+    def enough_are_ready() -> None:
+        story.bound_claim("c0", "v0")
+        story.bound_claim("c2", "v2")
+
+    def the_last_is_ready() -> None:
+        assert story.nodes() == ["n1", "", "n1"]
+        story.bound_claim("c1", "v1")
+
+    story.run(lambda: story.bound_claim("c0", "v0"), enough_are_ready, the_last_is_ready)
+    assert story.nodes() == ["n1", "n1", "n1"]
+
+
+def test_a_pod_beyond_the_minimum_fails_alone_and_the_next_takes_the_others_with_it() -> None:
+    story = elastic()
+    refusal = {"metadata": {"annotations": {SELECTED: None}}}
+
+    def one_is_ready() -> None:
+        assert [failure.decision.name for failure in story.failures] == ["web-1"]
+        story.bound_claim("c0", "v0")
+
+    def another_fails() -> None:
+        assert story.nodes() == ["", "", ""]
+        story.change(f"{CLAIMS}/c2", refusal)
+
+    story.run(lambda: story.change(f"{CLAIMS}/c1", refusal), one_is_ready, another_fails)
+    assert story.nodes() == ["", "", ""]
+    assert {failure.decision.name: failure.unprepared for failure in story.failures} == {
+        "web-1": "ns/web-1",
+        "web-0": "ns/web-2",
+        "web-2": "ns/web-2",
+    }
+
+
+def test_a_gang_goes_on_without_the_pod_that_it_can_spare() -> None:
+    story = elastic()
+
+    def the_others_are_ready() -> None:
+        story.bound_claim("c0", "v0")
+        story.bound_claim("c2", "v2")
+
+    refusal = {"metadata": {"annotations": {SELECTED: None}}}
+    story.run(the_others_are_ready, lambda: story.change(f"{CLAIMS}/c1", refusal))
+    assert story.nodes() == ["n1", "", "n1"]
+    assert [failure.decision.name for failure in story.failures] == ["web-1"]

@@ -145,8 +145,7 @@ class ClaimWrites:
     @staticmethod
     def _may_leave(member: GangMember, grant: ClaimGrant) -> bool:
         """A group of pods keeps its reservation once any of its pods may be bound."""
-        failure = member.gang.failure
-        return grant.consumer.resource == "pods" or (failure is not None and failure.before_bind)
+        return grant.consumer.resource == "pods" or not member.gang.begun
 
     async def deallocate(self, claim: Json) -> Json:
         """Take allocation and reservations off a claim, and the finalizer that protects allocated ones."""

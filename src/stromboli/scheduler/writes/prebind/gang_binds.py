@@ -26,17 +26,21 @@ class GangFailure:
     culprit: Bind
     why: str
     before_bind: bool
-    """Whether it failed before any of its pods was bound."""
+    """Whether what its bind needs failed, and not the bind itself."""
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class Gang:
-    """The binds of a gang. None is sent before all is written, and true, that any of them needs."""
+    """The binds of a gang. None is sent before all is written, and true, that its minimum needs."""
 
+    spare: int = 0
+    """How many of the binds may fail, or come later: pods beyond the minimum of the job."""
     unready: set[str] = field(default_factory=set)
     """Uids of pods whose grants are not all true yet."""
     unbound: dict[Hashable, WriteOrder] = field(default_factory=dict)
     """The orders that are not done, by key."""
+    begun: bool = False
+    """Whether any bind may have been sent."""
     locks: dict[tuple[str, str], str] = field(default_factory=dict)
     """When each node was locked for it, by node and annotation."""
     claims: set[str] = field(default_factory=set)
@@ -49,6 +53,18 @@ class Gang:
         order.member = GangMember(order.key, self, node)
         self.unready.add(uid)
         self.unbound[order.key] = order
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether enough pods are ready for the binds to be sent."""
+        return len(self.unready) <= self.spare
+
+    def leave(self, member: GangMember, uid: str, failure: GangFailure) -> None:
+        """A bind that can be spared failed: it goes its own way."""
+        self.spare -= 1
+        self.unready.discard(uid)
+        alone = {member.key: self.unbound.pop(member.key)}
+        member.gang = Gang(unbound=alone, begun=True, claims=self.claims, failure=failure)
 
 
 @dataclass(slots=True, eq=False)

@@ -26,7 +26,7 @@ from stromboli.scheduler.writes.prebind.awaited_objects import AwaitedObjects
 from stromboli.scheduler.writes.prebind.claim_release import ClaimRelease
 from stromboli.scheduler.writes.prebind.claim_writes import ClaimWrites
 from stromboli.scheduler.writes.prebind.extended_resource_writes import ExtendedResourceWrites
-from stromboli.scheduler.writes.prebind.gang_binds import GangFailure, GangMember
+from stromboli.scheduler.writes.prebind.gang_binds import Gang, GangFailure, GangMember
 from stromboli.scheduler.writes.prebind.grant_writer import GrantObjects, GrantWriter
 from stromboli.scheduler.writes.prebind.node_lock import NodeLock
 from stromboli.scheduler.writes.prebind.volume_writes import VolumeWrites
@@ -73,7 +73,8 @@ class PreBinder:
             self._is_ready(order, member, bind)
         if member.gang.failure is not None:  # meanwhile
             return 0.0
-        return PARKED if member.gang.unready else None
+        member.gang.begun |= member.gang.may_begin
+        return None if member.gang.may_begin else PARKED
 
     async def _write(self, member: GangMember, bind: Bind) -> None:
         member.begun = self._clock() if member.begun is None else member.begun
@@ -99,29 +100,39 @@ class PreBinder:
         return 0.0
 
     def _is_ready(self, order: WriteOrder, member: GangMember, bind: Bind) -> None:
-        """All that this bind needs is true; the last of its gang lets all of them go."""
+        """All that this bind needs is true; the last that its gang needs lets all of them go."""
         self.awaited.forget(member.key)
         member.ready, member.doing = True, ""
         self._prebound(order, self._clock() - (member.begun or 0.0))
         order.since, order.tries = None, 0
-        unready = member.gang.unready
-        unready.discard(bind.uid)
-        if not unready:
-            for key in member.gang.unbound:
-                self._resume(key)
+        member.gang.unready.discard(bind.uid)
+        if not member.gang.begun:
+            self._wake_ready(member.gang)
+
+    def _wake_ready(self, gang: Gang) -> None:
+        if gang.may_begin:
+            for key, order in gang.unbound.items():
+                if order.member is not None and order.member.ready:
+                    self._resume(key)
 
     # -- when a bind, or what it needs, fails
 
     def fail(self, member: GangMember, bind: Bind, why: str, gone: bool) -> None:
-        """This bind failed for good: its gang is given up."""
+        """This bind failed for good: its gang is given up, unless it can do without."""
         gang = member.gang
         member.why, member.gone = member.doing + why, gone
         self.awaited.forget(member.key)
-        if gang.failure is None:
-            gang.failure = GangFailure(bind, member.why, before_bind=bool(gang.unready))
-            for key, order in gang.unbound.items():
-                order.since, order.tries = None, 0
-                self._resume(key)
+        if gang.failure is not None:
+            return
+        failure = GangFailure(bind, member.why, before_bind=not member.ready)
+        if gang.spare:
+            gang.leave(member, bind.uid, failure)
+            self._wake_ready(gang)
+        else:
+            gang.failure = failure
+        for key, order in (gang if gang.failure else member.gang).unbound.items():
+            order.since, order.tries = None, 0
+            self._resume(key)
 
     async def take_back(self, member: GangMember, bind: Bind) -> bool:
         """Take back what was written for a bind that is given up; whether it was: a pod that is bound keeps it."""
