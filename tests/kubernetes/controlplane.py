@@ -52,6 +52,7 @@ class ControlPlane:
         api_server_flags: tuple[str, ...] = (),
         service_accounts: bool = False,
         scheduler_flags: tuple[str, ...] = (),
+        controller_flags: tuple[str, ...] = (),
     ) -> None:
         """Without `service_accounts`, pods need no account, and nodes are usable without a controller manager."""
         self.folder = folder
@@ -64,6 +65,7 @@ class ControlPlane:
         """For kube-scheduler with its own RBAC permissions alone."""
         self._flags = api_server_flags
         self._scheduler_flags = scheduler_flags
+        self._controller_flags = controller_flags
         self._service_accounts = service_accounts
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -271,6 +273,7 @@ class ControlPlane:
             *CLIENT_LIMITS,
             f"--service-account-private-key-file={pki / 'sa.key'}",
             f"--root-ca-file={pki / 'ca.crt'}",
+            *self._controller_flags,
         )
 
     def _scheduler(self) -> tuple[str, ...]:

@@ -53,7 +53,8 @@ def change(plane: ControlPlane, content: Json, patch: Json, subresource: str = "
 
 
 def volume(**spec: Json) -> Json:
-    base = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "none-such"}
+    """Of a class that no claim has: the two are never bound by themselves."""
+    base = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "volumes"}
     return {"spec": {**base, **spec}}
 
 
@@ -61,7 +62,7 @@ def claim(size: str = "1Gi", **spec: Json) -> Json:
     base = {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": size}},
-        "storageClassName": "none-such",
+        "storageClassName": "claims",
     }
     return {"spec": {**base, **spec}}
 
@@ -225,7 +226,9 @@ def test_what_may_not_change(plane: ControlPlane, kind: str, content: Json, patc
 
 def test_a_claim_gets_a_volume_and_a_bound_one_grows(plane: ControlPlane) -> None:
     content = created(plane, "PersistentVolumeClaim", claim())
-    assert change(plane, content, {"spec": {"volumeName": "v"}})[0] == 200
+    reference = {field: content["metadata"][field] for field in ("namespace", "name", "uid")}
+    name = created(plane, "PersistentVolume", volume(**HOST, claimRef=reference))["metadata"]["name"]
+    assert change(plane, content, {"spec": {"volumeName": name}})[0] == 200
     assert_refused(*change(plane, content, {"spec": {"volumeName": "w"}}), [("spec", "immutable")])
     same = {"resources": {"requests": {"storage": "1024Mi"}}}
     assert change(plane, content, {"spec": same})[0] == 200
@@ -260,7 +263,7 @@ def test_what_is_not_in_use_can_be_deleted(plane: ControlPlane) -> None:
     for kind, content in (("PersistentVolume", volume(**HOST)), ("PersistentVolumeClaim", claim())):
         path = f"{PATHS[kind]}/{created(plane, kind, content)['metadata']['name']}"
         answer(plane, "DELETE", path)
-        plane.wait(lambda path=path: answer(plane, "GET", path)[0] == 404, f"{path} to go")  # type: ignore[misc]
+        plane.wait(lambda path=path: answer(plane, "GET", path)[0] == 404, f"{path} to go", 30)  # type: ignore[misc]
 
 
 COLUMNS = {

@@ -84,6 +84,7 @@ class EmbeddedCluster:
                 self._host,
                 port,
                 crds=True,
+                storage_class=True,
                 logs=self._config.logs,
                 volcano_settings=settings,
             )

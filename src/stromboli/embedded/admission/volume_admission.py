@@ -8,6 +8,8 @@ from stromboli.embedded.store.object_store import Store
 
 VOLUMES, CLAIMS = "persistentvolumes", "persistentvolumeclaims"
 STORAGE_CLASSES = "storageclasses.storage.k8s.io"
+PROVISIONER = "stromboli.sh/folder"
+"""Makes volumes that are folders below the data folder."""
 VOLUME_FINALIZER = "kubernetes.io/pv-protection"
 """Keeps a volume while a claim is bound to it."""
 CLAIM_FINALIZER = "kubernetes.io/pvc-protection"

@@ -61,6 +61,8 @@ class ApiServer:
     tls: bool = True
     crds: bool = False
     """Whether to add Volcano's kinds."""
+    storage_class: bool = False
+    """Whether to make a default storage class when the server first starts."""
     logs: LogSource | None = None
     history: int = HISTORY_LIMIT
     history_bytes: int = HISTORY_BYTES
@@ -101,7 +103,7 @@ class ApiServer:
         volcano = VolcanoAdmission(self.store, settings) if settings is not None else None
         admission = AdmissionChain(self.store, authorizer, volcano)
         self.objects = Objects(self.store, registry, admission)
-        self.controllers = ControllerLoop(self.objects)
+        self.controllers = ControllerLoop(self.objects, self.data)
         self.store.on_commit(self.controllers.on_commit)
         self.store.on_commit(self.hub.publish)
         self.store.on_compaction(self.hub.buffers.compact)
@@ -109,7 +111,7 @@ class ApiServer:
         self._router = Router(self.objects, self.hub, tokens, authorizer, self.logs)
 
     async def _start(self) -> None:
-        await bootstrap(self.objects, self.crds)
+        await bootstrap(self.objects, self.crds, self.storage_class)
         self._tell_unknown_kinds()
         await self.controllers.start()
         await self._listen()

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.kube_controllers.definition_controller import DefinitionController
+from stromboli.embedded.kube_controllers.ephemeral_volumes import EphemeralVolumeController
 from stromboli.embedded.kube_controllers.event_expiry import EventExpiry
 from stromboli.embedded.kube_controllers.garbage_collection import GarbageCollector
 from stromboli.embedded.kube_controllers.namespace_controller import NamespaceController
+from stromboli.embedded.kube_controllers.persistent_volumes import PersistentVolumeController
 from stromboli.embedded.kube_controllers.pod_garbage_collection import PodGarbageCollector
 from stromboli.embedded.kube_controllers.pod_group_protection import PodGroupProtection
+from stromboli.embedded.kube_controllers.resource_claims import ResourceClaimController
 from stromboli.embedded.kube_controllers.status_controllers import DisruptionController, QuotaController
 from stromboli.embedded.kube_controllers.volume_protection import VolumeProtection
 from stromboli.embedded.objects.object_verbs import Objects
@@ -30,7 +34,7 @@ RETRY_AFTER = 5.0
 class ControllerLoop:
     """The queue of objects to reconcile, fed by the commits of the store."""
 
-    def __init__(self, objects: Objects):
+    def __init__(self, objects: Objects, data: Path):
         self._store = objects.store
         self.event_expiry = EventExpiry(objects.store)
         self._controllers: tuple[Controller, ...] = (
@@ -40,6 +44,9 @@ class ControllerLoop:
             PodGarbageCollector(objects),
             PodGroupProtection(objects),
             VolumeProtection(objects),
+            ResourceClaimController(objects),
+            PersistentVolumeController(objects, data),
+            EphemeralVolumeController(objects),
             QuotaController(objects),
             DisruptionController(objects, self._enqueue),
         )

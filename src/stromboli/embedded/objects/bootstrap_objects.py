@@ -6,6 +6,7 @@ from typing import Any
 
 from stromboli.api import names
 from stromboli.api.schemas.volcano_definitions import volcano_definitions
+from stromboli.embedded.admission.volume_admission import DEFAULT_CLASS, PROVISIONER, default_class
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import APISERVER_USER
@@ -14,6 +15,9 @@ from stromboli.embedded.kinds.kind_rules import DEFINITIONS
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.rbac.bootstrap_roles import bootstrap_policy
 
+STORAGE_CLASS = "standard"
+STORAGE_CLASS_MADE = "stromboli.sh/storage-class-made"
+"""Annotation of the namespace kube-system: the default storage class was made."""
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 PRIORITY_CLASSES = (
     ("system-cluster-critical", 2_000_000_000, "Used for system critical pods that must run in the cluster."),
@@ -21,7 +25,7 @@ PRIORITY_CLASSES = (
 )
 
 
-async def bootstrap(objects: Objects, crds: bool) -> None:
+async def bootstrap(objects: Objects, crds: bool, storage_class: bool = False) -> None:
     """Register stored definitions, and create what is missing."""
     for record in objects.store.list(DEFINITIONS):
         with objects.store.reading(record):
@@ -43,6 +47,8 @@ async def bootstrap(objects: Objects, crds: bool) -> None:
         await _ensure(objects, content)
     if crds:
         await _bootstrap_volcano(objects)
+    if storage_class:
+        await _bootstrap_storage(objects)
     await objects.store.wait_committed()
 
 
@@ -62,6 +68,33 @@ async def _bootstrap_volcano(objects: Objects) -> None:
                 "spec": {"reclaimable": name != names.ROOT_QUEUE, "weight": 1},
             },
         )
+
+
+async def _bootstrap_storage(objects: Objects) -> None:
+    """A default storage class, once: somebody who deletes it does not want it back."""
+    namespace = objects.store.get("namespaces", "", "kube-system")
+    assert namespace is not None
+    if STORAGE_CLASS_MADE in (namespace.object()["metadata"].get("annotations") or {}):
+        return
+    defaults = {} if default_class(objects.store) else {"annotations": {DEFAULT_CLASS: "true"}}
+    await _ensure(
+        objects,
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": STORAGE_CLASS, **defaults},
+            "provisioner": PROVISIONER,
+            "reclaimPolicy": "Delete",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        },
+    )
+    made = {STORAGE_CLASS_MADE: STORAGE_CLASS}
+
+    def mark(content: dict[str, Any]) -> None:
+        meta = content["metadata"]
+        meta["annotations"] = {**(meta.get("annotations") or {}), **made}
+
+    objects.system_update(namespace, mark)
 
 
 def _update_definition(objects: Objects, content: dict[str, Any]) -> None:

@@ -1,0 +1,69 @@
+"""Generic ephemeral volumes: each has a claim of its own, which goes with its pod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from stromboli.embedded.admission.volume_admission import CLAIMS
+from stromboli.embedded.admission.write_request import WriteRequest
+from stromboli.embedded.api_status import StatusError
+from stromboli.embedded.auth.identity import APISERVER_USER
+from stromboli.embedded.kinds.kind import Content
+from stromboli.embedded.kube_controllers.controller import Controller
+from stromboli.embedded.kube_controllers.controller_events import record_event
+from stromboli.embedded.kube_controllers.pod_volume_claims import ephemeral_claims
+from stromboli.embedded.store.records import Change, Key, Record
+
+COMPONENT = "ephemeral_volume"
+
+
+class EphemeralVolumeController(Controller):
+    def initial_keys(self) -> Iterator[Key]:
+        return (record.key for record in self._objects.store.list("pods") if _has_ephemeral(record))
+
+    def keys_for(self, change: Change) -> Iterable[Key]:
+        after = change.after
+        return [change.key] if change.key.resource == "pods" and after and _has_ephemeral(after) else ()
+
+    async def reconcile(self, key: Key) -> None:
+        record = self._objects.store.get(*key) if key.resource == "pods" else None
+        if record is None or not _has_ephemeral(record) or record.meta.deletion_timestamp:
+            return
+        pod = record.object()
+        for name, template in ephemeral_claims(pod):
+            existing = self._objects.store.get(CLAIMS, key.namespace, name)
+            if existing is None:
+                await self._create(pod, name, template)
+            elif all(owner.uid != record.meta.uid for owner in existing.meta.owner_references or ()):
+                await self._tell(
+                    pod, f"PVC {key.namespace}/{name} was not created for the pod (pod is not owner)"
+                )
+
+    async def _create(self, pod: Content, name: str, template: Content) -> None:
+        kind, namespace = self._objects.registry.by_id(CLAIMS), pod["metadata"]["namespace"]
+        assert kind is not None
+        request = WriteRequest(kind, namespace, "", APISERVER_USER, manager=COMPONENT)
+        try:
+            await self._objects.create(request, _claim(pod, name, template))
+        except StatusError as error:
+            await self._tell(pod, f"create PVC {name}: {error}")
+
+    async def _tell(self, pod: Content, problem: str) -> None:
+        await record_event(self._objects, pod, "FailedBinding", f"ephemeral volume: {problem}", COMPONENT)
+
+
+def _has_ephemeral(pod: Record) -> bool:
+    return b'"ephemeral"' in pod.data
+
+
+def _claim(pod: Content, name: str, template: Content) -> Content:
+    meta = template.get("metadata") or {}
+    owner = {"apiVersion": "v1", "kind": "Pod", "controller": True, "blockOwnerDeletion": True}
+    owner |= {field: pod["metadata"][field] for field in ("name", "uid")}
+    kept = {field: meta[field] for field in ("labels", "annotations") if meta.get(field)}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, **kept, "ownerReferences": [owner]},
+        "spec": template.get("spec") or {},
+    }

@@ -1,0 +1,259 @@
+"""Volumes and claims: bound to each other, made for classes of our own provisioner, and reclaimed.
+
+The persistent volume controller of Kubernetes in small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+from stromboli.api import names
+from stromboli.embedded.admission.volume_admission import (
+    CLAIMS,
+    PROVISIONER,
+    STORAGE_CLASSES,
+    VOLUMES,
+    default_class,
+    has_class,
+)
+from stromboli.embedded.admission.write_request import WriteRequest
+from stromboli.embedded.auth.identity import APISERVER_USER
+from stromboli.embedded.kinds.kind import Content
+from stromboli.embedded.kube_controllers.controller import Controller
+from stromboli.embedded.kube_controllers.controller_events import record_event
+from stromboli.embedded.kube_controllers.folder_provisioner import FolderProvisioner
+from stromboli.embedded.kube_controllers.volume_index import VolumeIndex
+from stromboli.embedded.kube_controllers.volume_matches import (
+    PROVISIONED_BY,
+    annotate,
+    annotations_of,
+    bind_claim,
+    bind_volume,
+    class_of,
+    is_for,
+    mismatch,
+    set_phase,
+    smallest_match,
+    unbind_volume,
+)
+from stromboli.embedded.objects.deletion import DeleteOptions, Preconditions, delete
+from stromboli.embedded.objects.object_verbs import Objects
+from stromboli.embedded.store.records import Change, Key, Record
+
+COMPONENT = "persistentvolume-controller"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+"""Of classes whose volumes an administrator makes."""
+
+
+class PersistentVolumeController(Controller):
+    def __init__(self, objects: Objects, data: Path) -> None:
+        super().__init__(objects)
+        self._index = VolumeIndex()
+        self._provisioner = FolderProvisioner(data)
+
+    def initial_keys(self) -> Iterator[Key]:
+        for resource in (VOLUMES, CLAIMS):
+            for record in self._objects.store.list(resource):
+                self._index.add(record)
+                yield record.key
+
+    def keys_for(self, change: Change) -> Iterable[Key]:
+        resource = change.key.resource
+        if resource in (VOLUMES, CLAIMS):
+            self._index.update(change)
+            return self._keys_of_volume(change) if resource == VOLUMES else self._keys_of_claim(change)
+        if resource == STORAGE_CLASSES and change.after is not None:
+            return [*self._index.unbound(change.key.name), *self._index.unbound("")]
+        return ()
+
+    def _keys_of_volume(self, change: Change) -> Iterator[Key]:
+        yield change.key
+        for record in (change.before, change.after):
+            content = record.object() if record is not None else {"spec": {}}
+            if reference := content["spec"].get("claimRef"):
+                yield Key(CLAIMS, str(reference.get("namespace", "")), str(reference.get("name", "")))
+            elif record is change.after and record is not None:
+                yield from self._index.unbound(class_of(content))
+
+    def _keys_of_claim(self, change: Change) -> Iterator[Key]:
+        yield change.key
+        for name in self._index.taken_by(change.key.namespace, change.key.name):
+            yield Key(VOLUMES, "", name)
+
+    async def reconcile(self, key: Key) -> None:
+        record = self._objects.store.get(*key)
+        if record is None:
+            return
+        if key.resource == VOLUMES:
+            await self._sync_volume(record)
+        elif key.resource == CLAIMS:
+            await self._sync_claim(record)
+
+    # -- claims
+
+    async def _sync_claim(self, record: Record) -> None:
+        claim = record.object()
+        name = claim["spec"].get("volumeName")
+        volume = self._volume(name) if name else None
+        if names.BIND_COMPLETED in annotations_of(claim):
+            await self._check_bound(record, claim, volume)
+        elif claim["metadata"].get("deletionTimestamp"):
+            return
+        elif not name:
+            await self._find_volume(record, claim)
+        elif volume is None:
+            self._set_claim_phase(record, "Pending")
+        elif volume["spec"].get("claimRef"):
+            if is_for(volume, claim):
+                self._bind(record, volume)
+            else:
+                message = f'volume "{name}" already bound to a different claim.'
+                await self._tell(claim, "FailedBinding", message)
+        elif problem := mismatch(volume, claim):
+            await self._tell(claim, "VolumeMismatch", f'Cannot bind to requested volume "{name}": {problem}')
+        else:
+            self._bind(record, volume)
+
+    async def _check_bound(self, record: Record, claim: Content, volume: Content | None) -> None:
+        """A claim that lost its volume stays lost."""
+        if volume is not None and (not volume["spec"].get("claimRef") or is_for(volume, claim)):
+            self._bind(record, volume)
+            return
+        if (claim.get("status") or {}).get("phase") == "Lost":
+            return
+        reason, message = (
+            "ClaimLost",
+            "Bound claim has lost its PersistentVolume. Data on the volume is lost!",
+        )
+        if volume is not None:
+            reason = "ClaimMisbound"
+            message = "Two claims are bound to the same volume, this one is bound incorrectly"
+        await self._tell(claim, reason, message)
+        self._set_claim_phase(record, "Lost")
+
+    async def _find_volume(self, record: Record, claim: Content) -> None:
+        meta = claim["metadata"]
+        own = [self._volume(name) for name in self._index.taken_by(meta["namespace"], meta["name"])]
+        reserved = [volume for volume in own if volume is not None and is_for(volume, claim)]
+        volume = smallest_match(claim, reserved)
+        storage_class = self._class(class_of(claim))
+        delayed = (storage_class or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
+        if volume is None and not delayed:
+            volume = smallest_match(claim, self._index.free(class_of(claim)))
+        if volume is not None:
+            self._bind(record, volume)
+        elif not has_class(claim) and (name := default_class(self._objects.store)):
+            self._objects.system_update(record, lambda content: content["spec"].update(storageClassName=name))
+        elif delayed and not annotations_of(claim).get(names.SELECTED_NODE):
+            message = "waiting for first consumer to be created before binding"
+            await self._tell(claim, "WaitForFirstConsumer", message, names.NORMAL)
+        elif class_of(claim):
+            await self._provision(record, claim, storage_class)
+        else:
+            message = "no persistent volumes available for this claim and no storage class is set"
+            await self._tell(claim, "FailedBinding", message, names.NORMAL)
+
+    def _bind(self, claim: Record, volume: Content) -> None:
+        """First the volume, then the claim: what is left half done is completed from the volume."""
+        record = self._objects.store.get(VOLUMES, "", volume["metadata"]["name"])
+        content = claim.object()
+        if record is not None:
+            bound = self._objects.system_update(record, partial(bind_volume, claim=content))
+            if bound is not None:
+                self._objects.system_update(claim, partial(bind_claim, volume=bound.object()))
+
+    def _set_claim_phase(self, record: Record, phase: str) -> None:
+        self._objects.system_update(record, partial(set_phase, phase=phase))
+
+    # -- making volumes
+
+    async def _provision(self, record: Record, claim: Content, storage_class: Content | None) -> None:
+        name, failed = class_of(claim), "ProvisioningFailed"
+        if storage_class is None:
+            await self._tell(claim, failed, f'storageclass.storage.k8s.io "{name}" not found')
+            return
+        provisioner = storage_class["provisioner"]
+        if provisioner == NO_PROVISIONER:
+            await self._tell(claim, failed, f"no volume plugin matched name: {provisioner}")
+            return
+        self._objects.system_update(record, partial(_annotate_provisioner, provisioner=provisioner))
+        if provisioner != PROVISIONER:
+            message = (
+                f"Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually"
+                " by the system administrator."
+            )
+            await self._tell(claim, "ExternalProvisioning", message, names.NORMAL)
+        elif refusal := self._provisioner.refusal(claim):
+            await self._tell(claim, failed, refusal)
+        else:
+            await self._make_volume(claim, storage_class)
+
+    async def _make_volume(self, claim: Content, storage_class: Content) -> None:
+        volume = self._provisioner.volume(claim, storage_class)
+        name = volume["metadata"]["name"]
+        if self._objects.store.get(VOLUMES, "", name) is None:
+            await self._create(volume, "")
+            message = f"Successfully provisioned volume {name}"
+            await self._tell(claim, "ProvisioningSucceeded", message, names.NORMAL)
+
+    async def _create(self, content: Content, namespace: str) -> None:
+        kind = self._objects.registry.by_kind(content["apiVersion"], content["kind"])
+        assert kind is not None
+        request = WriteRequest(kind, namespace, "", APISERVER_USER, manager=COMPONENT)
+        await self._objects.create(request, content)
+
+    # -- volumes
+
+    async def _sync_volume(self, record: Record) -> None:
+        volume = record.object()
+        reference = volume["spec"].get("claimRef") or {}
+        if not reference.get("uid"):
+            self._objects.system_update(record, partial(set_phase, phase="Available"))
+            return
+        claim = self._objects.store.get(CLAIMS, reference.get("namespace", ""), reference.get("name", ""))
+        if claim is None or claim.meta.uid != reference["uid"]:
+            await self._reclaim(record, volume)
+        elif (bound_to := claim.field("spec.volumeName")) == record.key.name:
+            self._objects.system_update(record, partial(set_phase, phase="Bound"))
+        elif bound_to:
+            if PROVISIONED_BY in annotations_of(volume) and _is_deleted(volume):
+                await self._reclaim(record, volume)
+            else:
+                self._objects.system_update(record, unbind_volume)
+
+    async def _reclaim(self, record: Record, volume: Content) -> None:
+        """A volume whose claim is gone is kept or, where we made it, deleted."""
+        self._objects.system_update(record, partial(set_phase, phase="Released"))
+        ours = annotations_of(volume).get(PROVISIONED_BY) == PROVISIONER
+        if not (ours and _is_deleted(volume)) or record.meta.deletion_timestamp:
+            return
+        await self._provisioner.remove(record.key.name)
+        kind = self._objects.registry.by_id(VOLUMES)
+        assert kind is not None
+        request = WriteRequest(kind, "", record.key.name, APISERVER_USER)
+        await delete(self._objects, request, DeleteOptions(preconditions=Preconditions(uid=record.meta.uid)))
+
+    # -- look-ups
+
+    def _volume(self, name: str) -> Content | None:
+        record = self._objects.store.get(VOLUMES, "", name)
+        return None if record is None else record.object()
+
+    def _class(self, name: str) -> Content | None:
+        record = self._objects.store.get(STORAGE_CLASSES, "", name) if name else None
+        return None if record is None else record.object()
+
+    async def _tell(self, content: Content, reason: str, message: str, type: str = names.WARNING) -> None:
+        await record_event(self._objects, content, reason, message, COMPONENT, type)
+
+
+def _is_deleted(volume: Content) -> bool:
+    """Whether a volume goes with its claim."""
+    return bool(volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete")
+
+
+def _annotate_provisioner(claim: Content, provisioner: str) -> None:
+    for key in (names.STORAGE_PROVISIONER, names.OLD_STORAGE_PROVISIONER):
+        annotate(claim, key, provisioner)
