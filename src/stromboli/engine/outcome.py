@@ -254,6 +254,10 @@ def _report_queues(session: Session) -> None:
         for member in lineage(queue, queues):
             if member in totals:
                 shift(totals[member], queue.allocated)
+    for job, correction in session.cluster.cards.corrections.items():
+        for member in lineage(job.queue, queues) if job.queue is not None else ():
+            if member in totals:
+                shift(totals[member], correction)
     for queue, total in sorted(totals.items(), key=lambda entry: entry[0].name):
         named = session.cluster.dims.named({dim: int(amount) for dim, amount in total.items()})
         allocated = resource_list(named)

@@ -167,7 +167,7 @@ class Cluster:
         """Jobs in the order in which moves touched them, for sorted collections of jobs."""
 
     def _make_ledgers(self, objects: LookupObjects) -> None:
-        self.cards = CardLedger()
+        self.cards = CardLedger(self.dims)
         """What tasks hold of cards that nodes share out."""
         self.cpus = CpuLedger()
         """The free CPUs of nodes that have a Numatopology."""

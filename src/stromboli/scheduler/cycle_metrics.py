@@ -18,6 +18,7 @@ from stromboli.model.amounts import Amounts, dominant_share, plus, shift
 from stromboli.model.job import Job, JobId
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
+from stromboli.scheduler.card_metrics import CardMetrics
 from stromboli.scheduler.scheduler_metrics import Metrics
 from stromboli.scheduler.topology_metrics import TopologyMetrics
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
@@ -40,6 +41,7 @@ class CycleMetrics:
         self._oldest: dict[str, float] = {}
         self._set_aside: set[Culprit] = set()
         self._topology = TopologyMetrics(metrics, wall)
+        self._cards = CardMetrics(metrics)
 
     def cycle(self, outcome: Outcome) -> None:
         """A cycle ended."""
@@ -72,6 +74,8 @@ class CycleMetrics:
                 self._update_jobs(session)
             with metrics.guard("queue metrics"):
                 self._update_queues(session)
+        with metrics.guard("card metrics"):
+            self._cards.update(session.cluster)
         with metrics.guard("topology metrics"):
             self._topology.update(session.cluster)
 

@@ -142,12 +142,21 @@ class Metrics(MetricSet):
         ProcessCollector(registry=self.registry)
 
     def _add_devices(self) -> None:
-        """Of shared GPUs, which are not scheduled yet: declared for dashboards, and empty."""
-        text, device = "Declared for dashboards, empty as long as no GPUs are shared", ("devID", "NodeName")
-        for name in ("shared_number", "allocated_memory", "allocated_cores", "memory_limit"):
-            self._gauge(f"vgpu_device_{name}", text, device)
-        for name in ("memory", "core"):
-            self._gauge(f"vgpu_device_{name}_allocation_for_a_certain_pod", text, (*device, "podName"))
+        """Of GPUs that `deviceshare` shares out."""
+        device = ("devID", "NodeName")
+        self.card_sharers = self._gauge("vgpu_device_shared_number", "Shares given out of a card", device)
+        self.card_memory = self._gauge("vgpu_device_allocated_memory", "Memory given out of a card", device)
+        self.card_cores = self._gauge(
+            "vgpu_device_allocated_cores", "Cores given out of a card, in percent", device
+        )
+        self.card_size = self._gauge("vgpu_device_memory_limit", "Memory of a card", device)
+        of_pod = "vgpu_device_{}_allocation_for_a_certain_pod"
+        self.pod_card_memory = self._gauge(
+            of_pod.format("memory"), "Memory of a card that a pod has", (*device, "podName")
+        )
+        self.pod_card_cores = self._gauge(
+            of_pod.format("core"), "Cores of a card that a pod has, in percent", (*device, "podName")
+        )
 
     def _add_own(self) -> None:
         own = OWN_PREFIX

@@ -10,6 +10,7 @@ from stromboli.engine.decisions import Bind
 from stromboli.model.cards.card_grants import CardGrant
 from stromboli.testing import World
 from stromboli.testing.world import NOON
+from tests.manifests import group
 from tests.plugins.deviceshare.card_worlds import card_pod, card_policy, vgpu, vgpu_node, world_of
 
 LOCKED = card_policy(VGPUEnable=True, NodeLockEnable=True)
@@ -57,4 +58,11 @@ def test_a_lock_that_was_taken_off_lets_the_pod_in() -> None:
 def test_without_the_switch_nobody_looks_at_locks() -> None:
     node = vgpu_node("a", annotations={"hamivgpu": ago(10)})
     world = world_of(card_policy(VGPUEnable=True), node, *(card_pod(name, vgpu(1000)) for name in "pq"))
+    assert len(world.step().binds) == 2
+
+
+def test_the_pods_of_a_gang_share_the_lock_of_a_node() -> None:
+    """Otherwise a gang of which two pods need the same node could never start."""
+    pods = [card_pod(f"g-{i}", vgpu(1000), job="g") for i in range(2)]
+    world = world_of(LOCKED, vgpu_node("a"), group("g", 2), *pods)
     assert len(world.step().binds) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.engine.decisions import Bind, Event
+from stromboli.engine.decisions import Bind, Event, QueueStatus
 from stromboli.model.cards.card_grants import CardGrant, CardShare
 from stromboli.testing.world import NOON
 from tests.manifests import group
@@ -203,3 +203,15 @@ def test_pods_without_parts_of_cards_are_not_asked_about() -> None:
     shape = world.task("plain-0").shape
     assert world.cluster.ledgers_of(shape) == ()
     assert world.plugin("deviceshare").shape_key(world.task("plain-0")) == ()
+
+
+def test_the_status_of_a_queue_counts_what_was_given_on_all_cards() -> None:
+    """A container that asks for 1000 MiB on each of two cards requests 1000 and was given 2000."""
+    world = world_of(VGPU, vgpu_node("a"), card_pod("p", vgpu(1000, 10, number=2)))
+    world.step()
+    statuses = [each for each in world.step().decisions if isinstance(each, QueueStatus)]
+    (allocated,) = [status.allocated for status in statuses if status.name == "default"] or [
+        world.cluster.queues["default"].reported or {}
+    ]
+    assert (allocated["volcano.sh/vgpu-memory"], allocated["volcano.sh/vgpu-cores"]) == ("2k", "20")
+    assert allocated["volcano.sh/vgpu-number"] == "2"

@@ -10,14 +10,17 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from stromboli.api import card_names
+from stromboli.model.amounts import Amounts, shift
 from stromboli.model.cards.node_cards import NodeCards
 from stromboli.model.cards.pod_cards import limit_names
 from stromboli.model.cards.registrations import Models, read_registrations
-from stromboli.model.status import Status
+from stromboli.model.status import ALLOCATED_CLASS, Status
 
 if TYPE_CHECKING:
     from stromboli.api.types.node import Node as NodeObject
     from stromboli.api.types.pod import PodSpec
+    from stromboli.model.dimensions import Dimensions
+    from stromboli.model.job import Job
     from stromboli.model.node_columns import Node
     from stromboli.model.task import Task
 
@@ -29,7 +32,8 @@ LOCKS = (card_names.VGPU_LOCK, card_names.GPU_LOCK, card_names.NPU_LOCK)
 class CardLedger:
     """The cards of all nodes."""
 
-    def __init__(self) -> None:
+    def __init__(self, dims: Dimensions) -> None:
+        self._dims = dims
         self.models: Models | None = None
         """Which models of cards are shared out; none: nobody shares any."""
         self.nodes: dict[str, dict[str, NodeCards]] = {}
@@ -40,6 +44,9 @@ class CardLedger:
         """Nodes on which a scheduler or a device plugin has set a lock: when, by the lock's name."""
         self.version = 0
         """Grows with every change."""
+        self.corrections: dict[Job, Amounts] = {}
+        """By how much what jobs hold of vGPUs, card by card, differs from what their pods request (spec 01 11.5)."""
+        self._corrected: dict[Task, tuple[Job, Amounts]] = {}
         self._changes: list[str] = []
         self._resources: frozenset[str] = frozenset()
 
@@ -54,6 +61,8 @@ class CardLedger:
         self.nodes.clear()
         self.problems.clear()
         self.locks.clear()
+        self.corrections.clear()
+        self._corrected.clear()
         self._changes.clear()
         self.version += CHANGES_KEPT + 1
         for node in nodes.values():
@@ -78,6 +87,8 @@ class CardLedger:
         self.problems.pop(node.name, None)
         self.locks.pop(node.name, None)
         known = self.nodes.pop(node.name, None)
+        for task in known[card_names.VGPU].tasks if known and card_names.VGPU in known else ():
+            self._uncorrect(task)
         if node.object is not None and models is not None:
             registrations, problems = read_registrations(node.object, models)
             factor = models.config.nvidia.memory_factor
@@ -100,11 +111,34 @@ class CardLedger:
         known = self.nodes.get(node.name)
         if known and sum(cards.add(task, status is Status.RELEASING) for cards in known.values()):
             self._changed(node)
+            if ALLOCATED_CLASS[status] and card_names.VGPU in known:
+                self._correct(task, known[card_names.VGPU])
 
     def remove(self, task: Task, status: Status, node: Node) -> None:
         known = self.nodes.get(node.name)
         if known and sum(cards.remove(task) for cards in known.values()):
             self._changed(node)
+            self._uncorrect(task)
+
+    # -- what queues show
+
+    def _correct(self, task: Task, cards: NodeCards) -> None:
+        """Note by how much what a task was given on all cards differs from its request."""
+        if task.job is None or self.models is None:
+            return
+        nvidia, request = self.models.config.nvidia, task.shape.request
+        given = zip((nvidia.memory_name, nvidia.cores_name), cards.given_to(task), strict=True)
+        dims = {self._dims.index[name]: 1000 * amount for name, amount in given if name in self._dims.index}
+        correction = {dim: amount - request.get(dim, 0) for dim, amount in dims.items()}
+        shift(self.corrections.setdefault(task.job, {}), correction)
+        self._corrected[task] = (task.job, correction)
+
+    def _uncorrect(self, task: Task) -> None:
+        job, correction = self._corrected.pop(task, (None, {}))
+        if job is not None:
+            shift(self.corrections[job], correction, -1)
+            if not self.corrections[job]:
+                del self.corrections[job]
 
     # -- following changes
 

@@ -114,6 +114,14 @@ class NodeCards:
         placed = self._placed.get(task)
         return placed.shares if placed is not None else ()
 
+    def given_to(self, task: Task) -> tuple[int, int]:
+        """The memory and the cores that a task was given, on all its cards together, as annotations count them."""
+        held = [share for share in held_shares(task, self.model) if self._card(share.card) is not None]
+        return sum(share.memory for share in held), sum(share.cores for share in held)
+
+    def _card(self, name: str) -> int | None:
+        return self._index.get(parse_share_name(name)[0])
+
     @property
     def tasks(self) -> tuple[Task, ...]:
         """The tasks that hold shares here."""

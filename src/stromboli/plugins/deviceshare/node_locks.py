@@ -15,7 +15,9 @@ from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
+    from stromboli.model.job import Job
     from stromboli.model.node_columns import Node
+    from stromboli.model.task import Task
 
 _ON_THE_WAY = (Status.ALLOCATED, Status.BINDING)
 
@@ -32,24 +34,24 @@ class NodeLocks:
             if _is_fresh(since, now)
         )
         """Node and name of the locks that somebody has set and that are not left behind."""
-        self._free: dict[str, tuple[Bools, int]] = {}
-        """Of each lock, where it is free, as of a version of the ledger."""
+        self._free: dict[tuple[str, Job | None], tuple[Bools, int]] = {}
+        """Of each lock, where it is free for the tasks of a job, as of a version of the ledger."""
 
-    def is_locked(self, node: Node, lock: str) -> bool:
-        """Whether a pod has the lock of a node, or is about to."""
-        return (node.name, lock) in self.held or lock in self._wanted(node)
+    def is_locked(self, task: Task, node: Node, lock: str) -> bool:
+        """Whether a pod of another job has the lock of a node, or is about to; the pods of a gang share it."""
+        return (node.name, lock) in self.held or lock in self._wanted(task, node)
 
-    def _wanted(self, node: Node) -> Iterator[str]:
-        """The locks that tasks take with their binds."""
+    def _wanted(self, asking: Task, node: Node) -> Iterator[str]:
+        """The locks that tasks of other jobs take with their binds."""
         for cards in self._cluster.cards.nodes.get(node.name, {}).values():
             for task in cards.tasks:
-                if task.status in _ON_THE_WAY:
+                if task.status in _ON_THE_WAY and task.job is not asking.job:
                     yield from (grant.lock for grant in task.grants if isinstance(grant, CardGrant))
 
-    def check(self, lock: str, nodes: Nodes) -> Check:
-        """Which nodes are free."""
+    def check(self, lock: str, task: Task, nodes: Nodes) -> Check:
+        """Which nodes are free for a task."""
         columns, ledger = self._cluster.columns, self._cluster.cards
-        free, version = self._free.get(lock, (None, 0))
+        free, version = self._free.get((lock, task.job), (None, 0))
         changed = ledger.changes_since(version)
         if free is None or changed is None or len(free) != len(columns):
             free = np.ones(len(columns), dtype=bool)
@@ -57,8 +59,8 @@ class NodeLocks:
         for name in changed:
             node = self._cluster.nodes.get(name)
             if node is not None and node.row >= 0:
-                free[node.row] = not self.is_locked(node, lock)
-        self._free[lock] = (free, ledger.version)
+                free[node.row] = not self.is_locked(task, node, lock)
+        self._free[lock, task.job] = (free, ledger.version)
         return Check(nodes.pick(free), reasons.LOCKED.of())
 
 

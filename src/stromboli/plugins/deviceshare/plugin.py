@@ -55,6 +55,8 @@ class DeviceShare(Plugin):
         """What was told about nodes and the configuration."""
         self._fits: OrderedDict[CardRequest, CardFits] = OrderedDict()
         self._matches: dict[LabelSet, frozenset[int]] = {}
+        self._asked: dict[Task, tuple[CardRequest, ...]] = {}
+        """What tasks ask for, of this session."""
 
     # -- life
 
@@ -70,6 +72,7 @@ class DeviceShare(Plugin):
             self._fits.clear()
         cluster.share_cards(models)
         self._matches.clear()
+        self._asked.clear()
         self._locks = NodeLocks(cluster, session.now) if arguments.node_lock else None
         if dirty.everything:
             self._fits.clear()
@@ -106,11 +109,17 @@ class DeviceShare(Plugin):
 
     # -- what tasks ask for
 
-    def _requests(self, task: Task) -> list[CardRequest]:
+    def _requests(self, task: Task) -> tuple[CardRequest, ...]:
         """What a task asks of each model of cards; for most tasks nothing."""
-        cluster, spec, arguments = self.session.cluster, task.shape.spec, self.arguments
-        if not cluster.cards.concerns(spec):
-            return []
+        if self.session.cluster.cards not in self.session.cluster.ledgers_of(task.shape):
+            return ()
+        known = self._asked.get(task)
+        if known is None:
+            known = self._asked[task] = tuple(self._read_requests(task))
+        return known
+
+    def _read_requests(self, task: Task) -> list[CardRequest]:
+        spec, arguments = task.shape.spec, self.arguments
         requests: list[CardRequest] = []
         config = self._config[1]
         if arguments.vgpu and (containers := container_requests(spec, config.nvidia)):
@@ -148,7 +157,8 @@ class DeviceShare(Plugin):
         return fits
 
     def shape_key(self, task: Task) -> Hashable:
-        return tuple(self._requests(task)) if self.session.cluster.ledgers_of(task.shape) else ()
+        requests = self._requests(task)
+        return (requests, task.job and task.job.id) if requests and self.arguments.node_lock else requests
 
     # -- nodes
 
@@ -192,7 +202,7 @@ class DeviceShare(Plugin):
 
     def _lock_check(self, lock: str, task: Task, nodes: Nodes) -> Iterator[Check]:
         if self._locks is not None:
-            yield self._locks.check(lock, nodes)
+            yield self._locks.check(lock, task, nodes)
 
     def node_scores(self, task: Task) -> Iterator[NodeScore]:
         if self.arguments.weight > 0 and (requests := self._requests(task)):
@@ -204,7 +214,7 @@ class DeviceShare(Plugin):
     def grants(self, task: Task, node: Node, now: bool) -> Iterator[CardGrant | Refusal]:
         for request in self._requests(task):
             lock = request.lock if self.arguments.node_lock else ""
-            if self._locks is not None and lock and now and self._locks.is_locked(node, lock):
+            if self._locks is not None and lock and now and self._locks.is_locked(task, node, lock):
                 yield Refusal(card_reasons.NODE_LOCKED.format(node=node.name), plugin=self.name)
                 return
             cards = self.session.cluster.cards.nodes.get(node.name, {}).get(request.model)
