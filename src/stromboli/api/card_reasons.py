@@ -85,6 +85,7 @@ LOCKED = CardReason(
 
 NODE_LOCKED = "node {node} has been locked within 5 minutes"
 NOT_SHARED = "{resource} is not shared out: the policy does not switch it on at deviceshare"
+LONG_LISTS = "annotations list {count} uuids and types of cards, more than {most}: list fewer or select nodes"
 GONE = "no {model} cards are registered on node {node} any more"
 EVENT_BAD_CARDS = "BadCards"
 """The reason of events about cards that cannot be read."""

@@ -215,3 +215,25 @@ def test_the_status_of_a_queue_counts_what_was_given_on_all_cards() -> None:
     ]
     assert (allocated["volcano.sh/vgpu-memory"], allocated["volcano.sh/vgpu-cores"]) == ("2k", "20")
     assert allocated["volcano.sh/vgpu-number"] == "2"
+
+
+def test_a_pod_that_lists_thousands_of_cards_waits_and_says_so() -> None:
+    lists = {"volcano.sh/vgpu-use-gpuuuid": ",".join(f"GPU-{i}" for i in range(5000))}
+    world = world_of(
+        VGPU, vgpu_node("a"), card_pod("p", vgpu(1000), annotations=lists), card_pod("q", vgpu(1))
+    )
+    result = world.step()
+    assert result.binds == {"default/q": "a"}
+    assert "annotations list 5000 uuids and types of cards, more than 256" in result.why("p")
+
+
+def test_tasks_whose_requests_are_what_they_were_given_leave_nothing_to_correct() -> None:
+    world = world_of(
+        VGPU, vgpu_node("a"), group("g", 1), *(card_pod(f"g-{i}", vgpu(500), job="g") for i in range(3))
+    )
+    world.step(2)
+    assert world.cluster.cards.corrections == {}
+    for i in range(3):
+        world.finish(f"g-{i}")
+    assert world.cluster.cards.corrections == {}
+    assert world.cluster.cards.nodes["a"]["hamivgpu"].now.memory == [0, 0]

@@ -130,15 +130,19 @@ class CardLedger:
         given = zip((nvidia.memory_name, nvidia.cores_name), cards.given_to(task), strict=True)
         dims = {self._dims.index[name]: 1000 * amount for name, amount in given if name in self._dims.index}
         correction = {dim: amount - request.get(dim, 0) for dim, amount in dims.items()}
-        shift(self.corrections.setdefault(task.job, {}), correction)
         self._corrected[task] = (task.job, correction)
+        self._shift_correction(task.job, correction, 1)
 
     def _uncorrect(self, task: Task) -> None:
         job, correction = self._corrected.pop(task, (None, {}))
         if job is not None:
-            shift(self.corrections[job], correction, -1)
-            if not self.corrections[job]:
-                del self.corrections[job]
+            self._shift_correction(job, correction, -1)
+
+    def _shift_correction(self, job: Job, correction: Amounts, sign: int) -> None:
+        total = self.corrections.pop(job, {})
+        shift(total, correction, sign)
+        if total:
+            self.corrections[job] = total
 
     # -- following changes
 

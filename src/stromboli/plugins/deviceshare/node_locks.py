@@ -15,7 +15,6 @@ from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
-    from stromboli.model.job import Job
     from stromboli.model.node_columns import Node
     from stromboli.model.task import Task
 
@@ -34,24 +33,38 @@ class NodeLocks:
             if _is_fresh(since, now)
         )
         """Node and name of the locks that somebody has set and that are not left behind."""
-        self._free: dict[tuple[str, Job | None], tuple[Bools, int]] = {}
-        """Of each lock, where it is free for the tasks of a job, as of a version of the ledger."""
+        self._free: dict[str, tuple[Bools, int]] = {}
+        """Of each lock, where it is free, as of a version of the ledger."""
 
     def is_locked(self, task: Task, node: Node, lock: str) -> bool:
         """Whether a pod of another job has the lock of a node, or is about to; the pods of a gang share it."""
-        return (node.name, lock) in self.held or lock in self._wanted(task, node)
+        if (node.name, lock) in self.held:
+            return True
+        return any(other.job is not task.job for other in self._takers(node, lock))
 
-    def _wanted(self, asking: Task, node: Node) -> Iterator[str]:
-        """The locks that tasks of other jobs take with their binds."""
+    def _takers(self, node: Node, lock: str) -> Iterator[Task]:
+        """The tasks that take a lock of a node with their binds."""
         for cards in self._cluster.cards.nodes.get(node.name, {}).values():
             for task in cards.tasks:
-                if task.status in _ON_THE_WAY and task.job is not asking.job:
-                    yield from (grant.lock for grant in task.grants if isinstance(grant, CardGrant))
+                if task.status in _ON_THE_WAY and any(
+                    isinstance(grant, CardGrant) and grant.lock == lock for grant in task.grants
+                ):
+                    yield task
 
     def check(self, lock: str, task: Task, nodes: Nodes) -> Check:
         """Which nodes are free for a task."""
+        free = self._unlocked(lock)
+        for status in _ON_THE_WAY if task.job is not None else ():
+            for sibling in task.job.by_status[status] if task.job is not None else ():
+                if sibling.node is not None and sibling.node.row >= 0:
+                    free = free.copy()
+                    free[sibling.node.row] = not self.is_locked(task, sibling.node, lock)
+        return Check(nodes.pick(free), reasons.LOCKED.of())
+
+    def _unlocked(self, lock: str) -> Bools:
+        """Where nobody has a lock, nor is about to."""
         columns, ledger = self._cluster.columns, self._cluster.cards
-        free, version = self._free.get((lock, task.job), (None, 0))
+        free, version = self._free.get(lock, (None, 0))
         changed = ledger.changes_since(version)
         if free is None or changed is None or len(free) != len(columns):
             free = np.ones(len(columns), dtype=bool)
@@ -59,9 +72,10 @@ class NodeLocks:
         for name in changed:
             node = self._cluster.nodes.get(name)
             if node is not None and node.row >= 0:
-                free[node.row] = not self.is_locked(task, node, lock)
-        self._free[lock, task.job] = (free, ledger.version)
-        return Check(nodes.pick(free), reasons.LOCKED.of())
+                taken = (name, lock) in self.held or any(self._takers(node, lock))
+                free[node.row] = not taken
+        self._free[lock] = (free, ledger.version)
+        return free
 
 
 def _is_fresh(since: str, now: float) -> bool:

@@ -25,7 +25,13 @@ from stromboli.plugins.deviceshare.gpu_share_request import GpuShareRequest
 from stromboli.plugins.deviceshare.node_locks import NodeLocks
 from stromboli.plugins.deviceshare.npu_request import NpuRequest, npu_containers
 from stromboli.plugins.deviceshare.share_arguments import ShareArguments
-from stromboli.plugins.deviceshare.vgpu_request import VgpuRequest, card_choice, container_requests
+from stromboli.plugins.deviceshare.vgpu_request import (
+    MOST_LISTED,
+    VgpuRequest,
+    card_choice,
+    container_requests,
+    listed_cards,
+)
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
@@ -157,8 +163,7 @@ class DeviceShare(Plugin):
         return fits
 
     def shape_key(self, task: Task) -> Hashable:
-        requests = self._requests(task)
-        return (requests, task.job and task.job.id) if requests and self.arguments.node_lock else requests
+        return self._requests(task)
 
     # -- nodes
 
@@ -168,6 +173,9 @@ class DeviceShare(Plugin):
             if demand.requirement is DEVICE_SHARING and (resource := self._not_shared(task)):
                 text = card_reasons.NOT_SHARED.format(resource=resource)
                 return Refusal(text, plugin=self.name)
+        if self._requests(task) and (count := listed_cards(task)) > MOST_LISTED:
+            text = card_reasons.LONG_LISTS.format(count=count, most=MOST_LISTED)
+            return Refusal(text, plugin=self.name)
         return None
 
     def _not_shared(self, task: Task) -> str:
@@ -194,11 +202,16 @@ class DeviceShare(Plugin):
             fits = self._fits_of(request)
             yield NodeFilter(partial(_checks, fits), self.name, "pods", self._version)
             if self.arguments.node_lock and request.lock:
-                yield NodeFilter(partial(self._lock_check, request.lock), self.name, "pods", self._version)
+                yield NodeFilter(
+                    partial(self._lock_check, request.lock), self.name, "pods", self._lock_version
+                )
 
     def _version(self, task: Task) -> Hashable:
         cluster = self.session.cluster
-        return (cluster.cards.version, cluster.columns.layout, self._locks)
+        return (cluster.cards.version, cluster.columns.layout)
+
+    def _lock_version(self, task: Task) -> Hashable:
+        return (self._version(task), self._locks, task.job and task.job.id)
 
     def _lock_check(self, lock: str, task: Task, nodes: Nodes) -> Iterator[Check]:
         if self._locks is not None:

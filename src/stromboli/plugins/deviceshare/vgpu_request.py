@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 UNSET = 101
 """The percentage of memory that stands for none."""
 ALL_OF_IT = 100
+MOST_LISTED = 256
+"""Uuids and types that the annotations of a pod may list in all."""
+_LISTS = (
+    card_names.VGPU_USE_UUID,
+    card_names.VGPU_AVOID_UUID,
+    card_names.USE_GPU_TYPE,
+    card_names.AVOID_GPU_TYPE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +107,11 @@ class CardChoice:
         return (
             f"NVIDIA other than {', '.join(self.avoid_types)[:63]}" if self.avoid_types else card_names.NVIDIA
         )
+
+
+def listed_cards(task: Task) -> int:
+    """How many uuids and types of cards the annotations of a pod list."""
+    return sum(task.annotations[key].count(",") + 1 for key in _LISTS if key in task.annotations)
 
 
 def card_choice(task: Task) -> CardChoice:
