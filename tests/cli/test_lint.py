@@ -319,26 +319,11 @@ def test_warnings_are_told_of_pods_that_our_scheduler_places_alone() -> None:
     assert warnings(schedulerName="volcano", nodeSelector={"a": "b"}, volumes=[]) == []
 
 
-def test_queues_and_groups_are_warned_of_too() -> None:
-    scheduling = "scheduling.volcano.sh/v1beta1"
-    group = {
-        "metadata": {
-            "name": "g",
-            "namespace": "default",
-            "annotations": {"volcano.sh/task-topology-affinity": "a,b"},
-        },
-        "spec": {"minMember": 1},
-    }
-    documents = [
-        manifest(
-            "Queue", {"metadata": {"name": "q"}, "spec": {"weight": 1, "dequeueStrategy": "fifo"}}, scheduling
-        ),
-        manifest("PodGroup", group, scheduling),
-    ]
-    result = lint("-", "-o", "json", stdin="---\n".join(documents))
+def test_queues_are_warned_of_too() -> None:
+    queue = {"metadata": {"name": "q"}, "spec": {"weight": 1, "dequeueStrategy": "fifo"}}
+    result = lint("-", "-o", "json", stdin=manifest("Queue", queue, "scheduling.volcano.sh/v1beta1"))
     assert [warning["field"] for warning in json.loads(result.stdout)["warnings"]] == [
         "spec.dequeueStrategy of its queue",
-        "annotation volcano.sh/task-topology-affinity",
     ]
 
 

@@ -74,7 +74,8 @@ TASK_TOPOLOGY = PlacementRequirement(
     False,
     "PodGroup: annotations `volcano.sh/task-topology-affinity`, `-anti-affinity`, `-task-order`",
     "no plugin of the policy prefers nodes by the roles of a job",
-    "use podAffinity and podAntiAffinity (task-topology is not there yet)",
+    "add task-topology to the policy, or use podAffinity and podAntiAffinity",
+    "task-topology",
 )
 RESOURCE_CLAIMS = PlacementRequirement(
     "resource-claims",
