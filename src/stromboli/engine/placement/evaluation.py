@@ -28,6 +28,7 @@ from stromboli.engine.placement.verdict import Verdict
 from stromboli.model.node_columns import read_only
 
 if TYPE_CHECKING:
+    from stromboli.model.amounts import Vector
     from stromboli.model.node_columns import Columns, Ints
     from stromboli.model.reservations import OwnRoom
     from stromboli.model.shape import Shape
@@ -48,9 +49,13 @@ NEVER = -np.inf
 
 def fits(task: Task, free: Ints) -> Bools:
     """Where a task's request fits into what is free: cpu and memory always, scalars only when named."""
-    request = task.shape.request
+    return fits_amounts(task.shape.request, free, task.shape.dims[1:])
+
+
+def fits_amounts(request: Vector, free: Ints, dims: Sequence[int] = ()) -> Bools:
+    """Where an amount fits into what is free, in some dimensions or in those that it names."""
     fitting: Bools = free[0] >= request.get(0, 0)
-    for dim in task.shape.dims[1:]:
+    for dim in dims or request:
         fitting &= free[dim] >= request.get(dim, 0)
     return fitting
 

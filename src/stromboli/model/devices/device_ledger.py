@@ -70,6 +70,8 @@ class DeviceLedger:
         """Devices that claims hold or are promised."""
         self.staying = DevicesInUse()
         """The same without those that come free once what is leaving has left."""
+        self.unused: dict[ClaimUse, None] = {}
+        """Claims whose objects show an allocation while no task on a node uses them."""
         self.leaving = 0
         """How many claims hold devices that come free."""
         self.pools = PoolIndex()
@@ -240,6 +242,10 @@ class DeviceLedger:
                 self._shift(before, -1)
                 self._shift(after, 1)
                 use.counted = after
+            if use.shown is not None and not use.users:
+                self.unused[use] = None
+            else:
+                self.unused.pop(use, None)
             if use.object is None and not use.users:
                 self.claims.pop(use.key, None)
 

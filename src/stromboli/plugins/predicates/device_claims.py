@@ -16,6 +16,7 @@ from stromboli.model.devices.binding_conditions import is_unusable
 from stromboli.model.devices.claim_grants import ClaimGrant
 from stromboli.model.devices.task_claims import consumer, task_claims
 from stromboli.plugins.predicates.device_column import DeviceColumn, SearchLimit
+from stromboli.plugins.predicates.shared_claims import WEIGHT, SharedClaims, Sharers
 
 if TYPE_CHECKING:
     from stromboli.api.types.devices import AllocationResult
@@ -49,6 +50,8 @@ class Claims(NamedTuple):
     """What claims ask for that have no devices yet."""
     allocated: tuple[Allocated, ...]
     """Those that have some, or are being given some for another task that shares them."""
+    sharers: Sharers | None = None
+    """Who waits for the same claims."""
 
 
 class DeviceClaims:
@@ -63,40 +66,44 @@ class DeviceClaims:
         self._cluster = cluster
         self._now = now
         self._limit.opening()
+        self._shared = SharedClaims(cluster.devices)
 
     def key(self, task: Task) -> Claims:
         """What tells apart tasks of one shape by their claims at this moment."""
-        new: list[ClaimContent] = []
+        new: list[ClaimUse] = []
         allocated: list[Allocated] = []
         for use in task_claims(self._cluster.devices, task):
             allocation = use.allocation
             if allocation is not None:
                 unusable = use.object is not None and is_unusable(use.object, self._now)
                 allocated.append(Allocated(allocation.node_selector, use.is_promised, unusable))
-            elif use.content is not None:
-                new.append(use.content)
-        return Claims(tuple(new), tuple(allocated))
+            else:
+                new.append(use)
+        contents = tuple(use.content for use in new if use.content is not None)
+        return Claims(contents, tuple(allocated), self._shared.of(task, new) if new else None)
 
     def filters(self, task: Task) -> Iterator[NodeFilter]:
         filter = ClaimFilter(self, self.key(task))
         yield NodeFilter(filter.checks, self._plugin, "pods", self.version)
 
     def scores(self, task: Task) -> Iterator[NodeScore]:
-        claims = self.key(task)
+        claims, name, version = self.key(task), self._plugin, self.version
         if any(content.has_alternatives for content in claims.new):
 
             def alternatives(task: Task, nodes: Nodes) -> Column:
                 return nodes.pick(self.column(claims.new).scores)
 
             yield NodeScore(
-                alternatives,
-                self._plugin,
-                "pods",
-                self.version,
-                finish=up_to_best,
-                of_some_nodes=True,
-                batch=True,
+                alternatives, name, "pods", version, finish=up_to_best, of_some_nodes=True, batch=True
             )
+        sharers = claims.sharers
+        if sharers is not None:
+
+            def devices_of_all(task: Task, nodes: Nodes) -> Column:
+                return nodes.pick(self.column(sharers.contents).later) * float(len(sharers.shapes))
+
+            yield NodeScore(sharers.room, name, "usage", weight=WEIGHT)
+            yield NodeScore(devices_of_all, name, "pods", version, weight=WEIGHT, of_some_nodes=True)
 
     def version(self, task: Task) -> Hashable:
         ledger = self._cluster.devices
@@ -159,7 +166,7 @@ class ClaimFilter:
         self._claims = claims
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        new, allocated = self._claims
+        new, allocated, _ = self._claims
         if new:
             column = self._devices.column(new)
             for message, passing in column.errors():

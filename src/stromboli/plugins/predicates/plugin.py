@@ -32,6 +32,7 @@ from stromboli.plugins.predicates.device_claims import DeviceClaims
 from stromboli.plugins.predicates.host_ports import NodePorts, host_ports
 from stromboli.plugins.predicates.pod_affinity_filter import invalid_term, pod_affinity, pod_affinity_key
 from stromboli.plugins.predicates.topology_spread_filter import spreading, spreading_key
+from stromboli.plugins.predicates.unused_claims import UnusedClaims
 from stromboli.plugins.predicates.volume_filters import (
     AttachableVolumes,
     NodeVolumeLimits,
@@ -127,9 +128,13 @@ class Predicates(Plugin):
     def __init__(self, arguments: Switches, switches: dict[str, bool]):
         super().__init__(arguments, switches)
         self._claims = DeviceClaims(self.name, arguments.device_timeout)
+        self._unused_claims = UnusedClaims()
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         self._claims.opening(session.cluster, session.now)
+
+    def closing(self, session: Session) -> None:
+        self._unused_claims.release(session)
 
     def shape_key(self, task: Task) -> Hashable:
         enabled, cluster = self.arguments, self.session.cluster
