@@ -11,7 +11,7 @@ from stromboli.engine.catalog import action
 from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pods_lately
 from stromboli.engine.eviction.eviction_domains import asks_for_topology
 from stromboli.engine.eviction.eviction_options import EvictionOptions
-from stromboli.engine.eviction.node_clearing import clear_node, has_enough, would_admit
+from stromboli.engine.eviction.node_clearing import clear_node, has_enough, restore_spared, would_admit
 from stromboli.engine.eviction.starving_jobs import (
     make_room_for_job,
     pending_ungated,
@@ -176,18 +176,9 @@ def _needed_victims(search: VictimSelection, task: Task, node: Node) -> Choice |
             trial.evict(victim, EvictionReason(names.EVICTED_BY_PREEMPT))
         if not would_admit(session, task, node):
             return None
-        for victim in reversed(trial.evicted()):
-            _restore_if_admitted(session, trial, task, node, victim)
+        restore_spared(session, trial, task, node)
         needed = trial.evicted()
     return choice._replace(victims=needed)
-
-
-def _restore_if_admitted(session: Session, trial: Statement, task: Task, node: Node, victim: Task) -> None:
-    """Restore a victim if the task is admitted beside it."""
-    with session.statement() as attempt:
-        trial.restore(victim)
-        if would_admit(session, task, node):
-            attempt.keep()
 
 
 def _loss(session: Session, victims: list[Task]) -> tuple[float, ...]:

@@ -298,6 +298,10 @@ class Session(Transaction):
         evaluation = self._placement.evaluate(self.cluster, task)
         return evaluation.admits(task, node.row, self.cluster.reservations.own_room(task))
 
+    def is_filtered(self, task: Task, node: Node) -> bool:
+        """Whether filters that look at more than the numbers of a node keep a task from it, even once others left."""
+        return self._placement.evaluate(self.cluster, task).is_filtered(node.row)
+
     def future_idle(self, node: Node, task: Task | None = None) -> Amounts:
         """What a node will have free once all that is promised and all that is leaving has come to pass.
 

@@ -65,6 +65,10 @@ class GangEvictionOptions(EvictionOptions):
         return not self.only_topology_jobs or asks_for_topology(job)
 
 
+MOST_SPARED = 32
+"""Bundles that are tried whether the gang could start without each; the others go with the rest."""
+
+
 @dataclass(frozen=True, slots=True)
 class GangEviction:
     """What gangpreempt and gangreclaim differ in."""
@@ -152,16 +156,28 @@ class GangVictimSelection:
             return False
         room = columns.total(available[:, domain.rows])
         bundles, chosen_by = self._bundles(domain, inside, queue)
-        victims: list[Task] = []
         slots = SlotBound(self._session, next(iter(self._pending.values())), inside)
-        for bundle in bundles:
-            victims += bundle.victims
+        for place, bundle in enumerate(bundles, start=1):
             slots.add_freed(bundle.tasks)
             shift(room, bundle.frees)
             may_suffice = less_equal(self._need, room) and slots.may_suffice()
-            if may_suffice and self._try_evicting(victims, domain, chosen_by):
+            if may_suffice and self._try_bundles(bundles[:place], domain, chosen_by):
                 return True
         return False
+
+    def _try_bundles(self, bundles: list[Bundle], domain: Domain, chosen_by: str) -> bool:
+        """Evict bundles; for tasks that hold more than amounts, such as devices, only those that are needed."""
+        ledgers_of = self._session.cluster.ledgers_of
+        if any(ledgers_of(task.shape) for task in self._tasks) and self._would_start(bundles, domain):
+            for bundle in bundles[-MOST_SPARED:]:
+                others = [other for other in bundles if other is not bundle]
+                if self._would_start(others, domain):
+                    bundles = others
+        return self._try_evicting(_victims_of(bundles), domain, chosen_by)
+
+    def _would_start(self, bundles: list[Bundle], domain: Domain) -> bool:
+        with self._session.statement():  # neither committed nor kept: a mere question
+            return self._try_evicting(_victims_of(bundles), domain, "")
 
     def _bundles(self, domain: Domain, inside: Bools, queue: Queue) -> tuple[list[Bundle], str]:
         """What may be evicted in a domain, in order, and which plugins chose it."""
@@ -258,3 +274,7 @@ class GangVictimSelection:
             self.chosen = chosen
             trial.keep()
         return True
+
+
+def _victims_of(bundles: list[Bundle]) -> list[Task]:
+    return [victim for bundle in bundles for victim in bundle.victims]

@@ -102,11 +102,18 @@ def domains_with_slots(
 
 
 def _best_node(session: Session, task: Task, inside: Bools) -> Node | None:
-    """The best node with room now, else with room to come; filters that an eviction may cure are not asked."""
+    """The best node with room now, else with room to come; filters that an eviction may cure are not asked.
+
+    They are for tasks that hold more than amounts, such as devices: there the room alone says little.
+    """
     cluster = session.cluster
     later = inside & session.reachable(task) & fits(task, cluster.reservations.future_idle_for(task))
     now = later & fits(task, cluster.columns.idle)
+    holds_more = bool(cluster.ledgers_of(task.shape))
     for candidates in (now, later):
         if np.any(candidates):
-            return next(session.ranked(task, candidates))
+            ranked = session.ranked(task, candidates)
+            best = next((node for node in ranked if not holds_more or session.admits(task, node)), None)
+            if best is not None:
+                return best
     return None

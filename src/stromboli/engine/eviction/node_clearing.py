@@ -54,6 +54,9 @@ def clear_node(
     `within` is the domain in which the task's gang is to have room, if it must keep to one.
     """
     session, no_harm = search.session, search.options.no_harm
+    holds_more = bool(session.cluster.ledgers_of(task.shape))
+    if holds_more:
+        fits = would_admit  # amounts alone do not tell
     beneficiary, where = task.job.key if task.job else "", domain_words(session, within)
     reason = EvictionReason(action, beneficiary, choice.by, where)
     jobs = {victim.job for victim in choice.victims if victim.job is not None}
@@ -66,6 +69,8 @@ def clear_node(
                 not no_harm or _is_harmless_victim(search, task, victim)
             ):
                 trial.evict(victim, reason)
+        if holds_more and fits(session, task, node):
+            restore_spared(session, trial, task, node)
         if not fits(session, task, node) or not _evict_whole_gangs(search, trial, task, reason, complete):
             return False
         if no_harm and not guarantees_hold(session, trial, session.queue_of(task)):
@@ -76,6 +81,15 @@ def clear_node(
             search.note_evicted(evicted)
             return True
     return False
+
+
+def restore_spared(session: Session, trial: Statement, task: Task, node: Node) -> None:
+    """Let victims stay without whom a node would admit the task all the same, those of the first choice last."""
+    for victim in reversed(trial.evicted()):
+        with session.statement() as attempt:
+            trial.restore(victim)
+            if would_admit(session, task, node):
+                attempt.keep()
 
 
 def _is_harmless_victim(search: VictimSelection, task: Task, victim: Task) -> bool:

@@ -204,11 +204,20 @@ class VictimSelection:
         candidates = in_victim_order(self.session, task, self._candidates.on_node(task, node))
         if not candidates:
             return None
+        candidates = self._holders_first(task, node, candidates)
         choice = self._vote(task, candidates)
         if self._last_tier is not None and choice.tier > self._last_tier:
             return Choice([])
         chosen = set(choice.victims)
         return choice._replace(victims=[victim for victim in candidates if victim in chosen])
+
+    def _holders_first(self, task: Task, node: Node, candidates: list[Task]) -> list[Task]:
+        """Where a task is short of devices or the like, those first who hold any: others cannot help by themselves."""
+        ledgers = self.session.cluster.ledgers_of
+        needed = set(map(id, ledgers(task.shape)))
+        if not needed or not self.session.is_filtered(task, node):
+            return candidates
+        return sorted(candidates, key=lambda victim: needed.isdisjoint(map(id, ledgers(victim.shape))))
 
     def _vote(self, task: Task, candidates: list[Task]) -> Choice:
         if not self.options.fewest_victims:

@@ -509,11 +509,13 @@ class Evaluation:
 
     def admits(self, task: Task, row: int, own: OwnRoom | None = None) -> bool:
         """Whether every filter lets the task onto one node, and it fits there once what is leaving has left."""
-        if not self._allowed[row] or not all(
-            self._passing[id(filter)].later[row] for filter in self._watched
-        ):
+        if not self._allowed[row] or self.is_filtered(row):
             return False
         return self._fits_on(task, row, own)[1]
+
+    def is_filtered(self, row: int) -> bool:
+        """Whether a filter refuses one node that looks at more than its object and its numbers."""
+        return not all(self._passing[id(filter)].later[row] for filter in self._watched)
 
     # -- explaining
 
