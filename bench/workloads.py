@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from bench import mix
+from bench.devices import device_cluster
 from bench.manifests import GPU, Manifest, Request, gang, node, node_name, priority_class, queue
 from bench.switches import SwitchedSizes, switched_cluster, switches
 from stromboli.policy.presets import CHART, preset
@@ -229,6 +230,11 @@ def _racks(sizes: Sizes, seed: int) -> Iterator[Manifest]:
     yield from _pending(sizes, ALL_GPUS, networkTopology={"mode": "hard", "highestTierAllowed": 1})
 
 
+def _claiming(sizes: Sizes, seed: int) -> Iterator[Manifest]:
+    yield from _nodes(sizes)
+    yield from device_cluster(sizes.nodes, sizes.gangs, sizes.members, ONE_CORE)
+
+
 def _switched(sizes: SwitchedSizes, seed: int) -> Iterator[Manifest]:
     return switched_cluster(sizes)
 
@@ -317,6 +323,13 @@ _ALL = [
         _switched,
         None,
         plugins=("network-topology-aware",),
+    ),
+    Workload(
+        "W10-claims-5000n-50x20",
+        "50 gangs of 20, a device by claim for each pod",
+        Sizes(nodes=5000, gangs=50, members=20),
+        _claiming,
+        True,
     ),
     Workload(
         "M-5000n-100000p", "memory: 100,000 running pods", Sizes(nodes=5000, running=5000), _idle, False

@@ -258,9 +258,21 @@ def _report_queues(session: Session) -> None:
         for member in lineage(job.queue, queues) if job.queue is not None else ():
             if member in totals:
                 shift(totals[member], correction)
+    devices = _allocated_devices(session)
     for queue, total in sorted(totals.items(), key=lambda entry: entry[0].name):
         named = session.cluster.dims.named({dim: int(amount) for dim, amount in total.items()})
-        allocated = resource_list(named)
+        allocated = resource_list(named | devices.get(queue, {}))
         if queue.reported != allocated:
             session.write(queue, "reported", allocated)
             session.decisions.append(QueueStatus(queue.name, allocated))
+
+
+def _allocated_devices(session: Session) -> dict[Queue, dict[str, int]]:
+    """What the claims of each queue ask for by device class, its descendants included."""
+    totals: dict[Queue, dict[str, int]] = {}
+    for queue, usage in session.cluster.devices.allocated.items():
+        for member in lineage(queue, session.cluster.queues) if usage else ():
+            total = totals.setdefault(member, {})
+            for name, amount in usage.amounts.items():
+                total[name] = total.get(name, 0) + amount
+    return totals

@@ -9,6 +9,8 @@ from stromboli.engine.explanation.shortages import Holder, Shortage, amounts_tex
 from stromboli.engine.explanation.wait_cause import Cause, Details, FirstWaiting, waiting_count
 from stromboli.engine.explanation.ways_out import LESS_OR_NODES, had_room, least_request
 from stromboli.model.amounts import Amounts, Vector, minus, plus
+from stromboli.model.devices.queue_usage import class_of
+from stromboli.model.devices.task_claims import claimed_amounts
 from stromboli.model.dimensions import PODS
 
 if TYPE_CHECKING:
@@ -74,7 +76,8 @@ def _hit(session: Session, limit: QueueLimit, short: Vector, held: Vector) -> Hi
     summary = f'the {limit.name} of queue "{limit.queue.name}" leaves too little {resources}'
     total = session.total
     highest = total if limit.raised_to is None else limit.raised_to
-    if all(limit.most[dim] >= min(highest.get(dim, 0), total.get(dim, 0)) for dim in short):
+    claimed = any(class_of(session.cluster.dims.names[dim]) for dim in short)  # nodes do not list devices
+    if not claimed and all(limit.most[dim] >= min(highest.get(dim, 0), total.get(dim, 0)) for dim in short):
         return Hit(limit, short, held, f"{summary}, and cannot be higher in this cluster", LESS_OR_NODES)
     return Hit(limit, short, held, summary, limit.remedy)
 
@@ -114,9 +117,12 @@ class QueueLimitCauses:
 
     def _answer(self, queue: Queue, task: Task) -> QueueAnswer:
         session, job = self._session, task.job
-        key = (queue, task.shape, job if job is not None and job.reserved else None)
+        alone = task if task.claims else job if job is not None and job.reserved else None
+        key = (queue, task.shape, alone)
         if key not in self._answers:
-            rules, hit = session.rules, limit_hit(session, queue, task.request)
+            cluster, rules = session.cluster, session.rules
+            asked = plus(task.request, claimed_amounts(cluster.devices, cluster.dims, task))
+            hit = limit_hit(session, queue, asked)
             self._answers[key] = QueueAnswer(rules.overused(queue), rules.allocatable(queue, task), hit)
         return self._answers[key]
 

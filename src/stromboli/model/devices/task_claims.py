@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stromboli.api import device_messages as messages
 from stromboli.api.types.devices import ConsumerReference
+from stromboli.model.amounts import Amounts, shift
 
 if TYPE_CHECKING:
     from stromboli.api.types.devices import DeviceClass, ResourceClaim
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from stromboli.model.devices.claim_use import ClaimUse
     from stromboli.model.devices.device_ledger import DeviceLedger
     from stromboli.model.devices.pod_claims import PodClaim
+    from stromboli.model.dimensions import Dimensions
     from stromboli.model.task import Task
 
 MOST_CONSUMERS = 256
@@ -26,6 +28,22 @@ def task_claims(ledger: DeviceLedger, task: Task) -> list[ClaimUse]:
     keys = dict.fromkeys(f"{task.namespace}/{claim.claim}" for claim in task.claims)
     uses = (ledger.claims.get(key) for key in keys)
     return [use for use in uses if use is not None and use.object is not None]
+
+
+def claimed_amounts(ledger: DeviceLedger, dims: Dimensions, task: Task) -> Amounts:
+    """What the claims of a task count against limits of queues, by the keys that queues name."""
+    total: Amounts = {}
+    for use in task_claims(ledger, task) if task.claims else ():
+        if use.content is not None:
+            shift(
+                total,
+                {
+                    dims.index[name]: amount
+                    for name, amount in use.content.amounts.items()
+                    if name in dims.index
+                },
+            )
+    return total
 
 
 def claim_problem(ledger: DeviceLedger, classes: dict[str, DeviceClass], task: Task) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from stromboli.model.amounts import plus
 from stromboli.model.devices.queue_usage import COUNT_PREFIX, DeviceUsage, class_of
 from stromboli.model.devices.task_claims import task_claims
 
@@ -106,6 +107,19 @@ class DeviceQuota:
 
     def _held(self, queue: Queue) -> DeviceUsage:
         return self._cluster.devices.held.get(queue, _NO_USAGE)
+
+    # -- for explanations
+
+    def without_zeros(self, capability: Amounts) -> Amounts:
+        """A capability without counts of devices that limit nothing."""
+        names = self._cluster.dims.names
+        return {dim: most for dim, most in capability.items() if most or not class_of(names[dim])}
+
+    def with_devices(self, share: QueueShare) -> Amounts:
+        """What a queue holds, with what counts against its limits on devices."""
+        index = self._cluster.dims.index
+        held = self.held(share)
+        return plus(share.held, {index[name]: amount for name, amount in held.items() if name in index})
 
     # -- what queues name
 

@@ -14,6 +14,7 @@ from stromboli.engine.queue_limits import InqueueResources, own_capability, refu
 from stromboli.engine.session import Session
 from stromboli.model.amounts import fits, lacking, plus, shift, some_fits, total_of
 from stromboli.model.cluster import SUM_OF, Change, Dirty
+from stromboli.model.devices.queue_usage import class_of
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
@@ -142,10 +143,14 @@ class Capacity(Plugin):
             return
         shares = (leaf, *leaf.ancestors)
         for share in shares:
-            capability = own_capability(share.queue)
-            yield QueueLimit(share.queue, "capability", capability, share.held, "raise that capability")
+            capability, held = own_capability(share.queue), share.held
+            if self._devices is not None:
+                capability, held = self._devices.without_zeros(capability), self._devices.with_devices(share)
+            yield QueueLimit(share.queue, "capability", capability, held, "raise that capability")
+        names_of_dims = enumerate(self.session.cluster.dims.names)
+        amounts = [dim for dim, name in names_of_dims if not class_of(name)]
         for share in shares:
-            limit = {dim: share.limit.get(dim, 0) for dim in range(len(self.session.cluster.dims))}
+            limit = {dim: share.limit.get(dim, 0) for dim in amounts}
             remedy = "raise the capability of queues above it or lower what is guaranteed to others"
             yield QueueLimit(share.queue, "limit", limit, share.held, remedy)
 

@@ -1,0 +1,123 @@
+"""Limits of queues on device classes."""
+
+from __future__ import annotations
+
+import pytest
+
+from stromboli.engine.decisions import QueueStatus
+from stromboli.testing import World
+from tests.device_manifests import allocated, claim, device_class, request, reserved, resource_slice, uses
+
+PLACE = "enqueue, allocate"
+FLAT = "gang, predicates, capacity"
+TREE = """
+actions: "enqueue, allocate"
+tiers:
+- plugins:
+  - name: gang
+  - name: predicates
+  - name: capacity
+    enableHierarchy: true
+"""
+
+
+def queue(name: str, parent: str = "root", **capability: object) -> dict[str, object]:
+    limits = {"cpu": "100", "memory": "100Gi", **capability}
+    spec = {"weight": 1, "parent": parent, "capability": limits}
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def world(*queues: dict[str, object]) -> World:
+    made = World(nodes="a cpu=32 memory=64Gi").add(device_class(), resource_slice("a", 8), *queues)
+    for name in "cdefg":
+        made.add(claim(name))
+    return made
+
+
+def test_a_queue_gets_no_more_devices_than_its_capability_says_and_why() -> None:
+    made = world(queue("q", **{"deviceclass/gpu": "2"}))
+    for name in "cde":
+        made.job(name, cpu=1, queue="q", spec=uses(name))
+    result = made.run(PLACE, FLAT)
+    assert sorted(result.binds) == ["default/c-0", "default/d-0"]
+    explained = result.pending["default/e"]
+    assert "its capability is deviceclass/gpu 2, it holds deviceclass/gpu 2" in explained.message
+    assert 'the capability of queue "q" leaves too little deviceclass/gpu' in explained.sentence
+    assert "raise that capability" in explained.sentence
+
+
+def test_a_count_of_zero_and_another_class_limit_nothing() -> None:
+    made = world(queue("q", **{"deviceclass/gpu": "0", "deviceclass/nic": "1"}))
+    for name in "cde":
+        made.job(name, cpu=1, queue="q", spec=uses(name))
+    assert len(made.run(PLACE, FLAT).binds) == 3
+
+
+def test_a_claim_that_the_queue_uses_already_costs_nothing() -> None:
+    made = world(queue("q", **{"deviceclass/gpu": "1"})).job("j", pods=3, cpu=1, queue="q", spec=uses("c"))
+    assert len(made.run(PLACE, FLAT).binds) == 3
+
+
+def test_devices_that_were_given_back_count_no_longer() -> None:
+    made = world(queue("q", **{"deviceclass/gpu": "1"}))
+    made.job("c", cpu=1, queue="q", spec=uses("c")).job("d", cpu=1, queue="q", spec=uses("d"))
+    assert made.run(PLACE, FLAT).binds == {"default/c-0": "a"}
+    made.finish("c-0")
+    assert made.step().binds == {"default/d-0": "a"}
+
+
+def test_the_limit_of_a_queue_above_holds_for_all_below_it() -> None:
+    limit = {"deviceclass/gpu": "3"}
+    made = world(queue("top", **limit), queue("left", "top", **limit), queue("right", "top", **limit))
+    for name, below in zip("cdefg", ("left", "right", "left", "right", "left"), strict=True):
+        made.job(name, cpu=1, queue=below, spec=uses(name))
+    assert len(made.run(policy=TREE).binds) == 3
+    assert made.step().binds == {}
+
+
+@pytest.mark.parametrize(("switch", "started"), [("true", 1), ("false", 3)])
+def test_capacities_of_devices_count_if_asked_to(switch: str, started: int) -> None:
+    policy = f"""
+actions: "enqueue, allocate"
+tiers:
+- plugins:
+  - name: gang
+  - name: predicates
+  - name: capacity
+    arguments:
+      capacity.DRAConsumableCapacityEnable: {switch}
+"""
+    made = World(nodes="a cpu=32 memory=64Gi").add(
+        device_class(), queue("q", **{"memory.deviceclass/gpu": "50Gi"})
+    )
+    shared = [{"name": "g0", "capacity": {"memory": {"value": "80Gi"}}, "allowMultipleAllocations": True}]
+    made.add(resource_slice("a", shared))
+    for name in "cde":
+        asked = request(capacity={"requests": {"memory": "20Gi" if name != "d" else "40Gi"}})
+        made.add(claim(name, 1, asked)).job(name, cpu=1, queue="q", spec=uses(name))
+    binds = made.run(policy=policy).binds
+    assert "default/c-0" in binds
+    assert len(binds) == (2 if started == 1 else 3)
+
+
+def test_a_job_whose_minimum_exceeds_the_devices_of_its_queue_is_not_let_in() -> None:
+    made = world(queue("q", **{"deviceclass/gpu": "1"})).add(claim("two", 2))
+    made.job("j", cpu=1, queue="q", min_resources={"cpu": 1}, spec=uses("two"))
+    result = made.run(PLACE, FLAT)
+    assert result.phases["default/j"] == "Pending"
+    assert "insufficient deviceclass/gpu" in result.pending["default/j"].message
+
+
+def test_the_status_of_a_queue_and_of_those_above_lists_devices() -> None:
+    made = world(queue("q")).add(allocated(claim("c", 2), "a", "g0", "g1", reserved_for=(reserved("j-0"),)))
+    made.job("j", pods=2, cpu=1, queue="q", running_on=["a", "a"], spec=uses("c"))
+    decisions = made.run(PLACE, FLAT).decisions
+    statuses = {each.name: each.allocated for each in decisions if isinstance(each, QueueStatus)}
+    assert statuses["q"]["deviceclass/gpu"] == "2"
+    assert statuses["root"]["deviceclass/gpu"] == "2"
+    assert "deviceclass/gpu" not in statuses.get("default", {})
