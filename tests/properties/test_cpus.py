@@ -1,0 +1,118 @@
+"""Whatever happens, no CPU is given twice, and what is counted in memory is what a restart would read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stromboli.model.cpus.cpu_grant import CpuGrant
+from stromboli.model.cpus.cpu_set import parse_cpu_set
+from stromboli.testing import World
+from tests.manifests import group, node, policy
+from tests.plugins.numa_aware.numa_worlds import numa_pod, numa_topology
+
+POLICIES = ("best-effort", "restricted", "single-numa-node")
+NODES = ("m", "n")
+POLICY = policy("enqueue, allocate", "gang | predicates numa-aware")
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("job"), st.integers(1, 4), st.integers(1, 4), st.sampled_from(("", *POLICIES[1:]))),
+        st.tuples(st.just("end"), st.integers(0, 9)),
+        st.tuples(st.just("list"), st.sampled_from(NODES)),
+    ),
+    min_size=3,
+    max_size=10,
+)
+
+
+class Machines:
+    """A cluster whose kubelets give pods the CPUs that were chosen, and list them when they are told to."""
+
+    def __init__(self, policies: tuple[str, str]):
+        self.policies = dict(zip(NODES, policies, strict=True))
+        self.listed: dict[str, set[str]] = {name: set() for name in NODES}
+        self.world = World(policy=POLICY).add(*(node(name, cpu=8) for name in NODES))
+        for name in NODES:
+            self.publish(name)
+        self.jobs = 0
+
+    def grants(self) -> dict[str, tuple[str, int]]:
+        """Node and CPUs by the uid of the pod."""
+        return {
+            task.uid: (task.node.name, parse_cpu_set(grant.cpus))
+            for task in self.world.cluster.tasks.values()
+            for grant in task.grants
+            if isinstance(grant, CpuGrant) and task.node is not None
+        }
+
+    def topology(self, name: str) -> dict[str, Any]:
+        grants = self.grants()
+        listed = {uid for uid in self.listed[name] if uid in grants}
+        taken = {cpu for uid in listed for cpu in range(8) if grants[uid][1] >> cpu & 1}
+        free = ",".join(str(cpu) for cpu in range(8) if cpu not in taken)
+        topology = numa_topology(name, self.policies[name], listed=[{"uid": uid} for uid in sorted(listed)])
+        topology["spec"]["numares"] = {"cpu": {"allocatable": free}}
+        return topology
+
+    def publish(self, name: str) -> None:
+        self.world.add(self.topology(name))
+
+    def step(self, step: tuple[Any, ...]) -> None:
+        running = sorted(uid for uid in self.grants())
+        match step:
+            case ("job", pods, cpus, asked):
+                self.jobs += 1
+                self.world.add(group(f"j{self.jobs}", pods))
+                for index in range(pods):
+                    self.world.add(
+                        numa_pod(f"j{self.jobs}-{index}", cpus, policy=asked, group=f"j{self.jobs}")
+                    )
+            case ("end", number) if running:
+                task = self.world.cluster.tasks[running[number % len(running)]]
+                where = task.node
+                self.world.finish(task.key)
+                if where is not None and task.uid in self.listed[where.name]:
+                    self.publish(where.name)
+            case ("list", name):
+                self.listed[name] |= {uid for uid, (on, _) in self.grants().items() if on == name}
+                self.publish(name)
+        self.world.step()
+        self.world.rehearsal.sync()
+
+    def restarted(self) -> World:
+        """A scheduler that reads all objects anew."""
+        world = World().add(*(node(name, cpu=8) for name in NODES), *(self.topology(name) for name in NODES))
+        for task in self.world.cluster.tasks.values():
+            if task.node is not None:
+                notes = {key: text for grant in task.grants for key, text in dict(grant.annotations).items()}
+                cpus = int(task.request[0]) // 1000
+                world.add(
+                    numa_pod(
+                        task.name,
+                        cpus,
+                        group=task.job.name if task.job else "",
+                        on=task.node.name,
+                        annotations=notes,
+                    )
+                )
+        return world
+
+
+@settings(max_examples=15)
+@given(st.tuples(st.sampled_from(POLICIES), st.sampled_from(POLICIES)), steps)
+def test_no_cpu_is_given_twice_and_a_restart_forgets_none(
+    policies: tuple[str, str], happenings: list[Any]
+) -> None:
+    machines = Machines(policies)
+    for happening in happenings:
+        machines.step(happening)
+        given_on: dict[str, int] = dict.fromkeys(NODES, 0)
+        for name, cpus in machines.grants().values():
+            assert not given_on[name] & cpus, "a CPU was given twice"
+            given_on[name] |= cpus
+        restarted = machines.restarted().cluster.cpus
+        for name in NODES:
+            assert machines.world.cluster.cpus.free(name) == 0xFF & ~given_on[name]
+            assert restarted.free(name) == machines.world.cluster.cpus.free(name)
