@@ -43,6 +43,8 @@ TARGETS = {
     "W8-gpu-topology-1000n-60x16": Target("8.5", 0.2, 0.1),
     "W9-gpu-tiers-5000n": Target("129-154", 2.0, 0.5),
     "W9f-gpu-tiers-5000n-300-gangs": Target(reach=2.0, aim=0.5),
+    "W11-local-claims-5000n-50x20": Target(reach=2.0, aim=0.5),
+    "W11-provisioned-claims-5000n-50x20": Target(reach=2.0, aim=0.5),
     "M-5000n-100000p": Target(memory_reach=600),
 }
 

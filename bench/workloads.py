@@ -18,6 +18,7 @@ import msgspec
 from bench import mix
 from bench.devices import device_cluster
 from bench.manifests import GPU, Manifest, Request, gang, node, node_name, priority_class, queue
+from bench.storage import claimed_cluster
 from bench.switches import SwitchedSizes, switched_cluster, switches
 from stromboli.policy.presets import CHART, preset
 
@@ -239,6 +240,14 @@ def _switched(sizes: SwitchedSizes, seed: int) -> Iterator[Manifest]:
     return switched_cluster(sizes)
 
 
+def _local_claims(sizes: Sizes, seed: int) -> Iterator[Manifest]:
+    return claimed_cluster(sizes.nodes, sizes.gangs, sizes.members, ONE_CORE, "local")
+
+
+def _provisioned_claims(sizes: Sizes, seed: int) -> Iterator[Manifest]:
+    return claimed_cluster(sizes.nodes, sizes.gangs, sizes.members, ONE_CORE, "provisioned")
+
+
 def _gentle(workload: Workload, preset_name: str, clears: Clearing) -> Workload:
     """The same with the arguments that a preset gives its actions."""
     _, key, arguments = preset(preset_name).partition("configurations:\n")
@@ -329,6 +338,20 @@ _ALL = [
         "50 gangs of 20, a device by claim for each pod",
         Sizes(nodes=5000, gangs=50, members=20),
         _claiming,
+        True,
+    ),
+    Workload(
+        "W11-local-claims-5000n-50x20",
+        "50 gangs of 20, each pod with a claim on a local volume",
+        Sizes(nodes=5000, gangs=50, members=20),
+        _local_claims,
+        True,
+    ),
+    Workload(
+        "W11-provisioned-claims-5000n-50x20",
+        "50 gangs of 20, each pod with a claim that a driver provisions",
+        Sizes(nodes=5000, gangs=50, members=20),
+        _provisioned_claims,
         True,
     ),
     Workload(

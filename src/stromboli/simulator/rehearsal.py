@@ -19,6 +19,7 @@ from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.simulator.claim_effects import ClaimEffects
+from stromboli.simulator.granted_volumes import bind_granted_volumes
 from stromboli.simulator.job_manifests import Terms, job_manifests, priority_class, priority_class_name
 
 
@@ -88,7 +89,9 @@ class Rehearsal:
             self.add(manifest)
 
     def start(self, task: Task) -> None:
-        """A bound pod runs."""
+        """A bound pod runs, and what it was given besides amounts is true."""
+        if task.grants:
+            bind_granted_volumes(self.intake, task)
         task.scheduled_at = task.started = self._now
         for grant in task.grants:
             if isinstance(grant, CardGrant):  # annotations come with the binding

@@ -49,6 +49,8 @@ class NodeDriver(Value, frozen=True):
     """A CSI driver on the node."""
 
     name: str = ""
+    topology_keys: tuple[str, ...] | None = None
+    """The labels that say from where its volumes can be reached."""
     allocatable: AttachLimit | None = None
 
 
