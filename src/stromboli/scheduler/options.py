@@ -53,6 +53,11 @@ class Options(ElectedOptions):
     node_selector: tuple[str, ...] = flag(
         comma_separated, (), "key:value; only nodes with one of these labels are used; repeatable"
     )
+    ignored_provisioners: tuple[str, ...] = flag(
+        comma_separated,
+        (),
+        "CSI drivers whose volumes a node need not be able to attach, besides those of local paths; repeatable",
+    )
     resource_sync_timeout: float = flag(duration, 60.0, "How long to wait for the first lists; 0: not at all")
     plugins_dir: Path | None = flag(path, None, "Folder of Python files with own actions and plugins")
     listen_address: str = flag(
@@ -83,12 +88,10 @@ class Options(ElectedOptions):
         return self.scheduler_name[0] if len(self.scheduler_name) == 1 else names.SCHEDULER_NAME
 
 
-_VOLUMES = "volumes are not bound by this version"
 ACCEPTED = flags.Accepted(
     {
         "resync-period": "watches resume by themselves",
-        "csi-storage": _VOLUMES,
-        "ignored-provisioners": _VOLUMES,
+        "csi-storage": "the storage that drivers report is always looked at",
         "node-worker-threads": "nodes are taken in as they come",
         "gate-removal-worker-num": "--writes-in-flight holds for all that is written",
         "minimum-feasible-nodes": "all nodes are considered",
@@ -107,6 +110,7 @@ GATES = flags.Gates(
         "WorkLoadSupport",
         "ResourceTopology",
         names.QUEUE_ADMISSION,
+        names.STORAGE_CAPACITY_SCORING,
     },
     always_on={"PodSchedulingReadiness", "PodLevelResources", "InPlacePodVerticalScaling"},
 )

@@ -75,6 +75,7 @@ class Replica:
             self.seam,
             scopes={ConfigMap: device_config_scope(policy)},
         )
+        self.mirror.cluster.volumes.ignored_provisioners |= set(options.ignored_provisioners)
         self.world = KubernetesWorld(
             self.mirror,
             self._submit,

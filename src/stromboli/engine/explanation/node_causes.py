@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stromboli.api import names
 from stromboli.engine.explanation.shortages import amounts_text, resources_text, shortage
@@ -58,7 +58,7 @@ class NodeCauses:
     def __init__(self, session: Session, first_waiting: FirstWaiting):
         self._session = session
         self._first_waiting = first_waiting
-        self._texts: dict[tuple[Shape, bool, tuple[str, ...]], tuple[str, str]] = {}
+        self._texts: dict[tuple[Shape, tuple[Any, ...], bool, tuple[str, ...]], tuple[str, str]] = {}
         self._reasoned: dict[Job, bool] = {}
         """Of jobs that verdicts explain: whether any counts reasons; one without may only refer to another."""
         self._too_large: dict[Shape, WayOut | None] = {}
@@ -105,7 +105,8 @@ class NodeCauses:
     def _of_verdict(self, job: Job, task: Task, verdict: Verdict) -> Cause:
         reasons = tuple(sorted({reason.text for reason in verdict.reasons}))
         together = bool(exceeds_cluster(self._session, job))
-        key = (task.shape, together, reasons or (verdict.text,))
+        volumes = self._session.rules.shape_key(task) if task.volume_claims else ()
+        key = (task.shape, volumes, together, reasons or (verdict.text,))
         if key not in self._texts:
             listed = ", ".join(reasons[:MOST_REASONS]) + (", ..." if len(reasons) > MOST_REASONS else "")
             summary = f"nodes are unavailable: {listed}" if reasons else verdict.message

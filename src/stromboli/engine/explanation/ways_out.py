@@ -17,6 +17,7 @@ from stromboli.engine.explanation.shortages import (
     largest_holders,
     shortage,
 )
+from stromboli.engine.explanation.volume_shortages import volumes_in_numbers, way_to_volumes
 from stromboli.engine.unmet_requirements import CREATE_CLAIM
 from stromboli.model.amounts import Amounts
 from stromboli.model.cluster import Cluster
@@ -53,7 +54,8 @@ def nodes_way_out(session: Session, task: Task, reason: str) -> WayOut:
     for dim in task.dims:
         if dim != PODS and reason == names.INSUFFICIENT.format(cluster.dims.names[dim]):
             return larger_than_any_node(cluster, task) or _free_way_out(session, task, dim)
-    return WayOut(hint_of(way_past_filter(session, task, reason)))
+    in_numbers = volumes_in_numbers(cluster, task, reason) if task.shape.spec.volumes else ""
+    return WayOut(in_numbers or hint_of(way_past_filter(session, task, reason)))
 
 
 def hint_of(way_out: str) -> str:
@@ -71,6 +73,8 @@ def way_past_filter(session: Session, task: Task, reason: str) -> str:
         return _selector(task)
     if reason.endswith(_STORAGE_MISSING):
         return CREATE_CLAIM
+    if task.shape.spec.volumes and (way_out := way_to_volumes(session.cluster, task, reason)):
+        return way_out
     return way_past_cards(reason) or way_to_cpus(session.cluster.cpus, task, reason)
 
 

@@ -41,6 +41,9 @@ class Use(IntEnum):
     """A VolumeAttachment."""
 
 
+LEAVING = frozenset({Use.EVICTED, Use.TERMINATING})
+
+
 class Attachable(NamedTuple):
     """A volume of a CSI driver."""
 

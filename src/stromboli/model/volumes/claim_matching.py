@@ -115,14 +115,17 @@ class ClaimMatching:
         choices = self.choose(claims, row)
         if choices is None:
             return False, True
-        requests: dict[str, list[int]] = {}
+        largest: dict[str, int] = {}
+        total: dict[str, int] = {}
         for claim, volume in zip(claims, choices, strict=True):
-            if not volume and not claim.node:
-                requests.setdefault(claim.kind.storage_class, []).append(claim.kind.request)
+            if not volume:
+                name, request = claim.kind.storage_class, claim.kind.request
+                largest[name] = max(largest.get(name, 0), request)
+                total[name] = total.get(name, 0) + (0 if claim.node else request)
         return True, all(
             not self._reports_capacity(name)
-            or self._ledger.capacity.of_class(name).enough_on(row, max(asked), sum(asked))
-            for name, asked in requests.items()
+            or self._ledger.capacity.of_class(name).enough_on(row, largest[name], total[name])
+            for name in largest
         )
 
     def choose(self, claims: tuple[DelayedClaim, ...], row: int) -> list[str] | None:

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stromboli.model.volumes.attachments import Use
+from stromboli.model.volumes.attachments import LEAVING, Use
 
 if TYPE_CHECKING:
     from stromboli.api.types.pod import Volume
     from stromboli.model.node_columns import Bools, Columns, Node
-
-_LEAVING = (Use.EVICTED, Use.TERMINATING)
 
 
 class InlineDisk(NamedTuple):
@@ -82,5 +80,5 @@ class DiskUsers:
                 row = self._nodes[node].row if node in self._nodes else -1
                 if row >= 0 and disk.conflicts(other):
                     now[row] = False
-                    later[row] &= use in _LEAVING
+                    later[row] &= use in LEAVING
         return later, now

@@ -158,6 +158,12 @@ class ClassCapacity:
             for number in (*self._near.get(row, ()), *wide)
         )
 
+    def reported_for(self, row: int) -> int | None:
+        """What a report says that can be provisioned for a node; none if there is no report."""
+        wide = (number for number, matching in self._wide if matching[row])
+        numbers = (*self._near.get(row, ()), *wide)
+        return int(self._room[numbers[-1]]) if numbers else None
+
     def most_free(self) -> int:
         """The most that any report has left, for people."""
         return int(self._free.max(initial=0))

@@ -20,20 +20,18 @@ if TYPE_CHECKING:
 def volume_demand(ledger: VolumeLedger, objects: LookupObjects, task: Task) -> VolumeDemand:
     """What filters read of a task's volumes."""
     bound: list[str] = []
+    rivals: list[str] = []
     lost = False
-    held = leaving = 0
     for claim in claims_of_task(objects, task):
         if is_bound(claim):
             volume = objects.volumes.get(claim.spec.volume_name)
             lost |= volume is None
             if volume is not None and is_restricted(volume):
                 bound.append(volume.name)
-        if names.READ_WRITE_ONCE_POD in claim.spec.access_modes:
-            staying, going = ledger.users(claim.key)
-            held += bool(staying)
-            leaving += bool(going and not staying)
+        if names.READ_WRITE_ONCE_POD in claim.spec.access_modes and ledger.a_user(claim.key) is not None:
+            rivals.append(claim.key)
     delayed = tuple(each for _, each in delayed_claims(ledger, objects, task))
-    return VolumeDemand(tuple(bound), lost, delayed, _attachments(ledger, task), held, leaving)
+    return VolumeDemand(tuple(bound), lost, delayed, _attachments(ledger, task), tuple(rivals))
 
 
 def claims_of_task(objects: LookupObjects, task: Task) -> list[PersistentVolumeClaim]:

@@ -41,10 +41,8 @@ class VolumeDemand(NamedTuple):
     delayed: tuple[DelayedClaim, ...] = ()
     """Its claims that wait for it, the smallest first."""
     attachments: tuple[AttachmentDemand, ...] = ()
-    exclusive_claims_held: int = 0
-    """Its claims for a single pod that pods which stay use."""
-    exclusive_claims_leaving: int = 0
-    """Its claims for a single pod that only pods which leave use."""
+    rivals: tuple[str, ...] = ()
+    """Its claims for a single pod that another pod uses, as `namespace/name`."""
 
 
 NO_VOLUMES = VolumeDemand()

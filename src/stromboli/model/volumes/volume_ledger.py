@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 IGNORED_PROVISIONERS = frozenset({"rancher.io/local-path", "hostpath.csi.k8s.io"})
 """Drivers of which a node needs no attachments (spec 01 2.1)."""
-_RIVAL_USES = (Use.STAYING, Use.PROMISED)
 
 
 class _Holding(NamedTuple):
@@ -183,11 +182,13 @@ class VolumeLedger:
 
     # -- claims for a single pod
 
-    def users(self, claim: str) -> tuple[int, int]:
-        """How many tasks on nodes use a claim: those that stay or are promised, and those that leave."""
-        uses = [self._holdings[task].use for task in self._users.get(claim, ())]
-        staying = sum(use in _RIVAL_USES for use in uses)
-        return staying, len(uses) - staying
+    def uses(self, claim: str) -> set[Use]:
+        """How tasks on nodes use a claim."""
+        return {self._holdings[task].use for task in self._users.get(claim, ())}
+
+    def a_user(self, claim: str) -> Task | None:
+        """A task on a node that uses a claim."""
+        return next(iter(self._users.get(claim, ())), None)
 
     # -- attached volumes
 

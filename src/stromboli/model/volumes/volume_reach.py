@@ -32,7 +32,7 @@ _ZONE_LABELS = {
 
 def is_restricted(volume: PersistentVolume) -> bool:
     """Whether a volume cannot be reached from every node."""
-    return _affinity(volume) is not None or bool(_zones(volume))
+    return _affinity(volume) is not None or bool(zones_of(volume))
 
 
 def nodes_with_affinity(columns: Columns, objects: LookupObjects, volume: PersistentVolume) -> Bools:
@@ -86,7 +86,7 @@ def nodes_in_zones(columns: Columns, objects: LookupObjects, volume: PersistentV
     for label in _ZONE_LABELS:
         unnamed &= columns.label_codes(label)[0] < 0
     matching = np.ones(len(columns), dtype=bool)
-    for label, zones in _zones(volume).items():
+    for label, zones in zones_of(volume).items():
         named = np.zeros(len(columns), dtype=bool)
         for key in {label, _ZONE_LABELS[label]}:
             codes, values = columns.label_codes(key)
@@ -129,7 +129,7 @@ def _affinity(volume: PersistentVolume) -> NodeSelector | None:
     return volume.spec.node_affinity.required if volume.spec.node_affinity else None
 
 
-def _zones(volume: PersistentVolume) -> dict[str, list[str]]:
+def zones_of(volume: PersistentVolume) -> dict[str, list[str]]:
     """The values of its labels for zones and regions, of which each may list several."""
     labels = volume.metadata.labels
     listed = {label: labels[label].split("__") for label in _ZONE_LABELS if label in labels}

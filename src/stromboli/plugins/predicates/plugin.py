@@ -41,6 +41,7 @@ from stromboli.plugins.predicates.volume_filters import (
     VolumeZone,
 )
 from stromboli.plugins.predicates.volume_grants import volume_grants
+from stromboli.plugins.predicates.volume_score import Point, StorageScore
 from stromboli.policy.arguments import arg
 
 
@@ -52,7 +53,7 @@ class UtilizationPoint:
     score: int = arg("score", 0, "What that is worth, 0 to 10.")
 
 
-_OFF = "Only with Kubernetes' feature gate StorageCapacityScoring, which is off: accepted, no effect."
+_GATED = "Only with the feature gate StorageCapacityScoring, which is off unless it is switched on."
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,11 @@ class Switches:
     bind_timeout: int = arg(
         "volumebinding.bindTimeoutSeconds", BIND_TIMEOUT, "How long a claim may take to be bound."
     )
-    binding_weight: int = arg("volumebinding.weight", 1, _OFF)
+    binding_weight: int = arg("volumebinding.weight", 1, f"Weight of the score by storage. {_GATED}")
     binding_shape: tuple[UtilizationPoint, ...] = arg(
-        "volumebinding.shape", (UtilizationPoint(0, 10), UtilizationPoint(100, 0)), _OFF
+        "volumebinding.shape",
+        (UtilizationPoint(0, 10), UtilizationPoint(100, 0)),
+        f"What a node is worth by how full its storage would be. {_GATED}",
     )
     device_timeout: int = arg(
         "dynamicresources.filterTimeoutSeconds",
@@ -146,7 +149,7 @@ class Predicates(Plugin):
     def _volumes(self, task: Task) -> VolumeDemand:
         """What a task asks of a node by its volumes."""
         cluster = self.session.cluster
-        if not cluster.volumes.concerns(task.shape.spec):
+        if cluster.volumes not in cluster.ledgers_of(task.shape):
             return NO_VOLUMES
         return volume_demand(cluster.volumes, cluster.objects, task)
 
@@ -215,8 +218,17 @@ class Predicates(Plugin):
             yield from self._claims.filters(task)
 
     def node_scores(self, task: Task) -> Iterator[NodeScore]:
+        if names.STORAGE_CAPACITY_SCORING in self.session.features:
+            yield from self._storage_scores(task)
         if task.claims:
             yield from self._claims.scores(task)
+
+    def _storage_scores(self, task: Task) -> Iterator[NodeScore]:
+        if self.arguments.volume_binding and self._volumes(task).delayed:
+            points = [Point(point.utilization, point.score) for point in self.arguments.binding_shape]
+            storage = StorageScore(self.session.cluster, points)
+            weight = self.arguments.binding_weight
+            yield NodeScore(storage.score, self.name, "pods", storage.version, weight, batch=True)
 
     def grants(self, task: Task, node: Node, now: bool) -> Iterator[Grant | Refusal]:
         if self.arguments.volume_binding:

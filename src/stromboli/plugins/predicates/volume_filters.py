@@ -13,7 +13,7 @@ import numpy as np
 
 from stromboli.api import names
 from stromboli.engine.placement.node_functions import Bools, Check, Nodes
-from stromboli.model.volumes.attachments import Use
+from stromboli.model.volumes.attachments import LEAVING, Use
 from stromboli.model.volumes.disk_users import inline_disks
 from stromboli.model.volumes.in_tree_volumes import BY_NAME
 from stromboli.model.volumes.volume_reach import nodes_in_zones, nodes_that_migrated, nodes_with_affinity
@@ -129,25 +129,24 @@ class VolumeRestrictions:
     """Nodes on which no pod has a disk that cannot be shared; none while another pod has a claim for a single one."""
 
     def __init__(self, cluster: Cluster, task: Task, demand: VolumeDemand):
-        self._disk_users = cluster.volumes.disks
+        self._volumes = cluster.volumes
         self._disks = inline_disks(task.shape.spec.volumes)
         self._demand = demand
 
     def __bool__(self) -> bool:
-        demand = self._demand
-        return bool(self._disks or demand.exclusive_claims_held or demand.exclusive_claims_leaving)
+        return bool(self._disks or self._demand.rivals)
 
     def version(self, task: Task) -> int:
-        return self._disk_users.version
+        return self._volumes.version if self._demand.rivals else self._volumes.disks.version
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         if self._disks:
-            later, now = self._disk_users.free(self._disks)
+            later, now = self._volumes.disks.free(self._disks)
             yield Check(nodes.pick(later), names.DISK_CONFLICT, True, nodes.pick(now))
-        if self._demand.exclusive_claims_held:
-            yield Check(~nodes.all(), names.CLAIM_IN_USE, True)
-        elif self._demand.exclusive_claims_leaving:
-            yield Check(nodes.all(), names.CLAIM_IN_USE, True, ~nodes.all())
+        uses = {use for claim in self._demand.rivals for use in self._volumes.uses(claim)}
+        if uses:
+            later = np.full(len(nodes), uses <= LEAVING)
+            yield Check(later, names.CLAIM_IN_USE, True, np.zeros(len(nodes), dtype=bool))
 
 
 def _reaching(

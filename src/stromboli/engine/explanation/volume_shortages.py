@@ -1,0 +1,189 @@
+"""The next step for a pod whose volumes no node can have: which class, zone, driver or claim is short, and where.
+
+What stands in conditions is the same as long as the same is short; numbers of the moment are for those who ask.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stromboli.api import names
+from stromboli.api.resources.quantity import format_bytes
+from stromboli.model.volumes.claim_kind import size_of
+from stromboli.model.volumes.task_volumes import claims_of_task, delayed_claims, volume_demand
+from stromboli.model.volumes.volume_claims import is_bound
+from stromboli.model.volumes.volume_reach import nodes_with_affinity, zones_of
+
+if TYPE_CHECKING:
+    from stromboli.api.types.storage import PersistentVolumeClaim
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.task import Task
+    from stromboli.model.volumes.volume_demand import DelayedClaim
+
+SHOWN = 3
+_ATTACHMENTS = names.INSUFFICIENT_ATTACHMENTS.format(driver="")
+_PLAIN = {
+    names.BOUND_TO_MISSING_VOLUME: "its claim is bound to a volume that is gone: restore it, or make the claim anew",
+    names.DISK_CONFLICT: "pods with the same disk are on these nodes: wait until they end, or add nodes",
+    names.CLAIM_IN_USE: "its ReadWriteOncePod claim is for a single pod, and another has it: wait until that ends",
+}
+
+
+def way_to_volumes(cluster: Cluster, task: Task, reason: str) -> str:
+    """What would let a task have its volumes; empty for a reason that is none of volumes."""
+    if reason in _PLAIN:
+        return _PLAIN[reason]
+    if reason in (names.VOLUME_AFFINITY_MISMATCH, names.VOLUME_ZONE_MISMATCH):
+        return _bound(cluster, task, reason)
+    if reason == names.NO_VOLUME_TO_BIND:
+        return _unbindable(cluster, task)
+    if reason == names.NOT_ENOUGH_STORAGE:
+        return _storage(cluster, task)
+    if reason == names.TOO_MANY_VOLUMES or reason.startswith(_ATTACHMENTS):
+        return _attachments(cluster, task, reason)
+    return ""
+
+
+def volumes_in_numbers(cluster: Cluster, task: Task, reason: str) -> str:
+    """The same with what there is at this moment, and on how many nodes."""
+    way_out = way_to_volumes(cluster, task, reason)
+    numbers = ""
+    if reason == names.NO_VOLUME_TO_BIND:
+        numbers = "; ".join(_volumes_left(cluster, *each) for each in _unserved(cluster, task)[:SHOWN])
+    elif reason == names.NOT_ENOUGH_STORAGE:
+        numbers = "; ".join(_storage_left(cluster, name) for name in _asked_storage(cluster, task))
+    elif reason == names.TOO_MANY_VOLUMES or reason.startswith(_ATTACHMENTS):
+        numbers = "; ".join(_attached(cluster, driver) for driver in _drivers(cluster, task, reason))
+    elif reason == names.CLAIM_IN_USE:
+        numbers = _claim_users(cluster, task)
+    return f"{numbers}: {way_out}" if numbers and way_out else way_out
+
+
+# -- bound volumes
+
+
+def _bound(cluster: Cluster, task: Task, reason: str) -> str:
+    texts = []
+    for claim in claims_of_task(cluster.objects, task):
+        volume = cluster.objects.volumes.get(claim.spec.volume_name) if is_bound(claim) else None
+        if volume is None:
+            continue
+        if reason == names.VOLUME_ZONE_MISMATCH and (zones := zones_of(volume)):
+            listed = ", ".join(sorted({zone for values in zones.values() for zone in values})[:SHOWN])
+            texts.append(f"volume {volume.name} lies in {listed}: add nodes there")
+        elif reason == names.VOLUME_AFFINITY_MISMATCH and volume.spec.node_affinity is not None:
+            reaching = nodes_with_affinity(cluster.columns, cluster.objects, volume)
+            rows = np.flatnonzero(reaching).tolist()
+            nodes = ", ".join(cluster.columns.nodes[row].name for row in rows[:SHOWN])
+            reach = f"{nodes}{', ...' if len(rows) > SHOWN else ''}" if rows else "no node that is there"
+            texts.append(f"volume {volume.name} can be reached from {reach}: make room there")
+    return "; ".join(texts[:SHOWN])
+
+
+# -- claims that wait
+
+
+def _unserved(cluster: Cluster, task: Task) -> list[tuple[PersistentVolumeClaim, DelayedClaim]]:
+    """The claims of a task of which some node has no volume; all of them if each has one somewhere."""
+    waiting = delayed_claims(cluster.volumes, cluster.objects, task)
+    matching = cluster.volumes.matching
+    unserved = [each for each in waiting if not matching.match((each[1],)).bindable.any()]
+    return unserved or waiting
+
+
+def _unbindable(cluster: Cluster, task: Task) -> str:
+    for _, delayed in _unserved(cluster, task):
+        name, size = delayed.kind.storage_class, format_bytes(delayed.kind.request)
+        if delayed.volume:
+            return f"its claim has volume {delayed.volume}: make room on a node that reaches it"
+        if delayed.node:
+            return f"its claim of class {name} is being provisioned on node {delayed.node}: make room there"
+        storage_class = cluster.objects.storage_classes.get(name)
+        if storage_class is None or storage_class.provisioner in ("", names.NO_PROVISIONER):
+            return f"create a PersistentVolume of class {name} with {size} or more where there is room"
+        return (
+            f"class {name} provisions volumes within its allowedTopologies alone: add nodes there, widen them, or "
+            f"create a PersistentVolume with {size} or more"
+        )
+    return ""
+
+
+def _volumes_left(cluster: Cluster, claim: PersistentVolumeClaim, delayed: DelayedClaim) -> str:
+    kind = delayed.kind
+    free = cluster.volumes.free.of_class(kind.storage_class)
+    largest = f", the largest with {format_bytes(max(map(size_of, free)))}" if free else ""
+    reached = int(np.count_nonzero(cluster.volumes.free.serving(kind).counts))
+    return (
+        f"claim {claim.name} asks for {format_bytes(kind.request)} of class {kind.storage_class}, of which "
+        f"{_count(len(free), 'volume')} {'is' if len(free) == 1 else 'are'} free{largest}; "
+        f"{reached} of {_count(len(cluster.columns), 'node')} reach one that serves it"
+    )
+
+
+def _asked_storage(cluster: Cluster, task: Task) -> dict[str, int]:
+    """What is to be provisioned for a task, by class."""
+    asked: dict[str, int] = {}
+    for _, delayed in delayed_claims(cluster.volumes, cluster.objects, task):
+        if not delayed.volume:
+            name = delayed.kind.storage_class
+            asked[name] = asked.get(name, 0) + delayed.kind.request
+    return asked
+
+
+def _storage(cluster: Cluster, task: Task) -> str:
+    asked = ", ".join(
+        f"{format_bytes(n)} of class {name}" for name, n in _asked_storage(cluster, task).items()
+    )
+    return f"it asks for {asked} on one node, more than drivers report as left: ask for less or add storage"
+
+
+def _storage_left(cluster: Cluster, name: str) -> str:
+    left = cluster.volumes.capacity.of_class(name).most_free()
+    return f"the most that is left of class {name} for one node is {format_bytes(max(left, 0))}"
+
+
+# -- attachments
+
+
+def _drivers(cluster: Cluster, task: Task, reason: str) -> list[str]:
+    demands = volume_demand(cluster.volumes, cluster.objects, task).attachments
+    if reason == names.TOO_MANY_VOLUMES:
+        return list(dict.fromkeys(each.driver for each in demands))[:SHOWN]
+    return [reason.removeprefix(_ATTACHMENTS)]
+
+
+def _attachments(cluster: Cluster, task: Task, reason: str) -> str:
+    drivers = _drivers(cluster, task, reason)
+    for driver in drivers:
+        taken, _ = cluster.volumes.attachments.limits(driver)
+        if not taken.any() and reason != names.TOO_MANY_VOLUMES:
+            return (
+                f"no node has the CSI driver {driver} (kubectl get csinodes): install it, or name it in "
+                "--ignored-provisioners if it attaches nothing"
+            )
+    listed = ", ".join(drivers)
+    return f"{listed} attaches no more volumes to these nodes: wait until pods with such volumes end, or add nodes"
+
+
+def _attached(cluster: Cluster, driver: str) -> str:
+    _, limits = cluster.volumes.attachments.limits(driver)
+    taken, _ = cluster.volumes.attachments.limits(driver)
+    attached = cluster.volumes.attachments.columns(driver).seen
+    full = int(np.count_nonzero((attached >= limits) & (taken > 0)))
+    having = int(np.count_nonzero(taken))
+    return f"{having} of {_count(len(taken), 'node')} have the CSI driver {driver}, {full} of them are full"
+
+
+def _claim_users(cluster: Cluster, task: Task) -> str:
+    for claim in claims_of_task(cluster.objects, task):
+        if names.READ_WRITE_ONCE_POD in claim.spec.access_modes:
+            user = cluster.volumes.a_user(claim.key)
+            if user is not None:
+                return f"pod {user.key} has claim {claim.name}"
+    return ""
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
