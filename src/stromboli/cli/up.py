@@ -34,7 +34,8 @@ def up(
         [],
         "--nodes",
         metavar="NODES",
-        help=f"Such as 20, 20x32cpu,256Gi,8gpu, or a file of Node manifests; repeatable. {SIMULATED} unless given.",
+        help="Such as 20, 20x32cpu,256Gi,8gpu, or a file of Node manifests; repeatable. "
+        f"GPUs are devices with 8gpu,dra and shared cards with 8gpu,vgpu. {SIMULATED} unless given.",
     ),
     racks: int = typer.Option(
         0,

@@ -30,9 +30,33 @@ def test_a_group_is_read(text, name, count, capacity, real):
     assert (group.name, group.count, group.capacity, group.real) == (name, count, capacity, real)
 
 
+def test_gpus_are_devices_or_shared_cards_instead_of_a_resource():
+    (devices,) = node_manifests(["4cpu,2gpu,dra,gpu-memory=40Gi,gpu-model=A100"])
+    assert devices["metadata"]["annotations"] == {"stromboli.sh/devices": "2x40Gi,A100"}
+    assert "nvidia.com/gpu" not in devices["status"]["allocatable"]
+    (cards,) = node_manifests(["4cpu,2gpu,vgpu,gpu-memory=40Gi"])
+    amounts = cards["status"]["allocatable"]
+    assert {name: amounts[name] for name in amounts if name.startswith("volcano.sh/")} == {
+        "volcano.sh/vgpu-number": "20",
+        "volcano.sh/vgpu-memory": "81920",
+        "volcano.sh/vgpu-cores": "200",
+    }
+    registered = cards["metadata"]["annotations"]["volcano.sh/node-vgpu-register"]
+    first, second, rest = registered.split(":")
+    assert first.split(",")[1:] == ["10", "40960", "NVIDIA-simulated", "true", "hami-core"]
+    assert (first != second, rest) == (True, "")
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        ("4cpu,dra", "at least 1 and at most 128"),
+        ("4cpu,129gpu,vgpu", "at least 1 and at most 128"),
+        ("4cpu,2gpu,dra,vgpu", "either dra or vgpu"),
+        ("4cpu,2gpu,gpu-memory=1Gi", "are of GPUs with dra or vgpu"),
+        ("4cpu,2gpu,dra,gpu-memory=1", "at least 1Mi"),
+        ("4cpu,2gpu,dra,gpu-memory=x", "bad quantity"),
+        ("4cpu,2gpu,vgpu,gpu-model=a:b", "model of a GPU"),
         ("", "for example"),
         ("x", "no amount"),
         ("20x", "no resource"),

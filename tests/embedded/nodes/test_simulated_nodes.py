@@ -2,6 +2,10 @@
 
 import asyncio
 
+from stromboli.embedded.nodes.node_devices import DEVICE_CLASSES, SLICES
+from stromboli.embedded.nodes.pod_claims_check import DEVICE_CLAIMS
+from stromboli.embedded.nodes.real.process_runtime import VOLUMES
+from stromboli.kube.api_resources import Resource
 from tests.embedded.nodes.node_services import NODES, running_nodes
 
 RUN, EXIT = "stromboli.sh/run-time", "stromboli.sh/exit-code"
@@ -165,5 +169,92 @@ def test_hundreds_of_pods_come_and_go(tmp_path):
             for name in names:
                 pod = await cluster.phase(name, "Succeeded")
                 assert pod["status"]["podIP"]
+
+    asyncio.run(scenario())
+
+
+CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+EVENTS = Resource("", "v1", "events", "Event")
+
+
+def test_a_pod_waits_for_its_volume_and_its_devices(tmp_path):
+    spec = {
+        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": "device"}],
+    }
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    device = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "device"},
+        "spec": {"devices": {"requests": [{"name": "a", "exactly": {"deviceClassName": "gpu"}}]}},
+    }
+    result = {"request": "a", "driver": "gpu.stromboli.sh", "pool": "n1", "device": "gpu-0"}
+
+    async def told(cluster, text):
+        async with asyncio.timeout(30):
+            while text.encode() not in await cluster.client.list(EVENTS, "default"):
+                await asyncio.sleep(0.05)
+
+    async def scenario():
+        async with running_nodes(tmp_path, "8cpu") as cluster:
+            await cluster.client.create(CLAIMS, claim, "default")
+            await cluster.client.create(DEVICE_CLAIMS, device, "default")
+            await cluster.pod("user", spec=spec)
+            await told(cluster, "the claim is not bound to a volume")
+            volume = {
+                "apiVersion": "v1",
+                "kind": "PersistentVolume",
+                "metadata": {"name": "x"},
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "capacity": {"storage": "1Gi"},
+                    "hostPath": {"path": "/x"},
+                },
+            }
+            await cluster.client.create(VOLUMES, volume)
+            await told(cluster, "it has no devices yet")
+            assert (await cluster.get("user"))["status"]["phase"] == "Pending"
+            status = {"status": {"allocation": {"devices": {"results": [result]}}}}
+            await cluster.client.patch(DEVICE_CLAIMS, "device", status, "default", subresource="status")
+            started = await cluster.phase("user", "Running")  # the controller reserved it for the pod
+            reserved = (await cluster.get("device", DEVICE_CLAIMS))["status"]["reservedFor"]
+            assert [consumer["uid"] for consumer in reserved] == [started["metadata"]["uid"]]
+
+    asyncio.run(scenario())
+
+
+def test_gpus_of_a_node_are_published_and_go_with_it(tmp_path):
+    async def scenario():
+        async with running_nodes(tmp_path, "8cpu,2gpu,dra,gpu-memory=40Gi,gpu-model=A100") as cluster:
+            await cluster.nodes.synced()
+            published = await cluster.get("n1-gpu.stromboli.sh", SLICES)
+            assert published["spec"]["nodeName"] == "n1"
+            first, second = published["spec"]["devices"]
+            assert first["attributes"]["model"] == {"string": "A100"}
+            assert first["capacity"]["memory"]["value"] == "40Gi"
+            assert first["attributes"]["uuid"] != second["attributes"]["uuid"]
+            assert (await cluster.get("gpu.stromboli.sh", DEVICE_CLASSES)) is not None
+            await cluster.client.delete(NODES, "n1")
+            await cluster.until("n1-gpu.stromboli.sh", lambda content: content is None, SLICES)
+
+    asyncio.run(scenario())
+
+
+def test_a_node_plays_the_device_plugin_of_shared_cards(tmp_path):
+    async def scenario():
+        async with running_nodes(tmp_path, "8cpu,1gpu,vgpu") as cluster:
+            lock = {"metadata": {"annotations": {"hamivgpu": "2026-01-01T00:00:00Z"}}}
+            await cluster.client.patch(NODES, "n1", lock)
+            await cluster.pod("user", annotations={"volcano.sh/bind-phase": "allocating"})
+            await cluster.until(
+                "user", lambda pod: pod["metadata"]["annotations"]["volcano.sh/bind-phase"] == "success"
+            )
+            await cluster.until("n1", lambda node: "hamivgpu" not in node["metadata"]["annotations"], NODES)
 
     asyncio.run(scenario())

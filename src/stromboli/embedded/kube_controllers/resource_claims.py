@@ -31,6 +31,8 @@ class ResourceClaimController(Controller):
         super().__init__(objects)
         self._owned: dict[str, set[Key]] = {}
         """Claims by the uid of their owner."""
+        self._awaited: dict[Key, set[Key]] = {}
+        """Pods on nodes whose claims have no devices yet, by claim."""
 
     def initial_keys(self) -> Iterator[Key]:
         store = self._objects.store
@@ -64,6 +66,7 @@ class ResourceClaimController(Controller):
 
     def _keys_of_claim(self, change: Change) -> Iterator[Key]:
         yield change.key
+        yield from self._awaited.pop(change.key, ())
         if change.before is not None and change.after is not None:
             return
         record = change.after or change.before
@@ -175,8 +178,11 @@ class ResourceClaimController(Controller):
         names = claim_consumers.claim_names(pod)
         for entry in pod["spec"].get("resourceClaims") or ():
             owner = group if group is not None and claim_consumers.is_group_claim(entry, group) else pod
-            claim = self._objects.store.get(RESOURCE_CLAIMS, key.namespace, names[entry["name"]])
-            if claim is not None and not claim.meta.deletion_timestamp:
+            claim_key = Key(RESOURCE_CLAIMS, key.namespace, names[entry["name"]])
+            claim = self._objects.store.get(*claim_key)
+            if claim is None or (claim.object().get("status") or {}).get("allocation") is None:
+                self._awaited.setdefault(claim_key, set()).add(key)
+            elif not claim.meta.deletion_timestamp:
                 self._objects.system_update(claim, partial(claim_consumers.reserve, owner=owner))
 
     async def _release(self, record: Record) -> None:

@@ -15,6 +15,14 @@ from stromboli.api.errors import Unreadable
 from stromboli.api.manifests.yaml_reader import documents
 from stromboli.api.resources.quantity import QuantityError, whole
 from stromboli.embedded.nodes import node_annotations
+from stromboli.embedded.nodes.node_devices import (
+    DEFAULT_MEMORY,
+    DEFAULT_MODEL,
+    BadDevices,
+    Gpus,
+    add_gpus,
+    checked_gpus,
+)
 from stromboli.embedded.nodes.node_types import Content
 
 MAX_NODES = 10_000
@@ -31,6 +39,11 @@ _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)([A-Za-z/.\-]*)")
 _MEMORY = re.compile(r"[KMGTPE]i?")
 _RESOURCES = {"cpu": names.CPU, "cpus": names.CPU, "core": names.CPU, "cores": names.CPU}
 _RESOURCES |= {"gpu": names.NVIDIA_GPU, "gpus": names.NVIDIA_GPU, "pods": names.PODS}
+DRA, VGPU = "dra", "vgpu"
+"""Words of a group: GPUs as devices of a ResourceSlice, or as cards that pods share."""
+_WORDS = (node_annotations.REAL, node_annotations.SIMULATED, DRA, VGPU)
+_GPU_SETTINGS = ("gpu-memory=", "gpu-model=")
+_GPUS = "for example 4x32cpu,8gpu,dra or 4x32cpu,8gpu,vgpu,gpu-memory=40Gi"
 _EXAMPLE = "for example 20x32cpu,256Gi,8gpu or big=2x64cpu,1Ti or 4x2cpu,4Gi,real"
 
 
@@ -46,10 +59,17 @@ class NodeGroup:
     count: int
     capacity: dict[str, str]
     real: bool = False
+    gpus: Gpus | None = None
+    """GPUs that are not a resource of the node: devices for DRA, or shared cards."""
+    shared: bool = False
 
 
 def parse_group(text: str) -> NodeGroup:
-    """`[NAME=]COUNT` or `[NAME=][COUNTx]AMOUNT,...`, with `real` among the amounts if pods are to be processes."""
+    """`[NAME=]COUNT` or `[NAME=][COUNTx]AMOUNT,...`, with `real` among the amounts if pods are to be processes.
+
+    With `dra` among them, GPUs are devices of a ResourceSlice, with `vgpu` cards that pods share; `gpu-memory=80Gi`
+    and `gpu-model=H100` say what they are like.
+    """
     match = _GROUP.fullmatch(text.strip())
     if match is None:
         raise BadNodes(f"nodes {text[:80]!r}: {_EXAMPLE}")
@@ -60,15 +80,36 @@ def parse_group(text: str) -> NodeGroup:
     if not 1 <= count <= MAX_NODES:
         raise BadNodes(f"nodes {text[:80]!r}: {count} nodes; at least 1 and at most {MAX_NODES}")
     parts = [part.strip() for part in size.split(",")]
-    capacity = dict(
-        _amount(part, text)
-        for part in parts
-        if part not in (node_annotations.REAL, node_annotations.SIMULATED)
-    )
+    settings = dict(part.split("=", 1) for part in parts if part.startswith(_GPU_SETTINGS))
+    amounts = [part for part in parts if part not in _WORDS and not part.startswith(_GPU_SETTINGS)]
+    capacity = dict(_amount(part, text) for part in amounts)
     if names.CPU not in capacity:
         raise BadNodes(f"nodes {text[:80]!r}: how many CPUs? {_EXAMPLE}")
     capacity.setdefault(names.MEMORY, f"{MEMORY_PER_CPU * max(1, whole(capacity[names.CPU]))}Gi")
-    return NodeGroup(match[1] or "", count, UNLESS_GIVEN | capacity, node_annotations.REAL in parts)
+    gpus = _gpus(parts, capacity, settings, text)
+    return NodeGroup(
+        match[1] or "", count, UNLESS_GIVEN | capacity, node_annotations.REAL in parts, gpus, VGPU in parts
+    )
+
+
+def _gpus(parts: list[str], capacity: dict[str, str], settings: dict[str, str], text: str) -> Gpus | None:
+    """GPUs that are no resource of the node; they are taken out of its capacity."""
+    if DRA not in parts and VGPU not in parts:
+        if settings:
+            raise BadNodes(
+                f"nodes {text[:80]!r}: gpu-memory and gpu-model are of GPUs with {DRA} or {VGPU}; {_GPUS}"
+            )
+        return None
+    if DRA in parts and VGPU in parts:
+        raise BadNodes(f"nodes {text[:80]!r}: GPUs are either {DRA} or {VGPU}; {_GPUS}")
+    try:
+        return checked_gpus(
+            capacity.pop(names.NVIDIA_GPU, ""),
+            settings.get("gpu-memory", DEFAULT_MEMORY),
+            settings.get("gpu-model", DEFAULT_MODEL),
+        )
+    except BadDevices as error:
+        raise BadNodes(f"nodes {text[:80]!r}: {error}; {_GPUS}") from None
 
 
 def _amount(part: str, text: str) -> tuple[str, str]:
@@ -103,7 +144,10 @@ def node_manifests(groups: list[str], real: bool = False) -> list[Content]:
         for _ in range(group.count):
             number = counts[group.name] = counts.get(group.name, 0) + 1
             name = f"{group.name}-{number}" if group.name else f"n{number}"
-            manifests.append(node_manifest(name, group.capacity, group.real or real))
+            manifest = node_manifest(name, group.capacity, group.real or real)
+            if group.gpus is not None:
+                add_gpus(manifest, group.gpus, group.shared)
+            manifests.append(manifest)
     if len(manifests) > MAX_NODES:
         raise BadNodes(f"{len(manifests)} nodes; at most {MAX_NODES}")
     if len({node["metadata"]["name"] for node in manifests}) < len(manifests):

@@ -8,11 +8,21 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
 
+from stromboli.api import card_names, names
 from stromboli.embedded.nodes import node_annotations
+from stromboli.embedded.nodes.node_devices import (
+    DEVICE_CLASSES,
+    SLICES,
+    BadDevices,
+    device_class,
+    parse_gpus,
+    resource_slice,
+)
 from stromboli.embedded.nodes.node_groups import node_info
 from stromboli.embedded.nodes.node_lifecycle import (
     NodeLifecycle,
@@ -23,6 +33,7 @@ from stromboli.embedded.nodes.node_lifecycle import (
 from stromboli.embedded.nodes.node_network import label_patch
 from stromboli.embedded.nodes.node_types import Content, NodePod, NodeView
 from stromboli.embedded.nodes.pod_addresses import LOCAL, PodAddresses
+from stromboli.embedded.nodes.pod_claims_check import missing_claim
 from stromboli.embedded.nodes.pod_logs import LogQuery
 from stromboli.embedded.nodes.pod_stages import StageDelays
 from stromboli.embedded.nodes.simulated_nodes import SimulatedRuntime
@@ -58,6 +69,8 @@ class NodeState:
 
     kind: str = ""
     failed: bool = False
+    devices: str = ""
+    """The GPUs that were published for it."""
     pods: dict[str, NodePod] = field(default_factory=dict)
 
 
@@ -76,7 +89,9 @@ class NodeService:
         self._writes = WriteQueue(client, clock)
         self._addresses = PodAddresses()
         self._runtimes: dict[str, PodRuntime] = {
-            node_annotations.SIMULATED: SimulatedRuntime(self._writes, self._addresses, delays, clock)
+            node_annotations.SIMULATED: SimulatedRuntime(
+                self._writes, self._addresses, delays, clock, partial(missing_claim, client)
+            )
         }
         if real is not None:
             self._runtimes[node_annotations.REAL] = real(self._writes)
@@ -109,8 +124,10 @@ class NodeService:
         except ApiError as error:
             if error.status != 409:
                 raise
-            labels = label_patch(node["metadata"]["labels"])
-            await self._client.patch(NODES, name, {"metadata": {"labels": labels}})
+            meta = {"labels": label_patch(node["metadata"]["labels"])}
+            if annotations := node["metadata"].get("annotations"):
+                meta["annotations"] = annotations
+            await self._client.patch(NODES, name, {"metadata": meta})
             await self._client.patch(NODES, name, {"status": node["status"]}, subresource="status")
 
     async def run(self) -> None:
@@ -144,6 +161,7 @@ class NodeService:
         if not state.kind:
             return
         self._addresses.adopt(node.name, node.spec.pod_cidr)
+        self._publish_devices(node, state)
         if node.metadata.annotations.get(node_annotations.FAILED, "false") != "false":
             if not state.failed:
                 self._fail(node, state)
@@ -156,6 +174,22 @@ class NodeService:
         for pod in state.pods.values() if restarted else ():
             self._lifecycle.cancel_eviction(pod.uid)
             self._runtimes[kind].put(pod)
+
+    def _publish_devices(self, node: NodeView, state: NodeState) -> None:
+        """Publish the GPUs of a node for DRA, as its driver would."""
+        text = node.metadata.annotations.get(node_annotations.DEVICES, "")
+        if text == state.devices:
+            return
+        state.devices = text
+        try:
+            gpus = parse_gpus(text) if text else None
+        except BadDevices as error:
+            message = f"annotation {node_annotations.DEVICES}: {error}"
+            self._writes.record_node_event(node.name, names.WARNING, "InvalidDevices", message)
+            return
+        if gpus is not None:
+            self._writes.apply(DEVICE_CLASSES, device_class())
+            self._writes.apply(SLICES, resource_slice(node.name, node.metadata.uid, gpus))
 
     def _fail(self, node: NodeView, state: NodeState) -> None:
         state.failed = True
@@ -196,10 +230,19 @@ class NodeService:
             self._addresses.of(pod)  # allocated already
         if not state.kind:
             return
+        if pod.metadata.annotations.get(card_names.BIND_PHASE) == card_names.ALLOCATING and not pod.finished:
+            self._allocate_cards(pod)
         if state.failed:
             self._lifecycle.schedule_eviction(pod, name)
         else:
             self._runtimes[state.kind].put(pod)
+
+    def _allocate_cards(self, pod: NodePod) -> None:
+        """What a device plugin of shared cards does: tell that the pod has its cards, and unlock the node."""
+        self._writes.patch_pod(pod, {"metadata": {"annotations": {card_names.BIND_PHASE: "success"}}})
+        self._writes.patch_node(
+            pod.spec.node_name, {"metadata": {"annotations": {card_names.VGPU_LOCK: None}}}
+        )
 
     def _drop_pod(self, pod: NodePod) -> None:
         uid, key = pod.metadata.uid, (pod.namespace, pod.name)

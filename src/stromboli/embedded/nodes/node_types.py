@@ -30,6 +30,8 @@ class PodSpec(Record):
     containers: list[Content] = field(default_factory=list)
     init_containers: list[Content] | None = None
     volumes: list[Content] | None = None
+    resource_claims: list[Content] | None = None
+    scheduling_group: Content | None = None
 
 
 class PodStatus(Record):
@@ -39,6 +41,8 @@ class PodStatus(Record):
     conditions: tuple[Condition, ...] | None = None
     container_statuses: list[Content] | None = None
     init_container_statuses: list[Content] | None = None
+    resource_claim_statuses: list[Content] | None = None
+    extended_resource_claim_status: Content | None = None
 
 
 class NodePod(Object):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 
+from stromboli.api import names
 from stromboli.embedded.nodes import pod_status_patches
 from stromboli.embedded.nodes.node_types import NodePod
 from stromboli.embedded.nodes.pod_addresses import PodAddresses
+from stromboli.embedded.nodes.pod_claims_check import MissingClaim, needs_claims
 from stromboli.embedded.nodes.pod_logs import LogQuery
 from stromboli.embedded.nodes.pod_stages import (
     PodState,
@@ -24,6 +27,10 @@ from stromboli.embedded.nodes.write_queue import WriteQueue
 
 FIRST_RETRY, MAX_RETRY = 1.0, 60.0
 """Seconds until a stage that could not be written is tried again, at first and at most."""
+CLAIMS_RETRY = 1.0
+"""Seconds until claims that a pod waits for are looked at again."""
+
+CheckClaims = Callable[[NodePod], Awaitable[MissingClaim | None]]
 
 
 @dataclass(slots=True)
@@ -37,6 +44,8 @@ class SimulatedPod:
     written: Stage | None = None
     """The stage that was written and not yet observed."""
     failures: int = 0
+    has_claims: bool = False
+    """Its volumes and devices were there when it was about to start."""
 
 
 class SimulatedRuntime:
@@ -48,9 +57,13 @@ class SimulatedRuntime:
         addresses: PodAddresses,
         delays: StageDelays,
         clock: Callable[[], float] = time.time,
+        check_claims: CheckClaims | None = None,
     ) -> None:
+        """`check_claims` says what a pod with claims still waits for, as a kubelet would."""
         self._writes = writes
         self._addresses = addresses
+        self._check_claims = check_claims
+        self._checks: set[asyncio.Task[None]] = set()
         self._delays = delays
         self._clock = clock
         self._pods: dict[str, SimulatedPod] = {}
@@ -79,6 +92,21 @@ class SimulatedRuntime:
 
     async def close(self) -> None:
         self._timers.clear()
+        for check in self._checks:
+            check.cancel()
+
+    async def _await_claims(self, simulated: SimulatedPod, check: CheckClaims) -> None:
+        """Start a pod if everything that it claims is there, or tell what is missing and look again."""
+        pod = simulated.pod
+        missing = await check(pod)
+        if self._pods.get(pod.uid) is not simulated or simulated.next is None:
+            return
+        if missing is None:
+            simulated.has_claims = True
+            self._play(pod.uid)
+        else:
+            self._writes.record_event(pod, names.WARNING, missing.reason, missing.message)
+            self._timers.set(pod.uid, self._clock() + CLAIMS_RETRY)
 
     def _schedule(self, simulated: SimulatedPod) -> None:
         simulated.next = next_stage(simulated.pod, simulated.since, self._delays)
@@ -92,6 +120,11 @@ class SimulatedRuntime:
         if simulated is None or simulated.next is None:
             return
         pod, stage, now = simulated.pod, simulated.next.stage, self._clock()
+        if stage is Stage.START and not simulated.has_claims and needs_claims(pod) and self._check_claims:
+            task = asyncio.create_task(self._await_claims(simulated, self._check_claims))
+            self._checks.add(task)
+            task.add_done_callback(self._checks.discard)
+            return
         simulated.written = stage
 
         def failed(_: Exception) -> None:

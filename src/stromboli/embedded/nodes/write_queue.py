@@ -17,12 +17,13 @@ from stromboli.kube.api_resources import Resource
 from stromboli.kube.event_recorder import EventRecorder, ObjectReference, PendingEvent
 from stromboli.kube.keyed_queue import KeyedQueue
 from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.request import STRATEGIC, Api, ApiError, NoResponse, Request, is_transient
+from stromboli.kube.request import MERGE, STRATEGIC, Api, ApiError, NoResponse, Request, is_transient
 
 log = logging.getLogger(__name__)
 
 PODS = Resource("", "v1", "pods", "Pod")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+APPLY = "application/apply-patch+yaml"
 WIDTH = 16
 TIMEOUT = 15.0
 ATTEMPTS = 8
@@ -67,6 +68,20 @@ class WriteQueue:
     def patch_node(self, name: str, body: Content, subresource: str = "") -> None:
         request = Request("PATCH", NODES.path("", name, subresource), msgspec.json.encode(body), STRATEGIC)
         self._put(f"node {name}", PendingWrite(request))
+
+    def patch_pod(self, pod: NodePod, body: Content) -> None:
+        """Patch the metadata of a pod."""
+        body = {**body, "metadata": {**body["metadata"], "uid": pod.uid}}
+        path = PODS.path(pod.namespace, pod.name)
+        self._put(
+            f"metadata of {pod.uid}", PendingWrite(Request("PATCH", path, msgspec.json.encode(body), MERGE))
+        )
+
+    def apply(self, resource: Resource, content: Content) -> None:
+        """Create an object that belongs to nodes, or bring it up to date."""
+        name = content["metadata"]["name"]
+        path = f"{resource.path('', name)}?fieldManager={node_annotations.AGENT}&force=true"
+        self._put(path, PendingWrite(Request("PATCH", path, msgspec.json.encode(content), APPLY)))
 
     def record_event(self, pod: NodePod, type: str, reason: str, message: str) -> None:
         regarding = ObjectReference("Pod", pod.namespace, pod.name, pod.uid)

@@ -12,10 +12,10 @@ OBJECTS = {
 }
 
 
-def mounted(folder, mounts, volumes, name="p"):
+def mounted(folder, mounts, volumes, name="p", objects=None):
     spec = {"containers": [{"name": "main", "volumeMounts": mounts}], "volumes": volumes}
     created = PodVolumes(
-        pod(name, spec=spec), folder / name, folder / "claims", lambda *key: OBJECTS.get(key)
+        pod(name, spec=spec), folder / name, folder / "claims", lambda *key: (objects or OBJECTS).get(key)
     )
     created.create()
     return created
@@ -51,12 +51,52 @@ def test_volumes_lie_below_the_root_where_they_are_mounted(tmp_path):
     assert (created.root / "work/inner/x").read_text() == "y"
 
 
-def test_a_claim_outlives_its_pod(tmp_path):
-    claim = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
-    first = mounted(tmp_path, [{"name": "v", "mountPath": "/d"}], [claim], "a")
+CLAIM = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+MOUNT = {"name": "v", "mountPath": "/d"}
+
+
+def bound(folder, source):
+    """What a node reads of a claim that is bound to a volume."""
+    return {("PersistentVolume", "data"): {"spec": source}, ("PersistentVolume", "a-v"): {"spec": source}}
+
+
+def made_by_us(folder):
+    return bound(folder, {"hostPath": {"path": str(folder / "volumes/pvc-1"), "type": "DirectoryOrCreate"}})
+
+
+def test_a_bound_claim_is_the_folder_of_its_volume_and_outlives_its_pod(tmp_path):
+    objects = made_by_us(tmp_path)
+    first = mounted(tmp_path, [MOUNT], [CLAIM], "a", objects)
     (first.root / "d/file").write_text("kept")
-    second = mounted(tmp_path, [{"name": "v", "mountPath": "/d"}], [claim], "b")
+    assert (tmp_path / "volumes/pvc-1/file").read_text() == "kept"
+    second = mounted(tmp_path, [MOUNT], [CLAIM], "b", objects)
     assert (second.root / "d/file").read_text() == "kept"
+
+
+def test_an_ephemeral_volume_is_that_of_its_own_claim(tmp_path):
+    created = mounted(tmp_path, [MOUNT], [{"name": "v", "ephemeral": {}}], "a", made_by_us(tmp_path))
+    (created.root / "d/file").write_text("x")
+    assert (tmp_path / "volumes/pvc-1/file").read_text() == "x"
+
+
+def test_what_lies_in_a_claim_from_before_volumes_is_kept(tmp_path):
+    (tmp_path / "claims/default_data").mkdir(parents=True)
+    (tmp_path / "claims/default_data/file").write_text("kept")
+    created = mounted(tmp_path, [MOUNT], [CLAIM], "a", made_by_us(tmp_path))
+    assert (created.root / "d/file").read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ({"nfs": {"server": "s", "path": "/"}}, "no folder of this machine"),
+        ({"hostPath": {"path": "/no/such/folder"}}, "does not exist"),
+        ({"local": {"path": "relative"}}, "is not absolute"),
+    ],
+)
+def test_a_volume_that_is_not_there_is_named(tmp_path, source, problem):
+    with pytest.raises(ContainerError, match=problem):
+        mounted(tmp_path, [MOUNT], [CLAIM], "a", bound(tmp_path, source))
 
 
 def test_projected_volumes_combine_their_sources(tmp_path):

@@ -13,7 +13,7 @@ from stromboli.embedded.nodes.real.container_environment import (
     referenced_data,
 )
 
-SUPPORTED = "configMap, secret, emptyDir, downwardAPI, projected, hostPath, persistentVolumeClaim"
+SUPPORTED = "configMap, secret, emptyDir, downwardAPI, projected, hostPath, persistentVolumeClaim, ephemeral"
 _FAILED = "FailedMount"
 
 
@@ -21,7 +21,7 @@ class PodVolumes:
     """The volumes of one pod."""
 
     def __init__(self, pod: NodePod, folder: Path, claims: Path, fetch: Fetch) -> None:
-        """`claims` is the folder of persistent volumes, which outlive pods."""
+        """`claims` is the folder of claims from before they had volumes; these go on with what is in it."""
         self._pod = pod
         self._folder = folder / "volumes"
         self._claims = claims
@@ -73,9 +73,9 @@ class PodVolumes:
         if (path := volume.get("hostPath")) is not None:
             return _host_path(path)
         if (claim := volume.get("persistentVolumeClaim")) is not None:
-            folder = _below(self._claims, f"{self._pod.namespace}_{claim.get('claimName', '')}")
-            folder.mkdir(parents=True, exist_ok=True)
-            return folder
+            return self._claimed(str(claim.get("claimName", "")))
+        if volume.get("ephemeral") is not None:
+            return self._claimed(f"{self._pod.name}-{name}")
         folder.mkdir(parents=True, exist_ok=True)
         if "emptyDir" in volume:
             return folder
@@ -88,6 +88,19 @@ class PodVolumes:
         for source in sources:
             self._fill(folder, source)
         return folder
+
+    def _claimed(self, claim: str) -> Path:
+        """The folder of the volume that a claim is bound to."""
+        volume = (self._fetch("PersistentVolume", claim) or {}).get("spec") or {}
+        source = volume.get("hostPath") or volume.get("local")
+        if source is None:
+            raise ContainerError(f'claim "{claim}": its volume is no folder of this machine', _FAILED)
+        earlier = _below(self._claims, f"{self._pod.namespace}_{claim}")
+        folder = Path(str(source.get("path", "")))
+        if earlier.is_dir() and source.get("type") == "DirectoryOrCreate" and not folder.exists():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            earlier.rename(folder)  # made before claims had volumes
+        return _host_path(source)
 
     def _sources(self, volume: Content) -> list[Content] | None:
         if volume.get("projected") is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from contextlib import suppress
 from pathlib import Path
 
 from stromboli.api import names
@@ -253,7 +254,8 @@ class PodWorker:
         container.state = {"waiting": {"reason": reason, "message": str(error)}}
         self._report()
         await self._pause(CREATE_RETRY)
-        self._fetch = await self._context.fetch_all(self.pod)
+        with suppress(ContainerError):  # what it was given at the start stays
+            self._fetch = await self._context.fetch_all(self.pod)
         return None
 
     async def _pause(self, seconds: float) -> None:

@@ -12,9 +12,16 @@ from pathlib import Path
 import msgspec
 
 from stromboli.embedded.nodes.node_types import Content, NodePod
+from stromboli.embedded.nodes.pod_claims_check import (
+    FAILED_MOUNT,
+    VOLUME_CLAIMS,
+    missing_claim,
+    needs_claims,
+    volume_claims,
+)
 from stromboli.embedded.nodes.pod_logs import LogQuery
 from stromboli.embedded.nodes.real.config_references import references
-from stromboli.embedded.nodes.real.container_environment import Fetch
+from stromboli.embedded.nodes.real.container_environment import ContainerError, Fetch
 from stromboli.embedded.nodes.real.container_logs import find_log, pod_folder, read_log
 from stromboli.embedded.nodes.real.containers import NodeContext
 from stromboli.embedded.nodes.real.pod_worker import GRACE, PodWorker
@@ -26,6 +33,7 @@ from stromboli.kube.request import ApiError, NoResponse
 
 log = logging.getLogger(__name__)
 
+VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 SOURCES = {
     "ConfigMap": Resource("", "v1", "configmaps", "ConfigMap"),
     "Secret": Resource("", "v1", "secrets", "Secret"),
@@ -116,6 +124,10 @@ class ProcessRuntime:
         return None if path is None else read_log(path, query, ended)
 
     async def _fetch_all(self, pod: NodePod) -> Fetch:
+        """What a pod refers to; `ContainerError` if it waits for a volume or for devices."""
+        missing = await missing_claim(self._client, pod) if needs_claims(pod) else None
+        if missing is not None:
+            raise ContainerError(missing.message, missing.reason)
         objects: dict[tuple[str, str], Content] = {}
         for kind, name in references(pod):
             try:
@@ -125,4 +137,15 @@ class ProcessRuntime:
                     log.warning("%s %s/%s: %s", kind, pod.namespace, name, error)
                 continue
             objects[kind, name] = msgspec.json.decode(body)
+        for name in volume_claims(pod):
+            objects |= await self._fetch_volume(pod, name)
         return lambda kind, name: objects.get((kind, name))
+
+    async def _fetch_volume(self, pod: NodePod, name: str) -> dict[tuple[str, str], Content]:
+        """The volume of a bound claim, by the name of the claim."""
+        try:
+            claim = msgspec.json.decode(await self._client.get(VOLUME_CLAIMS, name, pod.namespace))
+            volume = await self._client.get(VOLUMES, claim["spec"].get("volumeName") or "")
+        except (ApiError, NoResponse) as error:
+            raise ContainerError(f'persistentvolumeclaim "{name}": {error}', FAILED_MOUNT) from None
+        return {(VOLUMES.kind, name): msgspec.json.decode(volume)}
