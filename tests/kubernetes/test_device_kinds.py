@@ -254,6 +254,11 @@ REFUSED = [
     ),
     (
         "DeviceClass",
+        selecting('device.nope == "x"'),
+        [("spec.selectors[0].cel.expression", "undefined field 'nope'")],
+    ),
+    (
+        "DeviceClass",
         selecting("nope"),
         [("spec.selectors[0].cel.expression", "undeclared reference to 'nope'")],
     ),
@@ -352,7 +357,8 @@ def test_what_is_refused_is_told_field_by_field(
 
 
 RESULT = {"request": "a", "driver": "gpu.example.com", "pool": "pool", "device": "d"}
-CONSUMER = {"resource": "pods", "name": "p", "uid": "1"}
+CONSUMER = {"apiGroup": "example.com", "resource": "things", "name": "p", "uid": "1"}
+"""Of a kind that no controller knows: one would remove a pod that does not exist."""
 ALLOCATION = {"devices": {"results": [RESULT]}}
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterator
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
+from stromboli.api.cel.device_selectors import MAX_SELECTOR, compiled_selector
 from stromboli.api.cel.expression import CelError
-from stromboli.api.cel.expression_cache import ExpressionCache
 from stromboli.api.name_rules import (
     dns_label_errors,
     dns_subdomain_errors,
@@ -34,7 +34,6 @@ _MAX_DRIVER = 63
 _MAX_POOL = 253
 _MAX_IDENTIFIER = 32
 _MAX_SELECTORS = 32
-_MAX_EXPRESSION = 10 * 1024
 MAX_SELECTOR_BYTES = 16 * 1024
 """Bytes of the different CEL expressions of an object: each is compiled while others wait for the server."""
 _MAX_DOCUMENT = 10 * 1024
@@ -158,9 +157,14 @@ def map_problems(
 # -- selectors
 
 
-@cache
-def _expressions() -> ExpressionCache:
-    return ExpressionCache(("device",))
+@lru_cache(1024)
+def _selector_error(text: str) -> str:
+    """Why a text is no selector; empty if it is one."""
+    try:
+        compiled_selector(text)
+    except CelError as error:
+        return str(error)
+    return ""
 
 
 class SelectorChecks:
@@ -179,8 +183,8 @@ class SelectorChecks:
             return
         text, path = condition["expression"], f"{path}.cel.expression"
         size = len(text.encode(errors="replace"))
-        if size > _MAX_EXPRESSION:
-            yield too_long(path, _MAX_EXPRESSION)
+        if size > MAX_SELECTOR:
+            yield too_long(path, MAX_SELECTOR)
             return
         if text not in self._texts:
             self._texts.add(text)
@@ -191,9 +195,7 @@ class SelectorChecks:
             )
             yield forbidden(path, detail)
             return
-        try:
-            _expressions().compiled(text)
-        except CelError as error:
+        if error := _selector_error(text):
             yield invalid(path, text, f"compilation failed: {error}")
 
 
