@@ -29,7 +29,7 @@ from stromboli.scheduler.writes.decision_writer import DecisionWriter
 from stromboli.scheduler.writes.prebind import claim_writes
 from stromboli.scheduler.writes.prebind.gang_binds import Gang
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
-from tests.kubernetes.faults import Between
+from tests.kubernetes.faults import Between, Fault, Trouble
 from tests.kubernetes.scheduler_cluster import NAMESPACE, SchedulerCluster
 
 pytestmark = [
@@ -40,6 +40,7 @@ CLAIMS = f"/apis/resource.k8s.io/v1/namespaces/{NAMESPACE}/resourceclaims"
 VOLUME_CLAIMS = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 SELECTED = "volume.kubernetes.io/selected-node"
 MERGE = "application/merge-patch+json"
 
@@ -47,7 +48,7 @@ MERGE = "application/merge-patch+json"
 @pytest.fixture(autouse=True)
 def nothing_is_left(shared_cluster: SchedulerCluster) -> Iterator[None]:
     yield
-    for collection in (CLAIMS, VOLUME_CLAIMS, VOLUMES, CLASSES):
+    for collection in (CLAIMS, SLICES, VOLUME_CLAIMS, VOLUMES, CLASSES):
         for item in shared_cluster.read(collection)["items"]:
             path = f"{collection}/{item['metadata']['name']}"
             shared_cluster.plane.request("PATCH", path, {"metadata": {"finalizers": None}}, MERGE)
@@ -418,3 +419,115 @@ def _with_reports(
         failures = write(cluster, binds)
         reported.result()
     return failures
+
+
+# -- devices, with whole schedulers
+
+
+def submit_with_devices(cluster: SchedulerCluster, job: str, pods: int) -> None:
+    """A gang of pods with a claim for a device each, on nodes with one device each."""
+    driver = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}}
+    slices = [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": f"node-{number}"},
+            "spec": {
+                "driver": "gpu.example.com",
+                "nodeName": f"node-{number}",
+                "pool": {"name": f"node-{number}", "generation": 1, "resourceSliceCount": 1},
+                "devices": [{"name": "gpu-0"}],
+            },
+        }
+        for number in range(pods)
+    ]
+    cluster.plane.apply({**driver, "spec": {}}, *slices)
+    manifests: list[Any] = [
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {"name": job, "namespace": NAMESPACE},
+            "spec": {"minMember": pods, "queue": "default"},
+        }
+    ]
+    for number in range(pods):
+        pod = cluster.pod(job, number)
+        name = pod["metadata"]["name"]
+        device_claim(cluster, name)
+        pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": name}]
+        pod["spec"]["containers"][0]["resources"]["claims"] = [{"name": "gpu"}]
+        manifests.append(pod)
+    cluster.plane.apply(*manifests)
+
+
+def given_devices(cluster: SchedulerCluster) -> list[str]:
+    """The pools, of a device each, that claims were allocated from."""
+    statuses = [item.get("status", {}) for item in cluster.read(CLAIMS)["items"]]
+    return [
+        result["pool"]
+        for status in statuses
+        for result in status.get("allocation", {}).get("devices", {}).get("results", [])
+    ]
+
+
+def all_is_well(cluster: SchedulerCluster, pods: int) -> None:
+    """Each pod has the device of its node, no device is given twice, and the model equals the objects."""
+    nodes = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in cluster.bound("train")}
+    assert len(nodes) == pods
+    assert sorted(given_devices(cluster)) == sorted(nodes.values())
+    for name, node in nodes.items():
+        status = cluster.read(f"{CLAIMS}/{name}")["status"]
+        assert [result["pool"] for result in status["allocation"]["devices"]["results"]] == [node]
+        assert [consumer["name"] for consumer in status["reservedFor"]] == [name]
+    status, text = cluster.schedulers[-1].get("/debug/consistency")
+    assert (status, json.loads(text)["differences"]) == (200, [])
+
+
+def test_a_scheduler_that_dies_between_claims_and_binds_leaves_what_the_next_goes_on_with(
+    cluster: SchedulerCluster, proxy: Between
+) -> None:
+    cluster.add_nodes(3)
+    proxy.rule = lambda method, path, count: 500 if path.endswith("/binding") else None
+    first = cluster.start_scheduler(server=proxy.url)
+    submit_with_devices(cluster, "train", 3)
+    cluster.wait(lambda: len(given_devices(cluster)) == 3, "the claims to be allocated")
+    first.kill()
+    assert not cluster.bound("train")
+    cluster.start_scheduler()
+    cluster.wait_for_running("train", 3)
+    all_is_well(cluster, 3)
+
+
+def test_writes_of_claims_that_fail_or_lose_their_answers_leave_no_gang_by_half(
+    cluster: SchedulerCluster, proxy: Between
+) -> None:
+    def rule(method: str, path: str, count: int) -> Fault:
+        if method != "PATCH" or "/resourceclaims/" not in path:
+            return None
+        return (500, Trouble.LOSE_ANSWER, Trouble.LOSE_REQUEST, None)[count % 4]
+
+    proxy.rule = rule
+    cluster.add_nodes(3)
+    cluster.start_scheduler(server=proxy.url)
+    submit_with_devices(cluster, "train", 3)
+    cluster.wait(lambda: bool(cluster.bound("train")), "the first bind")
+    assert len(given_devices(cluster)) == 3, "no pod is bound before all claims are allocated"
+    cluster.wait_for_running("train", 3)
+    all_is_well(cluster, 3)
+
+
+def test_a_claim_that_cannot_be_allocated_undoes_the_gang_and_says_why(
+    cluster: SchedulerCluster, proxy: Between
+) -> None:
+    proxy.rule = lambda method, path, count: 403 if "/train-1/status" in path and "claims" in path else None
+    cluster.add_nodes(3)
+    cluster.start_scheduler(server=proxy.url)
+    submit_with_devices(cluster, "train", 3)
+    text = "execute preBind for pod stories/train-1 failed: allocating devices: trouble, resync the task"
+    for name in ("train-0", "train-2"):
+        cluster.wait(lambda name=name: text in [told for _, told in cluster.events(name)], "a pod to be told")
+    cluster.wait(lambda: not given_devices(cluster), "all devices to be given back")
+    assert not cluster.bound("train")
+    proxy.rule = lambda method, path, count: None
+    cluster.wait_for_running("train", 3)
+    all_is_well(cluster, 3)

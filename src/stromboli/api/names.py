@@ -104,7 +104,6 @@ BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 STORAGE_PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
-EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
 OLD_STORAGE_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
 
 # --- phases, states, policies ---

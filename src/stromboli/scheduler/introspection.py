@@ -14,10 +14,11 @@ from stromboli.kube.election import Election
 from stromboli.kube.reflector import Expired
 from stromboli.kube.request import ApiError, NoResponse
 from stromboli.scheduler.dump_folder import dump_folder, prune
+from stromboli.scheduler.granted_objects import GrantedObjects
 from stromboli.scheduler.options import Options
 from stromboli.scheduler.replica import Replica
 from stromboli.scheduler.scheduler_metrics import Metrics
-from stromboli.scheduler.state_dump import placements, write_dump
+from stromboli.scheduler.state_dump import write_dump
 from stromboli.scheduler.thread_seam import Unavailable
 
 log = logging.getLogger(__name__)
@@ -89,15 +90,15 @@ class Introspection:
         try:
             folder = dump_folder(self._options.cache_dump_dir)
             prune(folder)
-            placed, memory, policy = await self._replica.seam.result_from_cycle(
-                lambda: (placements(cluster), dict(cluster.memory), scheduler.engine.policy.source)
+            granted, memory, policy = await self._replica.seam.result_from_cycle(
+                lambda: (GrantedObjects(cluster), dict(cluster.memory), scheduler.engine.policy.source)
             )
-            watched = {reflector.kind for reflector in self._replica.mirror.reflectors}
+            scopes = {reflector.kind: reflector.scope for reflector in self._replica.mirror.reflectors}
             offered = await discover(self._client)
             path = await write_dump(
                 self._client,
-                {kind: resource for kind, resource in offered.items() if kind in watched},
-                placed,
+                {kind: (resource, scopes[kind]) for kind, resource in offered.items() if kind in scopes},
+                granted,
                 self._options.scheduler_name,
                 policy,
                 memory,

@@ -154,9 +154,10 @@ class Replica:
 
     # -- on the event loop
 
-    def _write_failed(self, failure: WriteFailure) -> None:
-        self._cycle_metrics.write_failed(failure)
-        self.seam.to_cycle(partial(self.world.failed, failure))
+    def _write_failed(self, *failures: WriteFailure) -> None:
+        for failure in failures:
+            self._cycle_metrics.write_failed(failure)
+        self.seam.to_cycle(partial(self.world.failed, *failures))
 
     def _watches_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled():

@@ -1,4 +1,4 @@
-"""The whole state as a file that `stromboli plan -f` replays: objects, nodes of pods being bound, the policy.
+"""The whole state as a file that `stromboli plan -f` replays: objects, the policy, and pods being bound on their nodes.
 
 Of objects only fields that the scheduler reads are written: no environment variables, no secrets. The policy is
 written as it stands, with a password if it has one for a source of node usage.
@@ -15,34 +15,25 @@ from typing import Any
 import msgspec
 
 from stromboli.api import names
+from stromboli.api.types.devices import ResourceClaim
 from stromboli.api.types.meta import Object
 from stromboli.api.types.pod import Pod
 from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.reflector import list_pages
+from stromboli.kube.reflector import WatchScope, list_pages
 from stromboli.kube.timestamps import timestamp
-from stromboli.model.cluster import Cluster
-from stromboli.model.status import Status
 from stromboli.scheduler.dump_folder import PREFIX
+from stromboli.scheduler.granted_objects import GrantedObjects
 
 LARGEST_DUMP = 512 * 1024 * 1024
 """A dump that grows beyond is given up."""
 
 
-def placements(cluster: Cluster) -> dict[str, str]:
-    """Nodes of pods that are being bound, by uid, which the API server does not show yet. In the cycle's thread."""
-    return {
-        task.uid: task.node.name
-        for task in cluster.tasks.values()
-        if task.status is Status.BINDING and task.node is not None
-    }
-
-
 async def write_dump(
     client: Client,
-    kinds: Mapping[type[Object], Resource],
-    placed: Mapping[str, str],
+    kinds: Mapping[type[Object], tuple[Resource, WatchScope]],
+    granted: GrantedObjects,
     schedulers: Collection[str],
     policy: str,
     memory: Mapping[str, Any],
@@ -63,9 +54,9 @@ async def write_dump(
             }
             file.write(msgspec.json.encode(head)[:-1] + b',"objects":[')
             separator = b"\n"
-            async for object in _all(client, kinds):
+            async for object in _all(client, kinds, granted):
                 with guard("dump of an object"):
-                    manifest = _as_manifest(object, kinds[type(object)], placed, schedulers)
+                    manifest = _as_manifest(granted.complete(object), kinds[type(object)][0], schedulers)
                     encoded = msgspec.json.encode(manifest)
                     file.write(separator + encoded)
                     separator = b",\n"
@@ -79,21 +70,23 @@ async def write_dump(
     return path
 
 
-async def _all(client: Client, kinds: Mapping[type[Object], Resource]) -> AsyncIterator[Object]:
+async def _all(
+    client: Client, kinds: Mapping[type[Object], tuple[Resource, WatchScope]], granted: GrantedObjects
+) -> AsyncIterator[Object]:
     for kind in sorted(kinds, key=lambda kind: kind.__name__):
-        async for page in list_pages(client, kinds[kind], kind):
+        resource, scope = kinds[kind]
+        async for page in list_pages(client, resource, kind, scope=scope):
             for decoded in page.objects:
                 if decoded.object is not None:  # a replay leaves out unusable objects too
                     yield decoded.object
+        if kind is ResourceClaim:
+            for claim in granted.made():
+                yield claim
 
 
-def _as_manifest(
-    object: Object, resource: Resource, placed: Mapping[str, str], schedulers: Collection[str]
-) -> dict[str, Any]:
-    if isinstance(object, Pod):
-        object.spec.node_name = object.spec.node_name or placed.get(object.metadata.uid, "")
-        if object.spec.scheduler_name in schedulers:
-            object.spec.scheduler_name = names.SCHEDULER_NAME
+def _as_manifest(object: Object, resource: Resource, schedulers: Collection[str]) -> dict[str, Any]:
+    if isinstance(object, Pod) and object.spec.scheduler_name in schedulers:
+        object.spec.scheduler_name = names.SCHEDULER_NAME
     content: dict[str, Any] = msgspec.to_builtins(object)
     return {**content, "apiVersion": resource.api_version, "kind": resource.kind}
 

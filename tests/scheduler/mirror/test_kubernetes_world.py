@@ -135,6 +135,21 @@ def test_binds_of_a_job_of_which_one_needs_a_write_first_go_together() -> None:
     assert first.node is story.world.cluster.nodes["n1"].object
 
 
+def test_failures_that_are_told_together_are_undone_together() -> None:
+    """However often each of them has failed before."""
+    story = Story()
+    for _ in range(2):
+        story.world.failed(WriteFailure(story.bind("web-0"), "no"))
+        story.now += 10.0
+        story.sync()
+    story.world.failed(*(WriteFailure(story.bind(name), "no") for name in ("web-0", "web-1")))
+    story.sync()
+    assert {task.status for task in story.world.cluster.tasks.values()} == {Status.BINDING}
+    story.now += 10.0
+    story.sync()
+    assert {task.status for task in story.world.cluster.tasks.values()} == {Status.PENDING}
+
+
 def test_pods_beyond_the_minimum_of_a_job_can_be_spared() -> None:
     story = Story(minimum=2, members=3)
     claim = VolumeGrant("default", "data", "u")

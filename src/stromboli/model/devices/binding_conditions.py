@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stromboli.api.types.devices import AllocatedDevice, ResourceClaim
+    from stromboli.api.types.meta import Condition
 
 BINDING_TIMEOUT = 600.0
 """Seconds after its allocation in which the conditions of a claim must come true."""
@@ -19,7 +20,7 @@ def is_unusable(claim: ResourceClaim, now: float) -> bool:
     waiting = False
     for device in allocation.devices.results:
         if device.binding_conditions:
-            true = _true_conditions(claim, device)
+            true = true_conditions(claim, device).keys()
             if true & set(device.binding_failure_conditions):
                 return True
             waiting |= not true >= set(device.binding_conditions)
@@ -27,7 +28,8 @@ def is_unusable(claim: ResourceClaim, now: float) -> bool:
     return waiting and allocated_at is not None and allocated_at.timestamp() + BINDING_TIMEOUT < now
 
 
-def _true_conditions(claim: ResourceClaim, device: AllocatedDevice) -> set[str]:
+def true_conditions(claim: ResourceClaim, device: AllocatedDevice) -> dict[str, Condition]:
+    """The conditions of an allocated device that its driver has set to true, by type."""
     for status in claim.status.devices:
         if (status.driver, status.pool, status.device, status.share_id) == (
             device.driver,
@@ -35,5 +37,7 @@ def _true_conditions(claim: ResourceClaim, device: AllocatedDevice) -> set[str]:
             device.device,
             device.share_id,
         ):
-            return {condition.type for condition in status.conditions if condition.status == "True"}
-    return set()
+            return {
+                condition.type: condition for condition in status.conditions if condition.status == "True"
+            }
+    return {}

@@ -11,6 +11,7 @@ from stromboli.model.cluster import Cluster
 from stromboli.model.intake.assumed_tasks import MAY_STILL_SHOW
 from stromboli.model.status import Status
 from stromboli.model.task import Task
+from stromboli.scheduler.mirror.ledger_facts import ledger_facts, unsettled_tasks
 
 MISSING = "not there"
 
@@ -35,7 +36,11 @@ class Difference(NamedTuple):
 
 def compare(live: Cluster, fresh: Cluster) -> list[Difference]:
     """Where two clusters differ, apart from decisions whose writes are under way."""
-    model, server = dict(descriptions(live)), dict(descriptions(fresh))
+    if live.cards.models is not None:
+        fresh.share_cards(live.cards.models)
+    unsettled = unsettled_tasks(live, fresh)
+    model = dict([*descriptions(live), *ledger_facts(live, unsettled)])
+    server = dict([*descriptions(fresh), *ledger_facts(fresh, unsettled)])
     differences = [
         Difference(*at, model.get(at, MISSING), server.get(at, MISSING))
         for at in {**model, **server}

@@ -81,9 +81,10 @@ class KubernetesWorld:
     def now(self) -> float:
         return self._wall()
 
-    def failed(self, failure: WriteFailure) -> None:
-        """A bind or an eviction failed."""
-        self._pending.append((self._clock() + self._pause(failure), failure))
+    def failed(self, *failures: WriteFailure) -> None:
+        """Binds or evictions failed; those that are told together are undone together."""
+        due = self._clock() + max(map(self._pause, failures))
+        self._pending += [(due, failure) for failure in failures]
 
     def _pause(self, failure: WriteFailure) -> float:
         """None the first time, then longer and longer: what is refused for good must not be a busy loop."""

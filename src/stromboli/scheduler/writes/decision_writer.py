@@ -63,7 +63,7 @@ class DecisionWriter:
         api: Api,
         events: EventRecorder,
         write_time_left: Callable[[], float],
-        failed: Callable[[WriteFailure], None],
+        failed: Callable[..., None],
         done: Callable[[WriteOrder, float], None] = lambda order, seconds: None,
         prebound: Callable[[WriteOrder, float], None] = lambda order, seconds: None,
         scheduler: str = names.SCHEDULER_NAME,
@@ -71,7 +71,8 @@ class DecisionWriter:
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """`write_time_left` is as for `GuardedClient`. `done` is called with the seconds since the first try.
+        """`write_time_left` is as for `GuardedClient`. `failed` is called with one or more `WriteFailure`s that belong
+        together, `done` with the seconds since the first try.
 
         `prebound` is called with the seconds for which a bind waited for what had to be written before it.
         """
@@ -115,8 +116,10 @@ class DecisionWriter:
         for order in orders:
             if crowded and isinstance(order.decision, Event):
                 self.dropped += 1
-            else:
-                self._queue.put(order.key, order, order.urgency)
+                continue
+            if isinstance(order.decision, Bind):
+                self.prebinder.join(order, order.decision)
+            self._queue.put(order.key, order, order.urgency)
 
     async def finish(self, timeout: float) -> bool:
         """Wait until all is written, at most `timeout` seconds, then stop; whether nothing was left."""
@@ -161,11 +164,17 @@ class DecisionWriter:
             order.since = self._clock() if order.since is None else order.since
             await self._send(order)
         elif await self.prebinder.take_back(member, bind):
-            self._failed(failure_of(member, bind))
+            self._end_bind(member, bind, failure_of(member, bind))
+            return None
         else:
             await self._send(order)  # it was bound, and the response was lost
-        member.gang.unbound.pop(order.key, None)
+        self._end_bind(member, bind)
         return None
+
+    def _end_bind(self, member: GangMember, bind: Bind, failure: WriteFailure | None = None) -> None:
+        failures = self.prebinder.done(member, bind, failure)
+        if failures and self._client.may_write():
+            self._failed(*failures)
 
     async def _send(self, order: WriteOrder) -> None:
         """An object that no longer exists needs no write; but of a bind we must know what became of it."""
@@ -201,9 +210,7 @@ class DecisionWriter:
             self.prebinder.fail(member, bind, why, gone)
             return 0.0
         log.warning("what was written for pod %s could not be taken back: %s", bind.key, why)
-        if self._client.may_write():
-            self._failed(failure_of(member, bind))
-        member.gang.unbound.pop(order.key, None)
+        self._end_bind(member, bind, failure_of(member, bind))
         return None
 
     def _give_up(self, order: WriteOrder, why: str, gone: bool) -> None:

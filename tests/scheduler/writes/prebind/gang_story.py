@@ -48,13 +48,18 @@ class GangStory:
         ]
         for bind in self.binds:
             self.api.put(f"{PODS}/{bind.name}", {"spec": {}})
-        self.failures: list[WriteFailure] = []
+        self.told: list[tuple[WriteFailure, ...]] = []
+        """Failures as they were told, those of a gang together."""
         self.done: list[str] = []
         self.prebound: list[str] = []
         self.seconds = 0.0
         self.may_write = True
         self.spare = 0
         self.writer: DecisionWriter | None = None
+
+    @property
+    def failures(self) -> list[WriteFailure]:
+        return [failure for together in self.told for failure in together]
 
     def claim(self, name: str, **annotations: str) -> None:
         self.api.put(f"{CLAIMS}/{name}", {"metadata": {"annotations": annotations}, "spec": {}})
@@ -103,7 +108,7 @@ class GangStory:
                 self.api,
                 EventRecorder("volcano", "test", lambda: NOW),
                 lambda: 60.0 if self.may_write else 0.0,
-                self.failures.append,
+                lambda *failures: self.told.append(failures),
                 lambda order, _: self.done.append(getattr(order.decision, "name", "")),
                 lambda order, _: self.prebound.append(getattr(order.decision, "name", "")),
                 workers=workers,

@@ -9,9 +9,10 @@ import pytest
 from stromboli.api.types.devices import AllocatedDevice, AllocatedDevices, AllocationResult, ConsumerReference
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import ApiError, NoResponse, Request
+from stromboli.kube.timestamps import timestamp
 from stromboli.model.devices.claim_grants import ClaimGrant
 from stromboli.scheduler.writes import decision_writer as writing
-from tests.scheduler.writes.prebind.gang_story import DEVICE_CLAIMS, PODS, GangStory
+from tests.scheduler.writes.prebind.gang_story import DEVICE_CLAIMS, NOW, PODS, GangStory
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 
@@ -65,7 +66,7 @@ def test_a_claim_is_allocated_and_reserved_before_its_pod_is_bound() -> None:
     assert story.nodes() == ["n1", "n1"]
     assert claim(story, "c0")["metadata"]["finalizers"] == [FINALIZER]
     assert claim(story, "c0")["status"] == {
-        "allocation": written("g0"),
+        "allocation": {**written("g0"), "allocationTimestamp": timestamp(NOW)},
         "reservedFor": [{"resource": "pods", "name": "web-0", "uid": "uid of web-0"}],
     }
     *before, first, second = [path for _, path in story.api.writes]
@@ -232,7 +233,6 @@ def test_a_pod_is_bound_once_the_conditions_of_its_devices_are_true() -> None:
 
     def ready() -> None:
         assert story.nodes() == [""]
-        assert "allocationTimestamp" in claim(story, "c0")["status"]["allocation"]
         say(story, "Ready")
 
     story.run(lambda: say(story, "Other"), ready)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from stromboli.engine.decisions import Bind
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import ApiError, NoResponse, Request
 from stromboli.model.cards.card_grants import CardGrant
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes import decision_writer as writing
+from stromboli.scheduler.writes.write_orders import WriteOrder
 from tests.scheduler.writes.prebind.gang_story import CLAIMS, PODS, GangStory
 
 SELECTED = "volume.kubernetes.io/selected-node"
@@ -181,3 +183,42 @@ def test_a_gang_goes_on_without_the_pod_that_it_can_spare() -> None:
     story.run(the_others_are_ready, lambda: story.change(f"{CLAIMS}/c1", refusal))
     assert story.nodes() == ["n1", "", "n1"]
     assert [failure.decision.name for failure in story.failures] == ["web-1"]
+
+
+def test_the_pods_of_a_gang_that_is_given_up_come_back_all_at_once() -> None:
+    """Else a cycle would take those that come later for placed, and bind a part of the gang."""
+    story = gang(5)
+    story.run(lambda: story.remove(f"{PODS}/web-0"), workers=2)
+    assert [len(together) for together in story.told] == [5]
+
+
+def test_pods_that_a_later_cycle_adds_to_a_job_wait_for_its_gang() -> None:
+    story = gang(2)
+    late = Bind("ns", "late", "uid of late", "n1", "ns/web")
+    story.api.put(f"{PODS}/late", {"spec": {}})
+
+    def another_cycle_decides() -> None:
+        assert story.writer is not None
+        story.writer.submit([WriteOrder(late)])
+
+    def claim_is_bound() -> None:
+        assert story.api.node_of("late") == ""
+        story.bound_claim("c0", "v0")
+
+    story.run(another_cycle_decides, claim_is_bound)
+    assert story.nodes() == ["n1", "n1"]
+    assert story.api.node_of("late") == "n1"
+
+
+def test_pods_that_a_later_cycle_adds_go_with_the_gang_that_fails() -> None:
+    story = gang(2)
+    late = Bind("ns", "late", "uid of late", "n1", "ns/web")
+    story.api.put(f"{PODS}/late", {"spec": {}})
+
+    def another_cycle_decides() -> None:
+        assert story.writer is not None
+        story.writer.submit([WriteOrder(late)])
+
+    story.run(another_cycle_decides, lambda: story.remove(f"{PODS}/web-0"))
+    assert story.api.node_of("late") == ""
+    assert [len(together) for together in story.told] == [3]

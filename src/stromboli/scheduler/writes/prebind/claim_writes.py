@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
 from weakref import WeakSet
 
 import msgspec
@@ -21,13 +20,11 @@ from stromboli.api.types.devices import AllocatedDevice, AllocationResult, Consu
 from stromboli.engine.decisions import Bind
 from stromboli.kube.request import ApiError
 from stromboli.kube.timestamps import timestamp
+from stromboli.model.devices.binding_conditions import BINDING_TIMEOUT, true_conditions
 from stromboli.model.devices.claim_grants import ClaimGrant
 from stromboli.scheduler.writes.prebind.awaited_objects import AwaitedObjects
 from stromboli.scheduler.writes.prebind.gang_binds import Gang, GangMember, PreBindFailed
 from stromboli.scheduler.writes.prebind.grant_writer import LOOK_AGAIN, GrantObjects, Json, uid_of
-
-BINDING_TIMEOUT = 600.0
-"""Seconds in which the drivers of allocated devices have to set the conditions that a bind waits for."""
 
 
 class ClaimWrites:
@@ -104,10 +101,7 @@ class ClaimWrites:
 
     def _as_written(self, allocation: AllocationResult) -> Json:
         """With the time from which on drivers have to set the conditions of the devices, if there are any."""
-        content: Json = to_builtins(allocation)
-        if any(device.binding_conditions for device in allocation.devices.results):
-            content["allocationTimestamp"] = timestamp(self._wall())
-        return content
+        return {**to_builtins(allocation), "allocationTimestamp": timestamp(self._wall())}
 
     def _consumers_of(self, gang: Gang, grant: ClaimGrant) -> list[ConsumerReference]:
         """All of a gang that share a claim, the owner of this grant among them."""
@@ -196,22 +190,15 @@ def _conditional(allocation: AllocationResult) -> list[AllocatedDevice]:
 
 def _missing_conditions(claim: ResourceClaim, device: AllocatedDevice) -> list[str]:
     """The conditions that a device still lacks; one that says that it will never be ready is a failure."""
-    conditions = {
-        condition.type: condition
-        for status in claim.status.devices
-        if _id(status) == _id(device)
-        for condition in status.conditions
-        if condition.status == "True"
-    }
+    true = true_conditions(claim, device)
     for failed in device.binding_failure_conditions:
-        if failed in conditions:
-            raise PreBindFailed(
-                f"resourceclaim {claim.key}: device {device.device} has {failed}: {conditions[failed].message}"
-            )
-    return [wanted for wanted in device.binding_conditions if wanted not in conditions]
+        if failed in true:
+            text = f"device {device.device} has {failed}: {true[failed].message}"
+            raise PreBindFailed(f"resourceclaim {claim.key}: {text}")
+    return [wanted for wanted in device.binding_conditions if wanted not in true]
 
 
-def _id(device: Any) -> tuple[str, str, str, str]:
+def _id(device: AllocatedDevice) -> tuple[str, str, str, str]:
     return device.driver, device.pool, device.device, device.share_id
 
 

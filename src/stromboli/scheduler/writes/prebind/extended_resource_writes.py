@@ -13,6 +13,7 @@ import msgspec
 from msgspec import to_builtins
 
 from stromboli.api import names
+from stromboli.api.device_messages import EXTENDED_RESOURCE_CLAIM
 from stromboli.api.types.devices import ResourceClaim
 from stromboli.engine.decisions import Bind
 from stromboli.kube.api_resources import RESOURCES
@@ -69,7 +70,7 @@ class ExtendedResourceWrites:
             "metadata": {
                 "name": name,
                 "namespace": grant.namespace,
-                "annotations": {names.EXTENDED_RESOURCE_CLAIM: "true"},
+                "annotations": {EXTENDED_RESOURCE_CLAIM: "true"},
                 "finalizers": [names.CLAIM_FINALIZER],
                 "ownerReferences": [owner],
             },

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from stromboli.engine.decisions import Bind
     from stromboli.model.devices.claim_grants import ClaimGrant
     from stromboli.model.ledgers import Grant
-    from stromboli.scheduler.writes.write_orders import WriteOrder
+    from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 
 
 class PreBindFailed(Exception):
@@ -48,20 +48,32 @@ class Gang:
     consumers: dict[str, dict[str, ConsumerReference]] | None = None
     """Who of it uses which ResourceClaim, by the uids of both; once that was needed."""
     failure: GangFailure | None = None
+    failures: list[WriteFailure] = field(default_factory=list)
+    """Those of its binds; told all at once, so that no cycle sees a part of the gang as placed."""
 
     def add(self, order: WriteOrder, uid: str, node: Node | None) -> None:
         order.member = GangMember(order.key, self, node)
         self.unready.add(uid)
         self.unbound[order.key] = order
 
+    def adopt(self, order: WriteOrder) -> None:
+        """A later cycle decided on one pod more of the job: it follows those that it must not run without."""
+        order.member = order.member or GangMember(order.key, self, None)
+        order.member.gang, order.member.follows = self, True
+        self.unbound[order.key] = order
+        self.consumers = None
+
     @property
     def may_begin(self) -> bool:
         """Whether enough pods are ready for the binds to be sent."""
         return len(self.unready) <= self.spare
 
+    def can_spare(self, member: GangMember) -> bool:
+        return member.follows or self.spare > 0
+
     def leave(self, member: GangMember, uid: str, failure: GangFailure) -> None:
         """A bind that can be spared failed: it goes its own way."""
-        self.spare -= 1
+        self.spare -= not member.follows
         self.unready.discard(uid)
         alone = {member.key: self.unbound.pop(member.key)}
         member.gang = Gang(unbound=alone, begun=True, claims=self.claims, failure=failure)
@@ -76,6 +88,8 @@ class GangMember:
     gang: Gang
     node: Node | None
     """The node of the bind as it was when that was decided."""
+    follows: bool = False
+    """Whether the gang does not need it."""
     written: bool = False
     """Whether all its grants were written."""
     ready: bool = False

@@ -48,6 +48,8 @@ class PreBinder:
     ):
         """`resume` lets an order that waits go on. `prebound` is called with the seconds that the writes took."""
         self.awaited = AwaitedObjects(resume)
+        self._gangs: dict[str, Gang] = {}
+        """The last gang of each job of which some binds are not done."""
         self._client = client
         self._resume = resume
         self._prebound = prebound
@@ -61,6 +63,27 @@ class PreBinder:
             ExtendedResourceGrant: ExtendedResourceWrites(client, objects, claims),
             CardGrant: NodeLock(objects, wall),
         }
+
+    def join(self, order: WriteOrder, bind: Bind) -> None:
+        """Take a bind in. While the minimum of its job is not ready, whatever else the job gets waits for that."""
+        earlier = self._gangs.get(bind.job)
+        member = order.member
+        if earlier is not None and not earlier.begun and (member is None or member.gang is not earlier):
+            earlier.adopt(order)
+        if order.member is not None:
+            self._gangs[bind.job] = order.member.gang
+
+    def done(self, member: GangMember, bind: Bind, failure: WriteFailure | None = None) -> list[WriteFailure]:
+        """A bind is done, or has failed; the failures of its gang, once that is so of all its binds."""
+        gang = member.gang
+        gang.unbound.pop(member.key, None)
+        if failure is not None:
+            gang.failures.append(failure)
+        if gang.unbound:
+            return []
+        if self._gangs.get(bind.job) is gang:
+            del self._gangs[bind.job]
+        return gang.failures
 
     # -- before the binds
 
@@ -79,11 +102,12 @@ class PreBinder:
     async def _write(self, member: GangMember, bind: Bind) -> None:
         member.begun = self._clock() if member.begun is None else member.begun
         if not member.written:
-            for grant in bind.grants:
-                if (writer := self._writers.get(type(grant))) is not None:
-                    member.doing = writer.doing
-                    await writer.write(member, bind, grant)
-                    member.awaited.append(grant)
+            written = [grant for grant in bind.grants if type(grant) in self._writers]
+            for grant in written:
+                writer = self._writers[type(grant)]
+                member.doing = writer.doing
+                await writer.write(member, bind, grant)
+            member.awaited = written
             member.written, member.waiting_since = True, self._clock()
 
     async def _time_to_wait(self, member: GangMember, bind: Bind) -> float:
@@ -125,7 +149,7 @@ class PreBinder:
         if gang.failure is not None:
             return
         failure = GangFailure(bind, member.why, before_bind=not member.ready)
-        if gang.spare:
+        if gang.can_spare(member):
             gang.leave(member, bind.uid, failure)
             self._wake_ready(gang)
         else:
