@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stromboli.engine.decisions import Bind, Event, QueueStatus
 from stromboli.model.cards.card_grants import CardGrant, CardShare
+from stromboli.plugins.deviceshare.vgpu_request import VgpuRequest
 from stromboli.testing.world import NOON
 from tests.manifests import group
 from tests.plugins.deviceshare.card_worlds import (
@@ -237,3 +240,22 @@ def test_tasks_whose_requests_are_what_they_were_given_leave_nothing_to_correct(
         world.finish(f"g-{i}")
     assert world.cluster.cards.corrections == {}
     assert world.cluster.cards.nodes["a"]["hamivgpu"].now.memory == [0, 0]
+
+
+def test_a_placement_looks_at_the_cards_of_its_node_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    fits: list[str] = []
+    fit = VgpuRequest.fit
+
+    def counted(self: VgpuRequest, *arguments: Any) -> Any:
+        fits.append(arguments[0].cards[0].uuid)
+        return fit(self, *arguments)
+
+    monkeypatch.setattr(VgpuRequest, "fit", counted)
+    nodes = [vgpu_node(f"n{i}", card(f"GPU-{i}")) for i in range(20)]
+    world = world_of(VGPU, *nodes, *(card_pod(f"p{i}", vgpu(5000)) for i in range(10)))
+    assert len(world.step().binds) == 10
+    assert len(fits) <= 20 + 4 * 10
+    world.step()
+    fits.clear()
+    world.step()
+    assert fits == []
