@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from stromboli.api.resources.quantity import QuantityError
@@ -77,16 +78,19 @@ class PoolUse:
 
     def _make_key(self, pool: NodePool) -> UseKey:
         places = pool.positions
-        whole = tuple(sorted(places[name] for name in self.whole if name in places))
-        shared = tuple(
-            sorted(
-                (places[name], tuple(sorted(shares.consumed.items())))
-                for name, shares in self.shared.items()
-                if name in places
-            )
+        whole = sorted(places[name] for name in _common(self.whole, places))
+        shared = sorted(
+            (places[name], tuple(sorted(self.shared[name].consumed.items())))
+            for name in _common(self.shared, places)
         )
         counted = tuple(self.holds(device.name) for device in pool.consumers)
-        return (whole, shared, counted)
+        return (tuple(whole), tuple(shared), counted)
+
+
+def _common(used: Mapping[str, object], seen: Mapping[str, int]) -> Iterator[str]:
+    """The names in both, found by going through the shorter."""
+    shorter, longer = (used, seen) if len(used) < len(seen) else (seen, used)
+    return (name for name in shorter if name in longer)
 
 
 class DevicesInUse:
