@@ -61,11 +61,14 @@ class DeviceClaims:
         self._plugin = plugin
         self._limit = SearchLimit(seconds)
         self._columns: dict[tuple[ClaimContent, ...], DeviceColumn] = {}
+        self._retries = 0
+        """How many cycles went on with nodes for which an earlier one had no time."""
 
     def opening(self, cluster: Cluster, now: float) -> None:
         self._cluster = cluster
         self._now = now
         self._limit.opening()
+        self._retries += any(column.is_unfinished for column in self._columns.values())
         self._shared = SharedClaims(cluster.devices)
 
     def key(self, task: Task) -> Claims:
@@ -107,7 +110,7 @@ class DeviceClaims:
 
     def version(self, task: Task) -> Hashable:
         ledger = self._cluster.devices
-        return (ledger.changes.position, ledger.objects_version)
+        return (ledger.changes.position, ledger.objects_version, self._retries)
 
     def column(self, contents: tuple[ClaimContent, ...]) -> DeviceColumn:
         """On which nodes devices for these can be had at this moment."""

@@ -65,6 +65,11 @@ class DeviceColumn:
         self._postponed: set[int] = set()
         """Rows that nobody had time for."""
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether there are nodes for which nobody had time."""
+        return bool(self._postponed)
+
     def refresh(self) -> None:
         """Bring all values up to date."""
         ledger, columns = self._cluster.devices, self._cluster.columns
