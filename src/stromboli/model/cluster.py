@@ -177,6 +177,8 @@ class Cluster:
         """ResourceClaims and the devices that they hold."""
         self.ledgers: tuple[Ledger, ...] = (self.cards, self.cpus, self.volumes, self.devices)
         """What tasks hold besides amounts, a ledger for each kind of it."""
+        self._served: tuple[int, ...] = ()
+        """The state in which devices were last counted as extended resources."""
         self.ledger_version = 0
         """Grows when a ledger concerns other pods than before."""
 
@@ -338,6 +340,8 @@ class Cluster:
             self.pod_counts.recount()
             self.layout_stale = False
             self.dirty.nodes = True
+        if self.devices.extended or self._served:
+            self._serve_extended_resources()
         if self.dirty.nodes or self.dirty.everything:
             self.total = self.columns.total(self.columns.allocatable)
         self.hyper_nodes.update(self.objects.hyper_nodes, self.nodes, self.columns)
@@ -360,6 +364,26 @@ class Cluster:
         """Share out these models of cards from now on, and count what tasks hold of them."""
         if self.cards.configure(models, self.nodes):
             self.ledger_version += 1
+
+    def device_class_changed(self) -> None:
+        """A DeviceClass changed: devices may serve other extended resources."""
+        if self.devices.class_changed():
+            self.ledger_version += 1
+            self.devices.count_concerned(self.nodes.values())
+
+    def _serve_extended_resources(self) -> None:
+        """Count devices as what nodes have of extended resources that they do not list."""
+        devices, dims = self.devices, self.dims
+        state = (self.columns.layout, devices.pools.version, devices.objects_version, len(dims))
+        if state == self._served and not self.dirty.nodes:
+            return
+        self._served = state
+        resources = [(name, dims.index[name]) for name in devices.extended if name in dims.index]
+        for node in self.columns.nodes:
+            served: Amounts = {dim: 1000 * devices.most_served(node, name) for name, dim in resources}
+            if served != node.served:
+                node.served = served
+                self.resize(node)
 
     # -- the parts of a weight
 

@@ -54,6 +54,8 @@ class Node:
     """The labels of its object."""
     allocatable: Amounts = field(default_factory=dict)
     """What the scheduler may allocate, oversubscription included; changes with its object alone."""
+    served: Amounts = field(default_factory=dict)
+    """What its devices may serve at most of extended resources that its object does not list."""
     view_allocatable: tuple[int, ...] = (0,) * VIEW_ROWS
     """What Kubernetes' own filters and scores see: the node status as it is."""
 
@@ -142,6 +144,9 @@ class Columns:
         self._allocatable[:, row] = 0
         for dim, amount in node.allocatable.items():
             self._allocatable[dim, row] = int(amount)
+        for dim, amount in node.served.items():
+            if not self._allocatable[dim, row]:
+                self._allocatable[dim, row] = int(amount)
         self._idle[:, row] = self._allocatable[:, row] - self._used[:, row]
         self._view_allocatable[:, row] = node.view_allocatable
         self.object_changed(node)

@@ -13,15 +13,17 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from stromboli.model.devices.allocator import Allocator, DevicesInUse, PoolId
+from stromboli.api.types.devices import DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
+from stromboli.model.devices.allocator import Allocator, DevicesInUse, PoolId, Shortage
 from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.devices.claim_use import ClaimContent, ClaimUse, Holding, Use
+from stromboli.model.devices.extended_resources import asked_resources, extended_classes
 from stromboli.model.devices.pools.pool_index import PoolIndex
 from stromboli.model.devices.queue_usage import DeviceUsage
 from stromboli.model.status import ALLOCATED_CLASS, Status
 
 if TYPE_CHECKING:
-    from stromboli.api.types.devices import AllocationResult, ResourceClaimSpec, ResourceSlice
+    from stromboli.api.types.devices import AllocationResult, ResourceSlice
     from stromboli.api.types.pod import PodSpec
     from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.node_columns import Node
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 _encoder = msgspec.msgpack.Encoder(order="sorted")
+_NOTHING = DevicesInUse()
+_MANY = 2**20
+"""Stands for a number without limit: several claims may share a device."""
 LONGEST_LOG = 4096
 """Changes of pools that are remembered; whoever is further behind looks at all nodes."""
 
@@ -79,6 +84,8 @@ class DeviceLedger:
         self.allocator = Allocator(objects.device_classes, self.pools)
         self.objects_version = 0
         """Counts changes to classes, and to pools that many nodes may see."""
+        self.extended: dict[str, str] = {}
+        """The class that serves each extended resource."""
         self.changes = ChangeLog()
         """The pools of which devices were taken or given back."""
         self._contents: WeakValueDictionary[bytes, ClaimContent] = WeakValueDictionary()
@@ -99,7 +106,7 @@ class DeviceLedger:
 
     def concerns(self, spec: PodSpec) -> bool:
         """Pods with claims, and those with extended resources, which devices may serve."""
-        return bool(spec.resource_claims)
+        return bool(spec.resource_claims) or bool(self.extended and asked_resources(spec, self.extended))
 
     # -- pools
 
@@ -123,9 +130,33 @@ class DeviceLedger:
         else:
             self.objects_version += 1
 
-    def class_changed(self) -> None:
-        """A DeviceClass was added, changed or deleted."""
+    def class_changed(self) -> bool:
+        """A DeviceClass was added, changed or deleted; whether devices serve other extended resources from now on."""
         self.objects_version += 1
+        before, self.extended = self.extended, extended_classes(self._objects.device_classes.values())
+        return before != self.extended
+
+    def count_concerned(self, nodes: Iterable[Node]) -> None:
+        """Other pods are concerned than before: count those on nodes that are, and no others."""
+        for node in nodes:
+            for task in node.tasks:
+                if self.concerns(task.shape.spec) is not (task in self._used_by):
+                    change = self.remove if task in self._used_by else self.add
+                    change(task, task.status, node)
+
+    def most_served(self, node: Node, resource: str) -> int:
+        """How many devices of a node may serve an extended resource at most; none if none does."""
+        asked = ExactDeviceRequest(self.extended[resource], count=1)
+        spec = ResourceClaimSpec(DeviceClaim((DeviceRequest("r", asked),)))
+        if isinstance(self.allocator.prepare([spec]).answer(node, _NOTHING), Shortage):
+            return 0
+        devices = [device for pool in self.pools.pools_of(node) if pool.is_usable for device in pool.devices]
+        shared = any(device.content.device.allow_multiple_allocations for device in devices)
+        return _MANY if shared else len(devices)
+
+    def made_for(self, task: Task) -> bool:
+        """Whether there is a claim for extended resources of a task already."""
+        return task.uid in self._made
 
     def rows_seeing(self, changes: Iterable[PoolId | str], nodes: Mapping[str, Node]) -> set[int]:
         """The rows of nodes to which changed pools may matter."""
@@ -195,7 +226,7 @@ class DeviceLedger:
         self._index(use, False)
         pods = {use.controller}
         use.object = self._objects.resource_claims.get(key)
-        use.content = self._content(use.object.spec) if use.object is not None else None
+        use.content = self.content(use.object.spec) if use.object is not None else None
         self._index(use, True)
         for task in use.users:
             self._charge(task)
@@ -217,7 +248,8 @@ class DeviceLedger:
             if not claims:
                 del index[uid]
 
-    def _content(self, spec: ResourceClaimSpec) -> ClaimContent:
+    def content(self, spec: ResourceClaimSpec) -> ClaimContent:
+        """What claims of a spec share."""
         key = _encoder.encode(spec)
         content = self._contents.get(key)
         if content is None:
@@ -242,7 +274,7 @@ class DeviceLedger:
                 self._shift(before, -1)
                 self._shift(after, 1)
                 use.counted = after
-            if use.shown is not None and not use.users:
+            if (use.shown is not None or use.is_extended) and not use.users:
                 self.unused[use] = None
             else:
                 self.unused.pop(use, None)

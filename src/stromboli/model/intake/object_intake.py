@@ -122,7 +122,7 @@ class Intake:
         elif isinstance(obj, ResourceClaim):
             self.cluster.devices.claim_changed(obj.key)
         elif isinstance(obj, DeviceClass):
-            self.cluster.devices.class_changed()
+            self.cluster.device_class_changed()
 
     def _put_slice(self, slice: ResourceSlice) -> None:
         self.cluster.devices.put_slice(slice)

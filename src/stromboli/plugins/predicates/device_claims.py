@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from stromboli.api import device_messages as messages
+from stromboli.api.types.devices import ConsumerReference
 from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes, NodeScore, Refusal
 from stromboli.engine.placement.score_normalisation import up_to_best
 from stromboli.model.constraints.node_selection import matching_selector
 from stromboli.model.devices.allocator import Shortage
 from stromboli.model.devices.binding_conditions import is_unusable
-from stromboli.model.devices.claim_grants import ClaimGrant
-from stromboli.model.devices.task_claims import consumer, task_claims
+from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
+from stromboli.model.devices.task_claims import claim_problem, consumer, task_claims
 from stromboli.plugins.predicates.device_column import DeviceColumn, SearchLimit
+from stromboli.plugins.predicates.extended_resources_filter import ExtendedResources
 from stromboli.plugins.predicates.shared_claims import WEIGHT, SharedClaims, Sharers
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ class Claims(NamedTuple):
     """Those that have some, or are being given some for another task that shares them."""
     sharers: Sharers | None = None
     """Who waits for the same claims."""
+    extended: tuple[str, ...] = ()
+    """Extended resources that devices may serve."""
 
 
 class DeviceClaims:
@@ -70,6 +74,17 @@ class DeviceClaims:
         self._limit.opening()
         self._retries += any(column.is_unfinished for column in self._columns.values())
         self._shared = SharedClaims(cluster.devices)
+        self._extended = ExtendedResources(cluster)
+
+    def concerns(self, task: Task) -> bool:
+        """Whether a task has claims, or extended resources that devices may serve."""
+        return bool(task.claims) or bool(self._cluster.devices.extended and self._extended.asked(task))
+
+    def problem(self, task: Task) -> str | None:
+        """Why no node can take a task because of its claims."""
+        if self._cluster.devices.made_for(task):
+            return messages.STALE_EXTENDED_CLAIM
+        return claim_problem(self._cluster.devices, self._cluster.objects.device_classes, task)
 
     def key(self, task: Task) -> Claims:
         """What tells apart tasks of one shape by their claims at this moment."""
@@ -83,7 +98,8 @@ class DeviceClaims:
             else:
                 new.append(use)
         contents = tuple(use.content for use in new if use.content is not None)
-        return Claims(contents, tuple(allocated), self._shared.of(task, new) if new else None)
+        sharers = self._shared.of(task, new) if new else None
+        return Claims(contents, tuple(allocated), sharers, self._extended.asked(task))
 
     def filters(self, task: Task) -> Iterator[NodeFilter]:
         filter = ClaimFilter(self, self.key(task))
@@ -123,6 +139,17 @@ class DeviceClaims:
         column.refresh()
         return column
 
+    def variants(self, task: Task, claims: Claims) -> Iterator[tuple[Bools, tuple[ClaimContent, ...]]]:
+        """What is to be allocated on which nodes: where a node lists an extended resource, no device is needed."""
+        if not claims.extended:
+            if claims.new:
+                yield np.ones(len(self._cluster.columns), dtype=bool), claims.new
+            return
+        for rows, extended in self._extended.variants(task):
+            contents = (*claims.new, self._extended.content(extended)) if extended is not None else claims.new
+            if contents:
+                yield rows, contents
+
     def usable_on(self, claims: Iterable[Allocated]) -> Bools:
         """Nodes that can use all these allocated claims."""
         columns = self._cluster.columns
@@ -142,15 +169,22 @@ class DeviceClaims:
         uses = task_claims(ledger, task)
         new = [use for use in uses if use.allocation is None]
         allocations = {use: use.allocation for use in uses if use.shown is None}
-        if new:
+        extended = self._extended.requests(task, node)
+        if new or extended is not None:
             contents = tuple(use.content for use in new if use.content is not None)
+            contents += (self._extended.content(extended),) if extended is not None else ()
             uids = [use.object.metadata.uid or use.key for use in new if use.object is not None]
             in_use = ledger.in_use if now else ledger.staying
+            if extended is not None:
+                uids.append(task.uid)
             answer = self.column(contents).allocate(node, in_use, uids)
             if isinstance(answer, Shortage):
                 yield Refusal(messages.CANNOT_ALLOCATE, curable=True, plugin=self._plugin)
                 return
-            allocations.update(zip(new, answer.results, strict=True))
+            allocations.update(zip(new, answer.results, strict=False))
+            if extended is not None:
+                pod = ConsumerReference("", "pods", task.name, task.uid)
+                yield ExtendedResourceGrant(task.namespace, pod, *extended, answer.results[-1])
         for use in uses:
             yield _grant(task, use, allocations.get(use))
 
@@ -169,16 +203,15 @@ class ClaimFilter:
         self._claims = claims
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        new, allocated, _ = self._claims
-        if new:
-            column = self._devices.column(new)
+        devices, claims = self._devices, self._claims
+        for rows, contents in devices.variants(task, claims):
+            column = devices.column(contents)
             for message, passing in column.errors():
-                yield Check(nodes.pick(passing), message)
-            yield Check(nodes.pick(column.ever()), messages.CANNOT_ALLOCATE)
-            yield Check(
-                nodes.pick(column.later), messages.CANNOT_ALLOCATE, curable=True, now=nodes.pick(column.now)
-            )
-        if allocated:
-            usable = nodes.pick(self._devices.usable_on(allocated))
-            now = np.zeros_like(usable) if any(claim.promised for claim in allocated) else usable
-            yield Check(usable, messages.NOT_AVAILABLE, now=now)
+                yield Check(nodes.pick(passing | ~rows), message)
+            yield Check(nodes.pick(column.ever() | ~rows), messages.CANNOT_ALLOCATE)
+            later, now = nodes.pick(column.later | ~rows), nodes.pick(column.now | ~rows)
+            yield Check(later, messages.CANNOT_ALLOCATE, curable=True, now=now)
+        if claims.allocated:
+            usable = nodes.pick(devices.usable_on(claims.allocated))
+            promised = any(claim.promised for claim in claims.allocated)
+            yield Check(usable, messages.NOT_AVAILABLE, now=np.zeros_like(usable) if promised else usable)

@@ -12,7 +12,6 @@ from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Dirty
 from stromboli.model.constraints.node_selection import selects_nodes
-from stromboli.model.devices.task_claims import claim_problem
 from stromboli.model.ledgers import Grant
 from stromboli.model.node_columns import Node
 from stromboli.model.requirements.placement_requirement import (
@@ -143,7 +142,7 @@ class Predicates(Plugin):
         enabled, cluster = self.arguments, self.session.cluster
         affinity = pod_affinity_key(cluster, task) if enabled.pod_affinity else None
         spread = spreading_key(task) if enabled.spreading else None
-        claims = self._claims.key(task) if task.claims else None
+        claims = self._claims.key(task) if self._claims.concerns(task) else None
         return (affinity, spread, self._volumes(task), claims)
 
     def _volumes(self, task: Task) -> VolumeDemand:
@@ -160,6 +159,7 @@ class Predicates(Plugin):
             and not spec.volumes
             and not spec.topology_spread_constraints
             and not task.demands
+            and not self._claims.concerns(task)
         ):
             return None
         for filter, problem in self._problems(task):
@@ -180,9 +180,8 @@ class Predicates(Plugin):
             yield "VolumeZone", zone_problem(objects, task)
         if enabled.volume_binding:
             yield "VolumeBinding", binding_problem(objects, task)
-        if task.claims or task.demands:
-            ledger = self.session.cluster.devices
-            yield "DynamicResources", claim_problem(ledger, objects.device_classes, task)
+        if task.demands or self._claims.concerns(task):
+            yield "DynamicResources", self._claims.problem(task)
 
     def node_filters(self, task: Task) -> Iterator[NodeFilter]:
         enabled, name, cluster, spec = self.arguments, self.name, self.session.cluster, task.shape.spec
@@ -214,7 +213,7 @@ class Predicates(Plugin):
         if (demand.bound or demand.delayed or demand.lost) and enabled.volume_binding:
             binding = VolumeBinding(cluster, demand)
             yield NodeFilter(binding.checks, name, "pods", binding.version)
-        if task.claims:
+        if self._claims.concerns(task):
             yield from self._claims.filters(task)
 
     def node_scores(self, task: Task) -> Iterator[NodeScore]:
@@ -233,5 +232,5 @@ class Predicates(Plugin):
     def grants(self, task: Task, node: Node, now: bool) -> Iterator[Grant | Refusal]:
         if self.arguments.volume_binding:
             yield from volume_grants(self.session.cluster, task, node, self.arguments.bind_timeout)
-        if task.claims:
+        if self._claims.concerns(task):
             yield from self._claims.grants(task, node, now)
