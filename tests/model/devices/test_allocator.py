@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from stromboli.api.types.devices import AllocationResult
+from stromboli.model.devices import claim_shape
 from stromboli.model.devices.allocator import Allocation, DevicesInUse, Lack, Shortage, StepBudget
 from stromboli.model.node_columns import Node
 from tests.model.devices.device_worlds import (
@@ -243,6 +244,18 @@ def test_nodes_with_equal_pools_in_equal_use_share_the_answer() -> None:
     answers = [search.answer(Node(f"n{place}"), in_use) for place in range(3)]
     assert answers[0] is answers[1]
     assert answers[0] is not answers[2]
+
+
+def test_answers_are_forgotten_before_they_take_much_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claim_shape, "MAX_STATES", 40)
+    world = DeviceWorld(make_slice("s", [f"d{place}" for place in range(30)]))
+    search = world.allocator.prepare([make_claim(request()).spec])
+    in_use = DevicesInUse()
+    for place in range(30):
+        answer = search.allocate(Node("a"), in_use)
+        assert allocated(answer).devices.results[0].device == f"d{place}"
+        in_use.add(allocated(answer))
+    assert isinstance(search.answer(Node("a"), in_use), Shortage)
 
 
 def test_a_search_without_end_is_given_up() -> None:

@@ -119,7 +119,7 @@ class _Planner:
         name = f"{request}/{alternative}" if alternative else request
         if isinstance(asked, DeviceSubRequest) and asked.admin_access:
             raise self._stop("an alternative cannot have admin access", name)
-        if asked.allocation_mode not in (ALL_DEVICES, EXACT_COUNT):
+        if asked.allocation_mode not in (ALL_DEVICES, EXACT_COUNT, ""):
             raise self._stop(f"unsupported count mode {asked.allocation_mode[:64]}", name)
         if asked.count < 0:
             raise self._stop(f"a count of {asked.count} devices", name)

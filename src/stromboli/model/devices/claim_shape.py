@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from stromboli.model.devices.attribute_constraints import attribute_values
 from stromboli.model.devices.claim_plan import ClaimPlan, Option
 from stromboli.model.devices.device_selection import SelectorTable, projection
+from stromboli.model.devices.devices_in_use import UseKey
 from stromboli.model.devices.shortage import SearchStopped, Shortage
 
 if TYPE_CHECKING:
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from stromboli.model.devices.solution import Solution
 
 MAX_KNOWN = 20_000
-"""Kinds of devices and pools, and answers for nodes in the same state, that a shape remembers of each."""
+"""Kinds of devices and pools that a shape remembers of each."""
+MAX_STATES = 500_000
+"""Devices in the states of nodes, together, for which a shape remembers the answer."""
+State = tuple[tuple[int, UseKey], ...]
 
 
 class ClaimShape:
@@ -41,8 +45,9 @@ class ClaimShape:
         self._forget()
 
     def _forget(self) -> None:
-        self.answers: dict[object, Solution | Shortage] = {}
+        self.answers: dict[State, Solution | Shortage] = {}
         """By the state of a node (`state`)."""
+        self._states = 0
         self._kinds: dict[int, int] = {}
         self._kind_numbers: dict[object, int] = {}
         self._pools: WeakKeyDictionary[NodePool, int] = WeakKeyDictionary()
@@ -70,7 +75,7 @@ class ClaimShape:
             content.device.allow_multiple_allocations,
         )
 
-    def state(self, pools: Sequence[NodePool], in_use: DevicesInUse) -> object:
+    def state(self, pools: Sequence[NodePool], in_use: DevicesInUse) -> State:
         """Equal for nodes with equal pools of which the same devices are in use."""
         if len(self._pool_numbers) > MAX_KNOWN or len(self._kind_numbers) > MAX_KNOWN:
             self._forget()
@@ -88,9 +93,11 @@ class ClaimShape:
             known = self._pools[pool] = _number(self._pool_numbers, seen)
         return known
 
-    def remember(self, state: object, answer: Solution | Shortage) -> None:
-        if len(self.answers) >= MAX_KNOWN:
+    def remember(self, state: State, answer: Solution | Shortage) -> None:
+        self._states += 1 + sum(len(part) for _, use in state for part in use)
+        if self._states > MAX_STATES:
             self.answers.clear()
+            self._states = 0
         self.answers[state] = answer
 
     # -- selection

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from stromboli.api.types.devices import AllocatedDevice, AllocationResult
     from stromboli.model.devices.pools.node_pools import NodePool
 
-UseKey = tuple[object, ...]
+UseKey = tuple[tuple[object, ...], ...]
+"""Devices in use of a pool, by position: whole ones, shared ones, and those that take from counters."""
 
 
 class Shares:
