@@ -71,7 +71,7 @@ def hyper_node(tier_name: str = "rack") -> dict[str, Any]:
 
 
 def world() -> World:
-    devices = ("volcano.sh/vgpu-number", "volcano.sh/gpu-memory", "huawei.com/Ascend910A-memory")
+    devices = ("volcano.sh/vgpu-number", "volcano.sh/gpu-memory", "huawei.com/npu-core")
     sizes = {"cpu": 8, **dict.fromkeys((*devices, "deviceclass.resource.kubernetes.io/gpu"), 9000)}
     return World().add(node("a", **sizes), node("b", **sizes))
 
@@ -91,6 +91,7 @@ POD_DEMANDS: dict[str, dict[str, Any]] = {
     "a share of a GPU": {"resources": {"volcano.sh/vgpu-number": 1}},
     "memory of a GPU": {"resources": {"volcano.sh/gpu-memory": 100}},
     "memory of an NPU": {"resources": {"huawei.com/Ascend910A-memory": 4}},
+    "cores of an NPU": {"resources": {"huawei.com/npu-core": 4}},
     "one NUMA node": {"spec": GUARANTEED, "annotations": {NUMA: "single-numa-node"}},
     "a NUMA policy that nobody knows": {"spec": GUARANTEED, "annotations": {NUMA: "tight"}},
     "a claim that does not exist": {"spec": CLAIMED},
@@ -404,10 +405,11 @@ def test_what_a_plugin_of_the_policy_honours_is_not_told() -> None:
     assert set(world().job("j", cpu=1, spec=spec).run(PLACE, "gang").ignored) == {"default/j"}
 
 
-def test_an_extender_that_manages_shares_of_devices_honours_them() -> None:
-    managed = {"extender.predicateVerb": "fits", "extender.managedResources": ["volcano.sh/gpu-memory"]}
+@pytest.mark.parametrize("resource", ["volcano.sh/gpu-memory", "huawei.com/npu-core"])
+def test_an_extender_that_manages_shares_of_devices_honours_them(resource: str) -> None:
+    managed = {"extender.predicateVerb": "fits", "extender.managedResources": [resource]}
     rules = policy(PLACE, "gang", ("extender", managed))
-    made = world().job("j", cpu=1, resources={"volcano.sh/gpu-memory": 100})
+    made = world().job("j", cpu=1, resources={resource: 100})
     assert set(made.run(policy=rules).binds) == {"default/j-0"}
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from stromboli.api import go_scalars
+from stromboli.api import card_names, go_scalars
 from stromboli.engine.placement.node_functions import Check, Column, NodeFilter, Nodes, NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
@@ -18,7 +18,7 @@ from stromboli.model.cluster import Change, Dirty
 from stromboli.model.job import Job
 from stromboli.model.node_columns import Node
 from stromboli.model.queue import Queue
-from stromboli.model.requirements.placement_requirement import DEVICE_SHARING
+from stromboli.model.requirements.placement_requirement import DEVICE_SHARING, NPU_CORES
 from stromboli.model.requirements.pod_demands import shares_devices
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -80,7 +80,9 @@ class Extender(Plugin):
         self._reachable = False
         self._cached: tuple[Any, list[extender_messages.Predicate]] | None = None
         if arguments.predicate and any(map(shares_devices, arguments.managed)):
-            self.honours = frozenset({DEVICE_SHARING.name})
+            self.honours |= {DEVICE_SHARING.name}
+        if arguments.predicate and card_names.NPU_CORE in arguments.managed:
+            self.honours |= {NPU_CORES.name}
 
     # -- session
 
