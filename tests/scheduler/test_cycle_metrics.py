@@ -144,6 +144,7 @@ def test_a_resource_that_a_queue_no_longer_holds_is_shown_as_zero() -> None:
 def test_what_became_of_decisions() -> None:
     story = Story()
     bind = Bind("ns", "p", "u", "n1", "ns/j")
+    story.cycle_metrics.prebound(WriteOrder(bind, created=story.now() - 1), 0.5)
     story.cycle_metrics.written(WriteOrder(bind, created=story.now() - 2), 0.01)
     story.cycle_metrics.write_failed(WriteFailure(Evict("ns", "p", "u", "n1", "ns/j", "preempt"), "no"))
     story.cycle_metrics.write_failed(WriteFailure(bind, "no"))
@@ -157,6 +158,8 @@ def test_what_became_of_decisions() -> None:
         2000
     )
     assert value(text, 'volcano_scheduling_stage_duration_milliseconds_count{stage="Bind"}') == 1
+    assert value(text, 'volcano_scheduling_stage_duration_milliseconds_sum{stage="PreBind"}') == 500
+    assert value(text, 'volcano_task_scheduling_latency_milliseconds_sum{stage="PreBound"}') == 1000
     assert value(text, 'stromboli_write_failures_total{decision="Evict"}') == 1
 
 

@@ -196,6 +196,9 @@ class Metrics(MetricSet):
         self.left_out = self._gauge("topology_left_out_hyper_nodes", "HyperNodes that are left out", (), own)
         self.mirror_lag = self._gauge("mirror_lag_seconds", "Age of the oldest unapplied change", (), own)
         self.waiting_writes = self._gauge("waiting_writes", "Objects with something to be written", (), own)
+        self.waiting_binds = self._gauge(
+            "waiting_binds", "Binds that wait for volumes, or for conditions of devices", (), own
+        )
         self.dropped_events = self._gauge(
             "dropped_events", "Events left out because there were too many", (), own
         )

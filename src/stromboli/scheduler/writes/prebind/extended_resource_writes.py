@@ -25,7 +25,8 @@ from stromboli.scheduler.writes.prebind.claim_writes import ClaimWrites, same_de
 from stromboli.scheduler.writes.prebind.gang_binds import GangMember, PreBindFailed
 from stromboli.scheduler.writes.prebind.grant_writer import GrantObjects, Json
 
-LONGEST_NAME = 253
+NAME_LENGTH = 253
+"""The most characters that the name of an object may have."""
 
 
 class ExtendedResourceWrites:
@@ -100,7 +101,7 @@ class ExtendedResourceWrites:
 def claim_name(bind: Bind) -> str:
     """`<pod>-extended-resources-` and five letters that follow from the pod's uid."""
     ending = f"-extended-resources-{sha256(bind.uid.encode()).hexdigest()[:5]}"
-    return bind.name[: LONGEST_NAME - len(ending)] + ending
+    return bind.name[: NAME_LENGTH - len(ending)] + ending
 
 
 def _controller(claim: Json) -> str:
