@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from stromboli.model.volumes.volume_ledger import VolumeLedger
 
 
+MOST_STEPS = 1_000_000
+"""How many times a volume is looked at for a pod of several claims; nodes that would take more are left out."""
+
+
 class Matching(NamedTuple):
     """Where claims can be bound."""
 
@@ -76,9 +80,20 @@ class ClaimMatching:
                 enough &= ~amounts.needed | self._ledger.capacity.of_class(name).enough(
                     amounts.largest, amounts.total
                 )
-        for row in np.flatnonzero(unsure & bindable).tolist():
-            bindable[row], enough[row] = self._fits_on(claims, row)
+        if unsure.any():
+            self._try_rows(claims, np.flatnonzero(unsure & bindable), Matching(bindable, enough))
         return Matching(bindable, enough)
+
+    def _try_rows(self, claims: tuple[DelayedClaim, ...], rows: Ints, matching: Matching) -> None:
+        """Try nodes one by one; where all nodes reach the same volumes, one of them tells for all."""
+        if len(rows) and all(self._ledger.free.serving(claim.kind).reached_alike for claim in claims):
+            choices = self.choose(claims, int(rows[0]))
+            if choices is not None and all(choices):
+                return
+        tried = max(MOST_STEPS // len(claims) ** 2, 1)
+        matching.bindable[rows[tried:]] = False
+        for row in rows[:tried].tolist():
+            matching.bindable[row], matching.enough[row] = self._fits_on(claims, row)
 
     def _only(self, node: str) -> Bools:
         chosen = np.zeros(len(self._columns), dtype=bool)
@@ -130,17 +145,18 @@ class ClaimMatching:
 
     def choose(self, claims: tuple[DelayedClaim, ...], row: int) -> list[str] | None:
         """The volumes for a pod's claims on a node, empty where one is provisioned; none if some has neither."""
-        chosen: list[str] = []
+        choices: list[str] = []
+        chosen: set[str] = set()
         for claim in claims:
-            if claim.volume or claim.node:
-                chosen.append(claim.volume)
-                continue
-            volumes: KindVolumes = self._ledger.free.serving(claim.kind)
-            volume = volumes.smallest(row, chosen)
-            if not volume and not self._provisionable(claim.kind.storage_class)[row]:
-                return None
-            chosen.append(volume)
-        return chosen
+            volume = claim.volume
+            if not claim.volume and not claim.node:
+                volumes: KindVolumes = self._ledger.free.serving(claim.kind)
+                volume = volumes.smallest(row, chosen)
+                if not volume and not self._provisionable(claim.kind.storage_class)[row]:
+                    return None
+            choices.append(volume)
+            chosen.add(volume)
+        return choices
 
 
 class _Amounts:

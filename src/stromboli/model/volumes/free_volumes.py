@@ -168,6 +168,11 @@ class KindVolumes:
     def __len__(self) -> int:
         return len(self._sizes)
 
+    @property
+    def reached_alike(self) -> bool:
+        """Whether all nodes reach all of them."""
+        return not self._near and not self._masks
+
     def smallest(self, row: int, chosen: Collection[str] = ()) -> str:
         """The smallest volume that a node reaches and that is not chosen already; empty: there is none."""
         near = next((entry for entry in self._near.get(row, ()) if entry[1] not in chosen), None)

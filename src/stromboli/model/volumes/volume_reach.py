@@ -30,6 +30,9 @@ _ZONE_LABELS = {
 """The labels of a volume that say where it is, each with the label that means the same today."""
 
 
+_NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
+
+
 def is_restricted(volume: PersistentVolume) -> bool:
     """Whether a volume cannot be reached from every node."""
     return _affinity(volume) is not None or bool(zones_of(volume))
@@ -76,8 +79,10 @@ def rows_with_affinity(columns: Columns, volume: PersistentVolume) -> Ints | Non
 def rows_with_label(columns: Columns, key: str, values: tuple[str, ...]) -> Ints:
     """The rows of the nodes whose label has one of these values."""
     by_value = columns.derived(_LabelRows).of(key)
+    if len(values) == 1:
+        return by_value.get(values[0], _NO_ROWS)
     rows = [by_value[value] for value in dict.fromkeys(values) if value in by_value]
-    return np.sort(np.concatenate(rows)) if rows else np.zeros(0, dtype=np.int64)
+    return np.sort(np.concatenate(rows)) if rows else _NO_ROWS
 
 
 def nodes_in_zones(columns: Columns, objects: LookupObjects, volume: PersistentVolume) -> Bools:

@@ -1,0 +1,56 @@
+"""Volumes and claims in numbers and shapes that nobody needs cost a bounded time, and what is wrong is refused."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from stromboli.api.errors import BadObject
+from stromboli.testing import World
+from tests.storage_manifests import Manifest, capacity, claim, claiming, storage_class, volume
+
+PLACE, PLUGINS = "enqueue, allocate", "gang predicates"
+NODES = "; ".join(f"n{number} cpu=32" for number in range(50))
+SECONDS = 20.0
+"""Far more than it takes: without a bound each of these takes minutes."""
+
+
+def test_a_pod_with_hundreds_of_claims_is_placed_in_bounded_time() -> None:
+    world = World(nodes=NODES).add(storage_class())
+    names = [f"c{number}" for number in range(400)]
+    world.add(*(claim(name, f"{number % 9 + 1}Gi") for number, name in enumerate(names)))
+    world.add(*(volume(f"v{number}", "10Gi", "n0", "n1") for number in range(400)))
+    world.job("j", cpu=1, spec=claiming(*names))
+    begin = time.process_time()
+    assert world.run(PLACE, PLUGINS).binds == {"default/j-0": "n0"}
+    assert time.process_time() - begin < SECONDS
+
+
+def test_volumes_with_huge_affinities_are_matched_in_bounded_time() -> None:
+    world = World(nodes=NODES).add(storage_class(), claim("data"))
+    everywhere = [f"n{number}" for number in range(2000)]
+    world.add(*(volume(f"v{number}", "10Gi", *everywhere) for number in range(100)))
+    world.job("j", cpu=1, spec=claiming("data"))
+    begin = time.process_time()
+    assert len(world.run(PLACE, PLUGINS).binds) == 1
+    assert time.process_time() - begin < SECONDS
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        volume("v", "much"),
+        volume("v", "-1Gi"),
+        claim("c", "1e99"),
+        capacity("n", "10Gib"),
+        capacity("n", "1Gi", maximumVolumeSize="-5"),
+    ],
+)
+def test_amounts_that_are_none_are_refused_and_nothing_changes(bad: Manifest) -> None:
+    world = World(nodes="n cpu=4").add(storage_class(), volume("v"), claim("c"))
+    before = world.cluster.volumes.objects_version
+    with pytest.raises((BadObject, ValueError)):
+        world.add(bad)
+    assert world.cluster.volumes.objects_version == before
+    assert world.job("j", cpu=1, spec=claiming("c")).run(PLACE, PLUGINS).binds == {"default/j-0": "n"}
