@@ -74,7 +74,7 @@ class PersistentVolumeController(Controller):
             content = record.object() if record is not None else {"spec": {}}
             if reference := content["spec"].get("claimRef"):
                 yield Key(CLAIMS, str(reference.get("namespace", "")), str(reference.get("name", "")))
-            elif record is change.after and record is not None:
+            elif record is change.after and record is not None and not self._is_delayed(class_of(content)):
                 yield from self._index.unbound(class_of(content))
 
     def _keys_of_claim(self, change: Change) -> Iterator[Key]:
@@ -139,7 +139,7 @@ class PersistentVolumeController(Controller):
         reserved = [volume for volume in own if volume is not None and is_for(volume, claim)]
         volume = smallest_match(claim, reserved)
         storage_class = self._class(class_of(claim))
-        delayed = (storage_class or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
+        delayed = self._is_delayed(class_of(claim))
         if volume is None and not delayed:
             volume = smallest_match(claim, self._index.free(class_of(claim)))
         if volume is not None:
@@ -244,6 +244,11 @@ class PersistentVolumeController(Controller):
     def _class(self, name: str) -> Content | None:
         record = self._objects.store.get(STORAGE_CLASSES, "", name) if name else None
         return None if record is None else record.object()
+
+    def _is_delayed(self, name: str) -> bool:
+        """Whether claims of a class wait for a scheduler to choose their volumes."""
+        record = self._objects.store.get(STORAGE_CLASSES, "", name) if name else None
+        return record is not None and record.field("volumeBindingMode") == "WaitForFirstConsumer"
 
     async def _tell(self, content: Content, reason: str, message: str, type: str = names.WARNING) -> None:
         await record_event(self._objects, content, reason, message, COMPONENT, type)

@@ -7,9 +7,12 @@ import sys
 
 import pytest
 
+from stromboli.embedded.nodes.pod_claims_check import VOLUME_CLAIMS
 from stromboli.embedded.nodes.real.container_process import ContainerProcess
+from stromboli.kube.api_resources import Resource
 from tests.embedded.nodes.node_services import CONFIG_MAPS, NODES, running_nodes
 
+STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
 ENDLESS = ["sh", "-c", "echo $$$$; trap 'echo bye; exit 0' TERM; while true; do sleep 0.02; done"]
 
 
@@ -278,5 +281,42 @@ def test_a_process_that_begins_when_its_pod_is_gone_ends_at_once(tmp_path, monke
             await cluster.delete("stubborn", grace=0)
             await cluster.gone("stubborn")
             await eventually(lambda: not is_alive(int(mark.read_text())))
+
+    asyncio.run(scenario())
+
+
+def test_a_pod_waits_for_its_volume_and_what_it_writes_there_is_kept(tmp_path):
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "folders",
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    storage_class = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "folders"},
+        "provisioner": "stromboli.sh/folder",
+    }
+    more = {
+        "spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
+        "container": {"volumeMounts": [{"name": "v", "mountPath": "/data"}]},
+    }
+
+    async def scenario():
+        async with running_nodes(tmp_path, "2x8cpu,real") as cluster:
+            await cluster.pod("writes", command=["sh", "-c", "echo kept > data/file"], **more)
+            await cluster.client.create(VOLUME_CLAIMS, claim, "default")
+            await cluster.client.create(STORAGE_CLASSES, storage_class)
+            await cluster.phase("writes", "Succeeded")
+            await cluster.pod("reads", node="n2", command=["cat", "data/file"], **more)
+            await cluster.phase("reads", "Succeeded")
+            assert await cluster.log("reads") == "kept\n"
+            (folder,) = (tmp_path / "data" / "volumes").iterdir()
+            assert (folder / "file").read_text() == "kept\n"
 
     asyncio.run(scenario())

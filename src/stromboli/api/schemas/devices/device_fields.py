@@ -34,8 +34,12 @@ _MAX_DRIVER = 63
 _MAX_POOL = 253
 _MAX_IDENTIFIER = 32
 _MAX_SELECTORS = 32
-MAX_SELECTOR_BYTES = 16 * 1024
-"""Bytes of the different CEL expressions of an object: each is compiled while others wait for the server."""
+MAX_SELECTOR_BYTES = 12 * 1024
+"""Bytes of the different CEL expressions of an object: each is compiled while others wait for the server.
+
+Each counts for `_BYTES_OF_SELECTOR` more.
+"""
+_BYTES_OF_SELECTOR = 100
 _MAX_DOCUMENT = 10 * 1024
 _MAX_BINDING_CONDITIONS = 4
 _IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
@@ -188,10 +192,11 @@ class SelectorChecks:
             return
         if text not in self._texts:
             self._texts.add(text)
-            self._bytes += size
+            self._bytes += size + _BYTES_OF_SELECTOR
         if self._bytes > MAX_SELECTOR_BYTES:
             detail = (
-                f"the different selectors of an object may have at most {MAX_SELECTOR_BYTES} bytes together"
+                f"the different selectors of an object may have at most {MAX_SELECTOR_BYTES} bytes together,"
+                f" each counted with {_BYTES_OF_SELECTOR} more"
             )
             yield forbidden(path, detail)
             return
