@@ -36,7 +36,9 @@ def test_a_grant_names_the_lock_and_the_next_pod_of_the_node_waits() -> None:
     assert world.step().binds == {"default/q": "a"}
 
 
-@pytest.mark.parametrize(("lock", "bound"), [(ago(299), 0), (ago(301), 1), ("yesterday", 1)])
+@pytest.mark.parametrize(
+    ("lock", "bound"), [(ago(299), 0), (ago(301), 1), (ago(-(10**6)), 1), ("yesterday", 1)]
+)
 def test_a_fresh_lock_keeps_pods_away_and_an_old_one_was_left_behind(lock: str, bound: int) -> None:
     world = locked_world(lock, "p")
     assert len(world.step().binds) == bound

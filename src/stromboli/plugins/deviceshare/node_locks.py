@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,4 +84,5 @@ def _is_fresh(since: str, now: float) -> bool:
         moment = datetime.fromisoformat(since[:40])
     except ValueError:
         return False
-    return moment.tzinfo is not None and now - moment.timestamp() <= LOCK_SECONDS
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return abs(now - moment.timestamp()) < LOCK_SECONDS
