@@ -16,6 +16,7 @@ from stromboli.scheduling_loop import PERIOD, Scheduler
 from stromboli.simulator.cluster_loading import Loaded
 from stromboli.simulator.cycle_report import Report
 from stromboli.simulator.dangling_references import first_few
+from stromboli.simulator.ephemeral_claims import make_ephemeral_claims
 from stromboli.simulator.rehearsal import Rehearsal
 
 SCHEMA = 1
@@ -83,6 +84,7 @@ def make_plan(
             loaded.advance()
         if loaded.expansion is not None:
             world.claims.make_from_templates()
+            make_ephemeral_claims(loaded.intake)
         reports.append(Report.of(scheduler.cycle()))
     return Plan(loaded, policy, reports, name)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from stromboli.api import names
 from stromboli.api.types.pod import PodSpec
 from stromboli.model.cluster import Cluster
+from stromboli.model.devices.claim_plan import device_classes
 from stromboli.model.node_columns import Node
 from stromboli.model.status import Status
 from stromboli.model.task import Task
+from stromboli.model.volumes.volume_claims import class_name
 from stromboli.policy.policy_problems import suggestion
 
 SHOWN = 3
@@ -18,7 +20,58 @@ _SYSTEM = (names.SYSTEM_CLUSTER_CRITICAL, names.SYSTEM_NODE_CRITICAL)
 
 def dangling_references(cluster: Cluster, by_hand: bool) -> list[str]:
     """Each in a sentence; `by_hand` if the nodes were written without what a kubelet adds."""
-    return [*_unknown_priorities(cluster), *(_missing_hostnames(cluster) if by_hand else ())]
+    return [
+        *_unknown_priorities(cluster),
+        *_unknown_classes(cluster),
+        *_unknown_templates(cluster),
+        *(_missing_hostnames(cluster) if by_hand else ()),
+    ]
+
+
+def _unknown_classes(cluster: Cluster) -> Iterator[str]:
+    """Storage classes of claims that are not bound, and device classes of claims that have no devices."""
+    objects = cluster.objects
+    storage: dict[str, list[str]] = {}
+    for claim in objects.claims.values():
+        name = class_name(claim)
+        if name and not claim.spec.volume_name and name not in objects.storage_classes:
+            storage.setdefault(name, []).append(f"PersistentVolumeClaim {claim.key}")
+    devices: dict[str, list[str]] = {}
+    asking = [
+        *((f"ResourceClaim {claim.key}", claim.spec) for claim in objects.resource_claims.values()),
+        *(
+            (f"ResourceClaimTemplate {template.key}", template.spec.spec)
+            for template in objects.resource_claim_templates.values()
+        ),
+    ]
+    for user, spec in asking:
+        for name in sorted(device_classes(spec).keys() - objects.device_classes.keys()):
+            devices.setdefault(name, []).append(user)
+    yield from _missing("StorageClass", storage, objects.storage_classes)
+    yield from _missing("DeviceClass", devices, objects.device_classes)
+
+
+def _unknown_templates(cluster: Cluster) -> Iterator[str]:
+    """ResourceClaims and templates that pending pods name."""
+    claims: dict[str, list[str]] = {}
+    templates: dict[str, list[str]] = {}
+    for task in cluster.tasks.values():
+        if not task.claims or not task.ours or task.status is not Status.PENDING:
+            continue
+        for claim in task.claims:
+            template, name = f"{task.namespace}/{claim.template}", f"{task.namespace}/{claim.claim}"
+            if claim.template and not claim.claim:
+                if template not in cluster.objects.resource_claim_templates:
+                    templates.setdefault(template, []).append(f"Pod {task.key}")
+            elif claim.claim and name not in cluster.objects.resource_claims:
+                claims.setdefault(name, []).append(f"Pod {task.key}")
+    yield from _missing("ResourceClaim", claims, cluster.objects.resource_claims)
+    yield from _missing("ResourceClaimTemplate", templates, cluster.objects.resource_claim_templates)
+
+
+def _missing(kind: str, users: dict[str, list[str]], known: Collection[str]) -> Iterator[str]:
+    for name, objects in sorted(users.items()):
+        yield f'{kind} "{name}" of {first_few(objects)} is not among the objects{suggestion(name, known)}'
 
 
 def _unknown_priorities(cluster: Cluster) -> Iterator[str]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from stromboli.api import names
 from stromboli.api.card_reasons import way_past_cards
 from stromboli.engine.explanation.cpu_shortages import way_to_cpus
+from stromboli.engine.explanation.device_shortages import devices_in_numbers, way_to_devices
 from stromboli.engine.explanation.shortages import (
     WayOut,
     amount_text,
@@ -55,6 +56,7 @@ def nodes_way_out(session: Session, task: Task, reason: str) -> WayOut:
         if dim != PODS and reason == names.INSUFFICIENT.format(cluster.dims.names[dim]):
             return larger_than_any_node(cluster, task) or _free_way_out(session, task, dim)
     in_numbers = volumes_in_numbers(cluster, task, reason) if task.shape.spec.volumes else ""
+    in_numbers = in_numbers or (devices_in_numbers(cluster, task, reason) if task.claims else "")
     return WayOut(in_numbers or hint_of(way_past_filter(session, task, reason)))
 
 
@@ -74,6 +76,8 @@ def way_past_filter(session: Session, task: Task, reason: str) -> str:
     if reason.endswith(_STORAGE_MISSING):
         return CREATE_CLAIM
     if task.shape.spec.volumes and (way_out := way_to_volumes(session.cluster, task, reason)):
+        return way_out
+    if task.claims and (way_out := way_to_devices(session.cluster, task, reason)):
         return way_out
     return way_past_cards(reason) or way_to_cpus(session.cluster.cpus, task, reason)
 

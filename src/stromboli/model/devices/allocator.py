@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from stromboli.model.devices.allocation_results import allocation_result
-from stromboli.model.devices.claim_plan import plan_claims
+from stromboli.model.devices.claim_plan import device_classes, plan_claims
 from stromboli.model.devices.claim_shape import ClaimShape
 from stromboli.model.devices.device_search import DeviceSearch
 from stromboli.model.devices.device_selection import SelectorTable
@@ -137,7 +137,7 @@ class Allocator:
         if len(self._shapes) >= MAX_SHAPES:
             del self._shapes[next(iter(self._shapes))]
         shape = self._make_shape(specs)
-        self._shapes[key] = (shape, {name: self._classes.get(name) for name in _classes_of(specs)})
+        self._shapes[key] = (shape, {name: self._classes.get(name) for name in device_classes(*specs)})
         return shape
 
     def _make_shape(self, specs: Sequence[ResourceClaimSpec]) -> ClaimShape | Shortage:
@@ -145,9 +145,3 @@ class Allocator:
             return ClaimShape(plan_claims(specs, self._classes), self._selectors)
         except SearchStopped as stopped:
             return stopped.shortage
-
-
-def _classes_of(specs: Sequence[ResourceClaimSpec]) -> set[str]:
-    requests = [request for spec in specs for request in spec.devices.requests]
-    asked = [option for request in requests for option in (request.exactly, *request.first_available)]
-    return {option.device_class_name for option in asked if option is not None}

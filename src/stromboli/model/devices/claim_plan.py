@@ -26,6 +26,13 @@ MAX_DEVICES = 256
 """Devices of all claims of a pod together."""
 
 
+def device_classes(*specs: ResourceClaimSpec) -> dict[str, None]:
+    """The names of all classes that claims name, in their order."""
+    requests = [request for spec in specs for request in spec.devices.requests]
+    asked = [option for request in requests for option in (request.exactly, *request.first_available)]
+    return {option.device_class_name: None for option in asked if option is not None}
+
+
 class Option(NamedTuple):
     """A request for devices of one class, or one of the alternatives of a request."""
 

@@ -1,0 +1,67 @@
+"""Who waits for devices is told which request finds none, on how many nodes, and what would help."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stromboli.testing import World
+from tests.manifests import group, node, pod
+
+Manifest = dict[str, Any]
+
+
+def gpu_class(expression: str = "true") -> Manifest:
+    selectors = [{"cel": {"expression": expression}}]
+    return {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {"selectors": selectors}}
+
+
+def gpus(node: str, count: int, model: str = "a") -> Manifest:
+    devices = [{"name": f"g{i}", "attributes": {"model": {"string": model}}} for i in range(count)]
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "d", "nodeName": node, "pool": pool, "devices": devices}
+    return {"kind": "ResourceSlice", "metadata": {"name": node}, "spec": spec}
+
+
+def claiming(name: str, count: int = 1, expression: str = "true") -> list[Manifest]:
+    """A pod of group `j`, and its claim."""
+    exactly = {"deviceClassName": "gpu", "count": count, "selectors": [{"cel": {"expression": expression}}]}
+    spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    claim = {"kind": "ResourceClaim", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+    return [claim, pod(name, "j", spec={"resourceClaims": [{"name": "c", "resourceClaimName": name}]})]
+
+
+def hint(world: World) -> str:
+    return world.run(actions="allocate", plugins="gang | predicates").pending["default/j"].hint
+
+
+def test_what_a_request_lacks_is_told_by_nodes() -> None:
+    world = World().add(node("n1"), node("n2"), gpus("n1", 1), gpus("n2", 2, "b"), gpu_class(), group("j", 1))
+    world.add(*claiming("p", 2, 'device.attributes["d"].model == "a"'))
+    text = hint(world)
+    assert "on 1 node request r: 2 devices of class gpu, only 1 can be had" in text
+    assert "on 1 node request r: 2 devices of class gpu: 2 not selected by" in text
+    assert text.endswith(
+        "wait until devices of class gpu are free, ask for others, or add nodes that have them"
+    )
+
+
+def test_of_a_gang_it_is_told_how_many_of_its_pods_find_devices() -> None:
+    world = World().add(node("n1"), gpus("n1", 2), gpu_class(), group("j", 3))
+    world.add(*claiming("p0"), *claiming("p1"), *claiming("p2"))
+    assert hint(world).startswith("there are devices for 2 of 3 pods: wait until")
+
+
+@pytest.mark.parametrize(
+    ("objects", "way_out"),
+    [
+        ([gpus("n1", 1)], "create the DeviceClass, or ask for one that exists: kubectl get deviceclasses"),
+        (
+            [gpus("n1", 1), gpu_class("device.nothing +")],
+            "mend the selector of the claim or of its class: stromboli lint checks it",
+        ),
+    ],
+)
+def test_what_is_missing_or_wrong_has_a_way_out(objects: list[Manifest], way_out: str) -> None:
+    assert hint(World().add(node("n1"), group("j", 1), *objects, *claiming("p"))) == way_out
