@@ -197,7 +197,7 @@ class Metrics(MetricSet):
         self.mirror_lag = self._gauge("mirror_lag_seconds", "Age of the oldest unapplied change", (), own)
         self.waiting_writes = self._gauge("waiting_writes", "Objects with something to be written", (), own)
         self.waiting_binds = self._gauge(
-            "waiting_binds", "Binds that wait for volumes, or for conditions of devices", (), own
+            "waiting_binds", "Binds that wait for volumes, devices or others of their gang", (), own
         )
         self.dropped_events = self._gauge(
             "dropped_events", "Events left out because there were too many", (), own

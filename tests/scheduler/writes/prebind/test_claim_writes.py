@@ -11,6 +11,7 @@ from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import ApiError, NoResponse, Request
 from stromboli.kube.timestamps import timestamp
 from stromboli.model.devices.claim_grants import ClaimGrant
+from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes import decision_writer as writing
 from tests.scheduler.writes.prebind.gang_story import DEVICE_CLAIMS, NOW, PODS, GangStory
 
@@ -293,3 +294,15 @@ def test_a_group_of_which_a_pod_may_run_keeps_its_claim() -> None:
     )
     story.run()
     assert claim(story, "c0")["status"]["reservedFor"]
+
+
+def test_a_pod_that_was_entered_with_others_and_fails_before_its_own_write_is_taken_out() -> None:
+    missing = VolumeGrant("ns", "gone", "u")
+    for workers in (1, 2, 8):
+        story = GangStory(
+            (grant("c0", "web-0", devices("g0")),), (missing, grant("c0", "web-1", devices("g0")))
+        )
+        put(story, "c0")
+        story.run(workers=workers)
+        assert len(story.failures) == 2
+        assert is_free(story, "c0")

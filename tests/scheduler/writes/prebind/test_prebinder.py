@@ -222,3 +222,10 @@ def test_pods_that_a_later_cycle_adds_go_with_the_gang_that_fails() -> None:
     story.run(another_cycle_decides, lambda: story.remove(f"{PODS}/web-0"))
     assert story.api.node_of("late") == ""
     assert [len(together) for together in story.told] == [3]
+
+
+def test_a_pod_that_is_deleted_while_it_waits_for_others_undoes_the_gang_before_any_is_bound() -> None:
+    story = gang(3)
+    story.run(lambda: story.remove(f"{PODS}/web-1"), lambda: story.bound_claim("c0", "v0"))
+    assert story.nodes() == ["", ""]
+    assert [len(together) for together in story.told] == [3]

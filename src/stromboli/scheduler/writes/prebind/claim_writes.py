@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
 from weakref import WeakSet
 
 import msgspec
@@ -61,15 +60,7 @@ class ClaimWrites:
             raise ApiError(409, "Conflict", f"resourceclaim {grant.namespace}/{grant.name} is being released")
         claim = await self._claim(grant)
         self._check(claim, grant)
-        consumers = self._consumers_of(gang, grant)
-        if not self._is_noted(member, grant):
-            member.claims.append(grant)
-            member.take_back.append(partial(self._give_back, member, grant))
-        await self.allocate(claim, grant.allocation, consumers)
-
-    @staticmethod
-    def _is_noted(member: GangMember, grant: ClaimGrant) -> bool:
-        return any(noted is grant for noted in member.claims)
+        await self.allocate(claim, grant.allocation, self._consumers_of(gang, grant))
 
     def _check(self, claim: Json, grant: ClaimGrant) -> None:
         allocation = claim.get("status", {}).get("allocation")
@@ -121,14 +112,21 @@ class ClaimWrites:
 
     # -- taking back
 
-    async def _give_back(self, member: GangMember, grant: ClaimGrant) -> None:
-        """Take a pod out of a claim that it does not use; the last of its gang deallocates what the gang allocated."""
+    async def give_back(self, member: GangMember, grant: ClaimGrant) -> None:
+        """Take a pod out of a claim that it does not use; the last of its gang deallocates what the gang allocated.
+
+        As long as no pod of the gang may be bound, all of them go: a write for one enters the others too.
+        """
         claim = await self._objects.read(ResourceClaim, grant.namespace, grant.name)
         if claim is None or uid_of(claim) != grant.uid or not self._may_leave(member, grant):
             return
+        gang = member.gang
+        leaving = {grant.consumer.uid}
+        if not gang.begun and gang.consumers is not None:
+            leaving |= gang.consumers.get(grant.uid, {}).keys()
         status = claim.get("status", {})
         before = status.get("reservedFor") or []
-        reserved = [consumer for consumer in before if consumer["uid"] != grant.consumer.uid]
+        reserved = [consumer for consumer in before if consumer["uid"] not in leaving]
         allocation = status.get("allocation")
         ours = grant.allocation is not None and (not allocation or same_devices(allocation, grant.allocation))
         if ours and not reserved:

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from stromboli.api.types.devices import ConsumerReference
     from stromboli.api.types.node import Node
     from stromboli.engine.decisions import Bind
-    from stromboli.model.devices.claim_grants import ClaimGrant
     from stromboli.model.ledgers import Grant
     from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 
@@ -75,6 +74,7 @@ class Gang:
         """A bind that can be spared failed: it goes its own way."""
         self.spare -= not member.follows
         self.unready.discard(uid)
+        self.consumers = None
         alone = {member.key: self.unbound.pop(member.key)}
         member.gang = Gang(unbound=alone, begun=True, claims=self.claims, failure=failure)
 
@@ -104,8 +104,6 @@ class GangMember:
     """What is being written, as the beginning of an error."""
     lock_time: str = ""
     """When it locked its node, also if the answer was lost."""
-    claims: list[ClaimGrant] = field(default_factory=list)
-    """Grants whose claims it has to leave if it is given up."""
     made_claim: str = ""
     """The name of the ResourceClaim that was made for it, or may have been."""
     why: str = ""

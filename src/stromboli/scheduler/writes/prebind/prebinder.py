@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 
 from stromboli.api.decoding import decode_as
 from stromboli.api.types.pod import Pod
@@ -55,7 +56,7 @@ class PreBinder:
         self._prebound = prebound
         self._clock = clock
         objects = GrantObjects(client)
-        claims = ClaimWrites(objects, self.awaited, wall, clock)
+        self._claims = claims = ClaimWrites(objects, self.awaited, wall, clock)
         self.claim_release = ClaimRelease(objects, claims)
         self._writers: Mapping[type[Grant], GrantWriter] = {
             VolumeGrant: VolumeWrites(objects, self.awaited, clock),
@@ -94,10 +95,16 @@ class PreBinder:
             if pause := await self._time_to_wait(member, bind):
                 return pause
             self._is_ready(order, member, bind)
+        elif not member.gang.may_begin:
+            await self._check_pod(bind)
         if member.gang.failure is not None:  # meanwhile
             return 0.0
-        member.gang.begun |= member.gang.may_begin
-        return None if member.gang.may_begin else PARKED
+        if not member.gang.may_begin:
+            self.awaited.expect(member.key, Pod, bind.key, _is_leaving)
+            return PARKED
+        self.awaited.forget(member.key)
+        member.gang.begun = True
+        return None
 
     async def _write(self, member: GangMember, bind: Bind) -> None:
         member.begun = self._clock() if member.begun is None else member.begun
@@ -116,12 +123,15 @@ class PreBinder:
             member.doing = writer.doing
             if pause := await writer.time_to_wait(member, bind, member.awaited[0]):
                 self.awaited.expect(member.key, Pod, bind.key, _is_leaving)
-                pod = await self._pod(bind)
-                if pod is None or _is_leaving(pod):
-                    raise PodNotBindable("the pod is gone" if pod is None else "the pod is being deleted")
+                await self._check_pod(bind)
                 return pause
             del member.awaited[0]
         return 0.0
+
+    async def _check_pod(self, bind: Bind) -> None:
+        pod = await self._pod(bind)
+        if pod is None or _is_leaving(pod):
+            raise PodNotBindable("the pod is gone" if pod is None else "the pod is being deleted")
 
     def _is_ready(self, order: WriteOrder, member: GangMember, bind: Bind) -> None:
         """All that this bind needs is true; the last that its gang needs lets all of them go."""
@@ -160,6 +170,9 @@ class PreBinder:
 
     async def take_back(self, member: GangMember, bind: Bind) -> bool:
         """Take back what was written for a bind that is given up; whether it was: a pod that is bound keeps it."""
+        if not member.undoing:
+            claims = (grant for grant in bind.grants if isinstance(grant, ClaimGrant))
+            member.take_back += [partial(self._claims.give_back, member, grant) for grant in claims]
         member.undoing = True
         self.awaited.forget(member.key)
         pod = await self._pod(bind)
