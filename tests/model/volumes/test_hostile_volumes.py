@@ -7,6 +7,7 @@ import time
 import pytest
 
 from stromboli.api.errors import BadObject
+from stromboli.model.volumes.claim_kind import kind_of
 from stromboli.testing import World
 from tests.storage_manifests import Manifest, capacity, claim, claiming, storage_class, volume
 
@@ -54,3 +55,15 @@ def test_amounts_that_are_none_are_refused_and_nothing_changes(bad: Manifest) ->
         world.add(bad)
     assert world.cluster.volumes.objects_version == before
     assert world.job("j", cpu=1, spec=claiming("c")).run(PLACE, PLUGINS).binds == {"default/j-0": "n"}
+
+
+def test_what_is_remembered_of_changes_does_not_grow_for_ever() -> None:
+    world = World(nodes="n cpu=4").add(storage_class(), volume("v"), claim("c"))
+    free = world.cluster.volumes.free
+    kind = kind_of(world.cluster.objects.claims["default/c"])
+    for _ in range(300):
+        assert free.serving(kind).smallest(0) == "v"
+        free.take("v", 1)
+        assert free.serving(kind).smallest(0) == ""
+        free.take("v", -1)
+    assert sum(map(len, free._changes.values())) < 100

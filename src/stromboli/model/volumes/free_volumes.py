@@ -83,8 +83,15 @@ class FreeVolumes:
             self._note(known.storage_class, name)
 
     def _note(self, storage_class: str, name: str) -> None:
-        if storage_class in self._changes:
-            self._changes[storage_class].append(name)
+        """Remember that a volume changed; what is known of a class is made anew when that is less work."""
+        changes = self._changes.get(storage_class)
+        if changes is None:
+            return
+        changes.append(name)
+        if len(changes) > 2 * len(self._known) + FEW_NODES:
+            del self._changes[storage_class]
+            for kind in [kind for kind in self._kinds if kind.storage_class == storage_class]:
+                del self._kinds[kind]
 
     # -- what is asked
 
@@ -116,20 +123,13 @@ class FreeVolumes:
         """The free volumes that can serve a kind of claim, up to date."""
         volumes = self._kinds.get(kind)
         if volumes is None:
-            self._changes.setdefault(kind.storage_class, [])
             volumes = self._kinds[kind] = KindVolumes(self, self._columns, kind)
             if len(self._kinds) > MOST_KINDS:
                 self._kinds.popitem(last=False)
         else:
             self._kinds.move_to_end(kind)
-        volumes.catch_up(self._changes[kind.storage_class])
+        volumes.catch_up(self._changes.setdefault(kind.storage_class, []))
         return volumes
-
-    def opening(self) -> None:
-        """Forget what changed before and was looked at by nobody since."""
-        if any(len(changes) > len(self._known) + FEW_NODES for changes in self._changes.values()):
-            self._changes.clear()
-            self._kinds.clear()
 
 
 class KindVolumes:
