@@ -71,15 +71,6 @@ def test_native_groups_are_checked_by_schema_or_else_as_the_scheduler_does(
     assert "1 object checked" in result.stdout
 
 
-def test_a_native_group_that_the_scheduler_cannot_place_is_told_although_it_is_valid() -> None:
-    spec = {
-        "schedulingPolicy": {"basic": {}},
-        "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}],
-    }
-    content = manifest("PodGroup", {"metadata": {"name": "g"}, "spec": spec}, NATIVE)
-    assert "is not supported by this scheduler" in lint("-", stdin=content).stdout
-
-
 def test_a_name_that_an_api_server_would_generate_is_none_of_the_users_problems() -> None:
     content = job(task())
     content["metadata"] = {"generateName": "run-"}
@@ -249,7 +240,7 @@ def template(**spec: object) -> dict[str, object]:
     return {"spec": {"containers": [{"name": "main", "image": "i"}], "restartPolicy": "Never", **spec}}
 
 
-CLAIMED = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "x"}]}
+WINDOWS = {"os": {"name": "windows"}}
 
 
 def test_hyper_nodes_that_form_no_tree_are_told() -> None:
@@ -292,16 +283,12 @@ def test_a_malformed_hyper_node_is_told_as_what_it_is_and_takes_no_part_in_the_t
 
 def test_what_will_keep_pods_waiting_and_what_has_no_effect_is_a_warning() -> None:
     whole = job(
-        {"name": "w", "replicas": 1, "template": template(**CLAIMED)}, networkTopology={"mode": "hard"}
+        {"name": "w", "replicas": 1, "template": template(**WINDOWS)}, networkTopology={"mode": "hard"}
     )
     result = lint("-", stdin=manifest("Job", whole))
     assert result.exit_code == 0
-    topology, claims = (line for line in result.stdout.splitlines() if line.startswith("warning: "))
-    assert (
-        "spec.tasks[0].template.spec.resourceClaims (gpu): no plugin that comes with stromboli honours it"
-        in claims
-    )
-    assert "so its pods will wait (ask for the devices as an extended resource" in claims
+    topology, system = (line for line in result.stdout.splitlines() if line.startswith("warning: "))
+    assert "spec.tasks[0].template.spec.os (windows): " in system
     assert "spec.networkTopology (hard): no plugin" in topology
     assert "so it has no effect" in topology
 
@@ -314,8 +301,8 @@ def test_warnings_are_told_of_pods_that_our_scheduler_places_alone() -> None:
         )
         return found
 
-    assert warnings(**CLAIMED) == []
-    assert len(warnings(schedulerName="volcano", **CLAIMED)) == 1
+    assert warnings(**WINDOWS) == []
+    assert len(warnings(schedulerName="volcano", **WINDOWS)) == 1
     assert warnings(schedulerName="volcano", nodeSelector={"a": "b"}, volumes=[]) == []
 
 
@@ -330,7 +317,7 @@ def test_queues_are_warned_of_too() -> None:
 def test_unsound_fields_are_problems_and_no_warnings() -> None:
     broken = {
         "networkTopology": {"mode": "harsh"},
-        "tasks": [{"topologyPolicy": 3, "template": {"spec": CLAIMED}}],
+        "tasks": [{"topologyPolicy": 3, "template": {"spec": WINDOWS}}],
     }
     pod = {
         "containers": [{"resources": {"limits": {"volcano.sh/vgpu-number": "x"}}}],

@@ -176,17 +176,6 @@ def test_the_urgent_take_the_place_of_a_whole_group_that_goes_as_one(cluster: Sc
     assert cluster.read(f"{GROUPS}/new")["spec"]["priority"] == 1000
 
 
-def test_a_group_that_asks_for_what_we_cannot_do_is_told_so(
-    cluster: SchedulerCluster, scheduler: Scheduler
-) -> None:
-    cluster.add_nodes(1, cpu=4)
-    group(cluster, "claim", 1, resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}])
-    pods(cluster, "claim", 0)
-    cluster.wait(lambda: "Invalid" in dict(cluster.events("claim")), "the event")
-    assert dict(cluster.events("claim"))["Invalid"].endswith("is not supported by this scheduler")
-    assert not cluster.bound("claim")
-
-
 def test_a_dump_replays_with_its_native_groups(cluster: SchedulerCluster, scheduler: Scheduler) -> None:
     cluster.add_nodes(1, cpu=1)
     group(cluster, "train", 2)

@@ -133,8 +133,6 @@ def _check_native_group(group: NativePodGroup) -> None:
     if spec.scheduling_policy.basic is None and spec.scheduling_policy.gang is None:
         raise BadObject("spec.schedulingPolicy", "is neither basic nor gang")
     _check_topology_constraints(spec.scheduling_constraints.topology)
-    if spec.resource_claims:
-        raise BadObject("spec.resourceClaims", "is not supported by this scheduler")
     if spec.parent_composite_pod_group_name:
         raise BadObject(
             "spec.parentCompositePodGroupName", "groups of groups are not supported by this scheduler"

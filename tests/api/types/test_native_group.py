@@ -82,7 +82,6 @@ def test_a_group_names_the_label_that_its_nodes_must_share(version: str) -> None
         ({"schedulingPolicy": GANG, "schedulingConstraints": topology("rack", "zone")}, "topology"),
         ({"schedulingPolicy": GANG, "schedulingConstraints": topology("no key")}, "topology[0].key"),
         ({"schedulingPolicy": GANG, "schedulingConstraints": topology("")}, "topology[0].key"),
-        ({"schedulingPolicy": GANG, "resourceClaims": [{"name": "gpu"}]}, "resourceClaims"),
         ({"schedulingPolicy": GANG, "parentCompositePodGroupName": "all"}, "parentCompositePodGroupName"),
     ],
 )

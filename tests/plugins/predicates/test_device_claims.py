@@ -194,3 +194,60 @@ def test_nodes_without_the_devices_and_nodes_that_an_allocation_excludes_say_so(
         .run(PLACE, PLUGINS)
     )
     assert "2 resourceclaim not available on the node" in result.why("j-0")
+
+
+# -- claims of native PodGroups
+
+
+def native_gang(claims: list[dict[str, str]], pods: int = 2) -> list[dict[str, Any]]:
+    """A PodGroup of Kubernetes with claims, and pods that name the same ones."""
+    spec = {"schedulingPolicy": {"gang": {"minCount": pods}}, "resourceClaims": claims}
+    meta = {"name": "g", "uid": "the-group"}
+    group = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": meta, "spec": spec}
+    made = [
+        {"name": claim["name"], "resourceClaimName": "g-made"}
+        for claim in claims
+        if "resourceClaimName" not in claim
+    ]
+    containers = [{"name": "m", "resources": {"requests": {"cpu": "1"}}}]
+    return [group] + [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"g-{place}"},
+            "spec": {
+                "schedulerName": "volcano",
+                "schedulingGroup": {"podGroupName": "g"},
+                "resourceClaims": claims,
+                "containers": containers,
+            },
+            "status": {"resourceClaimStatuses": made},
+        }
+        for place in range(pods)
+    ]
+
+
+def test_a_claim_of_a_native_group_is_reserved_for_the_group() -> None:
+    named = [{"name": "gpu", "resourceClaimName": "c"}]
+    result = world(b=1).add(claim("c"), *native_gang(named)).run(PLACE, PLUGINS)
+    assert set(result.binds.values()) == {"b"}
+    for pod in ("g-0", "g-1"):
+        (grant,) = grants(result, pod)
+        consumer = grant.consumer
+        assert (consumer.api_group, consumer.resource, consumer.name) == (
+            "scheduling.k8s.io",
+            "podgroups",
+            "g",
+        )
+        assert consumer.uid == "the-group"
+
+
+def test_a_claim_made_for_a_native_group_may_be_used_by_its_pods_alone() -> None:
+    entry = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
+    owner = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "name": "g", "uid": "the-group"}
+    made = claim("g-made", ownerReferences=[{**owner, "controller": True}])
+    assert len(world(a=1).add(made, *native_gang(entry)).run(PLACE, PLUGINS).binds) == 2
+    foreign = claim("g-made", ownerReferences=[{**owner, "name": "other", "controller": True}])
+    result = world(a=1).add(foreign, *native_gang(entry)).run(PLACE, PLUGINS)
+    assert result.binds == {}
+    assert "neither Pod nor PodGroup g is the owner" in result.why("g-0")

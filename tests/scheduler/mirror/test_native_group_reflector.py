@@ -100,7 +100,7 @@ def test_a_server_without_native_groups_is_nothing_to_worry_about() -> None:
 
 def test_a_group_that_cannot_be_used_is_told_and_its_pods_wait() -> None:
     problems: list[Any] = []
-    bad = native("v1alpha2", {**V1ALPHA2, "resourceClaims": [{"name": "gpu"}]})
+    bad = native("v1alpha2", {**V1ALPHA2, "parentCompositePodGroupName": "all"})
 
     async def story() -> ClusterMirror:
         async with ClusterMirror(ObjectServer(*WORLD, bad, member("x")), report=problems.append) as mirror:
