@@ -13,6 +13,7 @@ import pytest
 from tests.kubernetes.faults import between
 from tests.kubernetes.scheduler_cluster import NAMESPACE, POLICY, SchedulerCluster
 
+NPU_SLICES = "huawei.com/npu-core"
 PREEMPT = POLICY.replace("backfill", "preempt, backfill")
 
 
@@ -51,19 +52,20 @@ def test_a_gang_whose_requirement_nobody_honours_waits_and_says_why_and_a_wish_i
             "spec": {"minMember": 1, "queue": "default", "networkTopology": topology},
         }
         cluster.plane.apply(group, cluster.pod(name, 0))
-    claiming = cluster.pod("claiming", 0)
-    claiming["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
-    cluster.plane.apply(claiming)
-    cluster.submit("claiming", pods=0, minimum=1)
+    sliced = cluster.pod("sliced", 0)
+    for amounts in ("requests", "limits"):
+        sliced["spec"]["containers"][0].setdefault("resources", {}).setdefault(amounts, {})[NPU_SLICES] = "1"
+    cluster.plane.apply(sliced)
+    cluster.submit("sliced", pods=0, minimum=1)
     cluster.wait_for_running("soft", 1)
-    for name, reason in (("hard", "there are no HyperNodes"), ("claiming-0", "spec.resourceClaims (gpu)")):
+    for name, reason in (("hard", "there are no HyperNodes"), ("sliced-0", NPU_SLICES)):
         cluster.wait(
             lambda name=name, reason=reason: reason in str(cluster.events(name)), f"the event of {name}"
         )
     ignored = [text for event, text in cluster.events("soft") if event == "FieldIgnored"]
     assert len(ignored) == 1
     assert "spec.networkTopology (soft)" in ignored[0]
-    assert not any("nodeName" in pod["spec"] for name in ("hard", "claiming") for pod in cluster.pods(name))
+    assert not any("nodeName" in pod["spec"] for name in ("hard", "sliced") for pod in cluster.pods(name))
 
 
 @pytest.mark.everywhere
