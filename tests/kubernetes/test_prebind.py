@@ -275,7 +275,10 @@ def write(
     async def writing(binds: list[Bind]) -> None:
         async with Client(find_access(str(cluster.folder / "scheduler.kubeconfig"))) as client:
             writer = DecisionWriter(
-                client, EventRecorder("volcano", "test", lambda: 1e9), lambda: 60.0, failures.append
+                client,
+                EventRecorder("volcano", "test", lambda: 1e9),
+                lambda: 60.0,
+                lambda *told: failures.extend(told),
             )
             gang = Gang()
             orders = [WriteOrder(bind) for bind in binds]
