@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from stromboli.api.types.devices import AllocatedDevice, AllocatedDevices, AllocationResult, ConsumerReference
+from stromboli.model.devices.change_log import LONGEST_LOG, ChangeLog
 from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
-from stromboli.model.devices.device_ledger import LONGEST_LOG, ChangeLog, DeviceLedger
+from stromboli.model.devices.device_ledger import DeviceLedger
 from stromboli.model.devices.devices_in_use import DevicesInUse
 from stromboli.model.ledgers import Grant
 from stromboli.model.status import Status

@@ -15,6 +15,7 @@ import msgspec
 
 from stromboli.api.types.devices import DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
 from stromboli.model.devices.allocator import Allocator, DevicesInUse, PoolId, Shortage
+from stromboli.model.devices.change_log import ChangeLog
 from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.devices.claim_use import ClaimContent, ClaimUse, Holding, Use
 from stromboli.model.devices.extended_resources import asked_resources, extended_classes
@@ -34,34 +35,6 @@ _encoder = msgspec.msgpack.Encoder(order="sorted")
 _NOTHING = DevicesInUse()
 _MANY = 2**20
 """Stands for a number without limit: several claims may share a device."""
-LONGEST_LOG = 4096
-"""Changes of pools that are remembered; whoever is further behind looks at all nodes."""
-
-
-class ChangeLog:
-    """Pools in the order in which their devices changed hands, and names of nodes whose devices are others."""
-
-    def __init__(self) -> None:
-        self._changes: list[PoolId | str] = []
-        self._forgotten = 0
-        """How many were dropped from the front."""
-
-    @property
-    def position(self) -> int:
-        """How many changes there were in all."""
-        return self._forgotten + len(self._changes)
-
-    def note(self, change: PoolId | str) -> None:
-        if len(self._changes) >= 2 * LONGEST_LOG:
-            del self._changes[:LONGEST_LOG]
-            self._forgotten += LONGEST_LOG
-        self._changes.append(change)
-
-    def since(self, position: int) -> set[PoolId | str] | None:
-        """What changed since a position; none if that is too long ago to tell."""
-        if position < self._forgotten:
-            return None
-        return set(self._changes[position - self._forgotten :])
 
 
 class DeviceLedger:
