@@ -97,6 +97,7 @@ NO_BOUNDS = {
         model.devices.allocator.MAX_SHAPES
         model.devices.claim_shape.MAX_KNOWN
         model.devices.claim_shape.MAX_STATES
+        model.devices.device_selection.MAX_COMPILED
         model.devices.device_selection.MAX_KEPT
         model.devices.device_selection.MAX_OUTCOMES
         model.intake.sub_jobs.LONGEST

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from stromboli.api.types.devices import AllocationResult
-from stromboli.model.devices import claim_shape
-from stromboli.model.devices.allocator import Allocation, DevicesInUse, Lack, Shortage, StepBudget
+from stromboli.model.devices.allocator import Allocation, DevicesInUse, Lack, Shortage
 from stromboli.model.node_columns import Node
 from tests.model.devices.device_worlds import (
     DRIVER,
@@ -228,64 +227,3 @@ def test_an_allocation_names_the_nodes_that_can_use_it() -> None:
     assert bound.node_selector is not None
     assert bound.node_selector.node_selector_terms[0].match_fields[0].values == ("a",)
     assert isinstance(DeviceWorld(selected).allocate(claim), Shortage)
-
-
-# -- work
-
-
-def test_nodes_with_equal_pools_in_equal_use_share_the_answer() -> None:
-    slices = [
-        make_slice(f"s{place}", ["d0", device("d1", uuid=f"{place}")], nodeName=f"n{place}")
-        for place in range(3)
-    ]
-    world = DeviceWorld(*slices)
-    search = world.allocator.prepare([make_claim(request()).spec])
-    in_use = held("d0", pool="s2")
-    answers = [search.answer(Node(f"n{place}"), in_use) for place in range(3)]
-    assert answers[0] is answers[1]
-    assert answers[0] is not answers[2]
-
-
-def test_answers_are_forgotten_before_they_take_much_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claim_shape, "MAX_STATES", 40)
-    world = DeviceWorld(make_slice("s", [f"d{place}" for place in range(30)]))
-    search = world.allocator.prepare([make_claim(request()).spec])
-    in_use = DevicesInUse()
-    for place in range(30):
-        answer = search.allocate(Node("a"), in_use)
-        assert allocated(answer).devices.results[0].device == f"d{place}"
-        in_use.add(allocated(answer))
-    assert isinstance(search.answer(Node("a"), in_use), Shortage)
-
-
-def test_a_search_without_end_is_given_up() -> None:
-    devices = [device(f"d{place}", model=str(place), x=place % 2) for place in range(30)]
-    world = DeviceWorld(make_slice("s", devices))
-    never = request("y", f"device.attributes['{DRIVER}'].x > 1")
-    claim = make_claim(
-        request("x", f'{MODEL} != ""', count=15),
-        never,
-        constraints=[{"distinctAttribute": f"{DRIVER}/model"}],
-    )
-    answer = short(world.allocate(claim))
-    assert answer.is_error
-    assert "no devices found within 100000 steps" in answer.message
-
-
-def test_searches_share_a_budget_and_what_it_cut_short_is_not_remembered() -> None:
-    search = DeviceWorld(make_slice("s", ["d0"])).allocator.prepare([make_claim(request()).spec])
-    spent = StepBudget(0)
-    assert isinstance(search.answer(Node("a"), DevicesInUse(), spent), Shortage)
-    assert not isinstance(search.answer(Node("a"), DevicesInUse()), Shortage)
-
-
-def test_thousands_of_full_devices_and_impossible_requests_are_decided_quickly() -> None:
-    """Of devices between which a claim sees no difference only one is tried in each place."""
-    devices = [device(f"d{place}", uuid=str(place)) for place in range(100)]
-    world = DeviceWorld(make_slice("s", devices))
-    claims = [make_claim(request(count=20), name=str(place)) for place in range(6)]
-    budget = StepBudget(20_000)
-    search = world.allocator.prepare([claim.spec for claim in claims])
-    answer = search.answer(Node("a"), DevicesInUse(), budget)
-    assert isinstance(answer, Shortage)
-    assert not answer.is_error

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from stromboli.api.cel.expression import CelError, Environment, EvaluationError, Expression
+from stromboli.api.cel.expression import CelError, CostBudget, Environment, EvaluationError, Expression
 from stromboli.api.cel.extension_functions import ordered_quantity
 from stromboli.api.cel.semantic_versions import ordered_version
 from stromboli.api.cel.syntax_tree import CALL, COMPREHENSION, CONSTANT, IDENTIFIER, SELECT, STRUCT, Node
@@ -34,9 +34,9 @@ class DeviceSelection(NamedTuple):
     reads: frozenset[Read] | None
     """What it reads of attributes and capacity; None if that depends on the device."""
 
-    def matches(self, device: Mapping[str, Any]) -> bool:
+    def matches(self, device: Mapping[str, Any], costs: CostBudget | None = None) -> bool:
         """Whether the selector is true for a device (see `device_value`); EvaluationError if it has no value."""
-        result: bool = self.expression.evaluate({DEVICE: device})
+        result: bool = self.expression.evaluate({DEVICE: device}, costs)
         return result
 
 

@@ -56,6 +56,7 @@ class CostBudget:
 
     def __init__(self, steps: int = MAX_COST) -> None:
         self.steps = steps
+        self.spent = 0
 
     def spend(self, steps: int) -> None:
         self.steps -= steps
@@ -63,6 +64,7 @@ class CostBudget:
             raise CostExceeded(
                 f"it could take more than {MAX_COST} steps: shorten lists and texts, or simplify the expression"
             )
+        self.spent += steps
 
 
 class Environment:

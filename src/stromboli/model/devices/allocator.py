@@ -62,30 +62,23 @@ class ClaimSearch:
         self._allocator = allocator
         self._key = _encode([(spec.devices.requests, spec.devices.constraints) for spec in specs])
 
-    @property
-    def problem(self) -> Shortage | None:
-        """Why there are no devices on any node, whatever nodes have."""
-        shape = self._allocator.shape(self._key, self.specs)
-        return shape if isinstance(shape, Shortage) else None
-
     def answer(
         self, node: Node, in_use: DevicesInUse, budget: StepBudget | None = None
     ) -> Solution | Shortage:
         """Whether there are devices on a node. Nodes with equal pools in equal use have the same answer.
 
-        Whoever asks for many nodes hands over one budget for all, which bounds the work that claims can cause.
+        So has who asks again, also if the steps did not suffice; unless they went into the evaluation of selectors.
         """
-        shape = self._allocator.shape(self._key, self.specs)
+        budget = budget or StepBudget()
+        shape = self._allocator.shape(self._key, self.specs, budget)
         if isinstance(shape, Shortage):
             return shape
         pools = self._allocator.pools.pools_of(node)
         state = shape.state(pools, in_use)
-        answer = shape.answers.get(state)
+        answer = shape.answer(state, budget.limit)
         if answer is None:
-            own = budget or StepBudget()
-            answer = DeviceSearch(shape, pools, in_use, own).run()
-            if budget is None or own.steps >= 0:
-                shape.remember(state, answer)
+            answer = DeviceSearch(shape, pools, in_use, budget).run()
+            shape.remember(state, answer, budget)
         return answer
 
     def allocate(
@@ -128,7 +121,9 @@ class Allocator:
         search = self.prepare([claim.spec for claim in claims])
         return search.allocate(node, in_use, [claim.metadata.uid or claim.key for claim in claims])
 
-    def shape(self, key: bytes, specs: Sequence[ResourceClaimSpec]) -> ClaimShape | Shortage:
+    def shape(
+        self, key: bytes, specs: Sequence[ResourceClaimSpec], budget: StepBudget
+    ) -> ClaimShape | Shortage:
         """The shape of claims, made anew if one of their classes changed; a Shortage if it can have none."""
         known = self._shapes.get(key)
         if known is not None and all(self._classes.get(name) is made for name, made in known[1].items()):
@@ -136,12 +131,12 @@ class Allocator:
         self._shapes.pop(key, None)
         if len(self._shapes) >= MAX_SHAPES:
             del self._shapes[next(iter(self._shapes))]
-        shape = self._make_shape(specs)
+        shape = self._make_shape(specs, budget)
         self._shapes[key] = (shape, {name: self._classes.get(name) for name in device_classes(*specs)})
         return shape
 
-    def _make_shape(self, specs: Sequence[ResourceClaimSpec]) -> ClaimShape | Shortage:
+    def _make_shape(self, specs: Sequence[ResourceClaimSpec], budget: StepBudget) -> ClaimShape | Shortage:
         try:
-            return ClaimShape(plan_claims(specs, self._classes), self._selectors)
+            return ClaimShape(plan_claims(specs, self._classes), self._selectors, budget)
         except SearchStopped as stopped:
             return stopped.shortage

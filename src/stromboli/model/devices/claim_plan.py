@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api.resources.quantity import QuantityError
@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 
 MAX_RESULTS = 32
 """Devices of a claim."""
-MAX_DEVICES = 256
-"""Devices of all claims of a pod together."""
+MAX_DEVICES = 128
+"""Devices of all claims of a pod together; the search goes some calls deeper with each."""
+
+
+MAX_SELECTORS = 64 * 1024
+"""Characters of all different selectors of a pod's claims and of their classes together."""
 
 
 def device_classes(*specs: ResourceClaimSpec) -> dict[str, None]:
@@ -92,7 +96,16 @@ def plan_claims(
         planner = _Planner(place, classes, options)
         plans.append(planner.claim(spec))
         options = planner.options
+    _check_selectors(plans)
     return tuple(plans)
+
+
+def _check_selectors(plans: Iterable[ClaimPlan]) -> None:
+    options = (option for plan in plans for request in plan.requests for option in request.options)
+    size = sum(map(len, {expression for option in options for _, expression in option.selectors}))
+    if size > MAX_SELECTORS:
+        message = f"the selectors of the claims have {size} characters, at most {MAX_SELECTORS} are allowed for a pod"
+        raise SearchStopped(Shortage(message, True))
 
 
 class _Planner:

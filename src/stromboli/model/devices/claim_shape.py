@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stromboli.model.devices.devices_in_use import DevicesInUse
     from stromboli.model.devices.pools.node_pools import NodePool
     from stromboli.model.devices.pools.pool_devices import DeviceContent
-    from stromboli.model.devices.solution import Solution
+    from stromboli.model.devices.solution import Solution, StepBudget
 
 MAX_KNOWN = 20_000
 """Kinds of devices and pools that a shape remembers of each."""
@@ -29,10 +29,10 @@ State = tuple[tuple[int, UseKey], ...]
 class ClaimShape:
     """The plans of claims, and what they make of devices."""
 
-    def __init__(self, claims: tuple[ClaimPlan, ...], selectors: SelectorTable) -> None:
+    def __init__(self, claims: tuple[ClaimPlan, ...], selectors: SelectorTable, budget: StepBudget) -> None:
         self.claims = claims
         self._selectors = selectors
-        self._reads = _reads_of(claims, selectors)
+        self._reads = _reads_of(claims, selectors, budget)
         self._attributes = tuple(
             sorted(
                 {
@@ -45,8 +45,10 @@ class ClaimShape:
         self._forget()
 
     def _forget(self) -> None:
-        self.answers: dict[State, Solution | Shortage] = {}
+        self._answers: dict[State, Solution | Shortage] = {}
         """By the state of a node (`state`)."""
+        self._exceeded: dict[tuple[State, int], Shortage] = {}
+        """By state and limit, where so many steps did not suffice."""
         self._states = 0
         self._kinds: dict[int, int] = {}
         self._kind_numbers: dict[object, int] = {}
@@ -93,19 +95,30 @@ class ClaimShape:
             known = self._pools[pool] = _number(self._pool_numbers, seen)
         return known
 
-    def remember(self, state: State, answer: Solution | Shortage) -> None:
+    def answer(self, state: State, limit: int) -> Solution | Shortage | None:
+        """The answer of a search with so many steps, if it is known."""
+        return self._answers.get(state) or self._exceeded.get((state, limit))
+
+    def remember(self, state: State, answer: Solution | Shortage, budget: StepBudget) -> None:
+        """Keep the answer of a search, if the same search would give it again."""
+        if budget.is_exceeded and budget.has_evaluated:
+            return
         self._states += 1 + sum(len(part) for _, use in state for part in use)
         if self._states > MAX_STATES:
-            self.answers.clear()
+            self._answers.clear()
+            self._exceeded.clear()
             self._states = 0
-        self.answers[state] = answer
+        if isinstance(answer, Shortage) and budget.is_exceeded:
+            self._exceeded[state, budget.limit] = answer
+        else:
+            self._answers[state] = answer
 
     # -- selection
 
-    def selects(self, claim: int, option: Option, content: DeviceContent) -> str | None:
+    def selects(self, claim: int, option: Option, content: DeviceContent, budget: StepBudget) -> str | None:
         """The first selector of an option that is false for a device, None if none is; SearchStopped on errors."""
         for owner, expression in option.selectors:
-            outcome = self._selectors.outcome(expression, content)
+            outcome = self._selectors.outcome(expression, content, budget)
             if isinstance(outcome, str):
                 message = f"request {option.name}: {owner}: selector {_short(expression)}: {outcome}"
                 raise SearchStopped(
@@ -125,12 +138,14 @@ def _number(numbers: dict[object, int], key: object) -> int:
     return numbers.setdefault(key, len(numbers))
 
 
-def _reads_of(claims: Sequence[ClaimPlan], selectors: SelectorTable) -> frozenset[Read] | None:
+def _reads_of(
+    claims: Sequence[ClaimPlan], selectors: SelectorTable, budget: StepBudget
+) -> frozenset[Read] | None:
     """What all selectors of the claims read together; None if that depends on the device."""
     reads: set[Read] = set()
     options = (option for claim in claims for request in claim.requests for option in request.options)
     for _, expression in (each for option in options for each in option.selectors):
-        some = selectors.selector(expression).reads
+        some = selectors.reads(expression, budget)
         if some is None:
             return None
         reads |= some

@@ -16,7 +16,7 @@ from stromboli.model.devices.claim_plan import MAX_DEVICES, MAX_RESULTS, Option
 from stromboli.model.devices.pools.consumable_capacity import consumption, lacking
 from stromboli.model.devices.search_candidates import Candidate, Candidates
 from stromboli.model.devices.shortage import Lack, Rejection, SearchStopped, Shortage, unserved
-from stromboli.model.devices.solution import MAX_STEPS, Choice, Solution, StepBudget
+from stromboli.model.devices.solution import Choice, Solution, StepBudget
 
 if TYPE_CHECKING:
     from stromboli.model.devices.claim_shape import ClaimShape
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _DONE, _FAILED, _TOO_MANY = range(3)
 """`_TOO_MANY`: no choice of devices helps, only an alternative that needs fewer of them."""
+SKIPPED_IN_STEP = 8
+"""Devices that are passed over, because equal ones led nowhere, in the time of a step."""
 _Refusal = tuple[Lack, str]
 _IN_USE: _Refusal = (Lack.IN_USE, "")
 
@@ -98,13 +100,15 @@ class DeviceSearch:
                 state = "being updated" if pool.is_incomplete else f"invalid: {pool.invalid}"
                 message = f"asks for all devices, but resource pool {'/'.join(pool.id)} is {state}"
                 raise self._stop(message, claim, option)
-        self._all[option.place] = [
-            place
-            for place, candidate in enumerate(self._candidates)
-            if self._selection(claim, option, place) is None
-            and lacking(candidate.content.capacities, option.capacity, candidate.used) is None
-        ]
-        return len(self._all[option.place])
+        places = self._all[option.place] = []
+        for place, candidate in enumerate(self._candidates):
+            self._spend(claim, option)
+            if (
+                self._selection(claim, option, place) is None
+                and lacking(candidate.content.capacities, option.capacity, candidate.used) is None
+            ):
+                places.append(place)
+        return len(places)
 
     # -- the search
 
@@ -154,6 +158,7 @@ class DeviceSearch:
 
     def _take_all(self, claim: int, request: int, option: Option, index: int) -> int:
         """All devices of an option in order; if a device cannot be had, there is no solution."""
+        self._spend(claim, option)
         place = self._all[option.place][index]
         refusal = self._choose(claim, option, place)
         if refusal is not None:
@@ -172,9 +177,13 @@ class DeviceSearch:
         """The first device from `start` on with which the rest can be had, too."""
         refusals: Counter[_Refusal] = Counter()
         fruitless: set[object] = set()
+        skipped = 0
         for place in range(start, len(self._candidates)):
             candidate = self._candidates[place]
             if fruitless and candidate.state in fruitless:
+                skipped += 1
+                if skipped % SKIPPED_IN_STEP == 0:
+                    self._spend(claim, option)
                 continue
             refusal = self._refusal(claim, option, place) or self._choose(claim, option, place)
             if refusal is not None:
@@ -192,12 +201,7 @@ class DeviceSearch:
 
     def _refusal(self, claim: int, option: Option, place: int) -> _Refusal | None:
         """Why a device cannot be had for an option, whatever else is chosen."""
-        if not self._budget.spend():
-            message = (
-                f"no devices found within {MAX_STEPS} steps: "
-                "ask for fewer devices at once, or select them more narrowly"
-            )
-            raise self._stop(message, claim, option)
+        self._spend(claim, option)
         candidate = self._candidates[place]
         if self._is_taken(claim, option, candidate):
             return _IN_USE
@@ -206,6 +210,15 @@ class DeviceSearch:
             return refusal
         lack = lacking(candidate.content.capacities, option.capacity, candidate.used, candidate.consumed)
         return (Lack.CAPACITY, lack) if lack is not None else None
+
+    def _spend(self, claim: int, option: Option) -> None:
+        self._budget.spend()
+        if self._budget.is_exceeded:
+            message = (
+                f"no devices found within {self._budget.limit} steps: "
+                "ask for fewer devices at once, or select them more narrowly"
+            )
+            raise self._stop(message, claim, option)
 
     def _is_taken(self, claim: int, option: Option, candidate: Candidate) -> bool:
         if option.asked.admin_access:
@@ -216,7 +229,7 @@ class DeviceSearch:
         key = (option.place, place)
         if key not in self._selected:
             candidate = self._candidates[place]
-            expression = self._shape.selects(claim, option, candidate.content)
+            expression = self._shape.selects(claim, option, candidate.content, self._budget)
             refusal: _Refusal | None = (Lack.SELECTOR, expression) if expression is not None else None
             if refusal is None and not candidate.is_reachable:
                 refusal = (Lack.NODE, "")

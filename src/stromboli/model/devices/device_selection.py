@@ -5,78 +5,110 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stromboli.api.cel.device_selectors import DeviceSelection, compiled_selector
-from stromboli.api.cel.expression import CelError, EvaluationError
+from stromboli.api.cel.expression import CelError, CostBudget, EvaluationError
 
 if TYPE_CHECKING:
     from stromboli.api.cel.device_selectors import Read
     from stromboli.model.devices.pools.pool_devices import DeviceContent
+    from stromboli.model.devices.solution import StepBudget
 
-MAX_KEPT = 256 * 1024
+MAX_COMPILED = 256 * 1024
 """Bytes of the selectors that are kept compiled: each takes up to 200 times as many in memory."""
+MAX_KEPT = 4 * 1024 * 1024
+"""Bytes of the selectors of which outcomes are kept."""
 MAX_OUTCOMES = 200_000
 """Outcomes of all selectors that are kept."""
+COST_OF_BYTE = 10_000
+"""What it costs to compile a byte of an expression, in the unit of the cost of evaluations."""
 
 
 class Selector:
-    """A compiled selector, or why it is none."""
+    """A selector: what it reads of devices, and its outcomes."""
 
-    def __init__(self, expression: str) -> None:
+    def __init__(self, expression: str, compiled: DeviceSelection | CelError) -> None:
         self.expression = expression
-        self.problem: CelError | None = None
-        self._selection: DeviceSelection | None = None
-        try:
-            self._selection = compiled_selector(expression)
-        except CelError as error:
-            self.problem = error
-
-    @property
-    def reads(self) -> frozenset[Read] | None:
+        self.reads = compiled.reads if isinstance(compiled, DeviceSelection) else frozenset()
         """What it reads of attributes and capacity; None if that depends on the device."""
-        return self._selection.reads if self._selection is not None else frozenset()
-
-    def outcome(self, content: DeviceContent) -> bool | str:
-        """Whether a device is selected, or why that cannot be said."""
-        if self._selection is None:
-            return f"CEL compile error: {self.problem}"
-        try:
-            return self._selection.matches(content.value)
-        except EvaluationError as error:
-            return f"CEL runtime error: {error}"
+        self.outcomes: dict[object, bool | str] = {}
 
 
 class SelectorTable:
-    """Selectors that are kept compiled, with their outcomes for what they read of devices."""
+    """Selectors, those used last compiled, with their outcomes for what they read of devices."""
 
     def __init__(self) -> None:
         self._selectors: dict[str, Selector] = {}
         """The least lately used first."""
         self._bytes = 0
-        self._outcomes: dict[object, bool | str] = {}
+        self._compiled: dict[str, DeviceSelection | CelError] = {}
+        """The same for compiled ones; an error says why an expression is none."""
+        self._compiled_bytes = 0
+        self._outcomes = 0
+        """How many there are of all selectors."""
 
-    def selector(self, expression: str) -> Selector:
-        """The selector of an expression, compiled now if it is not kept."""
+    def reads(self, expression: str, budget: StepBudget) -> frozenset[Read] | None:
+        """What an expression reads of attributes and capacity; None if that depends on the device."""
+        return self._selector(expression, budget).reads
+
+    def outcome(self, expression: str, content: DeviceContent, budget: StepBudget) -> bool | str:
+        """Whether a device is selected by an expression, or why that cannot be said."""
+        selector = self._selector(expression, budget)
+        key = (
+            content.driver,
+            content.device.allow_multiple_allocations,
+            projection(content, selector.reads),
+        )
+        outcome = selector.outcomes.get(key)
+        if outcome is None:
+            if self._outcomes >= MAX_OUTCOMES:
+                self._forget_outcomes()
+            costs = CostBudget()
+            outcome = selector.outcomes[key] = _evaluate(self._compile(expression, budget), content, costs)
+            self._outcomes += 1
+            budget.spend_cost(costs.spent)
+        return outcome
+
+    def _selector(self, expression: str, budget: StepBudget) -> Selector:
         selector = self._selectors.pop(expression, None)
         if selector is None:
-            selector = Selector(expression)
+            selector = Selector(expression, self._compile(expression, budget))
             self._bytes += len(expression)
         self._selectors[expression] = selector
         while self._bytes > MAX_KEPT and len(self._selectors) > 1:
-            oldest = next(iter(self._selectors))
-            del self._selectors[oldest]
-            self._bytes -= len(oldest)
+            oldest = self._selectors.pop(next(iter(self._selectors)))
+            self._bytes -= len(oldest.expression)
+            self._outcomes -= len(oldest.outcomes)
         return selector
 
-    def outcome(self, expression: str, content: DeviceContent) -> bool | str:
-        """Whether a device is selected by an expression, or why that cannot be said."""
-        selector = self.selector(expression)
-        shared = content.device.allow_multiple_allocations
-        key = (expression, content.driver, shared, projection(content, selector.reads))
-        outcome = self._outcomes.get(key)
-        if outcome is None:
-            if len(self._outcomes) >= MAX_OUTCOMES:
-                self._outcomes.clear()
-            outcome = self._outcomes[key] = selector.outcome(content)
-        return outcome
+    def _compile(self, expression: str, budget: StepBudget) -> DeviceSelection | CelError:
+        compiled = self._compiled.pop(expression, None)
+        if compiled is None:
+            try:
+                compiled = compiled_selector(expression)
+            except CelError as error:
+                compiled = error
+            self._compiled_bytes += len(expression)
+            budget.spend_cost(COST_OF_BYTE * len(expression))
+        self._compiled[expression] = compiled
+        while self._compiled_bytes > MAX_COMPILED and len(self._compiled) > 1:
+            oldest = next(iter(self._compiled))
+            del self._compiled[oldest]
+            self._compiled_bytes -= len(oldest)
+        return compiled
+
+    def _forget_outcomes(self) -> None:
+        for selector in self._selectors.values():
+            selector.outcomes.clear()
+        self._outcomes = 0
+
+
+def _evaluate(selection: DeviceSelection | CelError, content: DeviceContent, costs: CostBudget) -> bool | str:
+    """Whether a device is selected, or why that cannot be said."""
+    if isinstance(selection, CelError):
+        return f"CEL compile error: {selection}"
+    try:
+        return selection.matches(content.value, costs)
+    except EvaluationError as error:
+        return f"CEL runtime error: {error}"
 
 
 def projection(content: DeviceContent, reads: frozenset[Read] | None) -> object:

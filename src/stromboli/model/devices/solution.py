@@ -9,18 +9,36 @@ if TYPE_CHECKING:
     from stromboli.model.devices.pools.quantities import Amount
 
 MAX_STEPS = 100_000
-"""Devices that a search looks at."""
+"""Steps of a search: devices that it looks at, and selectors that it evaluates."""
+CEL_COST_OF_STEP = 5_000
+"""The cost of evaluating selectors that counts as one step; both then take some microseconds."""
 
 
 class StepBudget:
-    """The steps that searches may take together, such as those for one task on all nodes."""
+    """The steps that a search may take."""
 
     def __init__(self, steps: int = MAX_STEPS) -> None:
+        self.limit = steps
         self.steps = steps
+        """Those that are left; below zero when the search was stopped."""
+        self.has_evaluated = False
+        """Whether selectors were evaluated: their outcomes are kept, so that a second search gets further."""
 
-    def spend(self) -> bool:
-        self.steps -= 1
-        return self.steps >= 0
+    @property
+    def spent(self) -> int:
+        return self.limit - self.steps
+
+    @property
+    def is_exceeded(self) -> bool:
+        return self.steps < 0
+
+    def spend(self, steps: int = 1) -> None:
+        self.steps -= steps
+
+    def spend_cost(self, cost: int) -> None:
+        """A selector was evaluated, at this cost."""
+        self.has_evaluated = True
+        self.steps -= cost // CEL_COST_OF_STEP
 
 
 class Choice(NamedTuple):
