@@ -399,6 +399,18 @@ def test_after_any_changes_the_tree_is_as_if_built_anew(begin: list[Manifest], c
         _check_by_definition(model)
 
 
+def test_a_hyper_node_that_changed_is_still_told_that_its_tier_is_too_low() -> None:
+    above = [
+        switch(f"above-{n}", 1, member("HyperNode", exactMatch={"name": f"below-{n}"})) for n in range(8)
+    ]
+    model = Model(*(switch(f"below-{n}") for n in range(8)), *above)
+    model.snapshot()
+    for changed in above:
+        changed["spec"]["tierName"] = "rack"
+        model.put(changed)
+    assert set(model.snapshot()["notices"]) == {f"above-{n}" for n in range(8)}
+
+
 def _check_by_definition(model: Model) -> None:
     """Compare the tree with one that follows the definitions word by word."""
     objects = model.intake.cluster.objects.hyper_nodes

@@ -168,7 +168,7 @@ class HyperNodeTree:
         for name in affected:
             if name in self.domains:
                 self._set_parent(self.domains[name], self.domains.get(claims.parent(name) or "", self.top))
-        for domain in sorted(self._stale - {self.top}, key=_name):
+        for domain in sorted(self._stale & self._inside.keys(), key=_name):  # those that stand
             self._compare_tiers(domain)
         self.unreported.update(dict.fromkeys(sorted(self._tier_index.update())))
         left_out = (declared[name].spec.tier for name in self.problems)
