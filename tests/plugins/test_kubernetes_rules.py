@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from stromboli.engine.placement.node_functions import Nodes
 from stromboli.model.task import Task
 from stromboli.testing import World
+from stromboli.testing.world import NOON
 from tests.manifests import group, policy
 from tests.plugins.kubernetes import HOSTNAME, PREFERRED, REQUIRED, ZONE, Kubernetes, Manifest
 
@@ -276,7 +277,9 @@ def test_filters_give_the_reasons_that_kubernetes_gives(
     machines, running, waiting, services = drawn
     world = world_of(*machines, *running, *services, *waiting)
     world.cluster.settle()
-    world.plugin("predicates").session = _Session(world)
+    plugin, session = world.plugin("predicates"), _Session(world)
+    plugin.session = session
+    plugin.opening(session, world.cluster.dirty)
     slow = kubernetes_of(world, [*running, *waiting], machines, services)
     for pod in waiting:
         expected = {machine["metadata"]["name"]: slow.refusal(pod, machine) for machine in machines}
@@ -340,6 +343,7 @@ class _Session:
 
     def __init__(self, world: World):
         self.cluster = world.cluster
+        self.now = NOON
 
 
 def _scores(world: World, task: Task, candidates: list[Manifest]) -> list[float]:

@@ -43,7 +43,8 @@ NODES: tuple[Any, ...] = (
     ("usage", {"thresholds": {"cpu": 100, "mem": 100}}),
     ("rescheduling", RESCHEDULING),
     ("fairshare", {"betweenQueues": True}),
-    "network-topology-aware",
+    "network-topology-aware numa-aware task-topology",
+    ("deviceshare", {"deviceshare.VGPUEnable": True, "deviceshare.ScheduleWeight": 10}),
 )
 FIRST_TIER = "priority gang conformance pdb cdp | "
 POLICIES = {
