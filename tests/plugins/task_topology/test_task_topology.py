@@ -113,6 +113,15 @@ def test_empty_names_are_no_mistake(text: str) -> None:
     assert events(result, "FieldIgnored", "Warning") == {}
 
 
+@pytest.mark.parametrize("lists", [{"affinity": "ps,worker;"}, {"affinity": "ps,"}, {"anti_affinity": "ps,"}])
+def test_an_empty_name_is_not_the_role_of_pods_without_a_role(lists: dict[str, str]) -> None:
+    world = world_of("ps-0=1 worker-0=1", minimum=9, **lists)
+    world.add(pod("j-none-0", "j"), pod("j-none-1", "j"))
+    world.step()
+    assert world.scores("task-topology", "j-ps-0")["a"] > 0
+    assert world.scores("task-topology", "j-none-0") == {"a": 0.0, "b": 0.0, "c": 0.0}
+
+
 def test_a_role_that_only_a_label_gives_is_known_and_has_no_bucket() -> None:
     """# quirk: spec 04 8."""
     world = world_of("worker-0=1", affinity="ps")

@@ -57,10 +57,12 @@ def read_affinities(annotations: Mapping[str, str], roles: Collection[str]) -> R
         (ANTI_AFFINITY, affinities.shunned, _SELF_ANTI, _INTER_ANTI),
     ):
         for group in _groups(annotations, key, roles):
-            priority = alone if len(group) == 1 else among_others
-            for role in group:
+            single = len(group) == 1
+            named = [role for role in group if role]
+            for role in named:
+                priority = alone if single else among_others
                 affinities.priority[role] = max(priority, affinities.priority.get(role, 0))
-            pairs |= {(role, other) for role in group for other in group if role != other or len(group) == 1}
+            pairs |= {(role, other) for role in named for other in named if role != other or single}
     for listed in _groups(annotations, TASK_ORDER, roles):
         for index, role in enumerate(listed):
             affinities.order[role] = len(listed) - index
@@ -68,7 +70,7 @@ def read_affinities(annotations: Mapping[str, str], roles: Collection[str]) -> R
 
 
 def _groups(annotations: Mapping[str, str], key: str, roles: Collection[str]) -> list[list[str]]:
-    """Groups of roles, empty names included: `ps,` is a group of two (spec 04 8)."""
+    """Groups of roles, with empty names, which name no role but count: `ps,` is a group of two (spec 04 8)."""
     text = annotations.get(key)
     if text is None:
         return []
