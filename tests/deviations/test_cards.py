@@ -77,14 +77,6 @@ def test_two_containers_on_a_card_both_count() -> None:
     assert world.step().binds == {}
 
 
-def test_spreading_prefers_the_node_with_an_unused_card() -> None:
-    text = card_policy(VGPUEnable=True, SchedulePolicy="spread", ScheduleWeight=1)
-    running = card_pod("old", vgpu(1000), on="a", annotations=held("GPU-a,NVIDIA,1000,0:"))
-    nodes = [vgpu_node(name, card(f"GPU-{name}")) for name in "ab"]
-    world = world_of(text, *nodes, running, card_pod("p", vgpu(1000)))
-    assert world.step().binds == {"default/p": "b"}
-
-
 def test_cards_are_given_out_without_predicates() -> None:
     world = world_of(VGPU, vgpu_node("a", card("GPU-0")), *(card_pod(name, vgpu(5000)) for name in "pq"))
     assert len(world.step().binds) == 1

@@ -110,6 +110,34 @@ def test_a_card_with_all_cores_given_out_takes_nobody_else_and_one_that_is_share
     assert shares_of(world.task("p")) == ["GPU-a-1"]
 
 
+@pytest.mark.parametrize(
+    ("policy", "scores"),
+    [("binpack", {"a": 50.0, "b": 25.0}), ("spread", {"a": 0.0, "b": 0.0}), ("", {"a": 0.0, "b": 0.0})],
+)
+def test_cards_that_are_fuller_with_the_pod_are_worth_more_where_they_are_packed(
+    policy: str, scores: dict[str, float]
+) -> None:
+    """# quirk: spec 04 10.3: an unused card is worth nothing to those who spread."""
+    text = card_policy(VGPUEnable=True, SchedulePolicy=policy, ScheduleWeight=3)
+    running = card_pod("old", vgpu(2000), on="a", annotations=held("GPU-a,NVIDIA,2000,0:"))
+    nodes = [vgpu_node(name, card(f"GPU-{name}")) for name in "ab"]
+    waiting = [group("j", 2, phase="Inqueue"), *card_pod("p", vgpu(2000), job="j")]
+    world = world_of(text, *nodes, running, waiting)
+    world.step()
+    assert world.scores("deviceshare", "p") == scores
+
+
+def test_pods_wait_while_the_policy_is_without_and_get_cards_once_it_is_back() -> None:
+    running = card_pod("old", vgpu(6000), on="a", annotations=held("GPU-a-1,NVIDIA,6000,0:"))
+    world = world_of(VGPU, vgpu_node("a"), running)
+    world.run(policy=VGPU)
+    world.add(*card_pod("p", vgpu(7000)), *card_pod("q", vgpu(7000)))
+    assert world.run("allocate", "gang predicates").binds == {}
+    assert world.run(policy=card_policy(GPUSharingEnable=True)).binds == {}
+    assert world.run(policy=VGPU).binds == {"default/p": "a"}
+    assert shares_of(world.task("p")) == ["GPU-a-0"]
+
+
 def test_without_memory_a_container_gets_all_of_the_card() -> None:
     world = world_of(VGPU, vgpu_node("a"), *(card_pod(name, vgpu()) for name in "pqr"))
     assert set(world.step().binds) == {"default/p", "default/q"}

@@ -47,7 +47,10 @@ class ShareArguments:
         "Which cards to take first: `binpack` the fullest, `spread` the emptiest, any other the last ones.",
     )
     weight: int = arg(
-        "deviceshare.ScheduleWeight", 0, "What the policy weighs in the choice of the node; 0: it does not."
+        "deviceshare.ScheduleWeight",
+        0,
+        "What the policy weighs in the choice of the node; 0: it does not. "
+        "As in Volcano, `spread` chooses among the GPUs of a node only.",
     )
     config_name: str = arg(
         "deviceshare.KnownGeometriesCMName",

@@ -28,6 +28,7 @@ class VgpuTrial:
         self._slots: dict[int, list[Slot]] = {}
         """The slots of MIG cards that its containers have got."""
         self.score = 0.0
+        """How full its cards are, in percent, all added. # quirk: spec 04 10.3: to spread is worth nothing."""
 
     def take(self, container: ContainerRequest) -> tuple[CardShare, ...] | Shortage:
         """The shares of a container: of the first cards that serve, in the order of the policy."""
@@ -106,8 +107,6 @@ class VgpuTrial:
             name = slot.name(card.uuid)
             held = (card.slot_memory(slot) or 0) // self._node.memory_factor
             self._slots.setdefault(index, []).append(slot)
-        if self._request.policy == card_names.SPREAD and not self._sharers[index]:
-            self.score += 100
         self._sharers[index] += 1
         self._memory[index] += held
         self._cores[index] += container.cores
