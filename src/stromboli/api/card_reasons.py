@@ -74,6 +74,11 @@ SLOTS = CardReason(
 IDLE_CARDS = CardReason(
     "node(s) had fewer idle cards than {}", "wait until pods with cards end, or ask for fewer", True
 )
+HELD = CardReason(
+    "node(s) had no card with enough beside what is held for other pods",
+    "wait until those pods have started, or until holdFor of the evicting actions is over",
+    True,
+)
 PARTS_OF_SEVERAL = CardReason(
     "node(s) had NPUs, of which only whole ones can be given out several at a time",
     "ask for one NPU per container, or for all memory of each",
@@ -106,6 +111,7 @@ REASONS = (
     CORES,
     SLOTS,
     IDLE_CARDS,
+    HELD,
     PARTS_OF_SEVERAL,
     LOCKED,
 )

@@ -70,6 +70,8 @@ class Reservations:
         self._now = 0.0
         self._by_owner: dict[Owner, Reservation] = {}
         self._charges: dict[Owner, Charge] = {}
+        self.version = 0
+        """Grows whenever a reservation weighs something else than before."""
 
     def __len__(self) -> int:
         return len(self._by_owner)
@@ -134,6 +136,7 @@ class Reservations:
         before, charge = self._charges.get(owner), self._charge_of(owner)
         if before == charge:
             return
+        self.version += 1
         if before is not None:
             del self._charges[owner]
             self._apply(before, -1)
@@ -182,6 +185,13 @@ class Reservations:
         if charge is None or charge.node.row < 0:
             return None
         return OwnRoom(charge.node.row, self._cluster.columns.dense(charge.amount))
+
+    def owners(self) -> Iterator[tuple[Task, Node]]:
+        """The tasks that wait and for which room is reserved, and on which node."""
+        for owner, charge in self._charges.items():
+            task = self._cluster.tasks.get(owner) if isinstance(owner, str) else None
+            if task is not None:
+                yield task, charge.node
 
     def idle_for(self, task: Task) -> Ints:
         """What nodes have idle, less what is reserved there for others than this task."""

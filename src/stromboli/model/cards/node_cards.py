@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from stromboli.api import card_names
@@ -10,6 +11,7 @@ from stromboli.model.cards.pod_cards import held_shares
 
 if TYPE_CHECKING:
     from stromboli.model.cards.card import Card
+    from stromboli.model.cards.card_grants import CardShare
     from stromboli.model.cards.registrations import Registration
     from stromboli.model.task import Task
 
@@ -41,6 +43,14 @@ class CardColumns:
         _count(self.holders[card], task, sign)
         if slot is not None:
             _count(self.slots[card], slot, sign)
+
+    def copy(self) -> CardColumns:
+        """The same for trials."""
+        copied = CardColumns(len(self.sharers))
+        copied.sharers, copied.memory, copied.cores = [*self.sharers], [*self.memory], [*self.cores]
+        copied.slots = [{**slots} for slots in self.slots]
+        copied.holders = [{**holders} for holders in self.holders]
+        return copied
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CardColumns) and all(
@@ -94,7 +104,7 @@ class NodeCards:
 
     def add(self, task: Task, leaving: bool) -> bool:
         """Count what a task holds here; whether that is anything."""
-        shares = tuple(self._shares(task))
+        shares = tuple(self.placed_shares(held_shares(task, self.model)))
         if not shares:
             return False
         self._placed[task] = placed = PlacedTask(leaving, shares)
@@ -134,15 +144,13 @@ class NodeCards:
             if not placed.leaving:
                 self.later.add(task, share, sign)
 
-    def _shares(self, task: Task) -> list[PlacedShare]:
-        """Shares of cards that are registered; a slot has its own memory, whatever was asked for."""
-        shares = []
-        for share in held_shares(task, self.model):
+    def placed_shares(self, shares: Iterable[CardShare]) -> Iterator[PlacedShare]:
+        """Those of cards that are registered; a slot has its own memory, whatever was asked for."""
+        for share in shares:
             uuid, slot = parse_share_name(share.card)
             index = self._index.get(uuid)
             if index is not None:
-                shares.append(self._placed_share(index, slot, share.memory, share.cores))
-        return shares
+                yield self._placed_share(index, slot, share.memory, share.cores)
 
     def _placed_share(self, index: int, slot: Slot | None, memory: int, cores: int) -> PlacedShare:
         size = self.cards[index].slot_memory(slot) if slot and self.mode == card_names.MIG else None

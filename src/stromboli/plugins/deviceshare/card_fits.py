@@ -11,11 +11,14 @@ from stromboli.engine.placement.node_functions import Check
 from stromboli.plugins.deviceshare.card_fit import CardRequest, Fit, RulesOf, Shortage, fit_or_never
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from stromboli.engine.placement.node_functions import Floats, Nodes
+    from stromboli.model.cards.node_cards import CardColumns, NodeCards
     from stromboli.model.cluster import Cluster
     from stromboli.model.node_columns import Ints, Node
+    from stromboli.model.task import Task
+    from stromboli.plugins.deviceshare.held_cards import HeldCards
 
 FITS = 0
 
@@ -23,10 +26,12 @@ FITS = 0
 class CardFits:
     """A request against the cards of all nodes: the reasons of nodes by number, and the scores of the others."""
 
-    def __init__(self, cluster: Cluster, request: CardRequest, rules_of: RulesOf):
+    def __init__(self, cluster: Cluster, request: CardRequest, rules_of: RulesOf, held: HeldCards):
         self._cluster = cluster
         self._request = request
         self._rules_of = rules_of
+        self._held = held
+        self._owners: Mapping[Node, tuple[Task, ...]] = {}
         self._shortages: list[Shortage | None] = [None]
         """The reasons by their numbers; the first stands for a fit."""
         self._numbers: dict[Shortage, int] = {}
@@ -49,26 +54,57 @@ class CardFits:
                 self._fit(node)
         else:
             known = self._cluster.nodes
-            for node in [known[name] for name in changed if name in known]:
+            nodes = {known[name] for name in changed if name in known} | self._nodes_held_otherwise()
+            for node in sorted(nodes, key=lambda node: node.row):
                 if node.row >= 0:
                     self._fit(node)
-        self._layout, self._version = columns.layout, ledger.version
+        self._layout, self._version, self._owners = columns.layout, ledger.version, self._held.owners()
+
+    def _nodes_held_otherwise(self) -> set[Node]:
+        """The nodes on which room is held for other tasks than the last time."""
+        before, owners = self._owners, self._held.owners()
+        if before is owners:
+            return set()
+        return {node for node in before.keys() | owners.keys() if before.get(node) != owners.get(node)}
 
     def _fit(self, node: Node) -> None:
-        ledger, row = self._cluster.cards, node.row
+        now, later = self._answers(node)
+        best = now if isinstance(now, Fit) else later
+        self.now[node.row], self.later[node.row] = self._number(now), self._number(later)
+        self.scores[node.row] = best.score if isinstance(best, Fit) else 0
+
+    def _answers(self, node: Node, task: Task | None = None) -> tuple[Fit | Shortage, Fit | Shortage]:
+        """What a node answers now, and once those that are leaving have left."""
+        ledger = self._cluster.cards
         cards = ledger.nodes.get(node.name, {}).get(self._request.model)
         if cards is None:
             reason = reasons.UNREADABLE if node.name in ledger.problems else reasons.NO_CARDS
-            self.now[row] = self.later[row] = self._number(Shortage(reason, self._request.model))
-            self.scores[row] = 0
-            return
-        later = now = fit_or_never(self._request, cards, cards.later, self._rules_of)
-        if cards.leaving:
-            now = fit_or_never(self._request, cards, cards.now, self._rules_of)
-            later = now if isinstance(now, Fit) else later
-        best = now if isinstance(now, Fit) else later
-        self.now[row], self.later[row] = self._number(now), self._number(later)
-        self.scores[row] = best.score if isinstance(best, Fit) else 0
+            shortage = Shortage(reason, self._request.model)
+            return shortage, shortage
+        later = self.answer(node, cards, False, task)
+        return (self.answer(node, cards, True, task) if cards.leaving else later), later
+
+    def answer(self, node: Node, cards: NodeCards, now: bool, task: Task | None = None) -> Fit | Shortage:
+        """The shares that a pod gets on a node now, or once those that are leaving have left.
+
+        Shares of tasks for which room is held count as taken, but not those of the task that asks.
+        """
+        first = self._answer_beside(node, cards, cards.now if now else cards.later, task)
+        if isinstance(first, Fit) or now or not cards.leaving:
+            return first
+        second = self._answer_beside(node, cards, cards.now, task)
+        return second if isinstance(second, Fit) else first
+
+    def _answer_beside(
+        self, node: Node, cards: NodeCards, taken: CardColumns, task: Task | None
+    ) -> Fit | Shortage:
+        """The shares that a pod gets beside what is taken, and beside what is held for others than this task."""
+        beside = self._held.beside(node, cards, taken, task)
+        answer = fit_or_never(self._request, cards, beside, self._rules_of)
+        if isinstance(answer, Fit) or beside is taken:
+            return answer
+        alone = self._request.fit(cards, taken, self._rules_of)
+        return Shortage(reasons.HELD) if isinstance(alone, Fit) else answer
 
     def _number(self, answer: Fit | Shortage) -> int:
         if isinstance(answer, Fit):
@@ -79,13 +115,23 @@ class CardFits:
             self._shortages.append(answer)
         return number
 
-    def checks(self, nodes: Nodes) -> Iterator[Check]:
+    def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         """A check for each reason that some node has, and one for where a task has to wait for what is leaving."""
         self.update()
-        later, now = nodes.pick(self.later), nodes.pick(self.now)
-        for number in np.unique(self.later).tolist():
+        now, later = map(nodes.pick, self._seen_by(task))
+        for number in np.unique(later).tolist():
             shortage = self._shortages[number]
             if shortage is not None:
                 yield Check(later != number, shortage.text, shortage.reason.curable)
-        if self.now is not self.later and (self.now != self.later).any():
+        if (now != later).any():
             yield Check(nodes.all(), reasons.MEMORY.of("enough"), True, now=now == FITS)
+
+    def _seen_by(self, task: Task) -> tuple[Ints, Ints]:
+        """Why nodes do not serve a task now and later; it may have what is held for itself."""
+        own = self._cluster.reservations.own_room(task)
+        if own is None:
+            return self.now, self.later
+        now, later = self.now.copy(), self.later.copy()
+        answers = self._answers(self._cluster.columns.nodes[own.row], task)
+        now[own.row], later[own.row] = map(self._number, answers)
+        return now, later

@@ -22,6 +22,7 @@ from stromboli.model.requirements.pod_demands import shares_devices
 from stromboli.plugins.deviceshare.card_fit import CardRequest, Shortage
 from stromboli.plugins.deviceshare.card_fits import CardFits
 from stromboli.plugins.deviceshare.gpu_share_request import GpuShareRequest
+from stromboli.plugins.deviceshare.held_cards import HeldCards
 from stromboli.plugins.deviceshare.node_locks import NodeLocks
 from stromboli.plugins.deviceshare.npu_request import NpuRequest, npu_containers
 from stromboli.plugins.deviceshare.share_arguments import ShareArguments
@@ -82,6 +83,7 @@ class DeviceShare(Plugin):
         self._locks = NodeLocks(cluster, session.now) if arguments.node_lock else None
         if dirty.everything:
             self._fits.clear()
+            self._held = HeldCards(cluster, self._requests, self._rules_of)
         self._tell_problems(session)
 
     def _read_config(self, session: Session) -> DeviceConfig:
@@ -155,7 +157,7 @@ class DeviceShare(Plugin):
     def _fits_of(self, request: CardRequest) -> CardFits:
         fits = self._fits.get(request)
         if fits is None:
-            fits = self._fits[request] = CardFits(self.session.cluster, request, self._rules_of)
+            fits = self._fits[request] = CardFits(self.session.cluster, request, self._rules_of, self._held)
             if len(self._fits) > MOST_FITS:
                 self._fits.popitem(last=False)
         else:
@@ -208,7 +210,9 @@ class DeviceShare(Plugin):
 
     def _version(self, task: Task) -> Hashable:
         cluster = self.session.cluster
-        return (cluster.cards.version, cluster.columns.layout)
+        reservations = cluster.reservations
+        own = task.uid if task.uid in reservations else None
+        return (cluster.cards.version, cluster.columns.layout, reservations.version, own)
 
     def _lock_version(self, task: Task) -> Hashable:
         return (self._version(task), self._locks, task.job and task.job.id)
@@ -231,13 +235,10 @@ class DeviceShare(Plugin):
                 yield Refusal(card_reasons.NODE_LOCKED.format(node=node.name), plugin=self.name)
                 return
             cards = self.session.cluster.cards.nodes.get(node.name, {}).get(request.model)
-            taken = cards and (cards.now if now else cards.later)
-            if not cards or not taken:
+            if cards is None:
                 yield Refusal(card_reasons.GONE.format(model=request.model, node=node.name), plugin=self.name)
                 return
-            answer = request.fit(cards, taken, self._rules_of)
-            if isinstance(answer, Shortage) and not now:
-                answer = request.fit(cards, cards.now, self._rules_of)
+            answer = self._fits_of(request).answer(node, cards, now, task)
             if isinstance(answer, Shortage):
                 yield Refusal(answer.text, answer.reason.curable, self.name)
                 return
@@ -246,7 +247,7 @@ class DeviceShare(Plugin):
 
 
 def _checks(fits: CardFits, task: Task, nodes: Nodes) -> Iterator[Check]:
-    yield from fits.checks(nodes)
+    yield from fits.checks(task, nodes)
 
 
 def _score(fits: list[CardFits], task: Task, nodes: Nodes) -> Column:
