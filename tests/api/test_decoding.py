@@ -18,7 +18,7 @@ def make_pod(**spec: Any) -> Pod:
 
 
 def test_unknown_kinds_and_foreign_groups_are_not_read() -> None:
-    assert decode({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}) is None
+    assert decode({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "c"}}) is None
     assert (
         decode({"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "g"}})
         is None

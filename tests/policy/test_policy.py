@@ -221,12 +221,12 @@ def test_a_sensible_order_is_not_commented_on(actions: str) -> None:
 
 def test_an_argument_that_volcano_has_and_we_do_not_have_yet_is_a_warning() -> None:
     policy = load_policy(
-        ONE_PLUGIN + "predicates\n    arguments: {dynamicresources.filterTimeoutSeconds: 30}",
+        ONE_PLUGIN + "deviceshare\n    arguments: {deviceshare.AscendMindClusterVNPUEnable: true}",
         load_catalog(),
         "conf",
     )
     assert policy.warnings == (
-        "conf:5: plugin predicates: dynamicresources.filterTimeoutSeconds:"
+        "conf:5: plugin deviceshare: deviceshare.AscendMindClusterVNPUEnable:"
         " known to Volcano, not in Stromboli yet: no effect",
     )
 

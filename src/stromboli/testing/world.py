@@ -168,7 +168,7 @@ class World:
 
     def session(self, *plugin_classes: type[Plugin]) -> Session:
         """A session outside of any cycle, with these plugins in one tier; they are not opened."""
-        rules = Rules([[plugin(None, {}) for plugin in plugin_classes]])
+        rules = Rules([[plugin(plugin.Arguments(), {}) for plugin in plugin_classes]])
         policy = policy_of(known_extensions(), "allocate", "", "")
         return Session(self.cluster, policy, rules, Placement(rules), self.rehearsal.now(), "test")
 

@@ -62,10 +62,10 @@ def test_each_object_knows_where_it_came_from(tmp_path: Path) -> None:
 def test_other_kinds_are_counted_not_read(tmp_path: Path) -> None:
     file = tmp_path / "mixed.yaml"
     file.write_text(
-        "kind: ConfigMap\ndata: {}\n---\nkind: Deployment\n---\nkind: ConfigMap\n---\n" + NODE.format("n")
+        "kind: Secret\ndata: {}\n---\nkind: Deployment\n---\nkind: Secret\n---\n" + NODE.format("n")
     )
     manifests = open_paths([str(file)])
-    assert manifests.skipped == {"ConfigMap": 2, "Deployment": 1}
+    assert manifests.skipped == {"Secret": 2, "Deployment": 1}
     assert next(iter(manifests)).name == "n"
 
 
