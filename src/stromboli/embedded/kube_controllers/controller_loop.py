@@ -10,16 +10,16 @@ from pathlib import Path
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.kube_controllers.definition_controller import DefinitionController
-from stromboli.embedded.kube_controllers.ephemeral_volumes import EphemeralVolumeController
 from stromboli.embedded.kube_controllers.event_expiry import EventExpiry
 from stromboli.embedded.kube_controllers.garbage_collection import GarbageCollector
 from stromboli.embedded.kube_controllers.namespace_controller import NamespaceController
-from stromboli.embedded.kube_controllers.persistent_volumes import PersistentVolumeController
 from stromboli.embedded.kube_controllers.pod_garbage_collection import PodGarbageCollector
 from stromboli.embedded.kube_controllers.pod_group_protection import PodGroupProtection
 from stromboli.embedded.kube_controllers.resource_claims import ResourceClaimController
 from stromboli.embedded.kube_controllers.status_controllers import DisruptionController, QuotaController
-from stromboli.embedded.kube_controllers.volume_protection import VolumeProtection
+from stromboli.embedded.kube_controllers.volumes.ephemeral_volumes import EphemeralVolumeController
+from stromboli.embedded.kube_controllers.volumes.persistent_volumes import PersistentVolumeController
+from stromboli.embedded.kube_controllers.volumes.volume_protection import VolumeProtection
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Change, Key
 from stromboli.embedded.store.version_log import WriteFailed

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from stromboli.embedded.admission.volume_admission import PROVISIONER
 from stromboli.embedded.kinds.kind import Content
-from stromboli.embedded.kube_controllers.volume_matches import PROVISIONED_BY, class_of, reference_to
+from stromboli.embedded.kube_controllers.volumes.volume_matches import PROVISIONED_BY, class_of, reference_to
 
 
 class FolderProvisioner:

@@ -11,7 +11,7 @@ from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.kube_controllers.controller_events import record_event
-from stromboli.embedded.kube_controllers.pod_volume_claims import ephemeral_claims
+from stromboli.embedded.kube_controllers.volumes.pod_volume_claims import ephemeral_claims
 from stromboli.embedded.store.records import Change, Key, Record
 
 COMPONENT = "ephemeral_volume"

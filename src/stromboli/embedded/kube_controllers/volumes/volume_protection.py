@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from stromboli.embedded.admission.volume_admission import CLAIM_FINALIZER, CLAIMS, VOLUME_FINALIZER, VOLUMES
 from stromboli.embedded.kinds.object_metadata import remove_finalizer
 from stromboli.embedded.kube_controllers.controller import Controller
-from stromboli.embedded.kube_controllers.pod_volume_claims import claim_names
+from stromboli.embedded.kube_controllers.volumes.pod_volume_claims import claim_names
 from stromboli.embedded.store.records import Change, Key, Record
 from stromboli.embedded.time_slices import TimeSlices
 

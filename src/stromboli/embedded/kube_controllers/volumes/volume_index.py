@@ -7,7 +7,7 @@ from typing import Any
 
 from stromboli.embedded.admission.volume_admission import CLAIMS, VOLUMES
 from stromboli.embedded.kinds.kind import Content
-from stromboli.embedded.kube_controllers.volume_matches import class_of
+from stromboli.embedded.kube_controllers.volumes.volume_matches import class_of
 from stromboli.embedded.store.records import Change, Key, Record
 
 Name = tuple[str, str]

@@ -23,9 +23,9 @@ from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.kube_controllers.controller_events import record_event
-from stromboli.embedded.kube_controllers.folder_provisioner import FolderProvisioner
-from stromboli.embedded.kube_controllers.volume_index import VolumeIndex
-from stromboli.embedded.kube_controllers.volume_matches import (
+from stromboli.embedded.kube_controllers.volumes.folder_provisioner import FolderProvisioner
+from stromboli.embedded.kube_controllers.volumes.volume_index import VolumeIndex
+from stromboli.embedded.kube_controllers.volumes.volume_matches import (
     PROVISIONED_BY,
     annotate,
     annotations_of,
