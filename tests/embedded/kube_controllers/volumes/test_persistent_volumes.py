@@ -77,6 +77,28 @@ def test_a_volume_is_a_folder_that_goes_with_its_claim_or_is_retained(tmp_path: 
     asyncio.run(scenario())
 
 
+def static_volume(name: str) -> dict[str, Any]:
+    spec = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "storageClassName": "static"}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {**spec, "hostPath": {"path": "/nowhere"}},
+    }
+
+
+def test_claims_that_come_at_once_get_a_volume_each(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            numbers = range(40)
+            await asyncio.gather(*(api.post(VOLUMES, static_volume(f"v{number}")) for number in numbers))
+            await asyncio.gather(*(api.post(CLAIMS, claim(f"c{number}", "static")) for number in numbers))
+            volumes = [(await bound(api, f"c{number}"))["metadata"]["name"] for number in numbers]
+            assert len(set(volumes)) == len(numbers)
+
+    asyncio.run(scenario())
+
+
 def test_a_delayed_claim_gets_its_volume_when_a_node_is_selected(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as api:

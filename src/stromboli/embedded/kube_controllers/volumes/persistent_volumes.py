@@ -33,9 +33,11 @@ from stromboli.embedded.kube_controllers.volumes.volume_matches import (
     bind_volume,
     class_of,
     is_for,
+    matches,
     mismatch,
     set_phase,
-    smallest_match,
+    size_of,
+    smallest_first,
     unbind_volume,
 )
 from stromboli.embedded.objects.deletion import DeleteOptions, Preconditions, delete
@@ -71,11 +73,12 @@ class PersistentVolumeController(Controller):
     def _keys_of_volume(self, change: Change) -> Iterator[Key]:
         yield change.key
         for record in (change.before, change.after):
-            content = record.object() if record is not None else {"spec": {}}
-            if reference := content["spec"].get("claimRef"):
+            if record is not None and (reference := record.object()["spec"].get("claimRef")):
                 yield Key(CLAIMS, str(reference.get("namespace", "")), str(reference.get("name", "")))
-            elif record is change.after and record is not None and not self._is_delayed(class_of(content)):
-                yield from self._index.unbound(class_of(content))
+        if change.after is not None and self._index.is_free(change.key.name):
+            storage_class = class_of(change.after.object())
+            if not self._is_delayed(storage_class):
+                yield from self._index.unbound(storage_class)
 
     def _keys_of_claim(self, change: Change) -> Iterator[Key]:
         yield change.key
@@ -134,14 +137,9 @@ class PersistentVolumeController(Controller):
         self._set_claim_phase(record, "Lost")
 
     async def _find_volume(self, record: Record, claim: Content) -> None:
-        meta = claim["metadata"]
-        own = [self._volume(name) for name in self._index.taken_by(meta["namespace"], meta["name"])]
-        reserved = [volume for volume in own if volume is not None and is_for(volume, claim)]
-        volume = smallest_match(claim, reserved)
         storage_class = self._class(class_of(claim))
         delayed = self._is_delayed(class_of(claim))
-        if volume is None and not delayed:
-            volume = smallest_match(claim, self._index.free(class_of(claim)))
+        volume = self._reserved_volume(claim) or (None if delayed else self._free_volume(claim))
         if volume is not None:
             self._bind(record, volume)
         elif not has_class(claim) and (name := default_class(self._objects.store)):
@@ -154,6 +152,21 @@ class PersistentVolumeController(Controller):
         else:
             message = "no persistent volumes available for this claim and no storage class is set"
             await self._tell(claim, "FailedBinding", message, names.NORMAL)
+
+    def _reserved_volume(self, claim: Content) -> Content | None:
+        """A volume that was set aside for a claim."""
+        meta = claim["metadata"]
+        volumes = [self._volume(name) for name in self._index.taken_by(meta["namespace"], meta["name"])]
+        reserved = [volume for volume in volumes if volume is not None and is_for(volume, claim)]
+        return next(matches(claim, smallest_first(reserved)), None)
+
+    def _free_volume(self, claim: Content) -> Content | None:
+        """The smallest volume that serves a claim and that no other claim has been given since the last commit."""
+        for volume in matches(claim, self._index.free(class_of(claim), size_of(claim))):
+            current = self._volume(volume["metadata"]["name"])
+            if current is not None and not current["spec"].get("claimRef"):
+                return current
+        return None
 
     def _bind(self, claim: Record, volume: Content) -> None:
         """First the volume, then the claim: what is left half done is completed from the volume."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -31,7 +31,7 @@ def size_of(claim: Content) -> Any:
     return exact(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", "0"))
 
 
-def _capacity(volume: Content) -> Any:
+def capacity_of(volume: Content) -> Any:
     return exact((volume["spec"].get("capacity") or {}).get("storage", "0"))
 
 
@@ -44,7 +44,7 @@ def is_for(volume: Content, claim: Content) -> bool:
 
 def mismatch(volume: Content, claim: Content) -> str:
     """Why a claim cannot be bound to the volume that it names; empty if it can."""
-    if size_of(claim) > _capacity(volume):
+    if size_of(claim) > capacity_of(volume):
         return "requested PV is too small"
     if class_of(volume) != class_of(claim):
         return "storageClassName does not match"
@@ -63,18 +63,19 @@ def _has_modes(volume: Content, claim: Content) -> bool:
     return set(claim["spec"].get("accessModes") or ()) <= set(volume["spec"].get("accessModes") or ())
 
 
-def smallest_match(claim: Content, volumes: Iterable[Content]) -> Content | None:
-    """The smallest of some free volumes that serves a claim, the first by name among equals."""
+def matches(claim: Content, volumes: Iterable[Content]) -> Iterator[Content]:
+    """Those of some volumes that serve a claim."""
     selector = claim["spec"].get("selector")
     wanted = msgspec.convert(selector, LabelSelector) if selector is not None else None
-    fitting = [
-        volume
-        for volume in volumes
-        if not mismatch(volume, claim)
-        and not volume["metadata"].get("deletionTimestamp")
-        and (wanted is None or matches_labels(wanted, volume["metadata"].get("labels") or {}))
-    ]
-    return min(fitting, key=lambda volume: (_capacity(volume), volume["metadata"]["name"]), default=None)
+    for volume in volumes:
+        labels = volume["metadata"].get("labels") or {}
+        leaving = volume["metadata"].get("deletionTimestamp")
+        if not leaving and not mismatch(volume, claim) and (wanted is None or matches_labels(wanted, labels)):
+            yield volume
+
+
+def smallest_first(volumes: Iterable[Content]) -> list[Content]:
+    return sorted(volumes, key=lambda volume: (capacity_of(volume), volume["metadata"]["name"]))
 
 
 # -- changes, in place
