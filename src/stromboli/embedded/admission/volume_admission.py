@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stromboli.api.schemas.storage.volume_validation import CLASS_ANNOTATION
 from stromboli.embedded.kinds.kind import Content, Kind
+from stromboli.embedded.kinds.object_metadata import add_finalizer
 from stromboli.embedded.store.object_store import Store
 
 VOLUMES, CLAIMS = "persistentvolumes", "persistentvolumeclaims"
@@ -20,14 +21,14 @@ _OLD_DEFAULT_CLASS = "storageclass.beta.kubernetes.io/is-default-class"
 
 def set_claim_defaults(store: Store, _: Kind, __: str, claim: Content) -> None:
     """The DefaultStorageClass and StorageObjectInUseProtection admission plugins."""
-    _add_finalizer(claim, CLAIM_FINALIZER)
+    add_finalizer(claim, CLAIM_FINALIZER)
     if not has_class(claim) and (name := default_class(store)):
         claim["spec"]["storageClassName"] = name
 
 
 def set_volume_defaults(_: Store, __: Kind, ___: str, volume: Content) -> None:
     """The StorageObjectInUseProtection admission plugin."""
-    _add_finalizer(volume, VOLUME_FINALIZER)
+    add_finalizer(volume, VOLUME_FINALIZER)
 
 
 def has_class(claim: Content) -> bool:
@@ -46,10 +47,3 @@ def default_class(store: Store) -> str:
             defaults.append((meta.get("creationTimestamp", ""), record.key.name))
     newest = max((created for created, _ in defaults), default="")
     return min((name for created, name in defaults if created == newest), default="")
-
-
-def _add_finalizer(content: Content, finalizer: str) -> None:
-    meta = content["metadata"]
-    finalizers = meta.get("finalizers") or []
-    if finalizer not in finalizers:
-        meta["finalizers"] = [*finalizers, finalizer]

@@ -72,6 +72,13 @@ def set_entries(meta: dict[str, Any], field: str, entries: list[Any]) -> None:
         meta.pop(field, None)
 
 
+def add_finalizer(content: Content, name: str) -> None:
+    meta = content["metadata"]
+    finalizers = meta.get("finalizers") or []
+    if name not in finalizers:
+        meta["finalizers"] = [*finalizers, name]
+
+
 def remove_finalizer(content: Content, name: str) -> None:
     meta = content["metadata"]
     remaining = [finalizer for finalizer in meta.get("finalizers") or () if finalizer != name]

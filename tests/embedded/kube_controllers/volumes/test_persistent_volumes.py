@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from stromboli.embedded.http.api_server import ApiServer
-from tests.embedded.api_requests import ApiCaller, running
+from tests.embedded.api_requests import PODS, ApiCaller, pod, running
 from tests.embedded.kube_controllers.test_controller_loop import eventually
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
@@ -73,6 +76,129 @@ def test_a_volume_is_a_folder_that_goes_with_its_claim_or_is_retained(tmp_path: 
             await eventually(reclaimed, 20)
             assert not folders["goes"].exists()
             assert folders["stays"].exists()
+
+    asyncio.run(scenario())
+
+
+def volume_of_a_user(name: str, path: Path) -> dict[str, Any]:
+    volume = static_volume(name)
+    volume["metadata"]["annotations"] = {"pv.kubernetes.io/provisioned-by": PROVISIONER}
+    volume["spec"]["hostPath"] = {"path": str(path)}
+    volume["spec"]["persistentVolumeReclaimPolicy"] = "Delete"
+    return volume
+
+
+def test_only_folders_that_the_provisioner_made_are_removed(tmp_path: Path) -> None:
+    data, precious = tmp_path / "data", tmp_path / "precious"
+    (data / "volumes" / "lookalike").mkdir(parents=True)
+    (precious / "inside").mkdir(parents=True)
+
+    async def scenario() -> None:
+        async with running(data) as api:
+            await api.post(CLASSES, storage_class("folders"))
+            await api.post(CLAIMS, claim("linked", "folders"))
+            folder = Path((await bound(api, "linked"))["spec"]["hostPath"]["path"])
+            folder.symlink_to(precious)
+            await api.post(VOLUMES, volume_of_a_user("lookalike", precious))
+            await api.post(CLAIMS, claim("theirs", "static"))
+            await bound(api, "theirs")
+            for name in ("linked", "theirs"):
+                await api.delete(f"{CLAIMS}/{name}")
+            await eventually(lambda: no_volumes(api), 20)
+            assert not folder.is_symlink()
+            assert (precious / "inside").exists()
+            assert (data / "volumes" / "lookalike").exists()
+
+    asyncio.run(scenario())
+
+
+async def no_volumes(api: ApiCaller) -> bool:
+    return not (await api.get(VOLUMES))["items"]
+
+
+def test_a_folder_that_cannot_be_removed_fails_its_volume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            await api.post(CLASSES, storage_class("folders"))
+            await api.post(CLAIMS, claim("kept", "folders"))
+            volume = await bound(api, "kept")
+            Path(volume["spec"]["hostPath"]["path"]).mkdir(parents=True)
+            monkeypatch.setattr(shutil, "rmtree", refuse)
+            await api.delete(f"{CLAIMS}/kept")
+
+            async def failed() -> bool:
+                (item,) = (await api.get(VOLUMES))["items"]
+                return bool(item["status"]["phase"] == "Failed" and "denied" in item["status"]["message"])
+
+            await eventually(failed, 20)
+            reasons = [event["reason"] for event in (await api.get(EVENTS))["items"]]
+            assert "VolumeFailedDelete" in reasons
+            monkeypatch.undo()
+
+    asyncio.run(scenario())
+
+
+def test_a_volume_that_is_deleted_before_its_claim_takes_its_folder_along(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            await api.post(CLASSES, storage_class("folders"))
+            await api.post(CLAIMS, claim("late", "folders"))
+            volume = await bound(api, "late")
+            folder = Path(volume["spec"]["hostPath"]["path"])
+            folder.mkdir(parents=True)
+            await api.delete(f"{VOLUMES}/{volume['metadata']['name']}")
+            assert not await no_volumes(api)
+            await api.delete(f"{CLAIMS}/late")
+            await eventually(lambda: no_volumes(api), 20)
+            assert not folder.exists()
+
+    asyncio.run(scenario())
+
+
+def test_a_volume_is_where_its_class_allows_it(tmp_path: Path) -> None:
+    zones = {"key": "topology.kubernetes.io/zone", "values": ["a", "b"]}
+
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            allowed = [{"matchLabelExpressions": [zones]}]
+            await api.post(CLASSES, storage_class("zoned", allowedTopologies=allowed))
+            await api.post(CLAIMS, claim("zoned", "zoned"))
+            affinity = (await bound(api, "zoned"))["spec"]["nodeAffinity"]
+            terms = [{"matchExpressions": [{**zones, "operator": "In"}]}]
+            assert affinity == {"required": {"nodeSelectorTerms": terms}}
+
+    asyncio.run(scenario())
+
+
+def test_claims_of_an_earlier_version_get_their_volumes_and_are_protected(tmp_path: Path) -> None:
+    """They had no class, no volume and no finalizer, and their pods ran already."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            old = await api.post(CLAIMS, claim("old", None))
+            volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "old"}}]
+            await api.post(PODS, pod("runs", volumes=volumes, nodeName="n1"))
+            record = api.server.store.get("persistentvolumeclaims", "default", "old")
+            assert record is not None
+            content = record.object()
+            del (
+                content["metadata"]["finalizers"],
+                content["spec"]["resources"],
+                content["spec"]["accessModes"],
+            )
+            api.server.store.put(record.key, content)
+        async with running(tmp_path, storage_class=True) as api:
+            volume = await bound(api, "old")
+            assert volume["spec"]["claimRef"]["uid"] == old["metadata"]["uid"]
+            await api.delete(f"{CLAIMS}/old")
+            meta = (await api.get(f"{CLAIMS}/old"))["metadata"]
+            assert meta["finalizers"] == ["kubernetes.io/pvc-protection"]
+            assert meta["annotations"]["volume.kubernetes.io/selected-node"] == "n1"
 
     asyncio.run(scenario())
 

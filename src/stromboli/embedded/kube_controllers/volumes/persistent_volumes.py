@@ -24,6 +24,7 @@ from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.kube_controllers.controller_events import record_event
 from stromboli.embedded.kube_controllers.volumes.folder_provisioner import FolderProvisioner
+from stromboli.embedded.kube_controllers.volumes.pod_volume_claims import claim_names
 from stromboli.embedded.kube_controllers.volumes.volume_index import VolumeIndex
 from stromboli.embedded.kube_controllers.volumes.volume_matches import (
     PROVISIONED_BY,
@@ -54,12 +55,21 @@ class PersistentVolumeController(Controller):
         super().__init__(objects)
         self._index = VolumeIndex()
         self._provisioner = FolderProvisioner(data)
+        self._nodes: dict[Key, str] = {}
+        """Nodes of pods that ran already when claims had no volumes yet, by claim."""
 
     def initial_keys(self) -> Iterator[Key]:
+        unbound = False
         for resource in (VOLUMES, CLAIMS):
             for record in self._objects.store.list(resource):
                 self._index.add(record)
+                unbound = unbound or (resource == CLAIMS and not record.field("spec.volumeName"))
                 yield record.key
+        for pod in self._objects.store.list("pods") if unbound else ():
+            if node := pod.field("spec.nodeName"):
+                self._nodes |= {
+                    Key(CLAIMS, pod.key.namespace, name): node for name in claim_names(pod.object())
+                }
 
     def keys_for(self, change: Change) -> Iterable[Key]:
         resource = change.key.resource
@@ -144,7 +154,7 @@ class PersistentVolumeController(Controller):
             self._bind(record, volume)
         elif not has_class(claim) and (name := default_class(self._objects.store)):
             self._objects.system_update(record, lambda content: content["spec"].update(storageClassName=name))
-        elif delayed and not annotations_of(claim).get(names.SELECTED_NODE):
+        elif delayed and not self._selected_node(record, claim):
             message = "waiting for first consumer to be created before binding"
             await self._tell(claim, "WaitForFirstConsumer", message, names.NORMAL)
         elif class_of(claim):
@@ -152,6 +162,15 @@ class PersistentVolumeController(Controller):
         else:
             message = "no persistent volumes available for this claim and no storage class is set"
             await self._tell(claim, "FailedBinding", message, names.NORMAL)
+
+    def _selected_node(self, record: Record, claim: Content) -> str:
+        """The node for which a delayed claim is to be served; empty while no scheduler has chosen one."""
+        selected = str(annotations_of(claim).get(names.SELECTED_NODE) or "")
+        if not selected and (selected := self._nodes.pop(record.key, "")):
+            self._objects.system_update(
+                record, lambda content: annotate(content, names.SELECTED_NODE, selected)
+            )
+        return selected
 
     def _reserved_volume(self, claim: Content) -> Content | None:
         """A volume that was set aside for a claim."""
@@ -238,11 +257,21 @@ class PersistentVolumeController(Controller):
 
     async def _reclaim(self, record: Record, volume: Content) -> None:
         """A volume whose claim is gone is kept or, where we made it, deleted."""
-        self._objects.system_update(record, partial(set_phase, phase="Released"))
         ours = annotations_of(volume).get(PROVISIONED_BY) == PROVISIONER
-        if not (ours and _is_deleted(volume)) or record.meta.deletion_timestamp:
+        if not (ours and _is_deleted(volume)):
+            self._objects.system_update(record, partial(set_phase, phase="Released"))
             return
-        await self._provisioner.remove(record.key.name)
+        try:
+            await self._provisioner.remove(volume)
+        except OSError as error:
+            await self._tell(volume, "VolumeFailedDelete", str(error))
+            self._objects.system_update(record, partial(set_phase, phase="Failed", message=str(error)))
+            return
+        self._objects.system_update(record, partial(set_phase, phase="Released"))
+        if not record.meta.deletion_timestamp:
+            await self._delete(record)
+
+    async def _delete(self, record: Record) -> None:
         kind = self._objects.registry.by_id(VOLUMES)
         assert kind is not None
         request = WriteRequest(kind, "", record.key.name, APISERVER_USER)

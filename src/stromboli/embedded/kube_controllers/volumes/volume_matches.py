@@ -123,10 +123,13 @@ def unbind_volume(volume: Content) -> None:
     set_phase(volume, "Available")
 
 
-def set_phase(content: Content, phase: str) -> None:
+def set_phase(content: Content, phase: str, message: str = "") -> None:
     status = content.setdefault("status", {})
     if status.get("phase") != phase:
         status["phase"] = phase
+        status.pop("message", None)
+        if message:
+            status["message"] = message
         if content["kind"] == "PersistentVolume":
             status["lastPhaseTransitionTime"] = object_metadata.now()
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from stromboli.embedded.admission.volume_admission import CLAIM_FINALIZER, CLAIMS, VOLUME_FINALIZER, VOLUMES
-from stromboli.embedded.kinds.object_metadata import remove_finalizer
+from stromboli.embedded.kinds.object_metadata import add_finalizer, remove_finalizer
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.kube_controllers.volumes.pod_volume_claims import claim_names
 from stromboli.embedded.store.records import Change, Key, Record
 from stromboli.embedded.time_slices import TimeSlices
+
+_FINALIZERS = {VOLUMES: VOLUME_FINALIZER, CLAIMS: CLAIM_FINALIZER}
 
 
 class VolumeProtection(Controller):
     """Lets a claim go once no pod on a node uses it, and a volume once no claim is bound to it."""
 
     def initial_keys(self) -> Iterator[Key]:
-        for resource in (VOLUMES, CLAIMS):
+        for resource, finalizer in _FINALIZERS.items():
             for record in self._objects.store.list(resource):
-                if record.meta.deletion_timestamp:
+                if record.meta.deletion_timestamp or finalizer not in (record.meta.finalizers or ()):
                     yield record.key
 
     def keys_for(self, change: Change) -> Iterator[Key]:
@@ -31,23 +34,22 @@ class VolumeProtection(Controller):
                 yield Key(CLAIMS, namespace, name)
 
     async def reconcile(self, key: Key) -> None:
-        if key.resource not in (VOLUMES, CLAIMS) or (record := self._objects.store.get(*key)) is None:
+        finalizer = _FINALIZERS.get(key.resource)
+        record = self._objects.store.get(*key) if finalizer is not None else None
+        if record is None or finalizer is None:
             return
         if not record.meta.deletion_timestamp:
-            return
-        if key.resource == VOLUMES:
-            if record.field("status.phase") != "Bound":
-                self._release(record, VOLUME_FINALIZER)
-        elif not await self._is_used(key):
-            self._release(record, CLAIM_FINALIZER)
+            if finalizer not in (record.meta.finalizers or ()):
+                self._objects.system_update(record, partial(add_finalizer, name=finalizer))
+        elif not await self._is_used(record):
+            self._objects.system_update(record, partial(remove_finalizer, name=finalizer))
 
-    def _release(self, record: Record, finalizer: str) -> None:
-        self._objects.system_update(record, lambda content: remove_finalizer(content, finalizer))
-
-    async def _is_used(self, claim: Key) -> bool:
+    async def _is_used(self, record: Record) -> bool:
+        if record.key.resource == VOLUMES:
+            return record.field("status.phase") == "Bound"
         slices = TimeSlices()
-        for pod in self._objects.store.list("pods", claim.namespace):
-            if pod.field("spec.nodeName") and claim.name in claim_names(pod.object()):
+        for pod in self._objects.store.list("pods", record.key.namespace):
+            if pod.field("spec.nodeName") and record.key.name in claim_names(pod.object()):
                 return True
             if slices.due:
                 await slices.pause()
