@@ -97,14 +97,21 @@ class ControllerLoop:
     async def _reconcile_next(self) -> None:
         key = next(iter(self._queue))
         del self._queue[key]
+        results = [await self._reconcile(controller, key) for controller in self._controllers]
+        if not all(results):
+            self._enqueue_after(RETRY_AFTER, key)
+
+    async def _reconcile(self, controller: Controller, key: Key) -> bool:
+        """Whether it succeeded: whatever fails, the other controllers and objects have their turn."""
         try:
-            for controller in self._controllers:
-                await controller.reconcile(key)
+            await controller.reconcile(key)
         except StatusError as error:
-            if error.code != 404:
-                log.warning("%s %s/%s: %s; tried again", key.resource, key.namespace, key.name, error)
-                self._enqueue_after(RETRY_AFTER, key)
-        except Exception as error:  # whatever is wrong with one object, the others have their turn
+            if error.code == 404:
+                return True
+            log.warning("%s %s/%s: %s; tried again", key.resource, key.namespace, key.name, error)
+            return False
+        except Exception as error:
             if not isinstance(error, WriteFailed):
                 log.exception("%s %s/%s: tried again", key.resource, key.namespace, key.name)
-            self._enqueue_after(RETRY_AFTER, key)
+            return False
+        return True

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from stromboli.embedded.admission.write_request import WriteRequest
-from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.objects.deletion import delete_all
 from stromboli.embedded.objects.object_verbs import Objects
@@ -46,8 +43,5 @@ class NamespaceController(Controller):
             self._terminating.discard(key.name)
 
     async def _ensure_service_account(self, namespace: str) -> None:
-        kind = self._objects.registry.by_id(SERVICE_ACCOUNTS)
-        if kind is not None and self._objects.store.get(kind.id, namespace, "default") is None:
-            body: dict[str, Any] = {"metadata": {"name": "default"}}
-            request = WriteRequest(kind, namespace, "", APISERVER_USER, manager="stromboli")
-            await self._objects.create(request, body)
+        if self._objects.store.get(SERVICE_ACCOUNTS, namespace, "default") is None:
+            await self._create(SERVICE_ACCOUNTS, namespace, {"metadata": {"name": "default"}})

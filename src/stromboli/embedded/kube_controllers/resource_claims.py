@@ -7,32 +7,30 @@ from functools import partial
 
 from stromboli.embedded.admission.device_admission import CLAIM_TEMPLATES
 from stromboli.embedded.admission.pod_group_admission import POD_GROUPS
-from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
-from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kinds.kind_rules import RESOURCE_CLAIMS
 from stromboli.embedded.kube_controllers import claim_consumers
 from stromboli.embedded.kube_controllers.controller import Controller
-from stromboli.embedded.kube_controllers.controller_events import record_event
-from stromboli.embedded.objects.deletion import DeleteOptions, Preconditions, delete
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Change, Key, Record
 
-COMPONENT = "resource_claim"
 _POD_GROUP = "spec.schedulingGroup.podGroupName"
+_FAILED = "FailedResourceClaimCreation"
 _MENTIONS = (b'"resourceClaims"', b'"extendedResourceClaimStatus"')
 
 
 class ResourceClaimController(Controller):
     """Claims of pods and of native PodGroups."""
 
+    component = "resource_claim"
+
     def __init__(self, objects: Objects) -> None:
         super().__init__(objects)
         self._owned: dict[str, set[Key]] = {}
         """Claims by the uid of their owner."""
         self._awaited: dict[Key, set[Key]] = {}
-        """Pods on nodes whose claims have no devices yet, by claim."""
+        """Pods that wait for a claim to have devices, by claim, or for a claim of their group, by group."""
 
     def initial_keys(self) -> Iterator[Key]:
         store = self._objects.store
@@ -51,7 +49,11 @@ class ResourceClaimController(Controller):
             latest = change.after or change.before
             return self._keys_of_consumer(change, latest) if latest and _has_claims(latest) else ()
         if resource == CLAIM_TEMPLATES and change.after is not None:
-            return self._with_claims(namespace, ("pods", POD_GROUPS))
+            records = (
+                *self._objects.store.list("pods", namespace),
+                *self._objects.store.list(POD_GROUPS, namespace),
+            )
+            return [record.key for record in records if _has_claims(record)]
         return ()
 
     def _index(self, after: Record | None, before: Record | None) -> None:
@@ -75,22 +77,27 @@ class ResourceClaimController(Controller):
             if owner.get("kind") == "Pod":
                 yield Key("pods", change.key.namespace, owner["name"])
             elif owner.get("kind") == "PodGroup":
-                yield Key(POD_GROUPS, change.key.namespace, owner["name"])
-                yield from self._with_claims(change.key.namespace, ("pods",), owner["name"])
+                yield from self._keys_of_group(Key(POD_GROUPS, change.key.namespace, owner["name"]), change)
+
+    def _keys_of_group(self, group: Key, change: Change) -> Iterator[Key]:
+        """A group that got or lost a claim: its pods wait for the first, or are to name the next."""
+        yield group
+        yield from self._awaited.pop(group, ())
+        if change.after is None and self._objects.store.get(*group) is not None:
+            for record in self._objects.store.list("pods", group.namespace):
+                if _has_claims(record) and record.field(_POD_GROUP) == group.name:
+                    yield record.key
 
     def _keys_of_consumer(self, change: Change, latest: Record) -> Iterator[Key]:
         content, namespace = latest.object(), change.key.namespace
         yield change.key
         if change.after is None or (content["kind"] == "Pod" and claim_consumers.is_done(content)):
+            self._awaited.pop(change.key, None)
             for name in claim_consumers.claims_of(content):
-                yield Key(RESOURCE_CLAIMS, namespace, name)
+                claim = Key(RESOURCE_CLAIMS, namespace, name)
+                self._awaited.get(claim, set()).discard(change.key)
+                yield claim
             yield from tuple(self._owned.get(latest.meta.uid, ()))
-
-    def _with_claims(self, namespace: str, resources: tuple[str, ...], group: str = "") -> Iterator[Key]:
-        for resource in resources:
-            for record in self._objects.store.list(resource, namespace):
-                if _has_claims(record) and (not group or record.field(_POD_GROUP) == group):
-                    yield record.key
 
     async def reconcile(self, key: Key) -> None:
         record = self._objects.store.get(*key)
@@ -116,6 +123,9 @@ class ResourceClaimController(Controller):
             if claim_consumers.is_group_claim(entry, group):
                 assert group is not None
                 name = self._claim_of(group["metadata"]["uid"], entry["name"])
+                if not name:
+                    group_key = Key(POD_GROUPS, record.key.namespace, group["metadata"]["name"])
+                    self._awaited.setdefault(group_key, set()).add(record.key)
             else:
                 name = self._claim_of(owner["metadata"]["uid"], entry["name"])
                 name = name or await self._make(record.key, owner, entry)
@@ -140,23 +150,19 @@ class ResourceClaimController(Controller):
         return ""
 
     async def _make(self, key: Key, owner: Content, entry: Content) -> str:
-        objects, template_name = self._objects, entry["resourceClaimTemplateName"]
-        kind = objects.registry.by_kind("resource.k8s.io/v1", "ResourceClaim")
-        assert kind is not None
-        template = objects.store.get(CLAIM_TEMPLATES, key.namespace, template_name)
+        template_name = entry["resourceClaimTemplateName"]
+        template = self._objects.store.get(CLAIM_TEMPLATES, key.namespace, template_name)
         prefix = "PodResourceClaim" if owner["kind"] == "Pod" else "PodGroupResourceClaim"
         if template is None:
             missing = f'resourceclaimtemplate.resource.k8s.io "{template_name}" not found'
             message = f'{prefix} {entry["name"]}: resource claim template "{template_name}": {missing}'
-            await record_event(objects, owner, "FailedResourceClaimCreation", message, COMPONENT)
+            await self._tell(owner, _FAILED, message)
             return ""
         content = claim_consumers.claim_for(owner, entry["name"], template.object())
-        request = WriteRequest(kind, key.namespace, "", APISERVER_USER, manager=COMPONENT)
         try:
-            await objects.create(request, content)
+            await self._create(RESOURCE_CLAIMS, key.namespace, content)
         except StatusError as error:
-            message = f"{prefix} {entry['name']}: create ResourceClaim: {error}"
-            await record_event(objects, owner, "FailedResourceClaimCreation", message, COMPONENT)
+            await self._tell(owner, _FAILED, f"{prefix} {entry['name']}: create ResourceClaim: {error}")
             raise
         made = Key(RESOURCE_CLAIMS, key.namespace, content["metadata"]["name"])
         self._owned.setdefault(owner["metadata"]["uid"], set()).add(made)
@@ -177,6 +183,8 @@ class ResourceClaimController(Controller):
         group = self._group_of(record) if record is not None else None
         names = claim_consumers.claim_names(pod)
         for entry in pod["spec"].get("resourceClaims") or ():
+            if not names[entry["name"]]:
+                continue  # the pod comes again when it names the claim
             owner = group if group is not None and claim_consumers.is_group_claim(entry, group) else pod
             claim_key = Key(RESOURCE_CLAIMS, key.namespace, names[entry["name"]])
             claim = self._objects.store.get(*claim_key)
@@ -213,13 +221,6 @@ class ResourceClaimController(Controller):
             return key.resource != "pods" or not claim_consumers.is_done(record.object())
 
         return exists
-
-    async def _delete(self, claim: Record) -> None:
-        kind = self._objects.registry.by_id(RESOURCE_CLAIMS)
-        assert kind is not None
-        request = WriteRequest(kind, claim.key.namespace, claim.key.name, APISERVER_USER)
-        options = DeleteOptions(preconditions=Preconditions(uid=claim.meta.uid))
-        await delete(self._objects, request, options)
 
 
 def _has_claims(record: Record) -> bool:

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from stromboli.embedded.admission.volume_admission import CLAIMS
-from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.api_status import StatusError
-from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.controller import Controller
-from stromboli.embedded.kube_controllers.controller_events import record_event
 from stromboli.embedded.kube_controllers.volumes.pod_volume_claims import ephemeral_claims
 from stromboli.embedded.store.records import Change, Key, Record
 
-COMPONENT = "ephemeral_volume"
-
 
 class EphemeralVolumeController(Controller):
+    component = "ephemeral_volume"
+
     def initial_keys(self) -> Iterator[Key]:
         return (record.key for record in self._objects.store.list("pods") if _has_ephemeral(record))
 
@@ -33,23 +30,21 @@ class EphemeralVolumeController(Controller):
         for name, template in ephemeral_claims(pod):
             existing = self._objects.store.get(CLAIMS, key.namespace, name)
             if existing is None:
-                await self._create(pod, name, template)
+                await self._make(pod, name, template)
             elif all(owner.uid != record.meta.uid for owner in existing.meta.owner_references or ()):
-                await self._tell(
+                await self._tell_problem(
                     pod, f"PVC {key.namespace}/{name} was not created for the pod (pod is not owner)"
                 )
 
-    async def _create(self, pod: Content, name: str, template: Content) -> None:
-        kind, namespace = self._objects.registry.by_id(CLAIMS), pod["metadata"]["namespace"]
-        assert kind is not None
-        request = WriteRequest(kind, namespace, "", APISERVER_USER, manager=COMPONENT)
+    async def _make(self, pod: Content, name: str, template: Content) -> None:
         try:
-            await self._objects.create(request, _claim(pod, name, template))
+            await self._create(CLAIMS, pod["metadata"]["namespace"], _claim(pod, name, template))
         except StatusError as error:
-            await self._tell(pod, f"create PVC {name}: {error}")
+            await self._tell_problem(pod, f"create PVC {name}: {error}")
+            raise
 
-    async def _tell(self, pod: Content, problem: str) -> None:
-        await record_event(self._objects, pod, "FailedBinding", f"ephemeral volume: {problem}", COMPONENT)
+    async def _tell_problem(self, pod: Content, problem: str) -> None:
+        await self._tell(pod, "FailedBinding", f"ephemeral volume: {problem}")
 
 
 def _has_ephemeral(pod: Record) -> bool:

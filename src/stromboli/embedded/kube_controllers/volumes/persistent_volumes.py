@@ -18,11 +18,8 @@ from stromboli.embedded.admission.volume_admission import (
     default_class,
     has_class,
 )
-from stromboli.embedded.admission.write_request import WriteRequest
-from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.controller import Controller
-from stromboli.embedded.kube_controllers.controller_events import record_event
 from stromboli.embedded.kube_controllers.volumes.folder_provisioner import FolderProvisioner
 from stromboli.embedded.kube_controllers.volumes.pod_volume_claims import claim_names
 from stromboli.embedded.kube_controllers.volumes.volume_index import VolumeIndex
@@ -41,16 +38,16 @@ from stromboli.embedded.kube_controllers.volumes.volume_matches import (
     smallest_first,
     unbind_volume,
 )
-from stromboli.embedded.objects.deletion import DeleteOptions, Preconditions, delete
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Change, Key, Record
 
-COMPONENT = "persistentvolume-controller"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 """Of classes whose volumes an administrator makes."""
 
 
 class PersistentVolumeController(Controller):
+    component = "persistentvolume-controller"
+
     def __init__(self, objects: Objects, data: Path) -> None:
         super().__init__(objects)
         self._index = VolumeIndex()
@@ -226,15 +223,9 @@ class PersistentVolumeController(Controller):
         volume = self._provisioner.volume(claim, storage_class)
         name = volume["metadata"]["name"]
         if self._objects.store.get(VOLUMES, "", name) is None:
-            await self._create(volume, "")
+            await self._create(VOLUMES, "", volume)
             message = f"Successfully provisioned volume {name}"
             await self._tell(claim, "ProvisioningSucceeded", message, names.NORMAL)
-
-    async def _create(self, content: Content, namespace: str) -> None:
-        kind = self._objects.registry.by_kind(content["apiVersion"], content["kind"])
-        assert kind is not None
-        request = WriteRequest(kind, namespace, "", APISERVER_USER, manager=COMPONENT)
-        await self._objects.create(request, content)
 
     # -- volumes
 
@@ -271,12 +262,6 @@ class PersistentVolumeController(Controller):
         if not record.meta.deletion_timestamp:
             await self._delete(record)
 
-    async def _delete(self, record: Record) -> None:
-        kind = self._objects.registry.by_id(VOLUMES)
-        assert kind is not None
-        request = WriteRequest(kind, "", record.key.name, APISERVER_USER)
-        await delete(self._objects, request, DeleteOptions(preconditions=Preconditions(uid=record.meta.uid)))
-
     # -- look-ups
 
     def _volume(self, name: str) -> Content | None:
@@ -291,9 +276,6 @@ class PersistentVolumeController(Controller):
         """Whether claims of a class wait for a scheduler to choose their volumes."""
         record = self._objects.store.get(STORAGE_CLASSES, "", name) if name else None
         return record is not None and record.field("volumeBindingMode") == "WaitForFirstConsumer"
-
-    async def _tell(self, content: Content, reason: str, message: str, type: str = names.WARNING) -> None:
-        await record_event(self._objects, content, reason, message, COMPONENT, type)
 
 
 def _is_deleted(volume: Content) -> bool:
