@@ -30,6 +30,16 @@ def test_a_volume_that_a_node_has_attached_does_not_count_again_for_a_second_pod
     assert world.run(PLACE, PLUGINS).binds == {"default/j-0": "big"}
 
 
+def test_volumes_are_no_resource_of_queues() -> None:
+    """Volcano counts them in shares and in the status of queues, in thousandths."""
+    world = World(nodes="n cpu=32").add(*disk("a"), *disk("b"), csi_node("n", 2))
+    world.job("old", cpu=1, running_on="n", spec=claiming("a"))
+    world.job("j", cpu=1, spec=claiming("b"))
+    assert world.run(PLACE, f"{PLUGINS} proportion").binds == {"default/j-0": "n"}
+    counted = {world.cluster.dims.names[dim] for dim in world.cluster.queues["default"].allocated}
+    assert counted <= {"cpu", "memory", "pods"}
+
+
 @pytest.mark.parametrize("provisioner", ["kubernetes.io/no-provisioner", "example.com/by-hand"])
 def test_a_provisioner_that_is_no_csi_driver_has_no_attach_limit(provisioner: str) -> None:
     """In Volcano no node can attach volumes of a driver of that name (wart volumes/delayed-claim-of-no-provisioner)."""
@@ -74,6 +84,14 @@ def test_a_claim_that_was_given_a_volume_goes_nowhere_else() -> None:
     assert result.binds == {}
     world.add({**_node("a", 12)})
     assert world.step().binds == {"default/j-0": "a", "default/j-1": "a"}
+
+
+def test_a_claim_that_a_volume_names_goes_nowhere_else() -> None:
+    """Volcano has another volume provisioned for it, though its controller binds it to the first."""
+    world = World(nodes="a cpu=8; b cpu=1").add(storage_class("local", "rancher.io/local-path"))
+    world.add(volume("v", "10Gi", "b", claimed_by="data"), claim("data"))
+    world.job("j", cpu=1, spec=claiming("data"))
+    assert world.run(PLACE, PLUGINS).binds == {"default/j-0": "b"}
 
 
 @pytest.mark.parametrize(

@@ -234,6 +234,8 @@ SPREAD_MISMATCH = "node(s) didn't match pod topology spread constraints"
 SPREAD_MISSING_LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"
 UNBOUND_IMMEDIATE_CLAIMS = "pod has unbound immediate PersistentVolumeClaims"
 UNBOUND_CLAIM = 'persistentvolumeclaim "{name}" is not bound'
+JOINED_REASONS = ", "
+"""Between the reasons of one filter for one node."""
 VOLUME_AFFINITY_MISMATCH = "node(s) didn't match PersistentVolume's node affinity"
 NO_VOLUME_TO_BIND = "node(s) didn't find available persistent volumes to bind"
 NOT_ENOUGH_STORAGE = "node(s) did not have enough free storage"

@@ -175,6 +175,10 @@ class Cluster:
         """What tasks hold of volumes: claims, PersistentVolumes, storage to be provisioned, attachments."""
         self.devices = DeviceLedger(objects)
         """ResourceClaims and the devices that they hold."""
+        self._volumes_only: dict[Task, None] = {}
+        """Tasks that request nothing but volume claims."""
+        self._storage_version = 0
+        """The state of storage in which it was last looked at whether they are best-effort."""
         self.ledgers: tuple[Ledger, ...] = (self.cards, self.cpus, self.volumes, self.devices)
         """What tasks hold besides amounts, a ledger for each kind of it."""
         self._served: tuple[int, ...] = ()
@@ -257,6 +261,9 @@ class Cluster:
         """Add a task, with the weight of its status on its node."""
         self.tasks[task.uid] = task
         self.affinity_terms.add(task)
+        if task.shape.best_effort and task.volume_claims:
+            self._volumes_only[task] = None
+            task.attaches = self.volumes.attaches(task)
         if task.node is not None:
             self._weigh(task, task.status, task.node, 1)
         if task.job is not None:
@@ -276,6 +283,7 @@ class Cluster:
         """Remove a task and its weight."""
         del self.tasks[task.uid]
         self.affinity_terms.remove(task)
+        self._volumes_only.pop(task, None)
         if task.node is not None:
             self._weigh(task, task.status, task.node, -1)
         if task.job is not None:
@@ -340,11 +348,26 @@ class Cluster:
             self.pod_counts.recount()
             self.layout_stale = False
             self.dirty.nodes = True
+        if self._storage_version != self.volumes.objects_version:
+            self._update_volumes_only()
         if self.devices.extended or self._served:
             self._serve_extended_resources()
         if self.dirty.nodes or self.dirty.everything:
             self.total = self.columns.total(self.columns.allocatable)
         self.hyper_nodes.update(self.objects.hyper_nodes, self.nodes, self.columns)
+
+    def _update_volumes_only(self) -> None:
+        """Find out again which tasks without requests are best-effort, after objects of storage changed."""
+        self._storage_version = self.volumes.objects_version
+        for task in self._volumes_only:
+            attaches, before = self.volumes.attaches(task), task.best_effort
+            if attaches != task.attaches:
+                task.attaches = attaches
+                for unit in filter(None, (task.job, task.sub_job)):
+                    unit.count(task.status, before, -1)
+                    unit.count(task.status, task.best_effort, 1)
+                if task.job is not None:
+                    self.mark_dirty(task.job)
 
     def resize(self, node: Node) -> None:
         """A node's object changed: its size, labels or taints."""
@@ -407,7 +430,7 @@ class Cluster:
 
     def _count(self, job: Job, task: Task, status: Status, sign: int) -> None:
         """The counters of the job, its sub-job and its role."""
-        best_effort = task.shape.best_effort
+        best_effort = task.best_effort
         job.count(status, best_effort, sign)
         if sign > 0:
             job.by_status[status][task] = None

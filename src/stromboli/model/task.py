@@ -58,6 +58,8 @@ class Task:
     """What it holds on its node besides amounts; only moves change it."""
     volume_claims: tuple[ClaimName, ...] = ()
     """The volume claims of its pod, each once."""
+    attaches: bool = False
+    """Whether a node has to attach a volume of a CSI driver for it."""
     annotations: dict[str, str] = field(default_factory=dict)
     """Its pod's annotations, shared with other pods: never change them."""
     role: str = ""
@@ -125,8 +127,11 @@ class Task:
 
     @property
     def best_effort(self) -> bool:
-        """Whether its pod requests nothing, so that `backfill` places it and not `allocate`."""
-        return self.shape.best_effort
+        """Whether its pod requests nothing, so that `backfill` places it and not `allocate`.
+
+        # quirk: spec 01 2.2, a volume that has to be attached is a request
+        """
+        return self.shape.best_effort and not self.attaches
 
     @property
     def in_view(self) -> bool:

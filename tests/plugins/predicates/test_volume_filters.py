@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from stromboli.engine.explanation.volume_shortages import way_to_volumes
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.testing import World
 from tests.storage_manifests import (
+    HOST,
     attachment,
     capacity,
     claim,
@@ -25,7 +27,8 @@ PLUGINS = "priority gang predicates nodeorder"
 TWO = "big cpu=32; small cpu=4"
 EBS = {"awsElasticBlockStore": {"volumeID": "v-1"}}
 MIGRATED = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs,kubernetes.io/gce-pd"}
-ZONE = "topology.kubernetes.io/zone"
+ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
 
 
 def policy(**arguments: Any) -> str:
@@ -34,6 +37,14 @@ def policy(**arguments: Any) -> str:
         f'actions: "{PLACE}"\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n    arguments:\n{lines}'
         "  - name: nodeorder\n"
     )
+
+
+def named(node: str, operator: str = "In", key: str = "metadata.name") -> dict[str, Any]:
+    return {"key": key, "operator": operator, "values": [node]}
+
+
+def affinity_to(**term: Any) -> dict[str, Any]:
+    return {"required": {"nodeSelectorTerms": [term]}}
 
 
 def placed(world: World) -> dict[str, str]:
@@ -70,6 +81,10 @@ def test_the_smallest_volume_that_serves_is_granted() -> None:
         ({"claimRef": {"namespace": "default", "name": "data"}}, True),
         ({"claimRef": {"namespace": "default", "name": "data", "uid": "older"}}, False),
         ({"claimRef": {"namespace": "other", "name": "data"}}, False),
+        ({"claimRef": {"namespace": "default", "name": "data"}, "storageClassName": "other"}, False),
+        ({"nodeAffinity": affinity_to(matchFields=[named("n")])}, False),
+        ({"nodeAffinity": affinity_to(matchFields=[named("n", "NotIn")])}, True),
+        ({"nodeAffinity": affinity_to(matchExpressions=[named("n", key=HOST)])}, True),
     ],
 )
 def test_a_volume_serves_a_claim_by_all_that_it_asks(spec: dict[str, Any], serves: bool) -> None:
@@ -229,13 +244,103 @@ def test_room_for_a_volume_that_is_being_freed_is_waited_for() -> None:
     assert world.run(policy=off).pipelined == {"default/j-0": "n"}
 
 
-@pytest.mark.parametrize(("annotations", "node"), [(MIGRATED, "small"), ({}, "big")])
-def test_in_tree_volumes_count_for_the_driver_that_took_over(annotations: dict[str, str], node: str) -> None:
-    big = csi_node("big", 0, "ebs.csi.aws.com")
+@pytest.mark.parametrize("annotations", [MIGRATED, {}])
+def test_in_tree_volumes_count_for_the_driver_that_took_over(annotations: dict[str, str]) -> None:
+    """Wherever a CSINode says how many it attaches, whatever else it says; the small node has none."""
+    big = csi_node("big", 1, "ebs.csi.aws.com")
     big["metadata"]["annotations"] = annotations
-    world = World(nodes=TWO).add(big).job("inline", cpu=1, spec={"volumes": [{"name": "v", **EBS}]})
-    world.add(volume("pv", claimed_by="data", **EBS), claim("data", volume="pv"))
-    assert placed(with_claim(world)) == {"default/inline-0": node, "default/j-0": node}
+    world = World(nodes=TWO).add(big, volume("pv", claimed_by="data", **EBS), claim("data", volume="pv"))
+    world.job("inline", cpu=1, spec={"volumes": [{"name": "v", "awsElasticBlockStore": {"volumeID": "v-2"}}]})
+    assert placed(with_claim(world)) == {"default/inline-0": "big", "default/j-0": "small"}
+
+
+def test_a_pod_whose_claim_does_not_exist_is_refused_where_attachments_are_counted() -> None:
+    off = {"predicate.VolumeZoneEnable": "false", "predicate.VolumeBindingEnable": "false"}
+    result = with_claim(World(nodes="n cpu=4")).run(policy=policy(**off))
+    assert result.why("j-0") == (
+        '0/1 nodes are unavailable: 1 looking up PVC default/data: persistentvolumeclaim "data" not found.'
+    )
+    off["predicate.NodeVolumeLimitsEnable"] = "false"
+    assert with_claim(World(nodes="n cpu=4")).run(policy=policy(**off)).binds == {"default/j-0": "n"}
+
+
+def test_a_pod_without_requests_but_with_a_volume_to_attach_is_not_left_to_backfill() -> None:
+    world = World(nodes="n cpu=4").add(csi_node("n", 2)).job("j", spec=claiming("data"))
+    assert (world.run(PLACE, PLUGINS).binds, world.task("j-0").best_effort) == ({}, True)
+    world.add(*disk("data"))
+    assert (world.step().binds, world.task("j-0").best_effort) == ({"default/j-0": "n"}, False)
+    local = (
+        World(nodes="n cpu=4")
+        .add(storage_class(), claim("data"), volume("v"))
+        .job("j", spec=claiming("data"))
+    )
+    assert local.run(PLACE, PLUGINS).binds == {}
+    assert local.run("backfill", PLUGINS).binds == {"default/j-0": "n"}
+
+
+def test_a_gang_does_not_start_without_its_pod_that_asks_for_a_volume_alone() -> None:
+    """A pod that is left to backfill would count as if it had its place."""
+    world = World(nodes="n cpu=4").add(*disk("data"), *disk("other"), csi_node("n", 1))
+    world.job("old", cpu=1, running_on="n", spec=claiming("other"))
+    world.job("gang", cpu=1, minimum=2)
+    world.add(
+        {
+            "kind": "Pod",
+            "metadata": {"name": "store", "annotations": {"scheduling.k8s.io/group-name": "gang"}},
+            "spec": {"containers": [{"name": "c"}], **claiming("data")},
+        }
+    )
+    assert world.run("enqueue, allocate, backfill", PLUGINS).binds == {}
+
+
+# -- zones and nodes of bound volumes
+
+
+@pytest.mark.parametrize(
+    ("volume_labels", "node_labels", "near"),
+    [
+        ({OLD_ZONE: "a"}, f"{ZONE}=a", True),
+        ({OLD_ZONE: "a"}, f"{OLD_ZONE}=b {ZONE}=a", False),
+        ({ZONE: "a"}, f"{OLD_ZONE}=a", False),
+        ({ZONE: "a__b"}, f"{ZONE}=b", True),
+        ({ZONE: "a__"}, f"{ZONE}=b", True),
+        ({ZONE: "a", REGION: "r"}, f"{ZONE}=a", False),
+        ({ZONE: "a", REGION: "r"}, f"{ZONE}=a {REGION}=r", True),
+        ({ZONE: "a"}, "rack=1", True),
+    ],
+)
+def test_a_volume_lies_in_zones(volume_labels: dict[str, str], node_labels: str, near: bool) -> None:
+    world = World(nodes=f"n cpu=4 {node_labels}")
+    world.add(volume("v", claimed_by="data", labels=volume_labels), claim("data", volume="v"))
+    assert placed(with_claim(world)) == ({"default/j-0": "n"} if near else {})
+
+
+def test_the_zone_of_an_ephemeral_volume_does_not_matter() -> None:
+    world = World(nodes=f"n cpu=4 {ZONE}=b")
+    made = claim("j-0-scratch", volume="v")
+    made["metadata"]["ownerReferences"] = [
+        {"kind": "Pod", "name": "j-0", "uid": "j-0-uid", "controller": True}
+    ]
+    world.add(volume("v", claimed_by="j-0-scratch", labels={ZONE: "a"}), made)
+    world.job("j", cpu=1, spec={"volumes": [{"name": "scratch", "ephemeral": {}}]})
+    made["metadata"]["ownerReferences"][0]["uid"] = next(iter(world.cluster.tasks))
+    assert placed(world.add(made)) == {"default/j-0": "n"}
+
+
+def test_a_node_is_told_all_that_is_wrong_with_volumes_there() -> None:
+    world = World(nodes="a cpu=4; b cpu=0.5").add(storage_class(), claim("static"))
+    world.add(volume("v", "5Gi", "b", claimed_by="bound"), claim("bound", volume="v"))
+    result = world.job("j", cpu=1, spec=claiming("bound", "static")).run(PLACE, PLUGINS)
+    reasons = (
+        "node(s) didn't match PersistentVolume's node affinity, "
+        "node(s) didn't find available persistent volumes to bind"
+    )
+    assert result.why("j-0") == f"0/2 nodes are unavailable: 1 Insufficient cpu, 1 {reasons}."
+    way_out = way_to_volumes(world.cluster, world.task("j-0"), reasons)
+    assert way_out == (
+        "volume v can be reached from b: make room there; "
+        "create a PersistentVolume of class local with 5Gi or more where there is room"
+    )
 
 
 def test_an_in_tree_volume_is_reached_by_the_label_of_the_driver_that_took_over() -> None:

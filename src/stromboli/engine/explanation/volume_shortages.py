@@ -33,6 +33,19 @@ _PLAIN = {
 
 def way_to_volumes(cluster: Cluster, task: Task, reason: str) -> str:
     """What would let a task have its volumes; empty for a reason that is none of volumes."""
+    return "; ".join(filter(None, (_way_out(cluster, task, each) for each in _reasons(reason))))
+
+
+def volumes_in_numbers(cluster: Cluster, task: Task, reason: str) -> str:
+    """The same with what there is at this moment, and on how many nodes."""
+    return "; ".join(filter(None, (_in_numbers(cluster, task, each) for each in _reasons(reason))))
+
+
+def _reasons(reason: str) -> list[str]:
+    return reason.split(names.JOINED_REASONS)
+
+
+def _way_out(cluster: Cluster, task: Task, reason: str) -> str:
     if reason in _PLAIN:
         return _PLAIN[reason]
     if reason in (names.VOLUME_AFFINITY_MISMATCH, names.VOLUME_ZONE_MISMATCH):
@@ -46,9 +59,8 @@ def way_to_volumes(cluster: Cluster, task: Task, reason: str) -> str:
     return ""
 
 
-def volumes_in_numbers(cluster: Cluster, task: Task, reason: str) -> str:
-    """The same with what there is at this moment, and on how many nodes."""
-    way_out = way_to_volumes(cluster, task, reason)
+def _in_numbers(cluster: Cluster, task: Task, reason: str) -> str:
+    way_out = _way_out(cluster, task, reason)
     numbers = ""
     if reason == names.NO_VOLUME_TO_BIND:
         numbers = "; ".join(_volumes_left(cluster, *each) for each in _unserved(cluster, task)[:SHOWN])

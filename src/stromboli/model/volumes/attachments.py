@@ -50,8 +50,8 @@ class Attachable(NamedTuple):
     driver: str
     handle: str
     """What tells it from other volumes of its driver; for a claim without a volume, the claim."""
-    plugin: str = ""
-    """The in-tree plugin whose volumes the driver took over, on nodes that say so; empty: it is the driver's own."""
+    in_tree: bool = False
+    """Whether it is a volume of an in-tree plugin that the driver took over."""
 
 
 def use_of(task: Task, status: Status) -> Use:
@@ -77,7 +77,7 @@ def attachable_of_claim(objects: LookupObjects, claim: PersistentVolumeClaim) ->
     driver = storage_class.parameters.get(names.CSI_DRIVER_NAME) or storage_class.provisioner
     plugin = BY_NAME.get(driver)
     if plugin is not None:
-        return Attachable(plugin.driver, f"claim {claim.key}", plugin.name)
+        return Attachable(plugin.driver, f"claim {claim.key}", in_tree=True)
     return Attachable(driver, f"claim {claim.key}") if driver else None
 
 
@@ -86,7 +86,7 @@ def attachable_in_tree(source: PersistentVolumeSpec | Volume) -> Attachable | No
     in_tree = in_tree_volume(source)
     if in_tree is None or not in_tree.handle:
         return None
-    return Attachable(in_tree.plugin.driver, in_tree.handle, in_tree.plugin.name)
+    return Attachable(in_tree.plugin.driver, in_tree.handle, in_tree=True)
 
 
 class DriverColumns(NamedTuple):

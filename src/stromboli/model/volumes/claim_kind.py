@@ -43,7 +43,6 @@ class ClaimKind(NamedTuple):
         """Whether a volume that nobody uses can be bound to such a claim, from wherever it can be reached."""
         return (
             self.could_have(volume)
-            and class_of(volume) == self.storage_class
             and set(self.access_modes) <= set(volume.spec.access_modes)
             and (self.selector is None or self.selector.matches(volume.metadata.labels))
         )
@@ -53,6 +52,7 @@ class ClaimKind(NamedTuple):
         spec = volume.spec
         return (
             volume.metadata.deletion_timestamp is None
+            and class_of(volume) == self.storage_class
             and size_of(volume) >= self.request
             and (spec.volume_mode or _FILESYSTEM) == self.volume_mode
             and (spec.volume_attributes_class_name or "") == self.attributes_class

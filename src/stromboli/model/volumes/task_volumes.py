@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from stromboli.api import names
 from stromboli.model.volumes.claim_kind import kind_of
-from stromboli.model.volumes.volume_claims import is_bound, waits_for_pod
+from stromboli.model.volumes.volume_claims import is_bound, named_volumes, waits_for_pod
 from stromboli.model.volumes.volume_demand import AttachmentDemand, DelayedClaim, VolumeDemand
-from stromboli.model.volumes.volume_reach import is_restricted
+from stromboli.model.volumes.volume_reach import has_affinity, zones_of
 
 if TYPE_CHECKING:
     from stromboli.api.types.storage import PersistentVolumeClaim
@@ -26,12 +26,22 @@ def volume_demand(ledger: VolumeLedger, objects: LookupObjects, task: Task) -> V
         if is_bound(claim):
             volume = objects.volumes.get(claim.spec.volume_name)
             lost |= volume is None
-            if volume is not None and is_restricted(volume):
+            if volume is not None and has_affinity(volume):
                 bound.append(volume.name)
         if names.READ_WRITE_ONCE_POD in claim.spec.access_modes and ledger.a_user(claim.key) is not None:
             rivals.append(claim.key)
     delayed = tuple(each for _, each in delayed_claims(ledger, objects, task))
-    return VolumeDemand(tuple(bound), lost, delayed, _attachments(ledger, task), tuple(rivals))
+    zoned = tuple(volume.name for volume in named_volumes(objects, task) if zones_of(volume))
+    missing = _missing_claim(objects, task)
+    attachments = _attachments(ledger, task)
+    return VolumeDemand(tuple(bound), zoned, lost, missing, delayed, attachments, tuple(rivals))
+
+
+def _missing_claim(objects: LookupObjects, task: Task) -> str:
+    for reference in task.volume_claims:
+        if f"{task.namespace}/{reference.name}" not in objects.claims:
+            return names.LOOKING_UP_CLAIM.format(namespace=task.namespace, name=reference.name)
+    return ""
 
 
 def claims_of_task(objects: LookupObjects, task: Task) -> list[PersistentVolumeClaim]:
@@ -57,27 +67,16 @@ def delayed_claims(
 
 
 def _attachments(ledger: VolumeLedger, task: Task) -> tuple[AttachmentDemand, ...]:
-    by_driver: dict[tuple[str, str], list[str]] = {}
-    fresh: dict[tuple[str, str], int] = {}
+    handles: dict[tuple[str, bool], list[str]] = {}
+    fresh: dict[tuple[str, bool], int] = {}
     for volume in dict.fromkeys(ledger.attachable(task)):
-        key = (volume.driver, volume.plugin)
-        handles = by_driver.setdefault(key, [])
+        key = (volume.driver, ledger.takes_room(volume))
+        in_use = handles.setdefault(key, [])
         if ledger.attachments.is_in_use(volume):
-            handles.append(volume.handle)
+            in_use.append(volume.handle)
         else:
             fresh[key] = fresh.get(key, 0) + 1
     return tuple(
-        AttachmentDemand(
-            driver,
-            plugin,
-            _is_required(ledger, driver, plugin),
-            fresh.get((driver, plugin), 0),
-            tuple(handles),
-        )
-        for (driver, plugin), handles in by_driver.items()
+        AttachmentDemand(driver, required, fresh.get((driver, required), 0), tuple(in_use))
+        for (driver, required), in_use in handles.items()
     )
-
-
-def _is_required(ledger: VolumeLedger, driver: str, plugin: str) -> bool:
-    """Whether a node without the driver cannot have its volumes; a name with a slash is that of no CSI driver."""
-    return not plugin and "/" not in driver and driver not in ledger.ignored_provisioners

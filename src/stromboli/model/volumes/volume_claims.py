@@ -3,7 +3,7 @@ bound or wait for their first pod (spec 04 2.8, 2.10, 2.11)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -88,7 +88,16 @@ def unbound_problem(objects: LookupObjects, task: Task) -> str | None:
 
 def bound_volumes(objects: LookupObjects, task: Task) -> Iterator[PersistentVolume]:
     """The volumes that the claims of a task name."""
-    for reference in task.volume_claims:
+    yield from _volumes(objects, task, task.volume_claims)
+
+
+def named_volumes(objects: LookupObjects, task: Task) -> Iterator[PersistentVolume]:
+    """The same without those of its ephemeral volumes."""
+    yield from _volumes(objects, task, (claim for claim in task.volume_claims if not claim.ephemeral))
+
+
+def _volumes(objects: LookupObjects, task: Task, claims: Iterable[ClaimName]) -> Iterator[PersistentVolume]:
+    for reference in claims:
         claim = objects.claims.get(f"{task.namespace}/{reference.name}")
         volume = objects.volumes.get(claim.spec.volume_name) if claim is not None else None
         if volume is not None:

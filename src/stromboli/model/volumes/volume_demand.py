@@ -21,8 +21,6 @@ class AttachmentDemand(NamedTuple):
     """Volumes of one CSI driver that a node must attach."""
 
     driver: str
-    plugin: str
-    """The in-tree plugin that the driver took over; they count on nodes that left it to the driver."""
     required: bool
     """Whether a node without the driver cannot have them."""
     fresh: int
@@ -35,9 +33,13 @@ class VolumeDemand(NamedTuple):
     """All that filters read of a task's volumes; its own disks are part of its shape."""
 
     bound: tuple[str, ...] = ()
-    """The volumes of its bound claims that some nodes cannot reach."""
+    """The volumes of its bound claims that have a node affinity."""
+    zoned: tuple[str, ...] = ()
+    """The volumes that its claims name and that lie in zones; those of ephemeral volumes are not looked at."""
     lost: bool = False
     """Whether a claim is bound to a volume that does not exist."""
+    missing: str = ""
+    """Which of its claims does not exist, as users read it; empty: all do."""
     delayed: tuple[DelayedClaim, ...] = ()
     """Its claims that wait for it, the smallest first."""
     attachments: tuple[AttachmentDemand, ...] = ()

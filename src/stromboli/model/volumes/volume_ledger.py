@@ -6,7 +6,7 @@ All of it follows from the objects and from the grants of tasks, so a ledger tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import names
@@ -31,7 +31,6 @@ from stromboli.model.volumes.claim_kind import kind_of
 from stromboli.model.volumes.claim_matching import ClaimMatching
 from stromboli.model.volumes.disk_users import DiskUsers, InlineDisk, inline_disks
 from stromboli.model.volumes.free_volumes import FreeVolumes
-from stromboli.model.volumes.in_tree_volumes import migrated_plugins
 from stromboli.model.volumes.storage_capacity import Provision, StorageCapacity
 from stromboli.model.volumes.volume_claims import is_bound, waits_for_pod
 from stromboli.model.volumes.volume_grant import VolumeGrant
@@ -54,7 +53,8 @@ class _Holding(NamedTuple):
     node: str
     use: Use
     claims: tuple[str, ...]
-    grants: tuple[VolumeGrant, ...]
+    grants: dict[str, VolumeGrant]
+    """By the claim that they are for, as `namespace/name`."""
     disks: tuple[InlineDisk, ...]
 
 
@@ -91,13 +91,12 @@ class VolumeLedger:
         self._users: dict[str, dict[Task, None]] = {}
         """Tasks on nodes by the claims that they use."""
         self._promises: dict[str, Promise] = {}
-        self._attached: dict[Task, tuple[Attachable, ...]] = {}
+        self._attached: dict[Task, dict[str, Attachable]] = {}
+        """What tasks have attached, by claim or disk."""
         self._claims_of_volume: dict[str, dict[str, None]] = {}
         self._volume_of_claim: dict[str, str] = {}
         self._selected: dict[str, None] = {}
         """Claims for which a node is selected."""
-        self._in_tree: dict[Task, None] = {}
-        """Tasks on nodes that have volumes of in-tree plugins."""
         self._attachment_objects: dict[str, tuple[str, Attachable]] = {}
         self._volume_of_attachment: dict[str, str] = {}
         self._attachments_of_volume: dict[str, dict[str, None]] = {}
@@ -112,27 +111,35 @@ class VolumeLedger:
 
     def add(self, task: Task, status: Status, node: Node) -> None:
         claims = tuple(f"{task.namespace}/{claim.name}" for claim in task.volume_claims)
-        grants = tuple(grant for grant in task.grants if isinstance(grant, VolumeGrant))
+        given = (grant for grant in task.grants if isinstance(grant, VolumeGrant))
+        grants = {f"{grant.namespace}/{grant.claim}": grant for grant in given}
         disks = inline_disks(task.shape.spec.volumes)
         holding = self._holdings[task] = _Holding(node.name, use_of(task, status), claims, grants, disks)
         for claim in claims:
             self._users.setdefault(claim, {})[task] = None
-        for grant in grants:
-            self._promise(f"{grant.namespace}/{grant.claim}")
+        for claim in grants:
+            self._promise(claim)
         for disk in disks:
             self.disks.count(holding.node, disk, holding.use, 1)
-        self._attach(task, holding)
+        self._attached[task] = {}
+        for number, own in enumerate(task.shape.spec.volumes):
+            if own.attached_disk:
+                self._attach(task, f"volume {number}", attachable_in_tree(own))
+        for claim in claims:
+            self._attach(task, claim, self._attachable(claim))
         self.version += 1
 
     def remove(self, task: Task, status: Status, node: Node) -> None:
+        for name in list(self._attached[task]):
+            self._attach(task, name, None)
+        del self._attached[task]
         holding = self._holdings.pop(task)
-        self._detach(task, holding)
         for claim in holding.claims:
             del self._users[claim][task]
             if not self._users[claim]:
                 del self._users[claim]
-        for grant in holding.grants:
-            self._promise(f"{grant.namespace}/{grant.claim}")
+        for claim in holding.grants:
+            self._promise(claim)
         for disk in holding.disks:
             self.disks.count(holding.node, disk, holding.use, -1)
         self.version += 1
@@ -164,9 +171,9 @@ class VolumeLedger:
             return None
         for task in self._users.get(key, ()):
             holding = self._holdings[task]
-            for grant in holding.grants:
-                if f"{grant.namespace}/{grant.claim}" == key and grant.claim_uid == claim.metadata.uid:
-                    return self._given(claim, grant.volume, holding.node)
+            grant = holding.grants.get(key)
+            if grant is not None and grant.claim_uid == claim.metadata.uid:
+                return self._given(claim, grant.volume, holding.node)
         selected = claim.metadata.annotations.get(names.SELECTED_NODE, "")
         return self._given(claim, "", selected) if selected and waits_for_pod(self._objects, claim) else None
 
@@ -192,36 +199,44 @@ class VolumeLedger:
 
     # -- attached volumes
 
-    def _attach(self, task: Task, holding: _Holding) -> None:
-        attached = self._attached[task] = tuple(dict.fromkeys(self._attachable(task, holding)))
-        for volume in attached:
+    def _attach(self, task: Task, name: str, volume: Attachable | None) -> None:
+        """A node has attached a volume for a claim or a disk of a task, or none any more."""
+        holding, attached = self._holdings[task], self._attached[task]
+        before = attached.pop(name, None)
+        if volume is not None:
+            attached[name] = volume
             self.attachments.count(holding.node, volume, holding.use, 1)
+        if before is not None:
+            self.attachments.count(holding.node, before, holding.use, -1)
 
-    def _detach(self, task: Task, holding: _Holding) -> None:
-        self._in_tree.pop(task, None)
-        for volume in self._attached.pop(task):
-            self.attachments.count(holding.node, volume, holding.use, -1)
+    def _reattach(self, claim: str) -> None:
+        """Find out again what tasks have attached for a claim."""
+        volume = self._attachable(claim)
+        for task in self._users.get(claim, ()):
+            if self._attached[task].get(claim) != volume:
+                self._attach(task, claim, volume)
 
-    def _attachable(self, task: Task, holding: _Holding) -> Iterator[Attachable]:
-        """The volumes that a node attaches for a task; those of in-tree plugins only where their driver took over."""
-        migrated: frozenset[str] = frozenset()
-        for volume in self.attachable(task):
-            if volume.plugin and task not in self._in_tree:
-                self._in_tree[task] = None
-                migrated = migrated_plugins(self._objects.storage_nodes.get(holding.node))
-            if not volume.plugin or volume.plugin in migrated:
-                yield volume
+    def _attachable(self, key: str) -> Attachable | None:
+        claim = self._objects.claims.get(key)
+        return attachable_of_claim(self._objects, claim) if claim is not None else None
 
     def attachable(self, task: Task) -> Iterator[Attachable]:
         """The volumes of CSI drivers that a node has to attach for a task."""
         for reference in task.volume_claims:
-            claim = self._objects.claims.get(f"{task.namespace}/{reference.name}")
-            volume = attachable_of_claim(self._objects, claim) if claim is not None else None
-            if volume is not None:
+            if (volume := self._attachable(f"{task.namespace}/{reference.name}")) is not None:
                 yield volume
         for own in task.shape.spec.volumes:
             if own.attached_disk and (volume := attachable_in_tree(own)) is not None:
                 yield volume
+
+    def attaches(self, task: Task) -> bool:
+        """Whether a volume of a task is a resource of its node."""
+        return any(map(self.takes_room, self.attachable(task)))
+
+    def takes_room(self, volume: Attachable) -> bool:
+        """Whether a volume is a resource of its node (spec 05 3.5); a name with a slash is that of no CSI driver."""
+        driver = volume.driver
+        return not volume.in_tree and "/" not in driver and driver not in self.ignored_provisioners
 
     # -- objects
 
@@ -238,9 +253,9 @@ class VolumeLedger:
                 self._attachment_changed(obj.name)
             case CSINode():
                 self.attachments.limits_changed()
-                self._reattach_all(self._in_tree)
             case StorageClass():
-                self._reattach_all(self._holdings)
+                for key in self._users:
+                    self._reattach(key)
                 for key in {**self._promises, **self._selected}:
                     self._promise(key)
             case CSIDriver():
@@ -258,12 +273,12 @@ class VolumeLedger:
         volume = claim.spec.volume_name if claim is not None else ""
         _relate(self._volume_of_claim, self._claims_of_volume, key, volume)
         self._promise(key)
-        self._reattach_all(self._users.get(key, {}))
+        self._reattach(key)
 
     def _volume_changed(self, name: str) -> None:
         self.free.update(name)
         for claim in self._claims_of_volume.get(name, ()):
-            self._reattach_all(self._users.get(claim, {}))
+            self._reattach(claim)
         for attachment in list(self._attachments_of_volume.get(name, ())):
             self._attachment_changed(attachment)
 
@@ -280,13 +295,6 @@ class VolumeLedger:
             attached = Attachable(attachment.spec.attacher, csi.volume_handle)
             self._attachment_objects[name] = (attachment.spec.node_name, attached)
             self.attachments.count(attachment.spec.node_name, attached, Use.ATTACHED, 1)
-
-    def _reattach_all(self, tasks: Iterable[Task]) -> None:
-        """Find out again what tasks have attached."""
-        for task in list(tasks):
-            holding = self._holdings[task]
-            self._detach(task, holding)
-            self._attach(task, holding)
 
 
 def _relate(one: dict[str, str], many: dict[str, dict[str, None]], key: str, value: str) -> None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stromboli.api import names
-from stromboli.model.constraints.node_selection import matching_selector
+from stromboli.api.selectors import matches_node_term, valid_node_term
+from stromboli.api.types.pod import NodeSelectorTerm
+from stromboli.model.constraints.node_selection import matching_term
 from stromboli.model.volumes.in_tree_volumes import (
     InTreePlugin,
     in_tree_volume,
@@ -35,7 +37,12 @@ _NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
 
 def is_restricted(volume: PersistentVolume) -> bool:
     """Whether a volume cannot be reached from every node."""
-    return _affinity(volume) is not None or bool(zones_of(volume))
+    return has_affinity(volume) or bool(zones_of(volume))
+
+
+def has_affinity(volume: PersistentVolume) -> bool:
+    """Whether a volume says by a node affinity from which nodes it can be reached."""
+    return _affinity(volume) is not None
 
 
 def nodes_with_affinity(columns: Columns, objects: LookupObjects, volume: PersistentVolume) -> Bools:
@@ -43,10 +50,10 @@ def nodes_with_affinity(columns: Columns, objects: LookupObjects, volume: Persis
     required = _affinity(volume)
     if required is None:
         return np.ones(len(columns), dtype=bool)
-    matching = matching_selector(columns, required)
+    matching = _matching(columns, required)
     in_tree = in_tree_volume(volume.spec)
     if in_tree is not None and in_tree.plugin.zone_label:
-        translated = matching_selector(columns, translated_affinity(required, in_tree.plugin))
+        translated = _matching(columns, translated_affinity(required, in_tree.plugin))
         migrated = nodes_that_migrated(columns, objects, in_tree.plugin)
         return np.where(migrated, translated, matching)
     return matching
@@ -71,9 +78,7 @@ def rows_with_affinity(columns: Columns, volume: PersistentVolume) -> Ints | Non
     if required is None:
         return None
     key, values = _label_of_one_term(required)
-    return (
-        rows_with_label(columns, key, values) if key else np.flatnonzero(matching_selector(columns, required))
-    )
+    return rows_with_label(columns, key, values) if key else np.flatnonzero(_matching(columns, required))
 
 
 def rows_with_label(columns: Columns, key: str, values: tuple[str, ...]) -> Ints:
@@ -92,12 +97,15 @@ def nodes_in_zones(columns: Columns, objects: LookupObjects, volume: PersistentV
         unnamed &= columns.label_codes(label)[0] < 0
     matching = np.ones(len(columns), dtype=bool)
     for label, zones in zones_of(volume).items():
-        named = np.zeros(len(columns), dtype=bool)
-        for key in {label, _ZONE_LABELS[label]}:
-            codes, values = columns.label_codes(key)
-            named |= np.isin(codes, [values[zone] for zone in zones if zone in values])
-        matching &= named
+        named = columns.label_codes(label)[0] >= 0
+        matching &= np.where(named, _has(columns, label, zones), _has(columns, _ZONE_LABELS[label], zones))
     return matching | unnamed
+
+
+def _has(columns: Columns, label: str, values: list[str]) -> Bools:
+    """Nodes whose label has one of these values."""
+    codes, known = columns.label_codes(label)
+    return np.isin(codes, [known[value] for value in values if value in known])
 
 
 class _LabelRows:
@@ -117,6 +125,18 @@ class _LabelRows:
                 value: order[ends[code] : ends[code + 1]] for value, code in values.items()
             }
         return known
+
+
+def _matching(columns: Columns, selector: NodeSelector) -> Bools:
+    """Nodes whose labels match a term; # quirk: spec 04 2.10, fields are compared with a node that has none."""
+    matching = np.zeros(len(columns), dtype=bool)
+    for term in selector.node_selector_terms:
+        if not term.match_fields:
+            matching |= matching_term(columns, term)
+        elif valid_node_term(term) and matches_node_term(NodeSelectorTerm((), term.match_fields), {}, ""):
+            labels = NodeSelectorTerm(term.match_expressions)
+            matching |= matching_term(columns, labels) if term.match_expressions else True
+    return matching
 
 
 def _label_of_one_term(selector: NodeSelector) -> tuple[str, tuple[str, ...]]:

@@ -202,10 +202,10 @@ class Predicates(Plugin):
             yield NodeFilter(affinity.checks, name, "pods", affinity.version)
         if restrictions := VolumeRestrictions(cluster, task, demand):
             yield NodeFilter(restrictions.checks, name, "pods", restrictions.version)
-        if demand.attachments and enabled.volume_limits:
+        if (demand.attachments or demand.missing) and enabled.volume_limits:
             limits = NodeVolumeLimits(cluster, demand)
             yield NodeFilter(limits.checks, name, "pods", limits.version)
-        if demand.bound and enabled.volume_zone:
+        if demand.zoned and enabled.volume_zone:
             zone = VolumeZone(cluster, demand)
             yield NodeFilter(zone.checks, name, "pods", zone.version)
         if enabled.spreading and (spread := spreading(cluster, task)):

@@ -15,8 +15,7 @@ from stromboli.api import names
 from stromboli.engine.placement.node_functions import Bools, Check, Nodes
 from stromboli.model.volumes.attachments import LEAVING, Use
 from stromboli.model.volumes.disk_users import inline_disks
-from stromboli.model.volumes.in_tree_volumes import BY_NAME
-from stromboli.model.volumes.volume_reach import nodes_in_zones, nodes_that_migrated, nodes_with_affinity
+from stromboli.model.volumes.volume_reach import nodes_in_zones, nodes_with_affinity
 
 if TYPE_CHECKING:
     from stromboli.api.types.storage import PersistentVolume
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.node_columns import Columns, Ints
     from stromboli.model.task import Task
-    from stromboli.model.volumes.volume_demand import AttachmentDemand, VolumeDemand
+    from stromboli.model.volumes.volume_demand import VolumeDemand
 
 _PODS = (Use.STAYING, Use.PROMISED, Use.EVICTED, Use.TERMINATING)
 
@@ -40,7 +39,7 @@ class VolumeZone:
         return self._cluster.volumes.objects_version
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        reaching = _reaching(self._cluster, self._demand, nodes_in_zones)
+        reaching = _reaching(self._cluster, self._demand.zoned, nodes_in_zones)
         yield Check(nodes.pick(reaching), names.VOLUME_ZONE_MISMATCH)
 
 
@@ -56,16 +55,30 @@ class VolumeBinding:
         return volumes.version if self._demand.delayed else volumes.objects_version
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        demand = self._demand
+        """A check for each list of reasons that some node has, so that a node is told all of its reasons."""
+        failures = self._failures()
+        lists = np.zeros(len(self._cluster.columns), dtype=np.int64)
+        for bit, (failing, _) in enumerate(failures):
+            lists += failing.astype(np.int64) << bit
+        for number in np.flatnonzero(np.bincount(lists)).tolist():
+            reasons = [reason for bit, (_, reason) in enumerate(failures) if number >> bit & 1]
+            if reasons:
+                yield Check(nodes.pick(lists != number), names.JOINED_REASONS.join(reasons))
+
+    def _failures(self) -> list[tuple[Bools, str]]:
+        """Nodes that fail, reason by reason, in the order in which they are told (spec 04 2.11)."""
+        demand, cluster = self._demand, self._cluster
+        failures = []
         if demand.bound:
-            reaching = _reaching(self._cluster, demand, nodes_with_affinity)
-            yield Check(nodes.pick(reaching), names.VOLUME_AFFINITY_MISMATCH)
+            reaching = _reaching(cluster, demand.bound, nodes_with_affinity)
+            failures.append((~reaching, names.VOLUME_AFFINITY_MISMATCH))
         if demand.delayed:
-            matching = self._cluster.volumes.matching.match(demand.delayed)
-            yield Check(nodes.pick(matching.bindable), names.NO_VOLUME_TO_BIND)
-            yield Check(nodes.pick(matching.enough), names.NOT_ENOUGH_STORAGE)
+            matching = cluster.volumes.matching.match(demand.delayed)
+            failures.append((~matching.bindable, names.NO_VOLUME_TO_BIND))
+            failures.append((matching.bindable & ~matching.enough, names.NOT_ENOUGH_STORAGE))
         if demand.lost:
-            yield Check(~nodes.all(), names.BOUND_TO_MISSING_VOLUME)
+            failures.append((np.ones(len(cluster.columns), dtype=bool), names.BOUND_TO_MISSING_VOLUME))
+        return failures
 
 
 class AttachableVolumes:
@@ -97,17 +110,19 @@ class NodeVolumeLimits:
     def __init__(self, cluster: Cluster, demand: VolumeDemand):
         self._cluster = cluster
         self._attachments = cluster.volumes.attachments
-        self._demands = demand.attachments
+        self._demand = demand
 
     def version(self, task: Task) -> int:
         return self._attachments.version
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
+        if self._demand.missing:
+            yield Check(~nodes.all(), self._demand.missing)
         columns = self._cluster.columns
         later, now = np.ones(len(columns), dtype=bool), np.ones(len(columns), dtype=bool)
         new_of_driver: dict[str, Ints] = {}
-        for demand in self._demands:
-            new = self._new(demand)
+        for demand in self._demand.attachments:
+            new = demand.fresh + self._attachments.not_attached(demand.driver, demand.handles)
             new_of_driver[demand.driver] = new_of_driver.get(demand.driver, 0) + new
         for driver, new in new_of_driver.items():
             attached = self._attachments.columns(driver)
@@ -115,14 +130,6 @@ class NodeVolumeLimits:
             later &= _fits(attached.seen, new, limit)
             now &= _fits(attached.all, new, limit)
         yield Check(nodes.pick(later), names.TOO_MANY_VOLUMES, True, nodes.pick(later & now))
-
-    def _new(self, demand: AttachmentDemand) -> Ints:
-        """How many volumes each node would have to attach."""
-        new = demand.fresh + self._attachments.not_attached(demand.driver, demand.handles)
-        if demand.plugin:
-            plugin, cluster = BY_NAME[demand.plugin], self._cluster
-            new = np.where(nodes_that_migrated(cluster.columns, cluster.objects, plugin), new, 0)
-        return new
 
 
 class VolumeRestrictions:
@@ -151,12 +158,12 @@ class VolumeRestrictions:
 
 def _reaching(
     cluster: Cluster,
-    demand: VolumeDemand,
+    volumes: tuple[str, ...],
     reaching: Callable[[Columns, LookupObjects, PersistentVolume], Bools],
 ) -> Bools:
-    """Nodes that reach all bound volumes."""
+    """Nodes that reach all of these volumes."""
     matching = np.ones(len(cluster.columns), dtype=bool)
-    for name in demand.bound:
+    for name in volumes:
         volume = cluster.objects.volumes.get(name)
         if volume is not None:
             matching &= reaching(cluster.columns, cluster.objects, volume)
