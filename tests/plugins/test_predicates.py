@@ -353,10 +353,11 @@ def test_claims_that_cannot_serve_keep_a_pod_from_every_node(
     assert message(zoned("a"), *objects, pod("p", volumes=volumes)) == f"0/1 nodes are unavailable: {text}."
 
 
-def test_claims_that_are_bound_are_no_obstacle_and_nobody_looks_at_any_if_the_filter_is_off() -> None:
+def test_claims_that_are_bound_are_no_obstacle_and_nobody_looks_at_any_if_the_filters_are_off() -> None:
     bound = make_world(zoned("a"), VOLUME, claim("c", "v"), pod("p", volumes=NAMED))
     assert binds(bound.step()) == {"p": "a"}
-    off = make_world(zoned("a"), pod("p", volumes=NAMED), VolumeZoneEnable=False, VolumeBindingEnable=False)
+    switches = {"VolumeZoneEnable": False, "VolumeBindingEnable": False, "NodeVolumeLimitsEnable": False}
+    off = make_world(zoned("a"), pod("p", volumes=NAMED), **switches)
     assert binds(off.step()) == {"p": "a"}
 
 
