@@ -127,10 +127,8 @@ class Task:
 
     @property
     def best_effort(self) -> bool:
-        """Whether its pod requests nothing, so that `backfill` places it and not `allocate`.
-
+        """Whether its pod requests nothing, so that `backfill` places it and not `allocate`."""
         # quirk: spec 01 2.2, a volume that has to be attached is a request
-        """
         return self.shape.best_effort and not self.attaches
 
     @property
