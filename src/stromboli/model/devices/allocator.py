@@ -70,6 +70,7 @@ class ClaimSearch:
         So has who asks again, also if the steps did not suffice; unless they went into the evaluation of selectors.
         """
         budget = budget or StepBudget()
+        is_fresh = not budget.spent
         shape = self._allocator.shape(self._key, self.specs, budget)
         if isinstance(shape, Shortage):
             return shape
@@ -78,7 +79,8 @@ class ClaimSearch:
         answer = shape.answer(state, budget.limit)
         if answer is None:
             answer = DeviceSearch(shape, pools, in_use, budget).run()
-            shape.remember(state, answer, budget)
+            if not budget.is_exceeded or (is_fresh and not budget.has_evaluated):
+                shape.remember(state, answer, budget)
         return answer
 
     def allocate(

@@ -100,9 +100,7 @@ class ClaimShape:
         return self._answers.get(state) or self._exceeded.get((state, limit))
 
     def remember(self, state: State, answer: Solution | Shortage, budget: StepBudget) -> None:
-        """Keep the answer of a search, if the same search would give it again."""
-        if budget.is_exceeded and budget.has_evaluated:
-            return
+        """Keep the answer of a search."""
         self._states += 1 + sum(len(part) for _, use in state for part in use)
         if self._states > MAX_STATES:
             self._answers.clear()

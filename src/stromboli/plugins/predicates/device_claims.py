@@ -65,6 +65,9 @@ class DeviceClaims:
         self._plugin = plugin
         self._limit = SearchLimit(seconds)
         self._columns: dict[tuple[ClaimContent, ...], DeviceColumn] = {}
+        """The least lately used first."""
+        self._asked: set[DeviceColumn] = set()
+        """Those that were asked for in this cycle."""
         self._retries = 0
         """How many cycles went on with nodes for which an earlier one had no time."""
 
@@ -72,6 +75,10 @@ class DeviceClaims:
         self._cluster = cluster
         self._now = now
         self._limit.opening()
+        for contents, column in list(self._columns.items()):
+            if column.is_unfinished and column not in self._asked:
+                del self._columns[contents]  # nobody waits for it any longer
+        self._asked.clear()
         self._retries += any(column.is_unfinished for column in self._columns.values())
         self._shared = SharedClaims(cluster.devices)
         self._extended = ExtendedResources(cluster)
@@ -110,7 +117,7 @@ class DeviceClaims:
         if any(content.has_alternatives for content in claims.new):
 
             def alternatives(task: Task, nodes: Nodes) -> Column:
-                return nodes.pick(self.column(claims.new).scores)
+                return nodes.pick(self.column(task, claims.new).scores)
 
             yield NodeScore(
                 alternatives, name, "pods", version, finish=up_to_best, of_some_nodes=True, batch=True
@@ -119,7 +126,7 @@ class DeviceClaims:
         if sharers is not None:
 
             def devices_of_all(task: Task, nodes: Nodes) -> Column:
-                return nodes.pick(self.column(sharers.contents).later) * float(len(sharers.shapes))
+                return nodes.pick(self.column(task, sharers.contents).later) * float(len(sharers.shapes))
 
             yield NodeScore(sharers.room, name, "usage", weight=WEIGHT)
             yield NodeScore(devices_of_all, name, "pods", version, weight=WEIGHT, of_some_nodes=True)
@@ -128,15 +135,16 @@ class DeviceClaims:
         ledger = self._cluster.devices
         return (ledger.changes.position, ledger.objects_version, self._retries)
 
-    def column(self, contents: tuple[ClaimContent, ...]) -> DeviceColumn:
-        """On which nodes devices for these can be had at this moment."""
+    def column(self, task: Task, contents: tuple[ClaimContent, ...]) -> DeviceColumn:
+        """On which nodes devices for these, claimed by a task, can be had at this moment."""
         column = self._columns.pop(contents, None)
         if column is None:
             column = DeviceColumn(self._cluster, contents, self._limit)
             if len(self._columns) >= MOST_COLUMNS:
                 del self._columns[next(iter(self._columns))]
-        self._columns[contents] = column  # the one used last comes last
-        column.refresh()
+        self._columns[contents] = column
+        self._asked.add(column)
+        column.refresh(task.namespace)
         return column
 
     def variants(self, task: Task, claims: Claims) -> Iterator[tuple[Bools, tuple[ClaimContent, ...]]]:
@@ -177,7 +185,7 @@ class DeviceClaims:
             in_use = ledger.in_use if now else ledger.staying
             if extended is not None:
                 uids.append(task.uid)
-            answer = self.column(contents).allocate(node, in_use, uids)
+            answer = self.column(task, contents).allocate(node, in_use, uids)
             if isinstance(answer, Shortage):
                 yield Refusal(messages.CANNOT_ALLOCATE, curable=True, plugin=self._plugin)
                 return
@@ -205,7 +213,7 @@ class ClaimFilter:
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         devices, claims = self._devices, self._claims
         for rows, contents in devices.variants(task, claims):
-            column = devices.column(contents)
+            column = devices.column(task, contents)
             for message, passing in column.errors():
                 yield Check(nodes.pick(passing | ~rows), message)
             yield Check(nodes.pick(column.ever() | ~rows), messages.CANNOT_ALLOCATE)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from stromboli.model.node_columns import Bools, Ints
 
 if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
-    from stromboli.model.devices.allocator import Allocation, ClaimSearch
+    from stromboli.model.devices.allocator import Allocation
     from stromboli.model.devices.claim_use import ClaimContent
     from stromboli.model.node_columns import Node
 
@@ -23,34 +24,43 @@ WORTH_OF_FIRST = 8
 DEFAULT_SECONDS = 10
 STEPS_PER_SECOND = 5_000
 """Steps of a search that stand for a second of `dynamicresources.filterTimeoutSeconds`."""
-MOST_SECONDS = 100
+MOST_SECONDS = 50
 """Seconds beyond which no search for devices on a node goes, also if the policy sets no limit."""
-MOST_STEPS = 1_000_000
-"""Steps of all searches for devices in a cycle; nodes that are left are looked at in the next."""
+MOST_STEPS = 500_000
+"""Steps of all searches for devices in a cycle, a few seconds; nodes that are left are looked at in the next."""
+MOST_ERRORS = 16
+"""Different errors that are told of nodes; others are told without their words."""
 
 
 class SearchLimit:
-    """How long to look for devices: on a node, and on all nodes together in a cycle."""
+    """How long to look for devices: on a node, and on all nodes together in a cycle.
+
+    A namespace takes at most as many steps as it leaves to the others, so that no user's claims keep theirs waiting.
+    """
 
     def __init__(self, seconds: int) -> None:
         asked = seconds if seconds >= 0 else DEFAULT_SECONDS
         bounded = min(asked, MOST_SECONDS) if asked else MOST_SECONDS
-        self._steps = STEPS_PER_SECOND * bounded
-        self._left = MOST_STEPS
-
-    @property
-    def is_spent(self) -> bool:
-        return self._left <= 0
+        self.steps = STEPS_PER_SECOND * bounded
+        """Of a search on one node."""
+        self.opening()
 
     def opening(self) -> None:
         """A new cycle."""
         self._left = MOST_STEPS
+        self._spent: dict[str, int] = {}
+        """By namespace."""
 
-    def budget(self) -> StepBudget:
-        return StepBudget(self._steps)
+    def is_spent(self, namespace: str) -> bool:
+        return self._spent.get(namespace, 0) >= self._left
 
-    def spent(self, budget: StepBudget) -> None:
-        self._left -= self._steps - budget.steps
+    def budget(self, namespace: str) -> StepBudget:
+        """The steps of one search; fewer than it may take if the namespace has not as many left."""
+        return StepBudget(min(self.steps, (self._left - self._spent.get(namespace, 0) + 1) // 2))
+
+    def spend(self, namespace: str, steps: int) -> None:
+        self._left -= steps
+        self._spent[namespace] = self._spent.get(namespace, 0) + steps
 
 
 class DeviceColumn:
@@ -59,29 +69,13 @@ class DeviceColumn:
     def __init__(self, cluster: Cluster, contents: tuple[ClaimContent, ...], limit: SearchLimit):
         self._cluster = cluster
         self._contents = contents
+        self._search = cluster.devices.allocator.prepare([content.spec for content in contents])
         self._limit = limit
+        self._namespace = ""
+        """Of the task for which it is evaluated."""
         self._state: tuple[int, int, int] | None = None
         self._position = 0
-        self._postponed: set[int] = set()
-        """Rows that nobody had time for."""
-
-    @property
-    def is_unfinished(self) -> bool:
-        """Whether there are nodes for which nobody had time."""
-        return bool(self._postponed)
-
-    def refresh(self) -> None:
-        """Bring all values up to date."""
-        ledger, columns = self._cluster.devices, self._cluster.columns
-        state = (columns.layout, columns.objects, ledger.objects_version)
-        changed = ledger.changes.since(self._position) if state == self._state else None
-        self._position = ledger.changes.position
-        if changed is None:
-            self._state = state
-            self._start(len(columns))
-            self._evaluate(range(len(columns)))
-        elif changed or (self._postponed and not self._limit.is_spent):
-            self._evaluate({*ledger.rows_seeing(changed, self._cluster.nodes), *self._postponed})
+        self._start(0)
 
     def _start(self, count: int) -> None:
         self.now: Bools = np.zeros(count, dtype=bool)
@@ -90,70 +84,108 @@ class DeviceColumn:
         """Where they can be had once what is leaving has left."""
         self.scores: Ints = np.zeros(count, dtype=np.int64)
         """What the alternatives are worth that requests would get."""
-        self.shortages: dict[int, Shortage] = {}
-        """What is short, by row, where they cannot be had."""
-        self._ever: dict[int, bool] = {}
+        self._postponed: Bools = np.zeros(count, dtype=bool)
+        """Rows that nobody had time for."""
+        self._ever = np.full(count, _UNKNOWN, dtype=np.int8)
+        """Where they could be had if nobody else had any, as far as that was asked for."""
+        self._errors: dict[int, str] = {}
+        """What is wrong with classes, selectors or pools, by row."""
 
-    def _evaluate(self, rows: Iterable[int]) -> None:
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether there are nodes for which nobody had time."""
+        return bool(self._postponed.any())
+
+    def refresh(self, namespace: str) -> None:
+        """Bring all values up to date for a task of a namespace."""
+        self._namespace = namespace
+        ledger, columns = self._cluster.devices, self._cluster.columns
+        state = (columns.layout, columns.objects, ledger.objects_version)
+        changed = ledger.changes.since(self._position) if state == self._state else None
+        self._position = ledger.changes.position
+        if changed is None:
+            self._state = state
+            self._start(len(columns))
+            self._evaluate(range(len(columns)))
+            return
+        rows = ledger.rows_seeing(changed, self._cluster.nodes) if changed else set()
+        if not self._limit.is_spent(namespace):
+            rows.update(np.flatnonzero(self._postponed).tolist())
+        if rows:
+            self._evaluate(sorted(rows))
+
+    def _evaluate(self, rows: Sequence[int]) -> None:
         ledger, nodes = self._cluster.devices, self._cluster.columns.nodes
-        search, self._postponed = self._search(), set()
         weighed = any(content.has_alternatives for content in self._contents)
-        for row in rows:
-            self._ever.pop(row, None)
-            answer = self._answer(search, nodes[row], ledger.in_use)
+        self._reset(rows)
+        for place, row in enumerate(rows):
+            if self._limit.is_spent(self._namespace):
+                self._postponed[list(rows[place:])] = True
+                break
+            answer = self._answer(nodes[row], ledger.in_use)
             self.now[row] = isinstance(answer, Solution)
             if isinstance(answer, Shortage) and ledger.leaving:
-                answer = self._answer(search, nodes[row], ledger.staying)
-            self.later[row] = isinstance(answer, Solution)
-            if isinstance(answer, Shortage):
-                self.shortages[row] = answer
-                if answer is _NO_TIME:
-                    self._postponed.add(row)
-            else:
-                self.shortages.pop(row, None)
+                answer = self._answer(nodes[row], ledger.staying)
+            if isinstance(answer, Solution):
+                self.later[row] = True
                 if weighed:
                     self.scores[row] = _worth(self._contents, answer)
+            elif answer is None:
+                self._postponed[row] = True
+            elif answer.is_error:
+                self._errors[row] = answer.message
 
-    def _search(self) -> ClaimSearch:
-        return self._cluster.devices.allocator.prepare([content.spec for content in self._contents])
+    def _reset(self, rows: Sequence[int]) -> None:
+        """Forget the values of rows."""
+        listed = list(rows)
+        self.now[listed] = self.later[listed] = self._postponed[listed] = False
+        self._ever[listed] = _UNKNOWN
+        for row in [row for row in self._errors if row in set(listed)] if self._errors else ():
+            del self._errors[row]
 
-    def _answer(self, search: ClaimSearch, node: Node, in_use: DevicesInUse) -> Solution | Shortage:
-        if self._limit.is_spent:
-            return _NO_TIME
-        budget = self._limit.budget()
-        answer = search.answer(node, in_use, budget)
-        self._limit.spent(budget)
-        return answer
+    def _answer(self, node: Node, in_use: DevicesInUse) -> Solution | Shortage | None:
+        """Whether there are devices on a node; none if the steps that are left do not suffice to tell."""
+        if self._limit.is_spent(self._namespace):
+            return None
+        budget = self._limit.budget(self._namespace)
+        answer = self._search.answer(node, in_use, budget)
+        self._limit.spend(self._namespace, budget.spent)
+        gets_further = budget.has_evaluated or budget.limit < self._limit.steps
+        return None if budget.is_exceeded and gets_further else answer
 
     def allocate(self, node: Node, in_use: DevicesInUse, uids: list[str]) -> Allocation | Shortage:
         """Devices on one node for all the claims, which have these uids, or what is short there."""
-        return self._search().allocate(node, in_use, uids, self._limit.budget())
+        budget = StepBudget(self._limit.steps)
+        answer = self._search.allocate(node, in_use, uids, budget)
+        self._limit.spend(self._namespace, budget.spent)
+        return answer
 
     def ever(self) -> Bools:
         """Where the devices could be had if nobody else had any."""
-        nodes, search = self._cluster.columns.nodes, self._search()
-        column = self.later.copy()
-        for row in self.shortages:
-            known = self._ever.get(row)
-            if known is None:
-                known = isinstance(self._answer(search, nodes[row], NOTHING_IN_USE), Solution)
-                self._ever[row] = known
-            column[row] = known
-        return column
+        nodes = self._cluster.columns.nodes
+        unknown = np.flatnonzero(~self.later & ~self._postponed & (self._ever == _UNKNOWN))
+        for place, row in enumerate(unknown.tolist()):
+            if self._limit.is_spent(self._namespace):
+                self._postponed[unknown[place:]] = True
+                break
+            answer = self._answer(nodes[row], NOTHING_IN_USE)
+            if answer is None:
+                self._postponed[row] = True
+            else:
+                self._ever[row] = isinstance(answer, Solution)
+        return np.asarray(self.later | (self._ever == 1))
 
     def errors(self) -> Iterator[tuple[str, Bools]]:
-        """What is wrong with classes, selectors or pools, and where that is not so."""
-        rows: dict[str, list[int]] = {}
-        for row, shortage in self.shortages.items():
-            if shortage.is_error:
-                rows.setdefault(shortage.message, []).append(row)
-        for message, failed in rows.items():
+        """What is wrong with classes, selectors or pools, or that there was no time, and where that is not so."""
+        if self.is_unfinished:
+            yield messages.NO_TIME, ~self._postponed
+        for message, _ in Counter(self._errors.values()).most_common(MOST_ERRORS):
             passing = np.ones(len(self.later), dtype=bool)
-            passing[failed] = False
+            passing[[row for row, error in self._errors.items() if error == message]] = False
             yield message, passing
 
 
-_NO_TIME = Shortage(messages.NO_TIME, is_error=True)
+_UNKNOWN = -1
 
 
 def _worth(contents: Iterable[ClaimContent], solution: Solution) -> int:
