@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from msgspec import Struct
 
 from stromboli.model.ledgers import Grant
@@ -37,3 +39,13 @@ class CardGrant(Grant, frozen=True):
 
 LOCK_SECONDS = 300
 """A node's lock that is older than this was left behind, and is replaced."""
+
+
+def lock_counts(since: str, now: float) -> bool:
+    """Whether a node's lock of this time (RFC 3339) counts; what is no time was left behind long ago."""
+    try:
+        moment = datetime.fromisoformat(since)
+    except ValueError:
+        return False
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return abs(now - moment.timestamp()) < LOCK_SECONDS

@@ -157,9 +157,9 @@ def _npus(node: NodeObject, npu: NpuConfig, hami_core: bool) -> Iterator[Registr
         raise BadRegistration(f"{key}: {len(devices)} cards, more than {MOST_CARDS}")
     cards = [_npu_card(index, device, key) for index, device in enumerate(devices)]
     _unique(cards, key)
-    said = node.metadata.annotations.get(card_names.NPU_NODE_MODE)
-    shared = hami_core if said is None else said == "true"
-    yield Registration(npu.word, tuple(cards), card_names.HAMI_CORE if shared else "")
+    mode = node.metadata.annotations.get(card_names.NPU_NODE_MODE)
+    by_software = hami_core if mode is None else mode == "true"
+    yield Registration(npu.word, tuple(cards), card_names.HAMI_CORE if by_software else "")
 
 
 def _npu_card(index: int, device: _NpuDevice, key: str) -> Card:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stromboli.api import card_reasons as reasons
 from stromboli.engine.placement.node_functions import Bools, Check, Nodes
-from stromboli.model.cards.card_grants import LOCK_SECONDS, CardGrant
+from stromboli.model.cards.card_grants import CardGrant, lock_counts
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class NodeLocks:
             (node, lock)
             for node, locks in cluster.cards.locks.items()
             for lock, since in locks.items()
-            if _is_fresh(since, now)
+            if lock_counts(since, now)
         )
         """Node and name of the locks that somebody has set and that are not left behind."""
         self._free: dict[str, tuple[Bools, int]] = {}
@@ -53,12 +52,13 @@ class NodeLocks:
 
     def check(self, lock: str, task: Task, nodes: Nodes) -> Check:
         """Which nodes are free for a task."""
-        free = self._unlocked(lock)
-        for status in _ON_THE_WAY if task.job is not None else ():
-            for sibling in task.job.by_status[status] if task.job is not None else ():
-                if sibling.node is not None and sibling.node.row >= 0:
-                    free = free.copy()
-                    free[sibling.node.row] = not self.is_locked(task, sibling.node, lock)
+        free, job = self._unlocked(lock), task.job
+        siblings = (sibling for status in _ON_THE_WAY for sibling in job.by_status[status]) if job else ()
+        shared = {sibling.node for sibling in siblings if sibling.node is not None and sibling.node.row >= 0}
+        if shared:
+            free = free.copy()
+            for node in shared:
+                free[node.row] = not self.is_locked(task, node, lock)
         return Check(nodes.pick(free), reasons.LOCKED.of())
 
     def _unlocked(self, lock: str) -> Bools:
@@ -76,13 +76,3 @@ class NodeLocks:
                 free[node.row] = not taken
         self._free[lock] = (free, ledger.version)
         return free
-
-
-def _is_fresh(since: str, now: float) -> bool:
-    """Whether a lock is young; one whose time cannot be read was not set by anybody who would take it off."""
-    try:
-        moment = datetime.fromisoformat(since[:40])
-    except ValueError:
-        return False
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return abs(now - moment.timestamp()) < LOCK_SECONDS

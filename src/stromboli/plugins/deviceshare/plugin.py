@@ -89,8 +89,8 @@ class DeviceShare(Plugin):
     def _read_config(self, session: Session) -> DeviceConfig:
         """What the ConfigMap says, read again when it changed; without one, or with a bad one, what is built in."""
         key = f"{self.arguments.config_namespace}/{self.arguments.config_name}"
-        found = session.cluster.objects.config_maps.get(key)
-        text = found.data.get(CONFIG_KEY) if found is not None else None
+        config_map = session.cluster.objects.config_maps.get(key)
+        text = config_map.data.get(CONFIG_KEY) if config_map is not None else None
         if text != self._config[0]:
             config = parse_device_config(text) if text is not None else BUILT_IN
             if isinstance(config, str):

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 
 from stromboli.api.types.node import Node
 from stromboli.engine.decisions import Bind
 from stromboli.kube.request import ApiError
 from stromboli.kube.timestamps import timestamp
-from stromboli.model.cards.card_grants import LOCK_SECONDS, CardGrant
+from stromboli.model.cards.card_grants import LOCK_SECONDS, CardGrant, lock_counts
 from stromboli.scheduler.writes.prebind.gang_binds import GangMember, PreBindFailed
 from stromboli.scheduler.writes.prebind.grant_writer import GrantObjects, Json, annotations_of
 
@@ -52,7 +51,7 @@ class NodeLock:
         now, held = self._wall(), annotations_of(node).get(key, "")
         if held and held in (member.gang.locks.get((name, key)), member.lock_time):
             return
-        if held and abs(now - _seconds(held)) < LOCK_SECONDS:
+        if lock_counts(held, now):
             raise PreBindFailed(f"node {name} has been locked within {LOCK_SECONDS // 60} minutes")
         member.lock_time = timestamp(now)
         member.take_back.append(partial(self._unlock, name, key, member.lock_time))
@@ -70,12 +69,3 @@ class NodeLock:
 
 def _lock(key: str, time: str | None) -> Json:
     return {"metadata": {"annotations": {key: time}}}
-
-
-def _seconds(time: str) -> float:
-    """When a node was locked; what is no time was left behind long ago."""
-    try:
-        locked = datetime.fromisoformat(time)
-    except ValueError:
-        return 0.0
-    return (locked if locked.tzinfo else locked.replace(tzinfo=UTC)).timestamp()
