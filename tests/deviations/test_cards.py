@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stromboli.testing import World
 from tests.deviations.test_requirements import run_case
+from tests.manifests import node
 from tests.plugins.deviceshare.card_worlds import (
     card,
     card_pod,
@@ -81,6 +82,14 @@ def test_cards_are_given_out_without_predicates() -> None:
     world = world_of(VGPU, vgpu_node("a", card("GPU-0")), *(card_pod(name, vgpu(5000)) for name in "pq"))
     assert len(world.step().binds) == 1
     assert shares_of(world.task("p")) == ["GPU-0"]
+
+
+def test_a_node_that_registered_no_cards_takes_no_pod_with_parts_of_cards() -> None:
+    sizes = {"volcano.sh/vgpu-number": 10, "volcano.sh/vgpu-memory": 10**6, "volcano.sh/vgpu-cores": 100}
+    world = world_of(VGPU, node("a", cpu=64, **sizes), card_pod("p", vgpu(1000)))
+    result = world.step()
+    assert result.binds == {}
+    assert "had registered no hamivgpu cards" in result.why("p")
 
 
 def test_a_pod_waits_whose_kind_of_sharing_is_off() -> None:
