@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stromboli.engine.placement.node_functions import Nodes
 from stromboli.model.cluster import Change
 from stromboli.model.status import Status
+from stromboli.plugins.task_topology.role_buckets import Requests
 from stromboli.testing import World
 from tests.manifests import group, node, pod, policy, task_named
 from tests.plugins.task_topology.naive_buckets import ROLE, Wishes, naive_buckets, naive_score
@@ -122,3 +124,22 @@ def test_a_thousand_tasks_that_shun_each_other_are_divided_at_once() -> None:
     task = task_named(world.cluster, "j-0")
     buckets = world.plugin("task-topology")._jobs[task.job]
     assert (len(buckets.buckets), buckets.largest) == (1000, 1)
+
+
+def test_what_the_tasks_of_a_bucket_ask_for_is_read_once_however_many_are_placed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[int] = []
+    real = Requests.__init__
+
+    def counted(requests: Requests, tasks: Any) -> None:
+        made.append(len(tasks))
+        real(requests, tasks)
+
+    monkeypatch.setattr(Requests, "__init__", counted)
+    world = World(policy=POLICY.replace("enqueue", "enqueue, allocate")).add(node("m", cpu=64))
+    world.add(group("j", 1, annotations={"volcano.sh/task-topology-affinity": "w"}))
+    for number in range(40):
+        world.add(pod(f"j-{number}", "j", role="w", cpu=1))
+    assert len(world.step().binds) == 40
+    assert made == [40]

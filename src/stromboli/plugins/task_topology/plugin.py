@@ -121,7 +121,7 @@ class TaskTopology(Plugin):
         for node, count in bucket.bound_on.items():
             if node.row >= 0:
                 near[node.row] += count
-        for node, roles in buckets.placed.items():
+        for node, roles in buckets.placed.items() if buckets.affinities.shunned else ():
             if node.row >= 0:
                 near[node.row] += buckets.affinities.anti_affinity(role, roles)
         return near

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from stromboli.api import names
+from stromboli.engine.placement.node_functions import Bools
 from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.node_columns import Ints, Node
 from stromboli.model.status import Status
@@ -30,7 +31,7 @@ def role_of(task: Task) -> str:
 class Bucket:
     """Tasks that are meant for one node."""
 
-    __slots__ = ("bound_on", "dims", "drawn", "index", "load", "size", "unbound")
+    __slots__ = ("bound_on", "drawn", "index", "load", "requests", "size", "unbound")
 
     def __init__(self, index: int):
         self.index = index
@@ -44,8 +45,8 @@ class Bucket:
         """Its tasks without a node, by uid."""
         self.bound_on: Counter[Node] = Counter()
         """How many of its tasks are on each node."""
-        self.dims: set[int] = {CPU, MEMORY}
-        """The resources that its tasks without a node asked for."""
+        self.requests: Requests | None = None
+        """What its tasks ask for, once somebody has asked."""
 
     def add(self, task: Task) -> None:
         self.size += 1
@@ -53,24 +54,67 @@ class Bucket:
             self.bound_on[task.node] += 1
             return
         self.unbound[task.uid] = task
-        self.dims |= task.request.keys()
         request = task.request
         self.load += request.get(CPU, 0) + request.get(MEMORY, 0) / MIB
         self.load += sum(amount for dim, amount in request.items() if dim not in (CPU, MEMORY))
 
+    def bind(self, task: Task, node: Node) -> None:
+        """A task got its node."""
+        self.bound_on[node] += 1
+        self.unbound.pop(task.uid, None)
+        if self.requests is not None:
+            self.requests.mark(task, False)
+
+    def unbind(self, task: Task, node: Node) -> None:
+        """A task lost its node again."""
+        self.bound_on[node] -= 1
+        self.unbound[task.uid] = task
+        if self.requests is not None and not self.requests.mark(task, True):
+            self.requests = None
+
     def displaced(self, task: Task, available: Ints) -> Ints:
         """By node, how many other tasks without a node have to be left out, by uid, so that the rest fits."""
-        rows = sorted(self.dims)
-        others = [each for uid, each in sorted(self.unbound.items()) if each is not task]
-        requests = np.zeros((len(others) + 1, len(rows)), dtype=np.int64)
-        for place, other in enumerate(others, start=1):
-            requests[place] = [other.request.get(dim, 0) for dim in rows]
-        left_out = requests.cumsum(axis=0)
+        if self.requests is None:
+            self.requests = Requests(self.unbound)
+        dims, others = self.requests.dims, self.requests.of_others(task)
+        left_out = np.zeros((len(others) + 1, len(dims)), dtype=np.int64)
+        others.cumsum(axis=0, out=left_out[1:])
         most: Ints = np.zeros(available.shape[1], dtype=np.int64)
-        for place, dim in enumerate(rows):
+        for place, dim in enumerate(dims):
             total = int(left_out[-1, place]) + int(task.request.get(dim, 0))
             np.maximum(most, np.searchsorted(left_out[:, place], total - available[dim]), out=most)
         return np.minimum(most, len(others))
+
+
+class Requests:
+    """What tasks without a node ask for, as a matrix: it is made once, and who gets a node is marked."""
+
+    __slots__ = ("_amounts", "_places", "_waiting", "dims")
+
+    def __init__(self, tasks: Mapping[str, Task]):
+        asked = {CPU, MEMORY}.union(*(task.request for task in tasks.values()))
+        self.dims = sorted(asked)
+        """The resources that they ask for."""
+        self._places = {uid: place for place, uid in enumerate(sorted(tasks))}
+        self._amounts: Ints = np.zeros((len(tasks), len(self.dims)), dtype=np.int64)
+        for uid, place in self._places.items():
+            self._amounts[place] = [tasks[uid].request.get(dim, 0) for dim in self.dims]
+        self._waiting: Bools = np.ones(len(tasks), dtype=bool)
+
+    def mark(self, task: Task, waiting: bool) -> bool:
+        """Note whether a task waits for a node; whether it is one of these tasks."""
+        place = self._places.get(task.uid)
+        if place is not None:
+            self._waiting[place] = waiting
+        return place is not None
+
+    def of_others(self, task: Task) -> Ints:
+        """What those ask for that wait, a row for each by uid, without this task."""
+        waiting = self._waiting.copy()
+        if task.uid in self._places:
+            waiting[self._places[task.uid]] = False
+        others: Ints = self._amounts[waiting]
+        return others
 
 
 class JobBuckets:
@@ -121,16 +165,14 @@ class JobBuckets:
         self.placed.setdefault(node, Counter())[role_of(task)] += 1
         bucket = self.bucket_of(task)
         if bucket is not None:
-            bucket.bound_on[node] += 1
-            bucket.unbound.pop(task.uid, None)
+            bucket.bind(task, node)
 
     def unbind(self, task: Task, node: Node) -> None:
         """A task lost its node again."""
         self.placed.setdefault(node, Counter())[role_of(task)] -= 1
         bucket = self.bucket_of(task)
         if bucket is not None:
-            bucket.bound_on[node] -= 1
-            bucket.unbound[task.uid] = task
+            bucket.unbind(task, node)
 
 
 class _BestBuckets:
