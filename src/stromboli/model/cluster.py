@@ -7,7 +7,7 @@ weight follows from the status (in the pod view also from whether the pod is ter
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -183,6 +183,8 @@ class Cluster:
         """What tasks hold besides amounts, a ledger for each kind of it."""
         self._served: tuple[int, ...] = ()
         """The state in which devices were last counted as extended resources."""
+        self._served_position = 0
+        """How many changes of pools there were then."""
         self.ledger_version = 0
         """Grows when a ledger concerns other pods than before."""
 
@@ -397,13 +399,20 @@ class Cluster:
     def _serve_extended_resources(self) -> None:
         """Count devices as what nodes have of extended resources that they do not list."""
         devices, dims = self.devices, self.dims
-        state = (self.columns.layout, devices.pools.version, devices.objects_version, len(dims))
-        if state == self._served and not self.dirty.nodes:
-            return
-        self._served = state
-        resources = [(name, dims.index[name]) for name in devices.extended if name in dims.index]
-        for node in self.columns.nodes:
-            served: Amounts = {dim: 1000 * devices.most_served(node, name) for name, dim in resources}
+        state = (self.columns.layout, devices.objects_version, len(dims))
+        changed = devices.changes.since(self._served_position) if state == self._served else None
+        self._served, self._served_position = state, devices.changes.position
+        nodes: Iterable[Node] = self.columns.nodes
+        if changed is not None and not (self.dirty.nodes and devices.pools.has_selected):
+            named = (self.nodes.get(name) for name in changed if isinstance(name, str))
+            nodes = [node for node in named if node is not None and node.row >= 0]
+        searches = {
+            dims.index[name]: devices.search_for(name) for name in devices.extended if name in dims.index
+        }
+        for node in nodes:
+            served: Amounts = {
+                dim: 1000 * devices.most_served(node, search) for dim, search in searches.items()
+            }
             if served != node.served:
                 node.served = served
                 self.resize(node)

@@ -46,6 +46,18 @@ def test_a_device_in_use_is_left_out() -> None:
     assert world.devices(make_claim(request()), in_use=held("d0")) == [["r=d1"]]
 
 
+def test_a_device_that_was_given_to_several_is_in_use_when_it_can_be_shared_no_longer() -> None:
+    world = DeviceWorld(make_slice("s", [device("d", **SHARED)]))
+    claim = make_claim(request(capacity={"requests": {"memory": "2Gi"}}))
+    in_use = DevicesInUse()
+    in_use.add(allocated(world.allocate(claim)))
+    assert world.devices(claim, in_use=in_use) == [["r=d"]]
+    world.pools.put(make_slice("s", ["d"]))
+    assert (
+        world.devices(make_claim(request()), in_use=in_use) == "request r: 1 devices of class gpu: 1 in use"
+    )
+
+
 def test_who_administers_a_device_shares_it_with_its_user() -> None:
     world = DeviceWorld(make_slice("s", ["d0", "d1"]))
     claim = make_claim(request(adminAccess=True, allocationMode="All"))

@@ -247,7 +247,8 @@ def test_a_claim_made_for_a_native_group_may_be_used_by_its_pods_alone() -> None
     owner = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "name": "g", "uid": "the-group"}
     made = claim("g-made", ownerReferences=[{**owner, "controller": True}])
     assert len(world(a=1).add(made, *native_gang(entry)).run(PLACE, PLUGINS).binds) == 2
-    foreign = claim("g-made", ownerReferences=[{**owner, "name": "other", "controller": True}])
-    result = world(a=1).add(foreign, *native_gang(entry)).run(PLACE, PLUGINS)
-    assert result.binds == {}
-    assert "neither Pod nor PodGroup g is the owner" in result.why("g-0")
+    for other in ({"name": "other"}, {"uid": "an-earlier-group"}):
+        foreign = claim("g-made", ownerReferences=[{**owner, **other, "controller": True}])
+        result = world(a=1).add(foreign, *native_gang(entry)).run(PLACE, PLUGINS)
+        assert result.binds == {}
+        assert "neither Pod nor PodGroup g is the owner" in result.why("g-0")

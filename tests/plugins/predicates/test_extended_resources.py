@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from stromboli.engine.decisions import Bind, ReleaseClaim
+from stromboli.model.devices.allocator import ClaimSearch
 from stromboli.model.devices.claim_grants import ExtendedResourceGrant
+from stromboli.model.devices.device_ledger import DeviceLedger
+from stromboli.model.node_columns import Node
 from stromboli.testing import World
 from tests.device_manifests import DRIVER, allocated, claim, device_class, reserved, resource_slice, uses
 
@@ -81,6 +86,23 @@ def test_a_claim_left_by_an_attempt_that_failed_is_deleted_before_the_next() -> 
     assert [each.delete for each in result.decisions if isinstance(each, ReleaseClaim)] == [True]
     assert "cannot schedule extended resource claim" in result.why("j-0")
     assert made.step().binds == {"default/j-0": "a"}
+
+
+def test_a_change_of_a_slice_costs_a_look_at_its_node_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = world(a=1, b=1, c=1).job("j", cpu=1, resources={GPU: 2})
+    assert made.run(PLACE, PLUGINS).binds == {}
+    counted: list[str] = []
+    count = DeviceLedger.most_served
+
+    def most_served(ledger: DeviceLedger, node: Node, search: ClaimSearch) -> int:
+        counted.append(node.name)
+        return count(ledger, node, search)
+
+    monkeypatch.setattr(DeviceLedger, "most_served", most_served)
+    assert made.step().binds == {}
+    assert counted == []
+    assert made.add(resource_slice("b", 2)).step().binds == {"default/j-0": "b"}
+    assert counted == ["b"]
 
 
 def test_init_containers_use_again_what_later_containers_are_given() -> None:

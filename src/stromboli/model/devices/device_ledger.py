@@ -26,6 +26,7 @@ from stromboli.model.status import ALLOCATED_CLASS, Status
 if TYPE_CHECKING:
     from stromboli.api.types.devices import AllocationResult, ResourceSlice
     from stromboli.api.types.pod import PodSpec
+    from stromboli.model.devices.allocator import ClaimSearch
     from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.node_columns import Node
     from stromboli.model.queue import Queue
@@ -117,11 +118,14 @@ class DeviceLedger:
                     change = self.remove if task in self._used_by else self.add
                     change(task, task.status, node)
 
-    def most_served(self, node: Node, resource: str) -> int:
-        """How many devices of a node may serve an extended resource at most; none if none does."""
+    def search_for(self, resource: str) -> ClaimSearch:
+        """The search for a device that serves an extended resource."""
         asked = ExactDeviceRequest(self.extended[resource], count=1)
-        spec = ResourceClaimSpec(DeviceClaim((DeviceRequest("r", asked),)))
-        if isinstance(self.allocator.prepare([spec]).answer(node, _NOTHING), Shortage):
+        return self.allocator.prepare([ResourceClaimSpec(DeviceClaim((DeviceRequest("r", asked),)))])
+
+    def most_served(self, node: Node, search: ClaimSearch) -> int:
+        """How many devices of a node may serve an extended resource at most; none if none does."""
+        if isinstance(search.answer(node, _NOTHING), Shortage):
             return 0
         devices = [device for pool in self.pools.pools_of(node) if pool.is_usable for device in pool.devices]
         shared = any(device.content.device.allow_multiple_allocations for device in devices)

@@ -37,8 +37,10 @@ class Candidate:
         self.is_reachable = is_reachable
         self.is_shared = device.content.device.allow_multiple_allocations
         use = pool.use
-        self.in_use = use is not None and device.name in use.whole
         shares = use.shared.get(device.name) if use is not None else None
+        self.in_use = use is not None and device.name in use.whole
+        if shares is not None and not self.is_shared:
+            self.in_use = True  # it could be shared when it was given out
         self.used = shares.consumed if shares is not None else {}
         """What others consume of it."""
         self.claims: list[int] = []

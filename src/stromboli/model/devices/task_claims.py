@@ -143,12 +143,15 @@ def _native_group(task: Task) -> str:
 
 
 def _is_of_group(claim: ResourceClaim, task: Task) -> bool:
-    """Whether a claim was made for the native PodGroup of a task; pods know their group by name alone."""
-    group = _native_group(task)
-    return bool(group) and any(
+    """Whether a claim was made for the native PodGroup of a task, and not for an earlier group of the same name."""
+    job = task.job
+    if job is None or job.native is None or job.group is None:
+        return False
+    group = job.group.metadata
+    return any(
         owner.controller
         and owner.kind == "PodGroup"
-        and owner.name == group
+        and (owner.name, owner.uid) == (group.name, group.uid)
         and owner.api_version.startswith(f"{NATIVE_GROUPS}/")
         for owner in claim.metadata.owner_references
     )

@@ -7,6 +7,7 @@ goes to the node with room and devices for the most of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.engine.placement.evaluation import fits_amounts
@@ -59,15 +60,15 @@ class SharedClaims:
         if task.job is None or len(task.job.tasks) < 2:
             return None
         users = self._users_of(task.job)
-        others = {
-            other: None
+        others = (
+            other
             for use in new
             for other in users.get(use.key, ())
             if other is not task and other.status is Status.PENDING
-        }
-        if not others:
+        )
+        waiting = list(dict.fromkeys(islice(others, MOST_SHARERS)))
+        if not waiting:
             return None
-        waiting = list(others)[:MOST_SHARERS]
         claims = {use: None for each in (task, *waiting) for use in self._new(each)}
         return Sharers(
             tuple(other.shape for other in waiting),

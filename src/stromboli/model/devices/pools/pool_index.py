@@ -23,8 +23,6 @@ class PoolIndex:
     """Which devices there are for which node."""
 
     def __init__(self) -> None:
-        self.version = 0
-        """Grows with every change of a slice."""
         self._contents = ContentTable()
         self._slices: dict[str, PoolSlice] = {}
         self._pools: dict[PoolId, DevicePool] = {}
@@ -77,7 +75,6 @@ class PoolIndex:
 
     def _changed(self, id: PoolId) -> None:
         """Look at a pool anew."""
-        self.version += 1
         pool = self._pools[id]
         self._forget(pool)
         self._selected.pop(id, None)
@@ -102,6 +99,11 @@ class PoolIndex:
         """The names of nodes for which a pool has slices."""
         pool = self._pools.get(id)
         return pool.named.keys() if pool is not None else ()
+
+    @property
+    def has_selected(self) -> bool:
+        """Whether there are pools that nodes may see without being named."""
+        return bool(self._selected)
 
     def is_selected(self, id: PoolId) -> bool:
         """Whether nodes may see a pool that it does not name."""
