@@ -10,7 +10,7 @@ import msgspec
 from stromboli.api.types.meta import Object, Value
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.request import ApiError
+from stromboli.kube.request import JSON_PATCH, ApiError
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +19,6 @@ CONFIGURATIONS = (
     Resource(_GROUP, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", False),
     Resource(_GROUP, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False),
 )
-_PATCH = "application/json-patch+json"
 
 
 class _ClientConfig(Value, frozen=True):
@@ -65,6 +64,6 @@ async def _write(client: Client, resource: Resource, name: str, bundle: str) -> 
             "path": "/metadata/resourceVersion",
             "value": configuration.metadata.resource_version,
         }
-        await client.patch(resource, name, [version, *changes], content_type=_PATCH)
+        await client.patch(resource, name, [version, *changes], content_type=JSON_PATCH)
         log.info("wrote the CA bundle into %s %s", resource.kind, name)
     return True

@@ -9,6 +9,7 @@ import msgspec
 
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 
 

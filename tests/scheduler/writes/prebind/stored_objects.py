@@ -1,4 +1,4 @@
-"""An API server of a few objects in memory: versions, uids and merge patches as in the real one, and a controller."""
+"""An API server of a few objects in memory: versions, uids and patches as in the real one, and a controller."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from stromboli.embedded.patching.json_patch import json_patch
 from stromboli.embedded.patching.merge_patch import merge_patch
-from stromboli.kube.request import ApiError, Request
+from stromboli.kube.request import JSON_PATCH, ApiError, Request
 
 Json = dict[str, Any]
 Fault = Callable[[Request], Exception | None]
@@ -74,11 +75,13 @@ class StoredObjects:
             return self.objects[path]
         if request.method == "DELETE":
             return self.objects.pop(path)
-        now = self.objects[path]["metadata"]
+        before = self.objects[path]
+        patch = json_patch if request.content_type == JSON_PATCH else merge_patch
+        patched = patch(before, body)
         for field in ("uid", "resourceVersion"):
-            if body["metadata"].get(field, now[field]) != now[field]:
+            if patched["metadata"][field] != before["metadata"][field]:
                 raise ApiError(409, "Conflict", f"the object has been modified: {field}")
-        stored = self.change(path, body)
+        stored = self.put(path, patched)
         self.changed(path, stored)
         return stored
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from stromboli.api.types.devices import AllocatedDevice, AllocatedDevices, AllocationResult, ConsumerReference
+from stromboli.api.types.devices import (
+    AllocatedConfiguration,
+    AllocatedDevice,
+    AllocatedDevices,
+    AllocationResult,
+    ConsumerReference,
+    OpaqueConfiguration,
+)
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import ApiError, NoResponse, Request
 from stromboli.kube.timestamps import timestamp
@@ -306,3 +314,40 @@ def test_a_pod_that_was_entered_with_others_and_fails_before_its_own_write_is_ta
         story.run(workers=workers)
         assert len(story.failures) == 2
         assert is_free(story, "c0")
+
+
+def test_parameters_for_drivers_are_written_as_they_are() -> None:
+    parameters = {"sharing": None, "nested": {"none": None, "list": [None, {}]}}
+    configuration = AllocatedConfiguration(
+        source="FromClaim", opaque=OpaqueConfiguration("gpu.example.com", parameters)
+    )
+    allocation = msgspec.structs.replace(
+        devices("g0"), devices=AllocatedDevices(devices("g0").devices.results, (configuration,))
+    )
+    story = GangStory((grant("c0", "web-0", allocation),))
+    put(story, "c0")
+    story.run()
+    (entry,) = claim(story, "c0")["status"]["allocation"]["devices"]["config"]
+    assert entry["opaque"]["parameters"] == parameters
+    story = GangStory((grant("c0", "web-1", None),), (grant("gone", "web-0", devices("g1")),))
+    status = {"allocation": msgspec.to_builtins(allocation), "other": "status"}
+    put(story, "c0", **status)
+    story.run()
+    assert msgspec.json.encode(claim(story, "c0")["status"]) == msgspec.json.encode(
+        {**status, "reservedFor": []}
+    )
+
+
+def test_a_claim_that_another_takes_the_name_of_while_its_conditions_are_awaited_undoes_the_gang() -> None:
+    story = conditional()
+
+    def replaced() -> None:
+        other = {"resource": "pods", "name": "other", "uid": "u9"}
+        status = {"allocation": written("g5"), "reservedFor": [other]}
+        story.api.put(f"{DEVICE_CLAIMS}/c0", {"metadata": {"uid": "another"}, "spec": {}, "status": status})
+        story.change(f"{DEVICE_CLAIMS}/c0", {})
+
+    story.run(replaced)
+    (failure,) = story.failures
+    assert failure.why.endswith("resourceclaim ns/c0 is no longer reserved for the pod")
+    assert claim(story, "c0")["status"]["allocation"] == written("g5")

@@ -13,7 +13,6 @@ from stromboli.api.types.devices import (
     ExactDeviceRequest,
 )
 from stromboli.api.types.pod import ContainerExtendedResourceRequest
-from stromboli.engine.decisions import Bind
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import NoResponse
 from stromboli.model.devices.claim_grants import ExtendedResourceGrant
@@ -31,7 +30,7 @@ GRANT = ExtendedResourceGrant(
         AllocatedDevices((AllocatedDevice("container-0-request-0", "gpu.example.com", "n1", "g0"),))
     ),
 )
-NAME = claim_name(Bind("ns", "web-0", "uid of web-0", "n1", "ns/web"))
+NAME = claim_name("web-0", "uid of web-0")
 
 
 @pytest.fixture(autouse=True)
@@ -94,5 +93,4 @@ def test_a_claim_of_that_name_that_is_not_the_pods_is_left_alone() -> None:
 
 
 def test_a_pod_with_a_long_name_gets_a_claim_too() -> None:
-    bind = Bind("ns", "a" * 253, "uid", "n1", "ns/web")
-    assert len(claim_name(bind)) == 253
+    assert len(claim_name("a" * 253, "uid")) == 253

@@ -25,6 +25,9 @@ from stromboli.scheduler.writes.prebind.awaited_objects import AwaitedObjects
 from stromboli.scheduler.writes.prebind.gang_binds import Gang, GangMember, PreBindFailed
 from stromboli.scheduler.writes.prebind.grant_writer import LOOK_AGAIN, GrantObjects, Json, uid_of
 
+_OF_AN_ALLOCATION = ("allocation", "reservedFor", "devices")
+"""What is in the status of a claim as long as that is allocated."""
+
 
 class ClaimWrites:
     """Writes `ClaimGrant`s."""
@@ -88,7 +91,7 @@ class ClaimWrites:
                 claim = await self._objects.patch(ResourceClaim, claim, {"metadata": metadata})
             changes["allocation"] = self._as_written(allocation)
         if changes:
-            await self._objects.patch(ResourceClaim, claim, {"status": changes}, "status")
+            await self._objects.set_status(ResourceClaim, claim, {**status, **changes})
 
     def _as_written(self, allocation: AllocationResult) -> Json:
         """With the time from which on drivers have to set the conditions of the devices, if there are any."""
@@ -132,7 +135,7 @@ class ClaimWrites:
         if ours and not reserved:
             await self.deallocate(claim)
         elif len(reserved) < len(before):
-            await self._objects.patch(ResourceClaim, claim, {"status": {"reservedFor": reserved}}, "status")
+            await self._objects.set_status(ResourceClaim, claim, {**status, "reservedFor": reserved})
 
     @staticmethod
     def _may_leave(member: GangMember, grant: ClaimGrant) -> bool:
@@ -141,12 +144,10 @@ class ClaimWrites:
 
     async def deallocate(self, claim: Json) -> Json:
         """Take allocation and reservations off a claim, and the finalizer that protects allocated ones."""
-        present = claim.get("status", {})
-        status: Json = {
-            field: None for field in ("allocation", "reservedFor", "devices") if present.get(field)
-        }
-        if status:
-            claim = await self._objects.patch(ResourceClaim, claim, {"status": status}, "status")
+        status = claim.get("status", {})
+        left_over = {field: value for field, value in status.items() if field not in _OF_AN_ALLOCATION}
+        if len(left_over) < len(status):
+            claim = await self._objects.set_status(ResourceClaim, claim, left_over)
         finalizers = claim["metadata"].get("finalizers") or []
         if names.CLAIM_FINALIZER not in finalizers:
             return claim
@@ -158,15 +159,19 @@ class ClaimWrites:
     async def time_to_wait(self, member: GangMember, bind: Bind, grant: ClaimGrant) -> float:
         if grant.allocation is not None and not _conditional(grant.allocation):
             return 0.0
-        return await self.wait_for_conditions(member, grant.namespace, grant.name)
+        return await self.wait_for_conditions(member, grant.namespace, grant.name, grant.consumer)
 
-    async def wait_for_conditions(self, member: GangMember, namespace: str, name: str) -> float:
+    async def wait_for_conditions(
+        self, member: GangMember, namespace: str, name: str, consumer: ConsumerReference
+    ) -> float:
         """As `time_to_wait`, for the devices that a claim has by now."""
         self._awaited.expect(member.key, ResourceClaim, f"{namespace}/{name}")
-        found = await self._objects.read(ResourceClaim, namespace, name)
-        claim = decode_as(ResourceClaim, msgspec.json.encode(found)) if found is not None else None
+        stored = await self._objects.read(ResourceClaim, namespace, name)
+        claim = decode_as(ResourceClaim, msgspec.json.encode(stored)) if stored is not None else None
         if claim is None or claim.status.allocation is None:
             raise PreBindFailed(f"resourceclaim {namespace}/{name} was deallocated meanwhile")
+        if consumer not in claim.status.reserved_for:  # as in another claim that has its name by now
+            raise PreBindFailed(f"resourceclaim {namespace}/{name} is no longer reserved for the pod")
         missing = [
             condition
             for device in _conditional(claim.status.allocation)

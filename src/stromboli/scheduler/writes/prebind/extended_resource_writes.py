@@ -18,7 +18,7 @@ from stromboli.api.types.devices import ResourceClaim
 from stromboli.engine.decisions import Bind
 from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.guarded_client import GuardedClient
-from stromboli.kube.request import ApiError, Request
+from stromboli.kube.request import ApiError, Request, is_gone
 from stromboli.model.devices.claim_grants import ExtendedResourceGrant
 from stromboli.scheduler.writes import decision_requests
 from stromboli.scheduler.writes.prebind.claim_writes import ClaimWrites, same_devices
@@ -40,7 +40,7 @@ class ExtendedResourceWrites:
         self._claims = claims
 
     async def write(self, member: GangMember, bind: Bind, grant: ExtendedResourceGrant) -> None:
-        name = claim_name(bind)
+        name = claim_name(bind.name, bind.uid)
         if not member.made_claim:
             member.made_claim = name
             member.take_back.append(partial(self.remove, bind, name))
@@ -89,19 +89,21 @@ class ExtendedResourceWrites:
         try:
             await self._client.send(decision_requests.extended_resource_status(bind, None))
         except ApiError as error:
-            if error.status != 404:
+            if not is_gone(error):
                 raise
 
     async def time_to_wait(self, member: GangMember, bind: Bind, grant: ExtendedResourceGrant) -> float:
         if not any(device.binding_conditions for device in grant.allocation.devices.results):
             return 0.0
-        return await self._claims.wait_for_conditions(member, grant.namespace, claim_name(bind))
+        return await self._claims.wait_for_conditions(
+            member, grant.namespace, claim_name(bind.name, bind.uid), grant.consumer
+        )
 
 
-def claim_name(bind: Bind) -> str:
+def claim_name(pod: str, uid: str) -> str:
     """`<pod>-extended-resources-` and five letters that follow from the pod's uid."""
-    ending = f"-extended-resources-{sha256(bind.uid.encode()).hexdigest()[:5]}"
-    return bind.name[: NAME_LENGTH - len(ending)] + ending
+    ending = f"-extended-resources-{sha256(uid.encode()).hexdigest()[:5]}"
+    return pod[: NAME_LENGTH - len(ending)] + ending
 
 
 def _controller(claim: Json) -> str:

@@ -10,7 +10,7 @@ from stromboli.api.types.meta import Object
 from stromboli.engine.decisions import Bind
 from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.guarded_client import GuardedClient
-from stromboli.kube.request import MERGE, ApiError, Request, is_gone
+from stromboli.kube.request import JSON_PATCH, MERGE, ApiError, Request, is_gone
 from stromboli.scheduler.writes.prebind.gang_binds import GangMember
 
 Json = dict[str, Any]
@@ -53,13 +53,28 @@ class GrantObjects:
             raise
         return msgspec.json.decode(body, type=dict[str, Any])
 
-    async def patch(self, kind: type[Object], object: Json, changes: Json, subresource: str = "") -> Json:
+    async def patch(self, kind: type[Object], object: Json, changes: Json) -> Json:
         """Change an object, which must not have changed since it was read, with a merge patch; the new object."""
         metadata = object["metadata"]
         version = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
         body = {**changes, "metadata": {**changes.get("metadata", {}), **version}}
-        path = RESOURCES[kind].path(metadata.get("namespace", ""), metadata["name"], subresource)
+        path = RESOURCES[kind].path(metadata.get("namespace", ""), metadata["name"])
         answer = await self._client.send(Request("PATCH", path, msgspec.json.encode(body), MERGE))
+        return msgspec.json.decode(answer, type=dict[str, Any])
+
+    async def set_status(self, kind: type[Object], object: Json, status: Json) -> Json:
+        """Replace the status of an object, which must not have changed since it was read; the new object.
+
+        A merge patch would drop each null in it, and parameters for drivers may have some.
+        """
+        metadata = object["metadata"]
+        operations = [
+            {"op": "replace", "path": f"/metadata/{field}", "value": metadata[field]}
+            for field in ("uid", "resourceVersion")
+        ]
+        operations.append({"op": "add", "path": "/status", "value": status})
+        path = RESOURCES[kind].path(metadata.get("namespace", ""), metadata["name"], "status")
+        answer = await self._client.send(Request("PATCH", path, msgspec.json.encode(operations), JSON_PATCH))
         return msgspec.json.decode(answer, type=dict[str, Any])
 
     async def delete(self, kind: type[Object], object: Json) -> None:
