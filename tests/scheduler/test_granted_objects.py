@@ -77,8 +77,21 @@ def test_resource_claims_are_allocated_and_those_for_extended_resources_exist() 
     claim = completed(objects, made("resource.k8s.io/v1", "ResourceClaim", "c0"))
     assert claim.status.allocation == devices("g0")
     assert claim.status.reserved_for == (consumer,)
+    shown = completed(objects, decoded(POD))
     (extended,) = objects.made()
     assert extended.status.allocation == devices("g1")
-    shown = completed(objects, decoded(POD))
     assert shown.status.extended_resource_claim_status.resource_claim_name == extended.name
     assert extended.metadata.owner_references[0].uid == shown.metadata.uid
+
+
+def test_a_claim_for_extended_resources_that_exists_already_is_completed_and_not_made_again() -> None:
+    consumer = ConsumerReference("", "pods", "web-0", "u")
+    objects = granted(
+        ExtendedResourceGrant("default", consumer, (DeviceRequest("r"),), (), devices("g1")),
+    )
+    pod = completed(objects, decoded(POD))
+    name = pod.status.extended_resource_claim_status.resource_claim_name
+    created = completed(objects, made("resource.k8s.io/v1", "ResourceClaim", name))
+    assert created.status.allocation == devices("g1")
+    assert created.status.reserved_for == (consumer,)
+    assert not objects.made()

@@ -5,7 +5,6 @@ The API server may show none of it yet. A dump shows it, so that whoever replays
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from stromboli.api import names
@@ -19,6 +18,7 @@ from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGra
 from stromboli.model.ledgers import Grant
 from stromboli.model.status import Status
 from stromboli.model.volumes.volume_grant import VolumeGrant
+from stromboli.scheduler.writes.prebind.extended_resource_writes import claim_name
 
 
 class Placement(NamedTuple):
@@ -41,18 +41,24 @@ class GrantedObjects:
         self._volume_grants: dict[str, tuple[str, VolumeGrant]] = {}
         """The nodes and grants of PersistentVolumeClaims."""
         self._volumes: dict[str, VolumeGrant] = {}
-        self._claims: dict[str, list[ClaimGrant]] = {}
-        for placement in self._placements.values():
+        self._claims: dict[str, list[ClaimGrant | ExtendedResourceGrant]] = {}
+        self._made: dict[str, ResourceClaim] = {}
+        """Claims for extended resources that were not seen yet."""
+        for uid, placement in self._placements.items():
             for grant in placement.grants:
-                self._note(placement.node, grant)
+                self._note(uid, placement, grant)
 
-    def _note(self, node: str, grant: Grant) -> None:
+    def _note(self, uid: str, placement: Placement, grant: Grant) -> None:
         if isinstance(grant, VolumeGrant):
-            self._volume_grants[f"{grant.namespace}/{grant.claim}"] = node, grant
+            self._volume_grants[f"{grant.namespace}/{grant.claim}"] = placement.node, grant
             if grant.volume:
                 self._volumes[grant.volume] = grant
         elif isinstance(grant, ClaimGrant):
             self._claims.setdefault(f"{grant.namespace}/{grant.name}", []).append(grant)
+        elif isinstance(grant, ExtendedResourceGrant):
+            claim = _made_claim(uid, placement, grant)
+            self._made[claim.key] = claim
+            self._claims[claim.key] = [grant]
 
     def complete(self, object: Object) -> Object:
         """An object with what was granted, as far as it does not show that already."""
@@ -71,6 +77,7 @@ class GrantedObjects:
                 grant = self._volumes[object.name]
                 object.spec.claim_ref = ClaimReference(grant.namespace, grant.claim, grant.claim_uid)
             case ResourceClaim():
+                self._made.pop(object.key, None)
                 for held in self._claims.get(object.key, ()):
                     _complete_claim(object, held)
         return object
@@ -83,31 +90,24 @@ class GrantedObjects:
         for grant in placement.grants:
             pod.metadata.annotations |= dict(grant.annotations)
             if isinstance(grant, ExtendedResourceGrant):
-                name = _made_name(placement)
+                name = claim_name(placement.name, pod.metadata.uid)
                 pod.status.extended_resource_claim_status = ExtendedResourceClaimStatus(grant.mappings, name)
 
-    def made(self) -> Iterator[ResourceClaim]:
-        """Claims for extended resources that are about to be created."""
-        for uid, placement in self._placements.items():
-            for grant in placement.grants:
-                if isinstance(grant, ExtendedResourceGrant):
-                    yield _made_claim(uid, placement, grant)
+    def made(self) -> list[ResourceClaim]:
+        """Claims for extended resources that are about to be created: those that none of the objects was."""
+        return list(self._made.values())
 
 
-def _complete_claim(claim: ResourceClaim, grant: ClaimGrant) -> None:
+def _complete_claim(claim: ResourceClaim, grant: ClaimGrant | ExtendedResourceGrant) -> None:
     status = claim.status
     status.allocation = status.allocation or grant.allocation
     if grant.consumer not in status.reserved_for:
         status.reserved_for = (*status.reserved_for, grant.consumer)
 
 
-def _made_name(placement: Placement) -> str:
-    return f"{placement.name}-extended-resources"
-
-
 def _made_claim(uid: str, placement: Placement, grant: ExtendedResourceGrant) -> ResourceClaim:
     metadata = ObjectMeta(
-        name=_made_name(placement),
+        name=claim_name(placement.name, uid),
         namespace=grant.namespace,
         uid=f"{uid}-extended-resources",
         annotations={EXTENDED_RESOURCE_CLAIM: "true"},
