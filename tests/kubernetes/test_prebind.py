@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from stromboli.api.types.devices import (
+    AllocatedConfiguration,
     AllocatedDevice,
     AllocatedDevices,
     AllocationResult,
     ConsumerReference,
     DeviceRequest,
     ExactDeviceRequest,
+    OpaqueConfiguration,
 )
 from stromboli.api.types.pod import ContainerExtendedResourceRequest
 from stromboli.engine.decisions import Bind, ReleaseClaim
@@ -182,17 +184,25 @@ def test_local_volumes_are_reserved_for_a_gang_and_bound_before_its_pods(cluster
     assert (status, json.loads(text)["differences"]) == (200, [])
 
 
+def selected_nodes(cluster: SchedulerCluster) -> dict[str, str]:
+    """The nodes of claims whose volumes are to be provisioned."""
+    written = {name: claim["metadata"].get("annotations", {}) for name, claim in claims(cluster).items()}
+    return {name: annotations[SELECTED] for name, annotations in written.items() if SELECTED in annotations}
+
+
+def provision(cluster: SchedulerCluster) -> None:
+    """As a provisioner does it: volumes where the scheduler wants them."""
+    for name, node in selected_nodes(cluster).items():
+        cluster.plane.apply(volume(f"v-{name}", "slow", node, claims(cluster)[name]))
+    bind_reserved_volumes(cluster)
+
+
 def test_a_provisioner_that_refuses_a_claim_undoes_the_gang_and_says_why(cluster: SchedulerCluster) -> None:
     add_nodes(cluster, 3)
     storage_class(cluster, "slow", "example.com/slow")
     cluster.start_scheduler()
     submit(cluster, "train", 3, "slow")
-
-    def selected() -> dict[str, str]:
-        found = {name: claim["metadata"].get("annotations", {}) for name, claim in claims(cluster).items()}
-        return {name: annotations[SELECTED] for name, annotations in found.items() if SELECTED in annotations}
-
-    cluster.wait(lambda: len(selected()) == 3, "the claims to have their nodes")
+    cluster.wait(lambda: len(selected_nodes(cluster)) == 3, "the claims to have their nodes")
     refusal = {"metadata": {"annotations": {SELECTED: None}}}
     cluster.plane.request("PATCH", f"{VOLUME_CLAIMS}/train-1", refusal, MERGE)
     text = 'execute preBind for pod stories/train-1 failed: binding volumes: provisioning failed for PVC "train-1"'
@@ -202,12 +212,27 @@ def test_a_provisioner_that_refuses_a_claim_undoes_the_gang_and_says_why(cluster
             "each pod to be told",
         )
     assert not cluster.bound("train")
-    cluster.wait(lambda: len(selected()) == 3, "another try")
-    for name, node in selected().items():
-        cluster.plane.apply(volume(f"v-{name}", "slow", node, claims(cluster)[name]))
-    bind_reserved_volumes(cluster)
+    cluster.wait(lambda: len(selected_nodes(cluster)) == 3, "another try")
+    provision(cluster)
     cluster.wait_for_running("train", 3)
-    assert {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in cluster.pods("train")} == selected()
+    nodes = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in cluster.pods("train")}
+    assert nodes == selected_nodes(cluster)
+
+
+def test_a_leader_whose_gangs_wait_for_volumes_ends_at_once_and_the_next_goes_on(
+    cluster: SchedulerCluster,
+) -> None:
+    add_nodes(cluster, 2)
+    storage_class(cluster, "slow", "example.com/slow")
+    first = cluster.start_scheduler("--shutdown-timeout=10m")
+    submit(cluster, "train", 2, "slow")
+    cluster.wait(lambda: len(selected_nodes(cluster)) == 2, "the claims to have their nodes")
+    before = selected_nodes(cluster)
+    assert first.stop() == 0
+    cluster.start_scheduler()
+    provision(cluster)
+    cluster.wait_for_running("train", 2)
+    assert selected_nodes(cluster) == before
 
 
 def test_a_scheduler_that_dies_between_volumes_and_binds_leaves_what_the_next_goes_on_with(
@@ -245,9 +270,14 @@ def device_claim(cluster: SchedulerCluster, name: str) -> dict[str, Any]:
     return created
 
 
+PARAMETERS = {"sharing": None, "nested": {"none": None, "list": [None, {}]}}
+
+
 def devices(*names: str, request: str = "gpu", **fields: Any) -> AllocationResult:
     results = tuple(AllocatedDevice(request, "gpu.example.com", "pool", name, **fields) for name in names)
-    return AllocationResult(AllocatedDevices(results))
+    opaque = OpaqueConfiguration("gpu.example.com", PARAMETERS)
+    configuration = AllocatedConfiguration(opaque, requests=(request,), source="FromClass")
+    return AllocationResult(AllocatedDevices(results, (configuration,)))
 
 
 def grant(claim: dict[str, Any], pod: dict[str, Any], allocation: AllocationResult | None) -> ClaimGrant:
@@ -286,7 +316,10 @@ def write(
                 gang.add(order, bind.uid, None)
             writer.submit([*orders, *map(WriteOrder, releases)])
             writer.start()
-            assert await writer.finish(30.0)
+            async with asyncio.timeout(60.0):
+                while len(writer):
+                    await asyncio.sleep(0.02)
+            assert await writer.finish(0.0)
 
     async def all_of_them() -> None:
         await asyncio.gather(*map(writing, gangs))
@@ -337,6 +370,9 @@ def test_claims_are_allocated_reserved_and_released_as_the_api_server_wants_it(
     assert len(cluster.bound("train")) == 2
     assert state(cluster, own) == (["g0"], ["train-0"], True)
     assert state(cluster, shared) == (["g1"], ["train-0", "train-1"], True)
+    for name in ("own", "shared"):
+        (configuration,) = cluster.read(f"{CLAIMS}/{name}")["status"]["allocation"]["devices"]["config"]
+        assert configuration["opaque"]["parameters"] == PARAMETERS
     status = next(pod for pod in cluster.pods("train") if pod["metadata"]["name"] == "train-0")["status"]
     made = status["extendedResourceClaimStatus"]["resourceClaimName"]
     assert state(cluster, {"metadata": {"name": made}}) == (["g2"], ["train-0"], True)

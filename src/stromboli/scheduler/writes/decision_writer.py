@@ -37,7 +37,7 @@ from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import Api, ApiError, NoResponse, Request, is_gone, is_transient
 from stromboli.scheduler.writes import decision_requests
 from stromboli.scheduler.writes.pod_writes import PodNotBindable, PodWrites
-from stromboli.scheduler.writes.prebind.gang_binds import GangMember, PreBindFailed
+from stromboli.scheduler.writes.prebind.gang_binds import BindAbandoned, GangMember, PreBindFailed
 from stromboli.scheduler.writes.prebind.prebinder import PreBinder, failure_of
 from stromboli.scheduler.writes.status_writes import StatusWrites
 from stromboli.scheduler.writes.write_orders import URGENT, WriteFailure, WriteOrder, merge
@@ -79,6 +79,7 @@ class DecisionWriter:
         self.events = events
         self.dropped = 0
         """Events that were dropped because too much waited."""
+        self._abandoned = 0
         self._failed = failed
         self._done = done
         self._clock = clock
@@ -122,10 +123,14 @@ class DecisionWriter:
             self._queue.put(order.key, order, order.urgency)
 
     async def finish(self, timeout: float) -> bool:
-        """Wait until all is written, at most `timeout` seconds, then stop; whether nothing was left."""
+        """Wait until all is written, at most `timeout` seconds, then stop; whether nothing was left.
+
+        Binds that wait for what others do are not waited for.
+        """
+        self.prebinder.end()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._queue.idle(), timeout)
-        left = len(self._queue)
+        left = len(self._queue) + self._abandoned
         await self._queue.stop()
         return not left
 
@@ -140,6 +145,9 @@ class DecisionWriter:
             elif (pause := await self._write_of_gang(order, order.member)) is not None:
                 return pause
         except LeaseLost:
+            return None
+        except BindAbandoned:
+            self._abandoned += 1
             return None
         except (PodNotBindable, PreBindFailed) as error:
             return self._fail(order, str(error), gone=isinstance(error, PodNotBindable))
@@ -158,16 +166,15 @@ class DecisionWriter:
         """The next step of a bind that goes together with others."""
         bind = order.decision
         assert isinstance(bind, Bind)
+        refused = bool(member.why) or not order.doubtful
         if member.gang.failure is None:
             if (pause := await self.prebinder.advance(order, member, bind)) is not None:
                 return pause
             order.since = self._clock() if order.since is None else order.since
-            await self._send(order)
-        elif await self.prebinder.take_back(member, bind):
+        elif refused and await self.prebinder.take_back(member, bind):
             self._end_bind(member, bind, failure_of(member, bind))
             return None
-        else:
-            await self._send(order)  # it was bound, and the response was lost
+        await self._send(order)  # or again: if a response was lost, the pod is bound, or may be at any moment
         self._end_bind(member, bind)
         return None
 
@@ -210,6 +217,9 @@ class DecisionWriter:
             self.prebinder.fail(member, bind, why, gone)
             return 0.0
         log.warning("what was written for pod %s could not be taken back: %s", bind.key, why)
+        if member.take_back:  # the rest may be
+            member.take_back.pop()
+            return 0.0
         self._end_bind(member, bind, failure_of(member, bind))
         return None
 

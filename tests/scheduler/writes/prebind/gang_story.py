@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from stromboli.api.types.storage import PersistentVolume, PersistentVolumeClaim
 from stromboli.engine.decisions import Bind
 from stromboli.kube.event_recorder import EventRecorder
 from stromboli.model.ledgers import Grant
+from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes.decision_writer import DecisionWriter
 from stromboli.scheduler.writes.prebind.gang_binds import Gang
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
@@ -55,6 +57,8 @@ class GangStory:
         self.seconds = 0.0
         self.may_write = True
         self.spare = 0
+        self.all_written = False
+        self.seconds_to_finish = 0.0
         self.writer: DecisionWriter | None = None
 
     @property
@@ -101,7 +105,7 @@ class GangStory:
         ]
 
     def run(self, *steps: Callable[[], None], workers: int = 8) -> GangStory:
-        """Let a writer bind the gang; a step follows when the writer does nothing more, then it has to finish."""
+        """Let a writer bind the gang; a step follows when the writer does nothing more. At last the process ends."""
 
         async def story() -> None:
             self.writer = DecisionWriter(
@@ -125,7 +129,10 @@ class GangStory:
             for step in steps:
                 await self._quiet()
                 step()
-            await asyncio.wait_for(self.writer.finish(20.0), 20.0)
+            await self._quiet()
+            begun = time.monotonic()
+            self.all_written = await asyncio.wait_for(self.writer.finish(20.0), 30.0)
+            self.seconds_to_finish = time.monotonic() - begun
 
         asyncio.run(story())
         return self
@@ -137,3 +144,21 @@ class GangStory:
             rounds = rounds + 1 if count == len(self.api.requests) else 0
             count = len(self.api.requests)
             await asyncio.sleep(0.005)
+
+
+def gang(members: int) -> GangStory:
+    """The first pod has a claim, the others have none and go with it."""
+    story = GangStory((VolumeGrant("ns", "c0", "uid of c0"),), *[()] * (members - 1))
+    story.claim("c0")
+    story.volume("v0")
+    return story
+
+
+def elastic(members: int = 3, spare: int = 1) -> GangStory:
+    """Pods with a claim each, some of which are beyond the minimum."""
+    story = GangStory(*((VolumeGrant("ns", f"c{number}", f"uid of c{number}"),) for number in range(members)))
+    for number in range(members):
+        story.claim(f"c{number}")
+        story.volume(f"v{number}")
+    story.spare = spare
+    return story

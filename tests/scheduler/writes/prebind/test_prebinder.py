@@ -10,8 +10,9 @@ from stromboli.kube.request import ApiError, NoResponse, Request
 from stromboli.model.cards.card_grants import CardGrant
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes import decision_writer as writing
+from stromboli.scheduler.writes.prebind.gang_binds import Gang
 from stromboli.scheduler.writes.write_orders import WriteOrder
-from tests.scheduler.writes.prebind.gang_story import CLAIMS, PODS, GangStory
+from tests.scheduler.writes.prebind.gang_story import CLAIMS, PODS, GangStory, elastic, gang
 
 SELECTED = "volume.kubernetes.io/selected-node"
 
@@ -19,14 +20,6 @@ SELECTED = "volume.kubernetes.io/selected-node"
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "BACKOFF", Backoff(first=0.001, longest=0.004))
-
-
-def gang(members: int) -> GangStory:
-    """The first pod has a claim, the others have none and go with it."""
-    story = GangStory((VolumeGrant("ns", "c0", "uid of c0"),), *[()] * (members - 1))
-    story.claim("c0")
-    story.volume("v0")
-    return story
 
 
 def bind_of(pod: str, request: Request) -> bool:
@@ -59,26 +52,28 @@ def test_a_bind_that_is_refused_takes_those_with_it_that_are_not_bound_yet() -> 
     assert not any(failure.unprepared for failure in story.failures)
 
 
-def test_a_pod_that_was_bound_by_a_request_whose_answer_was_lost_counts_as_bound() -> None:
-    """Also when its gang is given up before anybody can know."""
-    story = gang(2)
-    lost: list[str] = []
+@pytest.mark.parametrize("carried_out", [True, False])
+def test_a_bind_whose_answer_was_lost_is_sent_again_also_when_its_gang_is_given_up(carried_out: bool) -> None:
+    """It may be carried out at any moment, so what was written for the pod is not taken from it."""
+    story = elastic(2, spare=0)
+    broken: list[Exception] = [NoResponse("the connection broke")]
 
-    def lose(request: Request) -> Exception | None:
-        if bind_of("web-1", request) and not lost:
-            lost.append("web-1")
-            return NoResponse("the connection broke")
-        return None
+    def fail_once(request: Request) -> Exception | None:
+        return broken.pop() if bind_of("web-0", request) and broken else None
 
-    story.api.lose = lose
-    story.api.refuse = lambda request: (
-        ApiError(403, "Forbidden", "not allowed") if bind_of("web-0", request) else None
-    )
-    story.run(lambda: story.bound_claim("c0", "v0"))
-    if lost:
-        assert story.nodes() == ["", "n1"]
-        assert [failure.decision.name for failure in story.failures] == ["web-0"]
-        assert "web-1" in story.done
+    def refuse(request: Request) -> Exception | None:
+        if bind_of("web-1", request):
+            return ApiError(403, "Forbidden", "not allowed")
+        return None if carried_out else fail_once(request)
+
+    story.api.refuse = refuse
+    story.api.lose = fail_once if carried_out else story.api.lose
+    story.run(lambda: story.bound_claim("c0", "v0"), lambda: story.bound_claim("c1", "v1"))
+    assert not broken
+    assert story.nodes() == ["n1", ""]
+    assert [failure.decision.name for failure in story.failures] == ["web-1"]
+    assert "web-0" in story.done
+    assert not any(b"null" in (request.body or b"") for request in story.api.requests)
 
 
 def test_a_pod_that_another_scheduler_bound_keeps_what_was_written_for_it() -> None:
@@ -124,16 +119,6 @@ def test_annotations_of_grants_go_with_the_binding_and_no_others_do() -> None:
     story.run()
     binding = story.api.requests[0]
     assert b'"annotations":{"a":"1","b":"3","c":"4"}' in (binding.body or b"")
-
-
-def elastic() -> GangStory:
-    """Three pods with a claim each, of which two are enough."""
-    story = GangStory(*((VolumeGrant("ns", f"c{number}", f"uid of c{number}"),) for number in range(3)))
-    for number in range(3):
-        story.claim(f"c{number}")
-        story.volume(f"v{number}")
-    story.spare = 1
-    return story
 
 
 def test_a_pod_beyond_the_minimum_is_bound_later_without_holding_the_others_up() -> None:
@@ -224,8 +209,65 @@ def test_pods_that_a_later_cycle_adds_go_with_the_gang_that_fails() -> None:
     assert [len(together) for together in story.told] == [3]
 
 
-def test_a_pod_that_is_deleted_while_it_waits_for_others_undoes_the_gang_before_any_is_bound() -> None:
-    story = gang(3)
-    story.run(lambda: story.remove(f"{PODS}/web-1"), lambda: story.bound_claim("c0", "v0"))
-    assert story.nodes() == ["", ""]
-    assert [len(together) for together in story.told] == [3]
+def test_pods_that_were_ready_go_on_when_another_takes_the_place_of_one_that_was_refused() -> None:
+    """Three of five are needed. One of the first three is refused, so the others need a fourth."""
+    story = elastic(5, spare=2)
+    story.api.refuse = lambda request: (
+        ApiError(403, "Forbidden", "not allowed") if bind_of("web-0", request) else None
+    )
+
+    def three_are_ready() -> None:
+        for number in range(3):
+            story.bound_claim(f"c{number}", f"v{number}")
+
+    story.run(three_are_ready, lambda: story.bound_claim("c3", "v3"), workers=1)
+    assert story.nodes() == ["", "n1", "n1", "n1", ""]
+    assert [failure.decision.name for failure in story.failures] == ["web-0"]
+
+
+def test_a_gang_waits_for_all_its_pods_also_after_a_spare_pod_of_its_job_has_failed_alone() -> None:
+    story = elastic(1, spare=1)
+    story.claim("c1")
+    story.volume("v1")
+    names = ("new-0", "new-1")
+    for name in names:
+        story.api.put(f"{PODS}/{name}", {"spec": {}})
+
+    def a_new_gang_is_decided() -> None:
+        assert [failure.decision.name for failure in story.failures] == ["web-0"]
+        claimed = (VolumeGrant("ns", "c1", "uid of c1"),)
+        binds = [
+            Bind("ns", name, f"uid of {name}", "n1", "ns/web", grants)
+            for name, grants in zip(names, (claimed, ()), strict=True)
+        ]
+        together, orders = Gang(), [WriteOrder(bind) for bind in binds]
+        for order, bind in zip(orders, binds, strict=True):
+            together.add(order, bind.uid, None)
+        assert story.writer is not None
+        story.writer.submit(orders)
+
+    def claim_is_bound() -> None:
+        assert [story.api.node_of(name) for name in names] == ["", ""]
+        story.bound_claim("c1", "v1")
+
+    refusal = {"metadata": {"annotations": {SELECTED: None}}}
+    story.run(lambda: story.change(f"{CLAIMS}/c0", refusal), a_new_gang_is_decided, claim_is_bound)
+    assert [story.api.node_of(name) for name in names] == ["n1", "n1"]
+
+
+def test_all_that_can_be_taken_back_is_whatever_else_cannot() -> None:
+    held = tuple(VolumeGrant("ns", f"c{number}", f"uid of c{number}") for number in range(3))
+    story = GangStory(held)
+    for number in range(3):
+        story.claim(f"c{number}")
+
+    def refuse(request: Request) -> Exception | None:
+        forbidden = request.path.endswith("/c1") and b"null" in (request.body or b"")
+        return ApiError(403, "Forbidden", "not allowed") if forbidden else None
+
+    story.api.refuse = refuse
+    story.run(lambda: story.remove(f"{PODS}/web-0"))
+    assert [
+        story.get(f"{CLAIMS}/c{number}")["metadata"]["annotations"].get(SELECTED) for number in range(3)
+    ] == [None, "n1", None]
+    assert len(story.failures) == 1

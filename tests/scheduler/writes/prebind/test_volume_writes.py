@@ -261,3 +261,59 @@ def test_whoever_no_longer_leads_writes_nothing_more() -> None:
     assert story.nodes() == ["", ""]
     assert not story.failures
     assert selected(story, "c0") == "n1"
+
+
+def test_a_claim_that_somebody_bound_to_another_volume_reserves_none() -> None:
+    story = GangStory((static("c0", "v0"),))
+    story.claim("c0")
+    story.volume("v0")
+    story.volume("v9")
+    bound = {"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}}
+    story.api.change(f"{CLAIMS}/c0", {**bound, "spec": {"volumeName": "v9"}})
+    story.run()
+    assert story.nodes() == ["n1"]
+    assert "claimRef" not in story.get(f"{VOLUMES}/v0")["spec"]
+
+
+def test_a_claim_that_is_bound_to_another_volume_gives_back_the_one_that_was_reserved_for_it() -> None:
+    story = GangStory((static("c0", "v0"),), labels={"zone": "a"})
+    story.claim("c0")
+    story.volume("v0")
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}]
+    story.volume("v9", nodeAffinity={"required": {"nodeSelectorTerms": terms}})
+    story.run(lambda: story.bound_claim("c0", "v9"))
+    assert 'pv "v9" cannot be reached' in story.failures[0].why
+    assert "claimRef" not in story.get(f"{VOLUMES}/v0")["spec"]
+
+
+def test_a_bound_claim_whose_volume_is_not_there_is_not_waited_for_for_ever() -> None:
+    story = GangStory((delayed("c0", timeout=5),))
+    story.claim("c0")
+
+    def time_passes() -> None:
+        story.seconds = 6.0
+        story.bound_claim("c0", "lost")
+
+    story.run(lambda: story.bound_claim("c0", "lost"), time_passes)
+    assert whys(story) == {("ns/web-0", 'binding volumes: PVC "c0" was not bound within 5 seconds')}
+
+
+def test_a_controller_that_binds_while_the_gang_is_undone_keeps_its_volume() -> None:
+    """It was slower than the timeout, and goes on between our last look and the write that takes it back."""
+    story = GangStory((VolumeGrant("ns", "c0", "uid of c0", "v0", timeout=5),))
+    story.claim("c0")
+    story.volume("v0")
+
+    def controller(request: Request) -> Exception | None:
+        if request.method == "PATCH" and b'"claimRef":null' in (request.body or b""):
+            story.api.change(f"{VOLUMES}/v0", {"status": {"phase": "Bound"}})
+        return None
+
+    def time_passes() -> None:
+        story.api.refuse = controller
+        story.seconds = 6.0
+        story.writer._queue.resume(("Pod", "", "ns", "web-0"))  # type: ignore[union-attr]
+
+    story.run(time_passes)
+    assert len(story.failures) == 1
+    assert story.get(f"{VOLUMES}/v0")["spec"]["claimRef"]["name"] == "c0"

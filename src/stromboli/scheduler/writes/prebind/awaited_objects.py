@@ -12,7 +12,8 @@ from stromboli.api.types.meta import Object
 
 ObjectId = tuple[type[Object], str]
 """Kind and `namespace/name`."""
-IsOfInterest = Callable[[Any], bool]
+IsOfInterest = Callable[[Any, bool], bool]
+"""Is given an object, and whether it is gone."""
 
 
 class AwaitedObjects:
@@ -29,9 +30,9 @@ class AwaitedObjects:
         return len(self._awaited)
 
     def expect(
-        self, order: Hashable, kind: type[Object], key: str, is_of_interest: IsOfInterest = lambda _: True
+        self, order: Hashable, kind: type[Object], key: str, is_of_interest: IsOfInterest = lambda *_: True
     ) -> None:
-        """Wake an order when an object is gone, or has changed in a way that is of interest."""
+        """Wake an order when a change to an object, or that it is gone, is of interest."""
         self._waiting.setdefault((kind, key), {})[order] = is_of_interest
         self._awaited.setdefault(order, set()).add((kind, key))
 
@@ -47,5 +48,9 @@ class AwaitedObjects:
         """A watch shows a change."""
         waiting = self._waiting.get((type(object), object.key)) if self._waiting else None
         for order, is_of_interest in list(waiting.items()) if waiting else ():
-            if gone or is_of_interest(object):
+            if is_of_interest(object, gone):
                 self._wake(order)
+
+    def wake_all(self) -> None:
+        for order in list(self._awaited):
+            self._wake(order)

@@ -18,6 +18,10 @@ class PreBindFailed(Exception):
     """What a bind needs will not come, or is somebody else's by now."""
 
 
+class BindAbandoned(Exception):
+    """The process ends while a bind waits: the next leader goes on from the objects."""
+
+
 @dataclass(slots=True)
 class GangFailure:
     """Why a gang is given up."""
@@ -36,10 +40,14 @@ class Gang:
     """How many of the binds may fail, or come later: pods beyond the minimum of the job."""
     unready: set[str] = field(default_factory=set)
     """Uids of pods whose grants are not all true yet."""
-    unbound: dict[Hashable, WriteOrder] = field(default_factory=dict)
-    """The orders that are not done, by key."""
+    unbound: dict[str, WriteOrder] = field(default_factory=dict)
+    """The orders that are not done, by the uids of their pods: a new pod may have the name of one that is gone."""
     begun: bool = False
     """Whether any bind may have been sent."""
+    waits: bool = False
+    """Whether any bind has had to wait for what others do, such as controllers and drivers."""
+    abandoned: bool = False
+    """Whether that wait is over as the process ends."""
     locks: dict[tuple[str, str], str] = field(default_factory=dict)
     """When each node was locked for it, by node and annotation."""
     claims: set[str] = field(default_factory=set)
@@ -53,13 +61,13 @@ class Gang:
     def add(self, order: WriteOrder, uid: str, node: Node | None) -> None:
         order.member = GangMember(order.key, self, node)
         self.unready.add(uid)
-        self.unbound[order.key] = order
+        self.unbound[uid] = order
 
-    def adopt(self, order: WriteOrder) -> None:
+    def adopt(self, order: WriteOrder, uid: str) -> None:
         """A later cycle decided on one pod more of the job: it follows those that it must not run without."""
         order.member = order.member or GangMember(order.key, self, None)
         order.member.gang, order.member.follows = self, True
-        self.unbound[order.key] = order
+        self.unbound[uid] = order
         self.consumers = None
 
     @property
@@ -75,7 +83,7 @@ class Gang:
         self.spare -= not member.follows
         self.unready.discard(uid)
         self.consumers = None
-        alone = {member.key: self.unbound.pop(member.key)}
+        alone = {uid: self.unbound.pop(uid)}
         member.gang = Gang(unbound=alone, begun=True, claims=self.claims, failure=failure)
 
 
@@ -88,6 +96,8 @@ class GangMember:
     gang: Gang
     node: Node | None
     """The node of the bind as it was when that was decided."""
+    node_gone: bool = False
+    """Whether the node was deleted while the bind waited."""
     follows: bool = False
     """Whether the gang does not need it."""
     written: bool = False

@@ -8,10 +8,11 @@ what was written for it is taken back, and each of its pods is told why.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 
 from stromboli.api.decoding import decode_as
+from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.engine.decisions import Bind
 from stromboli.kube.guarded_client import GuardedClient
@@ -27,7 +28,13 @@ from stromboli.scheduler.writes.prebind.awaited_objects import AwaitedObjects
 from stromboli.scheduler.writes.prebind.claim_release import ClaimRelease
 from stromboli.scheduler.writes.prebind.claim_writes import ClaimWrites
 from stromboli.scheduler.writes.prebind.extended_resource_writes import ExtendedResourceWrites
-from stromboli.scheduler.writes.prebind.gang_binds import Gang, GangFailure, GangMember
+from stromboli.scheduler.writes.prebind.gang_binds import (
+    BindAbandoned,
+    Gang,
+    GangFailure,
+    GangMember,
+    PreBindFailed,
+)
 from stromboli.scheduler.writes.prebind.grant_writer import GrantObjects, GrantWriter
 from stromboli.scheduler.writes.prebind.node_lock import NodeLock
 from stromboli.scheduler.writes.prebind.volume_writes import VolumeWrites
@@ -51,8 +58,9 @@ class PreBinder:
         self.awaited = AwaitedObjects(resume)
         self._gangs: dict[str, Gang] = {}
         """The last gang of each job of which some binds are not done."""
+        self._ending = False
         self._client = client
-        self._resume = resume
+        self._resume_order = resume
         self._prebound = prebound
         self._clock = clock
         objects = GrantObjects(client)
@@ -70,40 +78,53 @@ class PreBinder:
         earlier = self._gangs.get(bind.job)
         member = order.member
         if earlier is not None and not earlier.begun and (member is None or member.gang is not earlier):
-            earlier.adopt(order)
+            earlier.adopt(order, bind.uid)
         if order.member is not None:
             self._gangs[bind.job] = order.member.gang
 
     def done(self, member: GangMember, bind: Bind, failure: WriteFailure | None = None) -> list[WriteFailure]:
         """A bind is done, or has failed; the failures of its gang, once that is so of all its binds."""
         gang = member.gang
-        gang.unbound.pop(member.key, None)
+        gang.unbound.pop(bind.uid, None)
         if failure is not None:
             gang.failures.append(failure)
         if gang.unbound:
             return []
+        self._forget(gang, bind)
+        return gang.failures
+
+    def _forget(self, gang: Gang, bind: Bind) -> None:
+        """All binds of a gang are done: whatever its job gets now does not have to wait for it."""
         if self._gangs.get(bind.job) is gang:
             del self._gangs[bind.job]
-        return gang.failures
+
+    def end(self) -> None:
+        """The process ends, so nothing is waited for any more; the next leader goes on with what is written."""
+        self._ending = True
+        self.awaited.wake_all()
 
     # -- before the binds
 
     async def advance(self, order: WriteOrder, member: GangMember, bind: Bind) -> float | None:
         """The next steps of a bind: None if it may be sent now, else for how many seconds it waits."""
+        gang = member.gang
+        if gang.abandoned and not gang.may_begin:
+            raise BindAbandoned
         if not member.ready:
             await self._write(member, bind)
             if pause := await self._time_to_wait(member, bind):
-                return pause
+                return self._wait(gang, pause)
             self._is_ready(order, member, bind)
-        elif not member.gang.may_begin:
-            await self._check_pod(bind)
-        if member.gang.failure is not None:  # meanwhile
+        if gang.failure is not None:  # meanwhile
             return 0.0
-        if not member.gang.may_begin:
-            self.awaited.expect(member.key, Pod, bind.key, _is_leaving)
+        if not gang.may_begin:
+            self._expect_place(member, bind)
+            if gang.waits:  # maybe for long
+                await self._check_place(member, bind)
             return PARKED
+        self._check_node(member, bind)
         self.awaited.forget(member.key)
-        member.gang.begun = True
+        gang.begun = True
         return None
 
     async def _write(self, member: GangMember, bind: Bind) -> None:
@@ -122,16 +143,42 @@ class PreBinder:
             writer = self._writers[type(member.awaited[0])]
             member.doing = writer.doing
             if pause := await writer.time_to_wait(member, bind, member.awaited[0]):
-                self.awaited.expect(member.key, Pod, bind.key, _is_leaving)
-                await self._check_pod(bind)
+                self._expect_place(member, bind)
+                await self._check_place(member, bind)
                 return pause
             del member.awaited[0]
         return 0.0
 
-    async def _check_pod(self, bind: Bind) -> None:
+    def _wait(self, gang: Gang, pause: float) -> float:
+        """A bind of the gang has to wait. The others that are ready look whether their pods are still there."""
+        if self._ending:
+            gang.abandoned = True
+            self._resume(gang.unbound.values())
+            raise BindAbandoned
+        if not gang.waits:
+            gang.waits = True
+            self._resume_ready(gang)
+        return pause
+
+    def _expect_place(self, member: GangMember, bind: Bind) -> None:
+        """While a bind waits, its pod or its node may go."""
+
+        def node_is_gone(_: Node, gone: bool) -> bool:
+            member.node_gone = gone
+            return gone
+
+        self.awaited.expect(member.key, Pod, bind.key, lambda pod, gone: gone or _is_leaving(pod))
+        self.awaited.expect(member.key, Node, bind.node, node_is_gone)
+
+    async def _check_place(self, member: GangMember, bind: Bind) -> None:
+        self._check_node(member, bind)
         pod = await self._pod(bind)
         if pod is None or _is_leaving(pod):
             raise PodNotBindable("the pod is gone" if pod is None else "the pod is being deleted")
+
+    def _check_node(self, member: GangMember, bind: Bind) -> None:
+        if member.node_gone:
+            raise PreBindFailed(f"node {bind.node} is gone")
 
     def _is_ready(self, order: WriteOrder, member: GangMember, bind: Bind) -> None:
         """All that this bind needs is true; the last that its gang needs lets all of them go."""
@@ -139,15 +186,20 @@ class PreBinder:
         member.ready, member.doing = True, ""
         self._prebound(order, self._clock() - (member.begun or 0.0))
         order.since, order.tries = None, 0
-        member.gang.unready.discard(bind.uid)
-        if not member.gang.begun:
-            self._wake_ready(member.gang)
+        gang = member.gang
+        waited = not gang.may_begin
+        gang.unready.discard(bind.uid)
+        if waited and gang.may_begin:
+            self._resume_ready(gang)
 
-    def _wake_ready(self, gang: Gang) -> None:
-        if gang.may_begin:
-            for key, order in gang.unbound.items():
-                if order.member is not None and order.member.ready:
-                    self._resume(key)
+    def _resume_ready(self, gang: Gang) -> None:
+        self._resume(
+            order for order in gang.unbound.values() if order.member is not None and order.member.ready
+        )
+
+    def _resume(self, orders: Iterable[WriteOrder]) -> None:
+        for order in orders:
+            self._resume_order(order.key)
 
     # -- when a bind, or what it needs, fails
 
@@ -158,15 +210,18 @@ class PreBinder:
         self.awaited.forget(member.key)
         if gang.failure is not None:
             return
-        failure = GangFailure(bind, member.why, before_bind=not member.ready)
+        failure = GangFailure(bind, member.why, before_bind=not (member.ready and gang.begun))
         if gang.can_spare(member):
             gang.leave(member, bind.uid, failure)
-            self._wake_ready(gang)
+            if not gang.unbound:
+                self._forget(gang, bind)
+            elif gang.may_begin:
+                self._resume_ready(gang)
         else:
             gang.failure = failure
-        for key, order in (gang if gang.failure else member.gang).unbound.items():
+        for order in member.gang.unbound.values():
             order.since, order.tries = None, 0
-            self._resume(key)
+        self._resume(member.gang.unbound.values())
 
     async def take_back(self, member: GangMember, bind: Bind) -> bool:
         """Take back what was written for a bind that is given up; whether it was: a pod that is bound keeps it."""
@@ -177,6 +232,7 @@ class PreBinder:
         self.awaited.forget(member.key)
         pod = await self._pod(bind)
         if pod is not None and pod.spec.node_name:
+            member.take_back.clear()
             return False
         while member.take_back:
             await member.take_back[-1]()

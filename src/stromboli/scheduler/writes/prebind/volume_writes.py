@@ -54,6 +54,8 @@ class VolumeWrites:
     # -- a volume that exists
 
     async def _reserve_volume(self, member: GangMember, grant: VolumeGrant) -> None:
+        if _is_bound(await self._claim(grant)):
+            return  # by somebody else, maybe to another volume: what matters is whether the node can reach that
         volume = await self._objects.read(PersistentVolume, "", grant.volume)
         if volume is None:
             raise PreBindFailed(f'pv "{grant.volume}" is gone')
@@ -76,8 +78,9 @@ class VolumeWrites:
         volume = await self._objects.read(PersistentVolume, "", grant.volume)
         if volume is None or not _is_reserved(volume["spec"].get("claimRef"), grant):
             return
-        claim = await self._claim(grant)
-        if volume.get("status", {}).get("phase") == "Bound" or (claim and claim["spec"].get("volumeName")):
+        claim = await self._find_claim(grant)
+        bound_to = claim["spec"].get("volumeName") if claim is not None else None
+        if volume.get("status", {}).get("phase") == "Bound" or bound_to == grant.volume:
             return
         if before:
             reference: Json | None = dict.fromkeys(volume["spec"]["claimRef"]) | before
@@ -91,8 +94,6 @@ class VolumeWrites:
 
     async def _select_node(self, member: GangMember, bind: Bind, grant: VolumeGrant) -> None:
         claim = await self._claim(grant)
-        if claim is None:
-            raise PreBindFailed(f'persistentvolumeclaim "{grant.claim}" is gone')
         selected = annotations_of(claim).get(names.SELECTED_NODE, "")
         if selected == bind.node or _is_bound(claim):
             return
@@ -103,7 +104,7 @@ class VolumeWrites:
         await self._objects.patch(PersistentVolumeClaim, claim, changes)
 
     async def _deselect_node(self, node: str, grant: VolumeGrant) -> None:
-        claim = await self._claim(grant)
+        claim = await self._find_claim(grant)
         if claim is None or claim["spec"].get("volumeName"):
             return
         annotations = annotations_of(claim)
@@ -112,7 +113,13 @@ class VolumeWrites:
             changes = {"metadata": {"annotations": {names.SELECTED_NODE: None}}}
             await self._objects.patch(PersistentVolumeClaim, claim, changes)
 
-    async def _claim(self, grant: VolumeGrant) -> Json | None:
+    async def _claim(self, grant: VolumeGrant) -> Json:
+        claim = await self._find_claim(grant)
+        if claim is None:
+            raise PreBindFailed(f'persistentvolumeclaim "{grant.claim}" is gone')
+        return claim
+
+    async def _find_claim(self, grant: VolumeGrant) -> Json | None:
         claim = await self._objects.read(PersistentVolumeClaim, grant.namespace, grant.claim)
         return claim if claim is not None and uid_of(claim) == grant.claim_uid else None
 
@@ -121,43 +128,51 @@ class VolumeWrites:
     async def time_to_wait(self, member: GangMember, bind: Bind, grant: VolumeGrant) -> float:
         self._expect(member, bind, grant)
         claim = await self._claim(grant)
-        if claim is None:
-            raise PreBindFailed(f'persistentvolumeclaim "{grant.claim}" is gone')
+        look_again = LOOK_AGAIN
         if _is_bound(claim):
-            reachable = await self._is_reachable(member, bind, claim["spec"]["volumeName"])
-            return 0.0 if reachable else 1.0
+            if await self._is_reachable(member, bind, claim["spec"]["volumeName"]):
+                return 0.0
+            look_again = 1.0
+        else:
+            await self._check_progress(claim, bind, grant)
+        left = member.waiting_since + grant.timeout - self._clock()
+        if left <= 0:
+            raise PreBindFailed(f'PVC "{grant.claim}" was not bound within {grant.timeout} seconds')
+        return min(left, look_again)
+
+    async def _check_progress(self, claim: Json, bind: Bind, grant: VolumeGrant) -> None:
+        """Whether what was written is still there, so that the claim will be bound."""
         if grant.volume:
             volume = await self._objects.read(PersistentVolume, "", grant.volume)
             if volume is None or not _is_reserved(volume["spec"].get("claimRef"), grant):
                 raise PreBindFailed(f'ClaimRef got reset for pv "{grant.volume}"')
         elif annotations_of(claim).get(names.SELECTED_NODE) != bind.node:
             raise PreBindFailed(f'provisioning failed for PVC "{grant.claim}"')
-        left = member.waiting_since + grant.timeout - self._clock()
-        if left <= 0:
-            raise PreBindFailed(f'PVC "{grant.claim}" was not bound within {grant.timeout} seconds')
-        return min(left, LOOK_AGAIN)
 
     def _expect(self, member: GangMember, bind: Bind, grant: VolumeGrant) -> None:
-        def is_of_interest(claim: PersistentVolumeClaim) -> bool:
+        def is_of_interest(claim: PersistentVolumeClaim, gone: bool) -> bool:
             annotations = claim.metadata.annotations
             waits = bool(grant.volume) or annotations.get(names.SELECTED_NODE) == bind.node
-            return not waits or (bool(claim.spec.volume_name) and names.BIND_COMPLETED in annotations)
+            return gone or not waits or (bool(claim.spec.volume_name) and names.BIND_COMPLETED in annotations)
 
         self._awaited.expect(
             member.key, PersistentVolumeClaim, f"{grant.namespace}/{grant.claim}", is_of_interest
         )
         if grant.volume:
             self._awaited.expect(
-                member.key, PersistentVolume, grant.volume, lambda volume: volume.spec.claim_ref is None
+                member.key,
+                PersistentVolume,
+                grant.volume,
+                lambda volume, gone: gone or volume.spec.claim_ref is None,
             )
 
     async def _is_reachable(self, member: GangMember, bind: Bind, name: str) -> bool:
         """Whether the volume of a bound claim is there; it must be reachable from the node."""
-        found = await self._objects.read(PersistentVolume, "", name)
+        volume = await self._objects.read(PersistentVolume, "", name)
         node = member.node
-        if found is None or node is None:
-            return found is not None
-        affinity = decode_as(PersistentVolume, msgspec.json.encode(found)).spec.node_affinity
+        if volume is None or node is None:
+            return volume is not None
+        affinity = decode_as(PersistentVolume, msgspec.json.encode(volume)).spec.node_affinity
         if affinity is None or affinity.required is None:
             return True
         labels = node.metadata.labels
