@@ -75,15 +75,13 @@ class DeviceShare(Plugin):
             arguments.gpu_sharing or arguments.gpu_number,
             arguments.npus,
         )
-        if cluster.cards.models != models:
+        if dirty.everything or cluster.cards.models != models:
             self._fits.clear()
+            self._held = HeldCards(cluster, self._requests, self._rules_of)
         cluster.share_cards(models)
         self._matches.clear()
         self._asked.clear()
         self._locks = NodeLocks(cluster, session.now) if arguments.node_lock else None
-        if dirty.everything:
-            self._fits.clear()
-            self._held = HeldCards(cluster, self._requests, self._rules_of)
         self._tell_problems(session)
 
     def _read_config(self, session: Session) -> DeviceConfig:
