@@ -66,7 +66,9 @@ MEMORY = CardReason(
     "node(s) had no card with {} free", "wait until a pod on a card ends, or ask for less memory", True
 )
 CORES = CardReason(
-    "node(s) had no card with {} free", "wait until a pod on a card ends, or ask for fewer cores", True
+    "node(s) had no card with free cores for {}",
+    "wait until a pod on a card ends, or ask for fewer cores",
+    True,
 )
 SLOTS = CardReason(
     "node(s) had no free MIG slot with {}", "wait until a pod on a card ends, or ask for less memory", True

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.card_reasons import REASONS, way_past_cards
 from stromboli.engine.decisions import Bind, Event, QueueStatus
 from stromboli.model.cards.card_grants import CardGrant, CardShare
 from stromboli.plugins.deviceshare.vgpu_request import VgpuRequest
@@ -69,8 +70,8 @@ def test_the_policy_says_which_card_is_taken_first(arguments: dict[str, str], ca
     [
         (vgpu(8001), {}, "no card as large as 8001 of volcano.sh/vgpu-memory"),
         (vgpu(7000), {}, "no card with 7000 of volcano.sh/vgpu-memory free"),
-        (vgpu(1000, 60), {}, "no card with 60 of volcano.sh/vgpu-cores free"),
-        (vgpu(1000, 100), {}, "no card with 100 of volcano.sh/vgpu-cores free"),
+        (vgpu(1000, 60), {}, "no card with free cores for 60 of volcano.sh/vgpu-cores"),
+        (vgpu(1000, 100), {}, "no card with free cores for 100 of volcano.sh/vgpu-cores"),
         (vgpu(1000, number=3), {}, "fewer cards than the 3 of a container"),
         (vgpu(1000), {"nvidia.com/use-gputype": "H200,T4"}, "no card of the type H200 or T4"),
         (vgpu(1000), {"nvidia.com/nouse-gputype": "a100"}, "no card of the type NVIDIA other than A100"),
@@ -91,6 +92,11 @@ def test_a_refusal_says_what_is_short_and_what_would_help(
     assert result.binds == {}
     assert f"1 node(s) had {reason}" in result.why("p") or f"1 node(s) {reason}" in result.why("p")
     assert result.pending["default/p"].hint
+
+
+def test_every_reason_of_cards_has_its_own_way_out() -> None:
+    ways_out = {reason: way_past_cards(reason.of("5 of a resource")) for reason in REASONS}
+    assert ways_out == {reason: reason.way_out for reason in REASONS}
 
 
 def test_a_card_with_all_cores_given_out_takes_nobody_else_and_one_that_is_shared_is_not_given_out_whole() -> (
