@@ -102,7 +102,7 @@ NO_BOUNDS = {
         model.devices.device_selection.MAX_OUTCOMES
         model.intake.sub_jobs.LONGEST
         model.volumes.claim_kind.MOST_BYTES
-        model.volumes.free_volumes.MOST_KINDS
+        model.volumes.free_volumes.MOST_SIZES
         plugins.deviceshare.plugin.MOST_FITS
     """,
     "what counts as how much of a bound": """

@@ -250,7 +250,8 @@ def naive_match(cluster: Cluster, task: Task, row: int) -> tuple[bool, bool, dic
     )
     report = objects.storage_capacities.get(f"default/{node.name}")
     left = size_of_text(report.capacity) if report is not None else -1
-    return True, max(asked) <= left and sum(asked) - charged + promised <= left, chosen
+    new = sum(asked) - charged
+    return True, max(asked) <= left and (new == 0 or new + promised <= left), chosen
 
 
 def reaches(volume: Any, node: str) -> bool:

@@ -190,6 +190,17 @@ def test_a_driver_that_reports_nothing_is_not_limited() -> None:
     assert placed(with_claim(world.add(capacity("n", "1Gi")))) == {"default/j-0": "n"}
 
 
+def test_storage_that_others_took_does_not_keep_a_claim_from_its_node() -> None:
+    """Two claims are being provisioned on a node by somebody who did not add them up."""
+    world = World(nodes="n cpu=4").add(storage_class("csi", "hostpath.csi.k8s.io"))
+    world.add(csi_driver("hostpath.csi.k8s.io"), capacity("n", "9Gi"))
+    world.add(
+        claim("data", of="csi", node="n"), claim("other", of="csi", node="n"), claim("more", "1Gi", "csi")
+    )
+    world.job("late", cpu=1, spec=claiming("more"))
+    assert placed(with_claim(world)) == {"default/j-0": "n"}
+
+
 def test_storage_that_is_given_back_is_there_for_others_in_the_same_cycle() -> None:
     world = World(nodes="n cpu=4").add(storage_class("csi", "hostpath.csi.k8s.io"))
     world.add(

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from stromboli.model.volumes.volume_demand import DelayedClaim
 
 SHOWN = 3
+LOOKED_AT = 64
+"""Claims of a task that are looked at one by one."""
 _ATTACHMENTS = names.INSUFFICIENT_ATTACHMENTS.format(driver="")
 _PLAIN = {
     names.BOUND_TO_MISSING_VOLUME: "its claim is bound to a volume that is gone: restore it, or make the claim anew",
@@ -98,10 +100,10 @@ def _bound(cluster: Cluster, task: Task, reason: str) -> str:
 
 
 def _unserved(cluster: Cluster, task: Task) -> list[tuple[PersistentVolumeClaim, DelayedClaim]]:
-    """The claims of a task of which some node has no volume; all of them if each has one somewhere."""
-    waiting = delayed_claims(cluster.volumes, cluster.objects, task)
+    """The largest claims of a task for which no node has a volume; all of them if each has one somewhere."""
+    waiting = delayed_claims(cluster.volumes, cluster.objects, task)[::-1]
     matching = cluster.volumes.matching
-    unserved = [each for each in waiting if not matching.match((each[1],)).bindable.any()]
+    unserved = [each for each in waiting[:LOOKED_AT] if not matching.match((each[1],)).bindable.any()]
     return unserved or waiting
 
 
@@ -126,7 +128,7 @@ def _volumes_left(cluster: Cluster, claim: PersistentVolumeClaim, delayed: Delay
     kind = delayed.kind
     free = cluster.volumes.free.of_class(kind.storage_class)
     largest = f", the largest with {format_bytes(max(map(size_of, free)))}" if free else ""
-    reached = int(np.count_nonzero(cluster.volumes.free.serving(kind).counts))
+    reached = int(np.count_nonzero(cluster.volumes.free.serving(kind).counts(kind.request)))
     return (
         f"claim {claim.name} asks for {format_bytes(kind.request)} of class {kind.storage_class}, of which "
         f"{_count(len(free), 'volume')} {'is' if len(free) == 1 else 'are'} free{largest}; "

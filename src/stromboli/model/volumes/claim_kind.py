@@ -39,6 +39,11 @@ class ClaimKind(NamedTuple):
     attributes_class: str
     selector: Selector | None
 
+    @property
+    def of_any_size(self) -> ClaimKind:
+        """The same for a claim that asks for nothing, which volumes of every size can serve."""
+        return self._replace(request=0)
+
     def is_served_by(self, volume: PersistentVolume) -> bool:
         """Whether a volume that nobody uses can be bound to such a claim, from wherever it can be reached."""
         return (

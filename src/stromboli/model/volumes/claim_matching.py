@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from stromboli.api import names
+from stromboli.model.volumes.free_volumes import MOST_KINDS, MOST_LISTED
 from stromboli.model.volumes.volume_reach import nodes_with_affinity
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class ClaimMatching:
         """The nodes on which all of a pod's claims can be bound."""
         count = len(self._columns)
         bindable = np.ones(count, dtype=bool)
+        if not self._can_list(claims):
+            return Matching(~bindable, bindable)
         provisioned: dict[str, _Amounts] = {}
         unsure = np.zeros(count, dtype=bool)
         earlier: dict[str, int] = {}
@@ -68,8 +71,9 @@ class ClaimMatching:
                 amounts.add(request, 0, np.ones(count, dtype=bool))
                 continue
             volumes = self._ledger.free.serving(claim.kind)
-            without = volumes.counts == 0
-            unsure |= ~without & (volumes.counts <= earlier.get(name, 0))
+            counts = volumes.counts(request)
+            without = counts == 0
+            unsure |= ~without & (counts <= earlier.get(name, 0))
             earlier[name] = earlier.get(name, 0) + bool(len(volumes))
             if without.any():
                 bindable &= ~without | self._provisionable(name)
@@ -94,6 +98,12 @@ class ClaimMatching:
         matching.bindable[rows[tried:]] = False
         for row in rows[:tried].tolist():
             matching.bindable[row], matching.enough[row] = self._fits_on(claims, row)
+
+    def _can_list(self, claims: tuple[DelayedClaim, ...]) -> bool:
+        """Whether the volumes of all kinds of claims can be listed side by side; for a single kind they always can."""
+        kinds = {claim.kind.of_any_size for claim in claims if not claim.volume and not claim.node}
+        listed = sum(self._ledger.free.count(kind.storage_class) for kind in kinds)
+        return len(kinds) <= 1 or (len(kinds) <= MOST_KINDS and listed <= MOST_LISTED)
 
     def _only(self, node: str) -> Bools:
         chosen = np.zeros(len(self._columns), dtype=bool)
@@ -151,7 +161,7 @@ class ClaimMatching:
             volume = claim.volume
             if not claim.volume and not claim.node:
                 volumes: KindVolumes = self._ledger.free.serving(claim.kind)
-                volume = volumes.smallest(row, chosen)
+                volume = volumes.smallest(row, claim.kind.request, chosen)
                 if not volume and not self._provisionable(claim.kind.storage_class)[row]:
                     return None
             choices.append(volume)

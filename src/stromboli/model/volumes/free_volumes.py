@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Columns, Ints
 
 MOST_KINDS = 256
-"""Kinds of claims remembered at a time; a bound on memory, not on what may be scheduled."""
+"""Kinds of claims, whatever their sizes, whose volumes are listed; those not asked for lately are forgotten."""
+MOST_LISTED = 500_000
+"""Volumes that are listed for all of these kinds together."""
+MOST_SIZES = 16
+"""Sizes of claims of a kind for which it is remembered how many volumes each node reaches."""
 FEW_NODES = 64
 """A volume that so many nodes reach is listed with each of them; one that more reach is listed once."""
 
@@ -110,6 +115,10 @@ class FreeVolumes:
         listed = self._by_class.get(storage_class, {})
         return [self._objects.volumes[name] for name in listed if name not in self._taken]
 
+    def count(self, storage_class: str) -> int:
+        """How many volumes of a class are available, with those that claims were given in the meantime."""
+        return len(self._by_class.get(storage_class, ()))
+
     def promised_to(self, claim: str, uid: str, kind: ClaimKind) -> str:
         """The volume that is promised to a claim by its own object and can be bound to it; empty: none is."""
         for name in sorted(self._by_claim.get(claim, ())):
@@ -120,20 +129,26 @@ class FreeVolumes:
         return ""
 
     def serving(self, kind: ClaimKind) -> KindVolumes:
-        """The free volumes that can serve a kind of claim, up to date."""
-        volumes = self._kinds.get(kind)
-        if volumes is None:
-            volumes = self._kinds[kind] = KindVolumes(self, self._columns, kind)
-            if len(self._kinds) > MOST_KINDS:
-                self._kinds.popitem(last=False)
-        else:
-            self._kinds.move_to_end(kind)
+        """The free volumes that can serve a kind of claim if they are large enough, up to date."""
+        kind = kind.of_any_size
+        known = self._kinds.get(kind)
+        volumes = self._kinds[kind] = known if known is not None else KindVolumes(self, self._columns, kind)
+        self._kinds.move_to_end(kind)
         volumes.catch_up(self._changes.setdefault(kind.storage_class, []))
+        if known is None:
+            self._forget_kinds()
         return volumes
+
+    def _forget_kinds(self) -> None:
+        """Forget what is known of kinds that were not asked for lately."""
+        while len(self._kinds) > 1 and (
+            len(self._kinds) > MOST_KINDS or sum(map(len, self._kinds.values())) > MOST_LISTED
+        ):
+            self._kinds.popitem(last=False)
 
 
 class KindVolumes:
-    """The free volumes that can serve one kind of claim, smallest first, by the nodes that reach them."""
+    """The free volumes that can serve claims of one kind, smallest first, by the nodes that reach them."""
 
     def __init__(self, free: FreeVolumes, columns: Columns, kind: ClaimKind):
         self._free = free
@@ -149,20 +164,20 @@ class KindVolumes:
             for name in dict.fromkeys(changes[self._position :]):
                 self._remove(name)
                 volume = self._free.free(name)
-                if volume is not None:
+                if volume is not None and self._kind.is_served_by(volume):
                     self._add(volume)
         self._position = len(changes)
 
     def _begin(self) -> None:
-        self.counts: Ints = np.zeros(len(self._columns), dtype=np.int64)
-        """How many of them each node reaches."""
+        self._counts: OrderedDict[int, Ints] = OrderedDict()
         self._sizes: dict[str, int] = {}
-        self._rows: dict[str, Ints | None] = {}
+        self._rows: dict[str, Ints] = {}
         self._near: dict[int, list[tuple[int, str]]] = {}
         self._wide: list[tuple[int, str]] = []
         self._masks: dict[str, NDArray[np.uint8]] = {}
         self._objects = self._columns.objects
-        for volume in self._free.of_class(self._kind.storage_class):
+        serving = filter(self._kind.is_served_by, self._free.of_class(self._kind.storage_class))
+        for volume in sorted(serving, key=size_of):  # so that each goes to the end of its list
             self._add(volume)
 
     def __len__(self) -> int:
@@ -173,10 +188,33 @@ class KindVolumes:
         """Whether all nodes reach all of them."""
         return not self._near and not self._masks
 
-    def smallest(self, row: int, chosen: Collection[str] = ()) -> str:
-        """The smallest volume that a node reaches and that is not chosen already; empty: there is none."""
-        near = next((entry for entry in self._near.get(row, ()) if entry[1] not in chosen), None)
-        for entry in self._wide:
+    def counts(self, request: int) -> Ints:
+        """How many of them that are large enough each node reaches."""
+        counts = self._counts.get(request)
+        if counts is None:
+            counts = self._counts[request] = self._count_all(request)
+            if len(self._counts) > MOST_SIZES:
+                self._counts.popitem(last=False)
+        return counts
+
+    def _count_all(self, request: int) -> Ints:
+        counts: Ints = np.zeros(len(self._columns), dtype=np.int64)
+        for row, near in self._near.items():
+            counts[row] = len(near) - bisect_left(near, (request, ""))
+        wide = [name for _, name in _from(self._wide, (request, ""))]
+        masked = [name for name in wide if name in self._masks]
+        counts += len(wide) - len(masked)
+        for name in masked:
+            counts[self._reached(name)] += 1
+        return counts
+
+    def smallest(self, row: int, request: int, chosen: Collection[str] = ()) -> str:
+        """The smallest volume of a size that a node reaches and that is not chosen already; empty: there is none."""
+        least = (request, "")
+        near = next(
+            (entry for entry in _from(self._near.get(row, []), least) if entry[1] not in chosen), None
+        )
+        for entry in _from(self._wide, least):
             if near is not None and near < entry:
                 break
             if entry[1] not in chosen and self._reaches(row, entry[1]):
@@ -188,8 +226,6 @@ class KindVolumes:
         return mask is None or bool(mask[row >> 3] & (128 >> (row & 7)))
 
     def _add(self, volume: PersistentVolume) -> None:
-        if not self._kind.is_served_by(volume):
-            return
         name, size = volume.name, size_of(volume)
         rows = rows_with_affinity(self._columns, volume)
         self._sizes[name] = size
@@ -222,13 +258,21 @@ class KindVolumes:
                 del self._near[row]
 
     def _count(self, name: str, sign: int) -> None:
-        rows = self._rows.get(name)
-        if rows is not None:
-            self.counts[rows] += sign
-        elif name in self._masks:
-            self.counts += sign * np.unpackbits(self._masks[name], count=len(self.counts)).astype(np.int64)
-        else:
-            self.counts += sign
+        """Count a volume for all sizes that were asked for, or no longer."""
+        size, reached = self._sizes[name], self._reached(name)
+        for request, counts in self._counts.items():
+            if request <= size:
+                counts[reached] += sign
+
+    def _reached(self, name: str) -> Ints | slice:
+        """The rows of the nodes that reach a volume."""
+        if name in self._masks:
+            return np.flatnonzero(np.unpackbits(self._masks[name], count=len(self._columns)))
+        return self._rows.get(name, slice(None))
+
+
+def _from(entries: list[tuple[int, str]], least: tuple[int, str]) -> Iterator[tuple[int, str]]:
+    return islice(entries, bisect_left(entries, least), None)
 
 
 def _remove_sorted(entries: list[tuple[int, str]], entry: tuple[int, str]) -> None:

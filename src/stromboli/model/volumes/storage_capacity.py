@@ -140,21 +140,25 @@ class ClassCapacity:
         self._free[number] = self._room[number] - min(self._promised[number], MOST_BYTES)
 
     def enough(self, largest: Ints, total: Ints) -> Bools:
-        """Nodes for which one report has room for volumes of so many bytes together, and for the largest of them."""
+        """Nodes for which one report has room for volumes of so many bytes together, and for the largest of them.
+
+        Volumes that are promised already are part of the largest alone: they take no more room.
+        """
         passing = np.zeros(self._count, dtype=bool)
         if len(self._pair_row):
             rows, reports = self._pair_row, self._pair_report
-            fits = (self._largest[reports] >= largest[rows]) & (self._free[reports] >= total[rows])
-            passing[rows[fits]] = True
+            room = (total[rows] == 0) | (self._free[reports] >= total[rows])
+            passing[rows[room & (self._largest[reports] >= largest[rows])]] = True
         for number, matching in self._wide:
-            passing |= matching & (self._largest[number] >= largest) & (self._free[number] >= total)
+            room = (total == 0) | (self._free[number] >= total)
+            passing |= matching & room & (self._largest[number] >= largest)
         return passing
 
     def enough_on(self, row: int, largest: int, total: int) -> bool:
         """The same for one node."""
         wide = (number for number, matching in self._wide if matching[row])
         return any(
-            self._largest[number] >= largest and self._free[number] >= total
+            self._largest[number] >= largest and (total == 0 or self._free[number] >= total)
             for number in (*self._near.get(row, ()), *wide)
         )
 

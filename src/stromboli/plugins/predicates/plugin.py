@@ -131,6 +131,8 @@ class Predicates(Plugin):
         super().__init__(arguments, switches)
         self._claims = DeviceClaims(self.name, arguments.device_timeout)
         self._unused_claims = UnusedClaims()
+        self._last_demand: tuple[tuple[Task, int] | None, VolumeDemand] = (None, NO_VOLUMES)
+        """What the last task asked for, with the version of the ledger: several questions follow each other."""
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         self._claims.opening(session.cluster, session.now)
@@ -150,7 +152,10 @@ class Predicates(Plugin):
         cluster = self.session.cluster
         if cluster.volumes not in cluster.ledgers_of(task.shape):
             return NO_VOLUMES
-        return volume_demand(cluster.volumes, cluster.objects, task)
+        state = (task, cluster.volumes.version)
+        if self._last_demand[0] != state:
+            self._last_demand = (state, volume_demand(cluster.volumes, cluster.objects, task))
+        return self._last_demand[1]
 
     def prefilter(self, task: Task) -> Refusal | None:
         spec = task.shape.spec
