@@ -139,9 +139,7 @@ class DeviceLedger:
         """The rows of nodes to which changed pools may matter."""
         rows: set[int] = set()
         for change in changes:
-            if not isinstance(change, str) and self.pools.is_selected(change):
-                return {node.row for node in nodes.values() if node.row >= 0}
-            names = (change,) if isinstance(change, str) else self.pools.nodes_naming(change)
+            names = (change,) if isinstance(change, str) else self.pools.nodes_seeing(change)
             rows.update(nodes[name].row for name in names if name in nodes)
         return {row for row in rows if row >= 0}
 

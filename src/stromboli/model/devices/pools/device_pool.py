@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from stromboli.model.devices.pools.node_pools import NodePool, is_relevant, newest, reaches
@@ -79,11 +79,11 @@ class DevicePool:
         """Slices of a generation with devices that take from counters."""
         return (slice for slice in self._consuming.values() if slice.generation == generation)
 
-    def view(self, node: Node) -> NodePool | None:
-        """What a node sees of the pool; None if nothing."""
+    def view(self, node: Node, selected: Iterable[PoolSlice] = ()) -> NodePool | None:
+        """What a node sees of the pool, given the slices that it may see without being named; None if nothing."""
         named = self.named.get(node.name, {}).values()
-        selected = (slice for slice in self._selected.values() if is_relevant(slice, node))
-        seen = newest([*named, *selected, *self._counters.values()])
+        relevant = (slice for slice in selected if is_relevant(slice, node))
+        seen = newest([*named, *relevant, *self._counters.values()])
         if not seen:
             return None
         choosing = [slice for slice in seen if slice.spec.per_device_node_selection]

@@ -11,6 +11,7 @@ from stromboli.model.devices.pools.device_pool import DevicePool
 from stromboli.model.devices.pools.node_pools import NodePool
 from stromboli.model.devices.pools.pool_devices import ContentTable, PoolId, PoolSlice
 from stromboli.model.devices.pools.quantities import amount
+from stromboli.model.devices.pools.reach import ReachIndex
 from stromboli.model.node_columns import Node
 
 if TYPE_CHECKING:
@@ -30,11 +31,17 @@ class PoolIndex:
         """Pools with a slice for a node, by the name of the node."""
         self._selected: dict[PoolId, None] = {}
         """Pools that nodes may see without being named."""
+        self._reach = ReachIndex()
+        """The slices of these pools that name no node."""
+        self._counted: dict[PoolId, None] = {}
+        """Those of these pools that have counters, which every node sees."""
         self._broken: dict[PoolId, NodePool] = {}
         """Pools with counters that show every node that they cannot be used."""
         self._shared_version = 0
         self._seen: dict[str, tuple[int, dict[str, str], tuple[NodePool, ...]]] = {}
         """What nodes see, as long as nothing that they see changes."""
+        self._seeing: dict[PoolId, set[str]] = {}
+        """Names of nodes that were seen to see such a pool."""
 
     def put(self, slice: ResourceSlice) -> None:
         """Add a slice or replace the one of its name; BadObject if an amount in it is none."""
@@ -52,6 +59,8 @@ class PoolIndex:
         self._pools.setdefault(parsed.pool, DevicePool(parsed.pool)).add(parsed)
         if parsed.node_name:
             self._named.setdefault(parsed.node_name, {})[parsed.pool] = None
+        elif not parsed.has_counters:
+            self._reach.add(parsed)
         self._changed(parsed.pool)
 
     def drop(self, name: str) -> None:
@@ -69,6 +78,8 @@ class PoolIndex:
             del named[slice.pool]
             if not named:
                 del self._named[slice.node_name]
+        if not slice.node_name and not slice.has_counters:
+            self._reach.remove(slice)
         self._changed(slice.pool)
         if pool.is_empty:
             del self._pools[slice.pool]
@@ -79,8 +90,12 @@ class PoolIndex:
         self._forget(pool)
         self._selected.pop(id, None)
         self._broken.pop(id, None)
+        self._counted.pop(id, None)
+        self._seeing.pop(id, None)
         if pool.is_selected:
             self._selected[id] = None
+            if pool.has_counters:
+                self._counted[id] = None
         elif pool.has_counters:
             view = pool.view(_NO_NODE)
             if view is not None and not view.is_usable:
@@ -94,6 +109,10 @@ class PoolIndex:
         if self._seen:
             for name in pool.named:
                 self._seen.pop(name, None)
+
+    def nodes_seeing(self, id: PoolId) -> Collection[str]:
+        """The names of nodes that see a pool, of those that were ever asked what they see."""
+        return {*self.nodes_naming(id), *self._seeing.get(id, ())}
 
     def nodes_naming(self, id: PoolId) -> Collection[str]:
         """The names of nodes for which a pool has slices."""
@@ -117,10 +136,16 @@ class PoolIndex:
         views = self._views(node)
         pools = tuple(sorted(views, key=lambda pool: (pool.has_binding_conditions, pool.id)))
         self._seen[node.name] = (self._shared_version, node.labels, pools)
+        for pool in pools:
+            if pool.id in self._selected:
+                self._seeing.setdefault(pool.id, set()).add(node.name)
         return pools
 
     def _views(self, node: Node) -> list[NodePool]:
-        ids = {**self._named.get(node.name, {}), **self._selected}
-        views = (self._pools[id].view(node) for id in ids)
+        selected: dict[PoolId, list[PoolSlice]] = {}
+        for slice in self._reach.slices_for(node):
+            selected.setdefault(slice.pool, []).append(slice)
+        ids = {**self._named.get(node.name, {}), **dict.fromkeys(selected), **self._counted}
+        views = (self._pools[id].view(node, selected.get(id, ())) for id in ids)
         broken = (view for id, view in self._broken.items() if id not in ids)
         return [*(view for view in views if view is not None), *broken]
