@@ -92,6 +92,7 @@ def test_a_node_whose_registration_cannot_be_read_has_no_cards(entry: str, probl
         '[{"id": "a", "count": -1}]',
         '[{"id": "a", "devmem": 1e99}]',
         json.dumps([{"id": f"npu-{i}"} for i in range(2000)]),
+        json.dumps([{"id": "npu-0,Ascend310P,1:npu-1", "count": 1, "devmem": 1, "health": True}]),
         "[" * 100_000,
     ],
 )

@@ -19,6 +19,8 @@ MOST_CARDS = 1024
 LONGEST_REGISTRATION = 256 * 1024
 """Characters that a registration may have: an API server lets all annotations together have no more."""
 _FIELDS = 6
+_SEPARATORS = frozenset(",:;[")
+"""What separates shares and their parts in annotations of pods."""
 
 
 class BadRegistration(Exception):
@@ -196,10 +198,10 @@ def _number(text: str, key: str) -> int:
 
 
 def _unique(cards: list[Card], key: str) -> None:
-    """Two cards of one uuid could not be told apart in annotations."""
+    """Two cards of one uuid, or one with a separator in it, could not be told apart in annotations."""
     known: set[str] = set()
     for card in cards:
-        if not card.uuid or card.uuid in known or "[" in card.uuid or ";" in card.uuid:
+        if not card.uuid or card.uuid in known or not _SEPARATORS.isdisjoint(card.uuid):
             raise BadRegistration(f"{key}: {card.uuid[:63]!r} is no uuid, or that of two cards")
         known.add(card.uuid)
 
