@@ -136,6 +136,7 @@ def test_the_name_of_a_share_is_a_card_and_perhaps_a_slot(name: str, parsed: tup
         ("nvidia: {gpuMemoryFactor: many}", "gpuMemoryFactor"),
         ("nvidia: {gpuMemoryFactor: -1}", "a number below 0"),
         ("vnpus: [{commonWord: x}]", "without commonWord or resourceName"),
+        ("vnpus: [{commonWord: 'a b', resourceName: c}]", "commonWord 'a b' cannot be part of names"),
         ("nvidia: {knownMigGeometries: [{allowedGeometries: [{group: a-b}]}]}", "must not contain -"),
         (
             "nvidia: {knownMigGeometries: [{allowedGeometries: [{group: g, geometries: [{count: -4}]}]}]}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -17,6 +18,8 @@ MOST_GEOMETRIES = 64
 """How many geometries a model of GPU may have, and how many kinds of instances a geometry."""
 MOST_NPU_MODELS = 64
 """How many models of NPUs a configuration may name, and how many templates each."""
+_WORD = re.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,42}")
+"""A common word: with `-devices-to-allocate` behind it, the name of an annotation has at most 63 characters."""
 
 
 class KnownGeometries(Struct, frozen=True, rename="camel"):
@@ -127,6 +130,8 @@ def _problem(config: DeviceConfig) -> str:
     for npu in config.npus.configs:
         if not npu.word or not npu.resource_name:
             return f"{CONFIG_KEY}: a model of NPUs without commonWord or resourceName"
+        if not _WORD.fullmatch(npu.word):
+            return f"{CONFIG_KEY}: commonWord {npu.word[:63]!r} cannot be part of names of annotations"
         if len(npu.templates) > MOST_NPU_MODELS:
             return f"{CONFIG_KEY}: {npu.word[:63]}: more than {MOST_NPU_MODELS} templates"
         numbers += [
