@@ -92,6 +92,7 @@ LOCKED = CardReason(
 
 NODE_LOCKED = "node {node} has been locked within 5 minutes"
 NOT_SHARED = "{resource} is not shared out: the policy does not switch it on at deviceshare"
+NO_CARD_ASKED = "{resource} asks for no card: a container must limit {count} or {memory}, too"
 LONG_LISTS = "annotations list {count} uuids and types of cards, more than {most}: list fewer or select nodes"
 GONE = "no {model} cards are registered on node {node} any more"
 EVENT_BAD_CARDS = "BadCards"

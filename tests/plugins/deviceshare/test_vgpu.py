@@ -94,6 +94,14 @@ def test_a_refusal_says_what_is_short_and_what_would_help(
     assert result.pending["default/p"].hint
 
 
+def test_cores_alone_ask_for_no_card() -> None:
+    world = world_of(VGPU, vgpu_node("a"), card_pod("p", vgpu(0, 50, number=0)))
+    result = world.step()
+    assert result.binds == {}
+    reason = "volcano.sh/vgpu-cores asks for no card: a container must limit volcano.sh/vgpu-number or "
+    assert reason in result.why("p")
+
+
 def test_every_reason_of_cards_has_its_own_way_out() -> None:
     ways_out = {reason: way_past_cards(reason.of("5 of a resource")) for reason in REASONS}
     assert ways_out == {reason: reason.way_out for reason in REASONS}

@@ -171,8 +171,7 @@ class DeviceShare(Plugin):
         """Without the switch of its model a pod would start and find no card."""
         for demand in task.shape.demands:
             if demand.requirement is DEVICE_SHARING and (resource := self._not_shared(task)):
-                text = card_reasons.NOT_SHARED.format(resource=resource)
-                return Refusal(text, plugin=self.name)
+                return Refusal(self._why_not_shared(resource), plugin=self.name)
         if self._requests(task) and (count := listed_cards(task)) > MOST_LISTED:
             text = card_reasons.LONG_LISTS.format(count=count, most=MOST_LISTED)
             return Refusal(text, plugin=self.name)
@@ -196,6 +195,14 @@ class DeviceShare(Plugin):
             if shares_devices(resource) and resource not in shared and not (vgpu and _is_vgpu(resource)):
                 return resource
         return ""
+
+    def _why_not_shared(self, resource: str) -> str:
+        if self.arguments.vgpu and _is_vgpu(resource):
+            nvidia = self._config[1].nvidia
+            return card_reasons.NO_CARD_ASKED.format(
+                resource=resource, count=nvidia.count_name, memory=nvidia.memory_name
+            )
+        return card_reasons.NOT_SHARED.format(resource=resource)
 
     def node_filters(self, task: Task) -> Iterator[NodeFilter]:
         for request in self._requests(task):
