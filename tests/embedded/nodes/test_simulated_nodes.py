@@ -246,6 +246,27 @@ def test_gpus_of_a_node_are_published_and_go_with_it(tmp_path):
     asyncio.run(scenario())
 
 
+def test_gpus_that_a_node_has_no_more_are_withdrawn(tmp_path):
+    devices, published = "stromboli.sh/devices", "n1-gpu.stromboli.sh"
+
+    async def scenario():
+        async with running_nodes(tmp_path, "8cpu,2gpu,dra") as cluster:
+            await cluster.until(published, lambda content: content is not None, SLICES)
+            await cluster.client.patch(NODES, "n1", {"metadata": {"annotations": {devices: None}}})
+            await cluster.until(published, lambda content: content is None, SLICES)
+            await cluster.client.patch(NODES, "n1", {"metadata": {"annotations": {devices: "1"}}})
+            await cluster.until(published, lambda content: content is not None, SLICES)
+        async with running_nodes(tmp_path, "8cpu,4gpu,vgpu") as cluster:
+            assert await cluster.get(published, SLICES) is None
+        async with running_nodes(tmp_path, "8cpu,4gpu") as cluster:
+            node = await cluster.get("n1", NODES)
+            assert "annotations" not in node["metadata"]
+            amounts = node["status"]["capacity"], node["status"]["allocatable"]
+            assert all({name for name in each if "/" in name} == {"nvidia.com/gpu"} for each in amounts)
+
+    asyncio.run(scenario())
+
+
 def test_a_node_plays_the_device_plugin_of_shared_cards(tmp_path):
     async def scenario():
         async with running_nodes(tmp_path, "8cpu,1gpu,vgpu") as cluster:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stromboli.api import card_names
@@ -74,13 +75,17 @@ def _uuid(node: str, index: int) -> str:
 # -- DRA
 
 
+def slice_name(node: str) -> str:
+    return f"{node}-{DRIVER}"
+
+
 def resource_slice(node: str, uid: str, gpus: Gpus) -> Content:
     """The GPUs of a node, as its driver would publish them; they go with the node."""
     return {
         "apiVersion": SLICES.api_version,
         "kind": SLICES.kind,
         "metadata": {
-            "name": f"{node}-{DRIVER}",
+            "name": slice_name(node),
             "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}],
         },
         "spec": {
@@ -144,3 +149,8 @@ def add_gpus(node: Content, gpus: Gpus, shared: bool) -> None:
     else:
         added = {node_annotations.DEVICES: str(gpus)}
     meta["annotations"] = {**(meta.get("annotations") or {}), **added}
+
+
+def annotation_patch(annotations: Mapping[str, str]) -> dict[str, str | None]:
+    """What to merge into the annotations of a node that exists: GPUs that it has no more go."""
+    return {node_annotations.DEVICES: None, card_names.VGPU_REGISTER: None, **annotations}

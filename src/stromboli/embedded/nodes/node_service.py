@@ -13,16 +13,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from stromboli.api import card_names, names
 from stromboli.embedded.nodes import node_annotations
-from stromboli.embedded.nodes.node_devices import (
-    DEVICE_CLASSES,
-    SLICES,
-    BadDevices,
-    device_class,
-    parse_gpus,
-    resource_slice,
-)
+from stromboli.embedded.nodes.device_plugin import DevicePlugin
+from stromboli.embedded.nodes.node_devices import SLICES, annotation_patch, slice_name
 from stromboli.embedded.nodes.node_groups import node_info
 from stromboli.embedded.nodes.node_lifecycle import (
     NodeLifecycle,
@@ -69,8 +62,6 @@ class NodeState:
 
     kind: str = ""
     failed: bool = False
-    devices: str = ""
-    """The GPUs that were published for it."""
     pods: dict[str, NodePod] = field(default_factory=dict)
 
 
@@ -87,6 +78,7 @@ class NodeService:
         self._client = client
         self._clock = clock
         self._writes = WriteQueue(client, clock)
+        self._devices = DevicePlugin(self._writes)
         self._addresses = PodAddresses()
         self._runtimes: dict[str, PodRuntime] = {
             node_annotations.SIMULATED: SimulatedRuntime(
@@ -106,14 +98,17 @@ class NodeService:
         self._pod_reflector = Reflector(client, PODS, NodePod, pod_sink, _is_bound)
 
     async def register(self, manifests: list[Content]) -> None:
-        """Create these nodes, or update their labels and capacity."""
-        for node in msgspec.json.decode(await self._client.list(NODES))["items"]:
-            cidr = (node.get("spec") or {}).get("podCIDR", "")
-            self._addresses.adopt(node["metadata"]["name"], cidr)
+        """Create these nodes, or update their labels, capacity and GPUs."""
+        nodes = msgspec.json.decode(await self._client.list(NODES))["items"]
+        existing = {str(node["metadata"]["name"]): node for node in nodes}
+        for name, node in existing.items():
+            self._addresses.adopt(name, (node.get("spec") or {}).get("podCIDR", ""))
         for begin in range(0, len(manifests), 64):
-            await asyncio.gather(*(self._create(manifest) for manifest in manifests[begin : begin + 64]))
+            await asyncio.gather(
+                *(self._create(manifest, existing) for manifest in manifests[begin : begin + 64])
+            )
 
-    async def _create(self, node: Content) -> None:
+    async def _create(self, node: Content, existing: dict[str, Content]) -> None:
         name = node["metadata"]["name"]
         kind = node["metadata"]["labels"][node_annotations.NODE]
         cidr = self._addresses.range(name).cidr
@@ -124,11 +119,22 @@ class NodeService:
         except ApiError as error:
             if error.status != 409:
                 raise
-            meta = {"labels": label_patch(node["metadata"]["labels"])}
-            if annotations := node["metadata"].get("annotations"):
-                meta["annotations"] = annotations
-            await self._client.patch(NODES, name, {"metadata": meta})
-            await self._client.patch(NODES, name, {"status": node["status"]}, subresource="status")
+            await self._update(node, existing.get(name) or {})
+
+    async def _update(self, node: Content, old: Content) -> None:
+        meta, name = node["metadata"], node["metadata"]["name"]
+        annotations = annotation_patch(meta.get("annotations") or {})
+        patch = {"labels": label_patch(meta["labels"]), "annotations": annotations}
+        await self._client.patch(NODES, name, {"metadata": patch})
+        status = dict(node["status"])
+        for amounts in {"capacity", "allocatable"} & status.keys():  # resources that it has no more go
+            gone = (old.get("status") or {}).get(amounts) or {}
+            status[amounts] = {**dict.fromkeys(gone), **status[amounts]}
+        await self._client.patch(NODES, name, {"status": status}, subresource="status")
+        had = ((old.get("metadata") or {}).get("annotations") or {}).get(node_annotations.DEVICES)
+        if had and annotations[node_annotations.DEVICES] is None:
+            with suppress(ApiError):  # somebody has deleted it
+                await self._client.delete(SLICES, slice_name(name))
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -161,7 +167,7 @@ class NodeService:
         if not state.kind:
             return
         self._addresses.adopt(node.name, node.spec.pod_cidr)
-        self._publish_devices(node, state)
+        self._devices.publish(node)
         if node.metadata.annotations.get(node_annotations.FAILED, "false") != "false":
             if not state.failed:
                 self._fail(node, state)
@@ -175,22 +181,6 @@ class NodeService:
             self._lifecycle.cancel_eviction(pod.uid)
             self._runtimes[kind].put(pod)
 
-    def _publish_devices(self, node: NodeView, state: NodeState) -> None:
-        """Publish the GPUs of a node for DRA, as its driver would."""
-        text = node.metadata.annotations.get(node_annotations.DEVICES, "")
-        if text == state.devices:
-            return
-        state.devices = text
-        try:
-            gpus = parse_gpus(text) if text else None
-        except BadDevices as error:
-            message = f"annotation {node_annotations.DEVICES}: {error}"
-            self._writes.record_node_event(node.name, names.WARNING, "InvalidDevices", message)
-            return
-        if gpus is not None:
-            self._writes.apply(DEVICE_CLASSES, device_class())
-            self._writes.apply(SLICES, resource_slice(node.name, node.metadata.uid, gpus))
-
     def _fail(self, node: NodeView, state: NodeState) -> None:
         state.failed = True
         for pod in state.pods.values():
@@ -199,6 +189,7 @@ class NodeService:
 
     def _drop_node(self, node: NodeView) -> None:
         state = self._nodes.pop(node.name, None)
+        self._devices.forget(node.name)
         if state is None or not state.kind:
             return
         for pod in state.pods.values():
@@ -230,19 +221,11 @@ class NodeService:
             self._addresses.of(pod)  # allocated already
         if not state.kind:
             return
-        if pod.metadata.annotations.get(card_names.BIND_PHASE) == card_names.ALLOCATING and not pod.finished:
-            self._allocate_cards(pod)
+        self._devices.allocate_cards(pod)
         if state.failed:
             self._lifecycle.schedule_eviction(pod, name)
         else:
             self._runtimes[state.kind].put(pod)
-
-    def _allocate_cards(self, pod: NodePod) -> None:
-        """What a device plugin of shared cards does: tell that the pod has its cards, and unlock the node."""
-        self._writes.patch_pod(pod, {"metadata": {"annotations": {card_names.BIND_PHASE: "success"}}})
-        self._writes.patch_node(
-            pod.spec.node_name, {"metadata": {"annotations": {card_names.VGPU_LOCK: None}}}
-        )
 
     def _drop_pod(self, pod: NodePod) -> None:
         uid, key = pod.metadata.uid, (pod.namespace, pod.name)

@@ -27,8 +27,8 @@ from stromboli.embedded.nodes.write_queue import WriteQueue
 
 FIRST_RETRY, MAX_RETRY = 1.0, 60.0
 """Seconds until a stage that could not be written is tried again, at first and at most."""
-CLAIMS_RETRY = 1.0
-"""Seconds until claims that a pod waits for are looked at again."""
+FIRST_CHECK, MAX_CHECK = 1.0, 8.0
+"""Seconds until claims that a pod waits for are looked at again, at first and at most."""
 
 CheckClaims = Callable[[NodePod], Awaitable[MissingClaim | None]]
 
@@ -46,6 +46,8 @@ class SimulatedPod:
     failures: int = 0
     has_claims: bool = False
     """Its volumes and devices were there when it was about to start."""
+    checks: int = 0
+    """How often they were not."""
 
 
 class SimulatedRuntime:
@@ -106,7 +108,8 @@ class SimulatedRuntime:
             self._play(pod.uid)
         else:
             self._writes.record_event(pod, names.WARNING, missing.reason, missing.message)
-            self._timers.set(pod.uid, self._clock() + CLAIMS_RETRY)
+            self._timers.set(pod.uid, self._clock() + _pause(simulated.checks, FIRST_CHECK, MAX_CHECK))
+            simulated.checks += 1
 
     def _schedule(self, simulated: SimulatedPod) -> None:
         simulated.next = next_stage(simulated.pod, simulated.since, self._delays)
@@ -130,7 +133,7 @@ class SimulatedRuntime:
         def failed(_: Exception) -> None:
             if self._pods.get(pod.uid) is simulated and simulated.written is stage:
                 simulated.written = None
-                pause = min(MAX_RETRY, FIRST_RETRY * 2.0 ** min(simulated.failures, 10))
+                pause = _pause(simulated.failures, FIRST_RETRY, MAX_RETRY)
                 simulated.failures += 1
                 self._timers.set(pod.uid, self._clock() + pause)
 
@@ -147,3 +150,7 @@ class SimulatedRuntime:
                 self._writes.delete_pod(pod, failed)
                 return
         self._writes.patch_status(pod, status, failed)
+
+
+def _pause(failures: int, first: float, longest: float) -> float:
+    return min(longest, first * 2.0 ** min(failures, 10))

@@ -80,8 +80,14 @@ class WriteQueue:
     def apply(self, resource: Resource, content: Content) -> None:
         """Create an object that belongs to nodes, or bring it up to date."""
         name = content["metadata"]["name"]
-        path = f"{resource.path('', name)}?fieldManager={node_annotations.AGENT}&force=true"
-        self._put(path, PendingWrite(Request("PATCH", path, msgspec.json.encode(content), APPLY)))
+        path = resource.path("", name)
+        query = f"?fieldManager={node_annotations.AGENT}&force=true"
+        self._put(path, PendingWrite(Request("PATCH", path + query, msgspec.json.encode(content), APPLY)))
+
+    def delete(self, resource: Resource, name: str) -> None:
+        """Delete an object that belonged to nodes."""
+        path = resource.path("", name)
+        self._put(path, PendingWrite(Request("DELETE", path)))
 
     def record_event(self, pod: NodePod, type: str, reason: str, message: str) -> None:
         regarding = ObjectReference("Pod", pod.namespace, pod.name, pod.uid)
