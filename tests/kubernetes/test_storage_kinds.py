@@ -224,7 +224,7 @@ def test_what_may_not_change(plane: ControlPlane, kind: str, content: Json, patc
     assert_refused(*change(plane, created(plane, kind, content), patch), [(field, "immutable")])
 
 
-def test_a_claim_gets_a_volume_and_a_bound_one_grows(plane: ControlPlane) -> None:
+def test_a_claim_gets_a_volume_and_grows_only_if_its_class_allows_it(plane: ControlPlane) -> None:
     content = created(plane, "PersistentVolumeClaim", claim())
     reference = {field: content["metadata"][field] for field in ("namespace", "name", "uid")}
     name = created(plane, "PersistentVolume", volume(**HOST, claimRef=reference))["metadata"]["name"]
@@ -234,6 +234,9 @@ def test_a_claim_gets_a_volume_and_a_bound_one_grows(plane: ControlPlane) -> Non
     assert change(plane, content, {"spec": same})[0] == 200
     bound = {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}
     assert change(plane, content, bound, "/status")[0] == 200
+    larger = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
+    status, refusal = change(plane, content, larger)
+    assert (status, "must support resize" in refusal["message"]) == (403, True)
     smaller = {"spec": {"resources": {"requests": {"storage": "1Mi"}}}}
     path = "spec.resources.requests.storage"
     assert_refused(*change(plane, content, smaller), [(path, "can not be less than status.capacity")])

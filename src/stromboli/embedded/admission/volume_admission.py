@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+from stromboli.api.resources.quantity import exact
 from stromboli.api.schemas.storage.volume_validation import CLASS_ANNOTATION
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.kinds.object_metadata import add_finalizer
+from stromboli.embedded.kinds.status_errors import forbidden
 from stromboli.embedded.store.object_store import Store
 
 VOLUMES, CLAIMS = "persistentvolumes", "persistentvolumeclaims"
@@ -24,6 +28,26 @@ def set_claim_defaults(store: Store, _: Kind, __: str, claim: Content) -> None:
     add_finalizer(claim, CLAIM_FINALIZER)
     if not has_class(claim) and (name := default_class(store)):
         claim["spec"]["storageClassName"] = name
+
+
+def check_growth(store: Store, kind: Kind, claim: Content, old: Content) -> None:
+    """The PersistentVolumeClaimResize admission plugin: claims grow if their class allows it."""
+    if requested_size(claim) <= requested_size(old):
+        return
+    annotated = (old["metadata"].get("annotations") or {}).get(CLASS_ANNOTATION)
+    name = annotated or (old.get("spec") or {}).get("storageClassName") or ""
+    record = store.get(STORAGE_CLASSES, "", name)
+    if record is None or record.field("allowVolumeExpansion") != "true":
+        why = (
+            "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must"
+            " support resize"
+        )
+        raise forbidden(kind, str(old["metadata"]["name"]), why)
+
+
+def requested_size(claim: Content) -> Fraction:
+    requests = ((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}
+    return exact(requests.get("storage", "0"))
 
 
 def set_volume_defaults(_: Store, __: Kind, ___: str, volume: Content) -> None:

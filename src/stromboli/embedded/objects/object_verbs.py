@@ -198,6 +198,8 @@ class Objects:
         if is_unchanged(content, old):
             return to_served_version(kind, record).data
         self.admission.authorizer.check_escalation(request.user, kind, content)
+        if kind.id == volume_admission.CLAIMS:
+            volume_admission.check_growth(self.store, kind, content, old)
         self.admission.quotas.check(kind, content, old)
         return self.write(request, record.key, content)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stromboli.embedded.http.api_server import ApiServer
-from tests.embedded.api_requests import PODS, ApiCaller, pod, running
+from tests.embedded.api_requests import MERGE, PODS, ApiCaller, pod, running
 from tests.embedded.kube_controllers.test_controller_loop import eventually
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
@@ -156,6 +156,29 @@ def test_a_volume_that_is_deleted_before_its_claim_takes_its_folder_along(tmp_pa
             await api.delete(f"{CLAIMS}/late")
             await eventually(lambda: no_volumes(api), 20)
             assert not folder.exists()
+
+    asyncio.run(scenario())
+
+
+def test_a_claim_grows_if_its_class_allows_it(tmp_path: Path) -> None:
+    larger = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
+
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            for name, allowed in (("fixed", False), ("elastic", True)):
+                await api.post(CLASSES, storage_class(name, allowVolumeExpansion=allowed))
+                await api.post(CLAIMS, claim(name, name))
+                await bound(api, name)
+            status, refusal = await api.request("PATCH", f"{CLAIMS}/fixed", larger, MERGE)
+            assert (status, "must support resize" in refusal["message"]) == (403, True)
+            await api.patch(f"{CLAIMS}/elastic", larger)
+
+            async def grown() -> bool:
+                volume = await bound(api, "elastic")
+                return bool(volume["spec"]["capacity"] == {"storage": "2Gi"})
+
+            await eventually(grown, 20)
+            assert (await api.get(f"{CLAIMS}/elastic"))["status"]["capacity"] == {"storage": "2Gi"}
 
     asyncio.run(scenario())
 

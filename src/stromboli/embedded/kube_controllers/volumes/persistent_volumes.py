@@ -17,6 +17,7 @@ from stromboli.embedded.admission.volume_admission import (
     VOLUMES,
     default_class,
     has_class,
+    requested_size,
 )
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.controller import Controller
@@ -26,15 +27,19 @@ from stromboli.embedded.kube_controllers.volumes.volume_index import VolumeIndex
 from stromboli.embedded.kube_controllers.volumes.volume_matches import (
     PROVISIONED_BY,
     annotate,
+    annotate_provisioner,
     annotations_of,
     bind_claim,
     bind_volume,
+    capacity_of,
     class_of,
+    goes_with_claim,
     is_for,
+    is_ours,
     matches,
     mismatch,
+    set_capacity,
     set_phase,
-    size_of,
     smallest_first,
     unbind_volume,
 )
@@ -130,6 +135,7 @@ class PersistentVolumeController(Controller):
         """A claim that lost its volume stays lost."""
         if volume is not None and (not volume["spec"].get("claimRef") or is_for(volume, claim)):
             self._bind(record, volume)
+            self._grow(record, claim, volume)
             return
         if (claim.get("status") or {}).get("phase") == "Lost":
             return
@@ -178,7 +184,7 @@ class PersistentVolumeController(Controller):
 
     def _free_volume(self, claim: Content) -> Content | None:
         """The smallest volume that serves a claim and that no other claim has been given since the last commit."""
-        for volume in matches(claim, self._index.free(class_of(claim), size_of(claim))):
+        for volume in matches(claim, self._index.free(class_of(claim), requested_size(claim))):
             current = self._volume(volume["metadata"]["name"])
             if current is not None and not current["spec"].get("claimRef"):
                 return current
@@ -192,6 +198,15 @@ class PersistentVolumeController(Controller):
             bound = self._objects.system_update(record, partial(bind_volume, claim=content))
             if bound is not None:
                 self._objects.system_update(claim, partial(bind_claim, volume=bound.object()))
+
+    def _grow(self, record: Record, claim: Content, volume: Content) -> None:
+        """A folder has room for whatever its claim asks for; last the volume, which tells what is left to do."""
+        volume_record = self._objects.store.get(VOLUMES, "", volume["metadata"]["name"])
+        grown = requested_size(claim) > capacity_of(volume)
+        if grown and is_ours(volume) and volume_record is not None:
+            size = claim["spec"]["resources"]["requests"]["storage"]
+            for each in (record, volume_record):
+                self._objects.system_update(each, partial(set_capacity, size=size))
 
     def _set_claim_phase(self, record: Record, phase: str) -> None:
         self._objects.system_update(record, partial(set_phase, phase=phase))
@@ -207,7 +222,7 @@ class PersistentVolumeController(Controller):
         if provisioner == NO_PROVISIONER:
             await self._tell(claim, failed, f"no volume plugin matched name: {provisioner}")
             return
-        self._objects.system_update(record, partial(_annotate_provisioner, provisioner=provisioner))
+        self._objects.system_update(record, partial(annotate_provisioner, provisioner=provisioner))
         if provisioner != PROVISIONER:
             message = (
                 f"Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually"
@@ -241,15 +256,14 @@ class PersistentVolumeController(Controller):
         elif (bound_to := claim.field("spec.volumeName")) == record.key.name:
             self._objects.system_update(record, partial(set_phase, phase="Bound"))
         elif bound_to:
-            if PROVISIONED_BY in annotations_of(volume) and _is_deleted(volume):
+            if PROVISIONED_BY in annotations_of(volume) and goes_with_claim(volume):
                 await self._reclaim(record, volume)
             else:
                 self._objects.system_update(record, unbind_volume)
 
     async def _reclaim(self, record: Record, volume: Content) -> None:
         """A volume whose claim is gone is kept or, where we made it, deleted."""
-        ours = annotations_of(volume).get(PROVISIONED_BY) == PROVISIONER
-        if not (ours and _is_deleted(volume)):
+        if not (is_ours(volume) and goes_with_claim(volume)):
             self._objects.system_update(record, partial(set_phase, phase="Released"))
             return
         try:
@@ -276,13 +290,3 @@ class PersistentVolumeController(Controller):
         """Whether claims of a class wait for a scheduler to choose their volumes."""
         record = self._objects.store.get(STORAGE_CLASSES, "", name) if name else None
         return record is not None and record.field("volumeBindingMode") == "WaitForFirstConsumer"
-
-
-def _is_deleted(volume: Content) -> bool:
-    """Whether a volume goes with its claim."""
-    return bool(volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete")
-
-
-def _annotate_provisioner(claim: Content, provisioner: str) -> None:
-    for key in (names.STORAGE_PROVISIONER, names.OLD_STORAGE_PROVISIONER):
-        annotate(claim, key, provisioner)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from fractions import Fraction
 
 import msgspec
 
@@ -12,6 +12,7 @@ from stromboli.api.resources.quantity import exact
 from stromboli.api.schemas.storage.volume_validation import CLASS_ANNOTATION
 from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import LabelSelector
+from stromboli.embedded.admission.volume_admission import PROVISIONER, requested_size
 from stromboli.embedded.kinds import object_metadata
 from stromboli.embedded.kinds.kind import Content
 
@@ -27,11 +28,7 @@ def class_of(content: Content) -> str:
     return str(annotations_of(content).get(CLASS_ANNOTATION, content["spec"].get("storageClassName") or ""))
 
 
-def size_of(claim: Content) -> Any:
-    return exact(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", "0"))
-
-
-def capacity_of(volume: Content) -> Any:
+def capacity_of(volume: Content) -> Fraction:
     return exact((volume["spec"].get("capacity") or {}).get("storage", "0"))
 
 
@@ -42,9 +39,19 @@ def is_for(volume: Content, claim: Content) -> bool:
     return named and reference.get("uid") in (None, "", meta["uid"])
 
 
+def is_ours(volume: Content) -> bool:
+    """Whether our own provisioner made a volume."""
+    return bool(annotations_of(volume).get(PROVISIONED_BY) == PROVISIONER)
+
+
+def goes_with_claim(volume: Content) -> bool:
+    """Whether a volume is deleted when its claim is gone."""
+    return bool(volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete")
+
+
 def mismatch(volume: Content, claim: Content) -> str:
     """Why a claim cannot be bound to the volume that it names; empty if it can."""
-    if size_of(claim) > capacity_of(volume):
+    if requested_size(claim) > capacity_of(volume):
         return "requested PV is too small"
     if class_of(volume) != class_of(claim):
         return "storageClassName does not match"
@@ -114,6 +121,12 @@ def bind_claim(claim: Content, volume: Content) -> None:
         status["capacity"] = volume["spec"].get("capacity") or {}
 
 
+def set_capacity(content: Content, size: str) -> None:
+    """Let a claim or its volume have grown to a size."""
+    holder = content["spec"] if content["kind"] == "PersistentVolume" else content.setdefault("status", {})
+    holder["capacity"] = {**(holder.get("capacity") or {}), "storage": size}
+
+
 def unbind_volume(volume: Content) -> None:
     """Give a volume back whose claim is bound to another; one that a user set aside stays so."""
     if annotations_of(volume).pop(names.BOUND_BY_CONTROLLER, None) is not None:
@@ -136,3 +149,8 @@ def set_phase(content: Content, phase: str, message: str = "") -> None:
 
 def annotate(content: Content, key: str, value: str) -> None:
     content["metadata"]["annotations"] = {**annotations_of(content), key: value}
+
+
+def annotate_provisioner(claim: Content, provisioner: str) -> None:
+    for key in (names.STORAGE_PROVISIONER, names.OLD_STORAGE_PROVISIONER):
+        annotate(claim, key, provisioner)
