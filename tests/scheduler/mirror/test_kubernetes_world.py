@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from msgspec import structs
 
 from stromboli.api.types.meta import Condition, Object
@@ -158,6 +159,29 @@ def test_pods_beyond_the_minimum_of_a_job_can_be_spared() -> None:
     member = story.orders[0].member
     assert member is not None
     assert member.gang.spare == 1
+
+
+@pytest.mark.parametrize(("bound", "spare"), [(1, 0), (2, 1), (3, 2)])
+def test_pods_that_were_bound_earlier_count_towards_the_minimum(bound: int, spare: int) -> None:
+    story = Story(minimum=3, members=bound + 2)
+    story.sync(*(story.bound(f"web-{number}", running=True) for number in range(bound)))
+    claim = VolumeGrant("default", "data", "u")
+    rest = [structs.replace(story.bind(f"web-{number}"), grants=(claim,)) for number in (bound, bound + 1)]
+    story.world.execute(rest)
+    member = story.orders[0].member
+    assert member is not None
+    assert (member.gang.spare, len(member.gang.unready)) == (spare, 2)
+
+
+def test_a_node_that_goes_while_pods_are_bound_to_it_is_forgotten_once_the_binds_have_failed() -> None:
+    story = Story()
+    binds = [story.bind("web-0"), story.bind("web-1")]
+    story.mirror.intake.drop(decoded(node("n1")))
+    assert "n1" in story.world.cluster.nodes
+    story.world.failed(*(WriteFailure(bind, "node n1 is gone") for bind in binds))
+    story.sync()
+    assert {task.status for task in story.world.cluster.tasks.values()} == {Status.PENDING}
+    assert "n1" not in story.world.cluster.nodes
 
 
 def test_a_bind_whose_task_is_gone_is_prepared_all_the_same() -> None:

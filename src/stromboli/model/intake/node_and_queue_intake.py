@@ -124,5 +124,10 @@ def drop_node(cluster: Cluster, obj: NodeObject) -> None:
         cluster.cards.update(node, obj)
         cluster.layout_stale = True
         cluster.hyper_nodes.membership.note_node(node.name)
-        if not node.tasks:
-            del cluster.nodes[obj.name]
+        forget_if_gone(cluster, node)
+
+
+def forget_if_gone(cluster: Cluster, node: Node | None) -> None:
+    """Drop the entry of a node that was deleted, once no pod is on it any more."""
+    if node is not None and node.object is None and not node.tasks:
+        cluster.nodes.pop(node.name, None)

@@ -30,6 +30,7 @@ from stromboli.model.intake.native_groups import KIND, Native, as_volcano
 from stromboli.model.intake.node_and_queue_intake import (
     drop_node,
     drop_queue,
+    forget_if_gone,
     node_named,
     put_node,
     put_queue,
@@ -319,8 +320,7 @@ class Intake:
     def _leave(self, task: Task) -> None:
         node, job = task.node, task.job
         self.cluster.leave(task)
-        if node is not None and node.object is None and not node.tasks:
-            self.cluster.nodes.pop(node.name, None)
+        forget_if_gone(self.cluster, node)
         if job is not None:
             if job.native is not None:
                 job.native.count(task, -1)

@@ -24,6 +24,7 @@ from stromboli.engine.decisions import (
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.assumed_tasks import after_failed_bind, after_failed_eviction
 from stromboli.model.intake.native_groups import KIND
+from stromboli.model.intake.node_and_queue_intake import forget_if_gone
 from stromboli.model.job import Job, JobId
 from stromboli.model.status import Status
 from stromboli.model.task import Condition
@@ -144,7 +145,9 @@ class KubernetesWorld:
         if task is None or (status := after_failed_bind(task)) is None:
             return []
         task.assumed = None
+        node = task.node
         self.cluster.move(task, status, None)
+        forget_if_gone(self.cluster, node)
         if failure.gone or status is not Status.PENDING:
             return []
         text = _text(failure, decision)

@@ -87,6 +87,22 @@ def test_a_node_that_changes_meanwhile_is_read_again() -> None:
     assert story.nodes() == ["n1"]
 
 
+def test_a_node_is_not_locked_while_the_pod_waits_for_its_volume() -> None:
+    """The lock would run out before the volume is there, and keep others off the node."""
+    story = GangStory((CARDS, VolumeGrant("ns", "c0", "uid of c0")))
+    story.claim("c0")
+    story.volume("v0")
+
+    def claim_is_bound() -> None:
+        assert lock(story) == ""
+        story.seconds = 590.0
+        story.bound_claim("c0", "v0")
+
+    story.run(claim_is_bound)
+    assert story.nodes() == ["n1"]
+    assert lock(story) == timestamp(NOW + 590)
+
+
 def test_a_lock_is_taken_off_if_the_pod_is_not_bound_after_all() -> None:
     refused = VolumeGrant("ns", "gone", "u")
     story = GangStory((CARDS,), (refused,)).run()

@@ -1,7 +1,8 @@
 """The lock of a node whose device plugin hands cards out to one pod at a time (spec 04 10.7).
 
 The device plugin takes it off; it is taken off by us if the pod is not bound after all. Pods of a gang that go to the
-same node share the lock.
+same node share the lock. As it holds for minutes, and keeps others off the node, it is written once all else that the
+pod needs is true.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ class NodeLock:
         self._wall = wall
 
     async def write(self, member: GangMember, bind: Bind, grant: CardGrant) -> None:
+        """Nothing yet."""
+
+    async def time_to_wait(self, member: GangMember, bind: Bind, grant: CardGrant) -> float:
         for tries in range(TRIES if grant.lock else 0):
             if tries:
                 await asyncio.sleep(_PAUSE)
@@ -42,7 +46,8 @@ class NodeLock:
                 if error.status != 409 or tries == TRIES - 1:
                     raise
             else:
-                return
+                break
+        return 0.0
 
     async def _lock(self, member: GangMember, name: str, key: str) -> None:
         node = await self._objects.read(Node, "", name)
@@ -62,9 +67,6 @@ class NodeLock:
         node = await self._objects.read(Node, "", name)
         if node is not None and annotations_of(node).get(key) == time:
             await self._objects.patch(Node, node, _lock(key, None))
-
-    async def time_to_wait(self, member: GangMember, bind: Bind, grant: CardGrant) -> float:
-        return 0.0
 
 
 def _lock(key: str, time: str | None) -> Json:

@@ -135,7 +135,7 @@ class PreBinder:
                 writer = self._writers[type(grant)]
                 member.doing = writer.doing
                 await writer.write(member, bind, grant)
-            member.awaited = written
+            member.awaited = sorted(written, key=lambda grant: isinstance(grant, CardGrant))  # locks last
             member.written, member.waiting_since = True, self._clock()
 
     async def _time_to_wait(self, member: GangMember, bind: Bind) -> float:
