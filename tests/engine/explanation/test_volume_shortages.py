@@ -64,6 +64,13 @@ def test_drivers_have_too_little_storage_left() -> None:
     )
 
 
+def test_the_node_that_was_selected_for_a_claim_is_gone() -> None:
+    hint = hint_of(storage_class("csi", "hostpath.csi.k8s.io"), claim("data", of="csi", node="old"))
+    assert hint.endswith(
+        "node old, selected for claim data, is gone: kubectl annotate pvc data volume.kubernetes.io/selected-node-"
+    )
+
+
 def test_no_node_has_the_driver() -> None:
     assert hint_of(*disk("data")) == (
         "0 of 2 nodes have the CSI driver disk.example.com, 0 of them are full: no node has the CSI driver "

@@ -108,10 +108,13 @@ def _unserved(cluster: Cluster, task: Task) -> list[tuple[PersistentVolumeClaim,
 
 
 def _unbindable(cluster: Cluster, task: Task) -> str:
-    for _, delayed in _unserved(cluster, task):
+    for claim, delayed in _unserved(cluster, task):
         name, size = delayed.kind.storage_class, format_bytes(delayed.kind.request)
         if delayed.volume:
             return f"its claim has volume {delayed.volume}: make room on a node that reaches it"
+        if delayed.node and not _is_known(cluster, delayed.node):
+            deselect = f"kubectl annotate pvc {claim.name} {names.SELECTED_NODE}-"
+            return f"node {delayed.node}, selected for claim {claim.name}, is gone: {deselect}"
         if delayed.node:
             return f"its claim of class {name} is being provisioned on node {delayed.node}: make room there"
         storage_class = cluster.objects.storage_classes.get(name)
@@ -122,6 +125,10 @@ def _unbindable(cluster: Cluster, task: Task) -> str:
             f"create a PersistentVolume with {size} or more"
         )
     return ""
+
+
+def _is_known(cluster: Cluster, node: str) -> bool:
+    return node in cluster.nodes and cluster.nodes[node].object is not None
 
 
 def _volumes_left(cluster: Cluster, claim: PersistentVolumeClaim, delayed: DelayedClaim) -> str:
