@@ -13,7 +13,7 @@ from stromboli.model.devices.device_ledger import DeviceLedger
 from stromboli.model.devices.devices_in_use import DevicesInUse
 from stromboli.model.status import Status
 from stromboli.testing import World
-from tests.device_manifests import claim, device_class, resource_slice, uses
+from tests.device_manifests import allocated, claim, device_class, resource_slice, uses
 
 POLICY = """
 actions: "enqueue, allocate, preempt, backfill"
@@ -39,6 +39,9 @@ STEPS = st.lists(
         st.tuples(st.just("finish"), st.integers(0, 5)),
         st.tuples(st.just("delete"), st.integers(0, 5)),
         st.tuples(st.just("fail"), st.integers(0, 3)),
+        st.tuples(st.just("recreate"), st.integers(0, 5)),
+        st.tuples(st.just("allocate"), st.integers(0, 5)),
+        st.tuples(st.just("publish"), st.sampled_from("abc"), st.integers(0, 3)),
         st.just(("cycle",)),
         st.just(("restart",)),
     ),
@@ -76,6 +79,8 @@ class Story:
             device_class(), *(resource_slice(node, count) for node, count in {"a": 1, "b": 3, "c": 2}.items())
         )
         self.jobs = 0
+        self.others = 0
+        """Claims that somebody else made."""
 
     def job(self, pods: int, sharing: str, count: int, priority: int) -> None:
         name = f"j{self.jobs}"
@@ -130,6 +135,27 @@ class Story:
                 task = rehearsal.cluster.tasks[bind.uid]
                 rehearsal.cluster.move(task, Status.PENDING, None)
 
+    def recreate(self, which: int) -> None:
+        """Somebody deletes a claim, finalizer and all, and creates another of its name."""
+        claims = list(self.world.cluster.objects.resource_claims.values())
+        if claims:
+            self.others += 1
+            old = claims[which % len(claims)]
+            self.world.remove(old)
+            new = claim(old.name, 1, uid=f"new-{self.others}")
+            self.world.add(new)
+
+    def allocate(self, which: int) -> None:
+        """Another scheduler gives a device away that may be promised to one of our pods."""
+        self.others += 1
+        other = claim(f"other-{self.others}", uid=f"other-{self.others}")
+        self.world.add(allocated(other, "b", f"g{which % 3}"))
+
+    def publish(self, node: str, count: int) -> None:
+        """A driver publishes other devices of a node, or none, whoever uses them."""
+        made = resource_slice(node, count)
+        (self.world.add if count else self.world.remove)(made)
+
     def cycle(self) -> None:
         result = self.world.step()
         bound = Counter(decision.job for decision in result.decisions if isinstance(decision, Bind))
@@ -145,8 +171,13 @@ class Story:
     def check(self) -> None:
         cluster = self.world.rehearsal.cluster
         assert snapshot(cluster.devices) == snapshot(rebuilt(self.world))
-        for use in cluster.devices.in_use._pools.values():
-            assert all(count == 1 for count in use.whole.values())
+        held = Counter(
+            (device.pool, device.device)
+            for use in cluster.devices.claims.values()
+            if use.counted is not None and not use.key.startswith("default/other-")
+            for device in use.counted.allocation.devices.results
+        )
+        assert all(count == 1 for count in held.values())
 
 
 @settings(max_examples=25, deadline=None)
@@ -162,6 +193,18 @@ class Story:
     ]
 )
 @example(steps=[("job", 3, "two", 1, 1), ("fail", 0), ("cycle",), ("delete", 1), ("restart",), ("cycle",)])
+@example(
+    steps=[
+        ("job", 2, "shared", 1, 1),
+        ("fail", 0),
+        ("allocate", 1),
+        ("publish", "b", 1),
+        ("cycle",),
+        ("recreate", 0),
+        ("publish", "b", 0),
+        ("cycle",),
+    ]
+)
 def test_devices_are_given_once_and_come_back(steps: list[Any]) -> None:
     story = Story()
     for name, *arguments in [*steps, ("cycle",)]:
@@ -170,5 +213,8 @@ def test_devices_are_given_once_and_come_back(steps: list[Any]) -> None:
     story.world.rehearsal.sync()
     for task in list(story.world.cluster.tasks.values()):
         story.world.rehearsal.vanish(task)
+    for left in list(story.world.cluster.objects.resource_claims.values()):
+        story.world.remove(left)
     story.check()
     assert story.world.cluster.devices.in_use._pools == {}
+    assert story.world.cluster.devices.claims == {}
