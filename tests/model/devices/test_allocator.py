@@ -53,9 +53,7 @@ def test_a_device_that_was_given_to_several_is_in_use_when_it_can_be_shared_no_l
     in_use.add(allocated(world.allocate(claim)))
     assert world.devices(claim, in_use=in_use) == [["r=d"]]
     world.pools.put(make_slice("s", ["d"]))
-    assert (
-        world.devices(make_claim(request()), in_use=in_use) == "request r: 1 devices of class gpu: 1 in use"
-    )
+    assert world.devices(make_claim(request()), in_use=in_use) == "request r: 1 device of class gpu: 1 in use"
 
 
 def test_who_administers_a_device_shares_it_with_its_user() -> None:

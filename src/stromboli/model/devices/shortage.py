@@ -60,7 +60,8 @@ class SearchStopped(Exception):
 
 def unserved(option: Option, index: int, rejections: Sequence[Rejection], invalid: Sequence[NodePool]) -> str:
     """A sentence about devices that could not be had."""
-    devices = "all devices" if option.takes_all else f"{option.asked.devices} devices"
+    count = option.asked.devices
+    devices = "all devices" if option.takes_all else f"{count} device{'s' if count != 1 else ''}"
     text = f"request {option.name}: {devices} of class {option.device_class.name}"
     if index and not option.takes_all:
         text += f", only {index} can be had"

@@ -79,7 +79,7 @@ class Capacity(Plugin):
         self._tree = QueueTree({}, {}, [])
         self._inqueue = InqueueResources()
         self._devices: DeviceQuota | None = None
-        """Only if devices count and there are ResourceClaims."""
+        """Only if devices count, queues limit some and there are ResourceClaims."""
         self._warnings: set[str] = set()
         self._admitted: AdmittedPods | None = None
         """Only with the feature SchedulingGatesQueueAdmission."""
@@ -94,7 +94,8 @@ class Capacity(Plugin):
                 log.warning("%s", text)
             self._warnings = warnings
         self._devices = None
-        if self.arguments.devices and session.cluster.devices.claims:
+        cluster = session.cluster
+        if self.arguments.devices and cluster.devices.claims and any(map(class_of, cluster.dims.names)):
             self._devices = DeviceQuota(session.cluster, self.arguments.device_amounts)
             self._devices.sum_up(self._tree.shares.values())
 
