@@ -62,8 +62,8 @@ def test_a_bind_whose_answer_was_lost_is_sent_again_also_when_its_gang_is_given_
         return broken.pop() if bind_of("web-0", request) and broken else None
 
     def refuse(request: Request) -> Exception | None:
-        if bind_of("web-1", request):
-            return ApiError(403, "Forbidden", "not allowed")
+        if bind_of("web-1", request):  # for good only once the other has been sent
+            return ApiError(500, "", "later") if broken else ApiError(403, "Forbidden", "not allowed")
         return None if carried_out else fail_once(request)
 
     story.api.refuse = refuse

@@ -317,3 +317,21 @@ def test_a_controller_that_binds_while_the_gang_is_undone_keeps_its_volume() -> 
     story.run(time_passes)
     assert len(story.failures) == 1
     assert story.get(f"{VOLUMES}/v0")["spec"]["claimRef"]["name"] == "c0"
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_claim_that_is_deleted_while_it_is_awaited_undoes_the_gang(again: bool) -> None:
+    """Also if another of its name was made, and bound, before anybody looked."""
+    story = two_delayed()
+
+    def claim_goes() -> None:
+        if again:
+            story.api.put(f"{CLAIMS}/c1", {"metadata": {"uid": "another", "annotations": {}}, "spec": {}})
+            story.bound_claim("c1", "v1")
+        else:
+            story.remove(f"{CLAIMS}/c1")
+
+    story.run(claim_goes)
+    assert story.nodes() == ["", ""]
+    assert whys(story) == {("ns/web-1", 'binding volumes: persistentvolumeclaim "c1" is gone')}
+    assert selected(story, "c0") == ""
