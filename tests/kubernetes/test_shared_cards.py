@@ -46,7 +46,9 @@ def test_slots_are_cut_as_the_config_map_says_and_stay_given_out_over_a_restart(
         given = annotations(cluster, "p")
         assert given["volcano.sh/vgpu-ids-new"] == "GPU-0[mixed-0],NVIDIA,20000,0:"
         assert given["volcano.sh/devices-to-allocate"] == given["volcano.sh/vgpu-ids-new"]
-        assert (given["volcano.sh/vgpu-node"], given["volcano.sh/bind-phase"]) == ("gpu-0", "allocating")
+        assert given["volcano.sh/vgpu-node"] == "gpu-0"
+        phases = ("allocating", "success")  # of which the nodes of the embedded cluster write the second
+        assert given["volcano.sh/bind-phase"] in phases
         first.kill()
         cluster.start_scheduler("--leader-elect=false")
         for name in ("q", "r", "s"):
