@@ -25,6 +25,8 @@ CONDITION = {
     "reason": "Scheduled",
     "lastTransitionTime": "2020-01-01T00:00:00Z",
 }
+DEVICE = {"request": "a", "driver": "d.example.com", "pool": "p", "device": "d"}
+CONSUMER = {"resource": "pods", "name": "p", "uid": "u"}
 
 VALID_OBJECTS: list[dict[str, Any]] = [
     {
@@ -150,5 +152,41 @@ VALID_OBJECTS: list[dict[str, Any]] = [
         "metadata": {"name": "s"},
         "stringData": {"a": "b"},
         "type": "Opaque",
+    },
+    {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "v"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "1Gi"},
+            "claimRef": {"namespace": "default", "name": "c"},
+            "csi": {"driver": "d.example.com", "volumeHandle": "h"},
+        },
+    },
+    {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "sc"},
+        "provisioner": "stromboli.sh/folder",
+        "allowedTopologies": [{"matchLabelExpressions": [{"key": "a", "values": ["b"]}]}],
+    },
+    {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c"},
+        "spec": {"devices": {"requests": [{"name": "a", "exactly": {"deviceClassName": "c", "count": 2}}]}},
+        "status": {"allocation": {"devices": {"results": [DEVICE]}}, "reservedFor": [CONSUMER]},
+    },
+    {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "s"},
+        "spec": {
+            "driver": "d.example.com",
+            "nodeName": "n",
+            "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "d", "attributes": {"a": {"int": 1}}, "capacity": {"m": {"value": "1Gi"}}}],
+        },
     },
 ]

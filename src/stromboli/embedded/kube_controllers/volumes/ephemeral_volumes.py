@@ -8,23 +8,23 @@ from stromboli.embedded.admission.volume_admission import CLAIMS
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.controller import Controller
-from stromboli.embedded.kube_controllers.volumes.pod_volume_claims import ephemeral_claims
-from stromboli.embedded.store.records import Change, Key, Record
+from stromboli.embedded.kube_controllers.volumes.pod_volume_claims import ephemeral_claims, has_ephemeral
+from stromboli.embedded.store.records import Change, Key
 
 
 class EphemeralVolumeController(Controller):
     component = "ephemeral_volume"
 
     def initial_keys(self) -> Iterator[Key]:
-        return (record.key for record in self._objects.store.list("pods") if _has_ephemeral(record))
+        return (record.key for record in self._objects.store.list("pods") if has_ephemeral(record))
 
     def keys_for(self, change: Change) -> Iterable[Key]:
         after = change.after
-        return [change.key] if change.key.resource == "pods" and after and _has_ephemeral(after) else ()
+        return [change.key] if change.key.resource == "pods" and after and has_ephemeral(after) else ()
 
     async def reconcile(self, key: Key) -> None:
         record = self._objects.store.get(*key) if key.resource == "pods" else None
-        if record is None or not _has_ephemeral(record) or record.meta.deletion_timestamp:
+        if record is None or not has_ephemeral(record) or record.meta.deletion_timestamp:
             return
         pod = record.object()
         for name, template in ephemeral_claims(pod):
@@ -45,10 +45,6 @@ class EphemeralVolumeController(Controller):
 
     async def _tell_problem(self, pod: Content, problem: str) -> None:
         await self._tell(pod, "FailedBinding", f"ephemeral volume: {problem}")
-
-
-def _has_ephemeral(pod: Record) -> bool:
-    return b'"ephemeral"' in pod.data
 
 
 def _claim(pod: Content, name: str, template: Content) -> Content:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stromboli.embedded.kinds.kind import Content
+from stromboli.embedded.store.records import Record
 
 
 def ephemeral_claims(pod: Content) -> Iterator[tuple[str, Content]]:
@@ -22,3 +23,13 @@ def claim_names(pod: Content) -> Iterator[str]:
             yield source["claimName"]
     for name, _ in ephemeral_claims(pod):
         yield name
+
+
+def has_ephemeral(pod: Record) -> bool:
+    """Whether a pod may have generic ephemeral volumes, without decoding it."""
+    return b'"ephemeral"' in pod.data
+
+
+def may_use(pod: Record, claim: str) -> bool:
+    """Whether a pod may use a claim, without decoding it: most pods do not."""
+    return claim.encode() in pod.data or has_ephemeral(pod)

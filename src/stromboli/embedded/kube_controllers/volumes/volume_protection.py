@@ -8,7 +8,7 @@ from functools import partial
 from stromboli.embedded.admission.volume_admission import CLAIM_FINALIZER, CLAIMS, VOLUME_FINALIZER, VOLUMES
 from stromboli.embedded.kinds.object_metadata import add_finalizer, remove_finalizer
 from stromboli.embedded.kube_controllers.controller import Controller
-from stromboli.embedded.kube_controllers.volumes.pod_volume_claims import claim_names
+from stromboli.embedded.kube_controllers.volumes.pod_volume_claims import claim_names, may_use
 from stromboli.embedded.store.records import Change, Key, Record
 from stromboli.embedded.time_slices import TimeSlices
 
@@ -47,9 +47,9 @@ class VolumeProtection(Controller):
     async def _is_used(self, record: Record) -> bool:
         if record.key.resource == VOLUMES:
             return record.field("status.phase") == "Bound"
-        slices = TimeSlices()
+        slices, name = TimeSlices(), record.key.name
         for pod in self._objects.store.list("pods", record.key.namespace):
-            if pod.field("spec.nodeName") and record.key.name in claim_names(pod.object()):
+            if may_use(pod, name) and pod.field("spec.nodeName") and name in claim_names(pod.object()):
                 return True
             if slices.due:
                 await slices.pause()
