@@ -250,6 +250,10 @@ VOLUME_NOT_FOUND = 'persistentvolume "{name}" not found'
 STORAGE_CLASS_NOT_FOUND = 'storageclass.storage.k8s.io "{name}" not found'
 CLAIM_BEING_DELETED = 'persistentvolumeclaim "{name}" is being deleted'
 CLAIM_VOLUME_LOST = 'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
+CLAIM_SELECTOR_TOO_LONG = (
+    'persistentvolumeclaim "{name}" has {count} labels, expressions and values in its selector, '
+    "more than {most}"
+)
 WAITING_FOR_EPHEMERAL_CLAIM = (
     'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
 )

@@ -42,6 +42,17 @@ def test_a_pod_with_claims_of_many_kinds_is_refused_in_bounded_time() -> None:
     assert time.process_time() - begin < SECONDS
 
 
+def test_a_claim_with_a_huge_selector_is_refused() -> None:
+    world = World(nodes=NODES).add(storage_class(), *(volume(f"v{number}") for number in range(100)))
+    unlike = [{"key": f"k{number}", "operator": "NotIn", "values": ["x"]} for number in range(20_000)]
+    world.add(claim("data", selector={"matchExpressions": unlike}))
+    result = world.job("j", cpu=1, spec=claiming("data")).run(PLACE, PLUGINS)
+    assert result.why("j-0") == (
+        '0/50 nodes are unavailable: 50 plugin VolumeBinding pre-predicates failed persistentvolumeclaim "data" has '
+        "40000 labels, expressions and values in its selector, more than 64."
+    )
+
+
 def test_volumes_with_huge_affinities_are_matched_in_bounded_time() -> None:
     world = World(nodes=NODES).add(storage_class(), claim("data"))
     everywhere = [f"n{number}" for number in range(2000)]

@@ -25,7 +25,9 @@ class Selector(NamedTuple):
     expressions: tuple[Requirement, ...]
 
     def matches(self, labels: dict[str, str]) -> bool:
-        return matches_labels(LabelSelector(dict(self.labels), self.expressions), labels)
+        return all(labels.get(key) == value for key, value in self.labels) and matches_labels(
+            LabelSelector(match_expressions=self.expressions), labels
+        )
 
 
 class ClaimKind(NamedTuple):
@@ -48,7 +50,7 @@ class ClaimKind(NamedTuple):
         """Whether a volume that nobody uses can be bound to such a claim, from wherever it can be reached."""
         return (
             self.could_have(volume)
-            and set(self.access_modes) <= set(volume.spec.access_modes)
+            and all(mode in volume.spec.access_modes for mode in self.access_modes)
             and (self.selector is None or self.selector.matches(volume.metadata.labels))
         )
 

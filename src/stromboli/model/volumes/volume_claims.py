@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.task import Task
 
+MOST_IN_SELECTOR = 64
+"""Labels, expressions and their values in the selector of a claim: each is compared with many volumes."""
 _ANY_CLAIM = ClaimSource()
 
 
@@ -113,7 +115,16 @@ def _unusable(task: Task, claim: PersistentVolumeClaim, ephemeral: bool) -> str 
         owner.controller and owner.uid == task.uid for owner in claim.metadata.owner_references
     ):
         return names.CLAIM_OF_ANOTHER_POD.format(namespace=task.namespace, name=claim.name, pod=task.name)
+    if not is_bound(claim) and (count := _count_in_selector(claim)) > MOST_IN_SELECTOR:
+        return names.CLAIM_SELECTOR_TOO_LONG.format(name=claim.name, count=count, most=MOST_IN_SELECTOR)
     return None
+
+
+def _count_in_selector(claim: PersistentVolumeClaim) -> int:
+    selector = claim.spec.selector
+    if selector is None:
+        return 0
+    return len(selector.match_labels) + sum(1 + len(each.values) for each in selector.match_expressions)
 
 
 def _is_unbound_immediate(objects: LookupObjects, claim: PersistentVolumeClaim) -> bool:
