@@ -56,6 +56,13 @@ def test_a_device_that_was_given_to_several_is_in_use_when_it_can_be_shared_no_l
     assert world.devices(make_claim(request()), in_use=in_use) == "request r: 1 device of class gpu: 1 in use"
 
 
+def test_a_claim_cannot_consume_less_than_nothing_of_a_device_that_others_share() -> None:
+    world = DeviceWorld(make_slice("s", [device("d", **SHARED)]))
+    answer = short(world.allocate(make_claim(request(capacity={"requests": {"memory": "-8Gi"}}))))
+    assert answer.is_error
+    assert answer.message == "request r: capacity memory: -8Gi is less than nothing"
+
+
 def test_who_administers_a_device_shares_it_with_its_user() -> None:
     world = DeviceWorld(make_slice("s", ["d0", "d1"]))
     claim = make_claim(request(adminAccess=True, allocationMode="All"))

@@ -72,9 +72,9 @@ def _by_nodes(cluster: Cluster, uses: list[ClaimUse]) -> str:
     """What is short node by node; empty if some node has it all."""
     search, budget, counts = _search(cluster, uses), StepBudget(STEPS), Counter[str]()
     for node in cluster.columns.nodes:
-        if budget.steps < 0:
-            break
         answer = search.answer(node, cluster.devices.in_use, budget)
+        if budget.is_exceeded:
+            break
         if not isinstance(answer, Shortage):
             return ""
         counts[answer.message] += 1
@@ -97,7 +97,7 @@ def _of_gang(cluster: Cluster, job: Job) -> str:
                     given.add(allocation)
                 served += 1
                 break
-        if budget.steps < 0:
+        if budget.is_exceeded:
             return ""
     return f"there are devices for {served} of {len(waiting)} pods" if served < len(waiting) else ""
 

@@ -167,9 +167,13 @@ class _Planner:
     def _capacity(self, name: str, asked: ExactDeviceRequest) -> dict[str, Amount]:
         requests = asked.capacity.requests if asked.capacity is not None else {}
         try:
-            return {key: amount(quantity) for key, quantity in requests.items()}
+            amounts = {key: amount(quantity) for key, quantity in requests.items()}
         except QuantityError as error:
             raise self._stop(f"capacity: {error}", name) from None
+        for key, asked_amount in amounts.items():
+            if asked_amount.value < 0:
+                raise self._stop(f"capacity {key[:64]}: {asked_amount.text} is less than nothing", name)
+        return amounts
 
     def _stop(self, problem: str, request: str = "") -> SearchStopped:
         message = f"request {request}: {problem}" if request else problem

@@ -27,13 +27,13 @@ def device_amounts(spec: ResourceClaimSpec) -> dict[str, int]:
         exactly = request.exactly
         if exactly is None or not exactly.device_class_name or exactly.allocation_mode != EXACT_COUNT:
             continue
-        name, count = exactly.device_class_name, exactly.devices
+        name, count = exactly.device_class_name, max(exactly.devices, 0)
         _add(amounts, COUNT_PREFIX + name, 1000 * count)
         for capacity, quantity in (exactly.capacity.requests if exactly.capacity else {}).items():
             try:
-                _add(amounts, f"{capacity}{CAPACITY_INFIX}{name}", milli(quantity) * count)
+                _add(amounts, f"{capacity}{CAPACITY_INFIX}{name}", max(milli(quantity), 0) * count)
             except QuantityError:
-                continue  # the allocator refuses the claim, and says why
+                continue  # the allocator refuses the claim, as it does those below zero, and says why
     return amounts
 
 

@@ -107,7 +107,7 @@ class Switches:
         "dynamicresources.filterTimeoutSeconds",
         10,
         "How long to look for devices on one node, counted in steps of the search, so that every machine decides the "
-        "same: 5,000 for a second, and never more than 500,000; 0: as many as that. Below zero: as without it.",
+        "same: 5,000 for a second, and never more than 250,000; 0: as many as that. Below zero: as without it.",
     )
 
 
