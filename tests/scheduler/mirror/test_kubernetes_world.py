@@ -132,6 +132,7 @@ def test_binds_of_a_job_of_which_one_needs_a_write_first_go_together() -> None:
     assert first is not None
     assert second is not None
     assert first.gang is second.gang
+    assert first.gang.job == story.task("web-0").job.id
     assert first.gang.unready == {bind.uid for bind in plain}
     assert first.node is story.world.cluster.nodes["n1"].object
 

@@ -180,7 +180,7 @@ class KubernetesWorld:
             if isinstance(decision, Bind) and decision.grants and needs_prebind(decision):
                 job = self._job_of(decision)
                 if job is not None and job.id not in gangs:
-                    gangs[job.id] = Gang(_spare(job))
+                    gangs[job.id] = Gang(spare=_spare(job))
         for decision in decisions:
             match decision:
                 case Event():
@@ -199,7 +199,7 @@ class KubernetesWorld:
 
     def _bind_order(self, bind: Bind, gangs: Mapping[JobId, Gang]) -> WriteOrder:
         task, job = self.cluster.tasks.get(bind.uid), self._job_of(bind)
-        order = WriteOrder(bind, created=task.created if task else 0.0)
+        order = WriteOrder(bind, created=task.created if task else 0.0, job=job.id if job else None)
         gang = gangs.get(job.id) if job is not None else Gang() if needs_prebind(bind) else None
         if gang is not None:
             gang.add(order, bind.uid, task.node.object if task and task.node else None)

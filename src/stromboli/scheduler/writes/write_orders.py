@@ -69,6 +69,8 @@ class WriteOrder:
     """Those in a queue's status now."""
     created: float = 0.0
     """When a pod that is bound was created."""
+    job: Hashable = None
+    """Identifies the job of a bind; None if that is gone."""
     since: float | None = None
     """When it was first tried."""
     tries: int = 0

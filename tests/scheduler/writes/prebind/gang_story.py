@@ -119,8 +119,8 @@ class GangStory:
                 wall=lambda: NOW + self.seconds,
                 clock=lambda: self.seconds,
             )
-            gang = Gang(self.spare)
-            orders = [WriteOrder(bind) for bind in self.binds]
+            gang = Gang(spare=self.spare)
+            orders = [WriteOrder(bind, job=bind.job) for bind in self.binds]
             for order, bind in zip(orders, self.binds, strict=True):
                 node = decode_as(Node, msgspec.json.encode(self.api.objects[f"{NODES}/n1"]))
                 gang.add(order, bind.uid, node)

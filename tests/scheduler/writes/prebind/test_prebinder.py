@@ -184,7 +184,7 @@ def test_pods_that_a_later_cycle_adds_to_a_job_wait_for_its_gang() -> None:
 
     def another_cycle_decides() -> None:
         assert story.writer is not None
-        story.writer.submit([WriteOrder(late)])
+        story.writer.submit([WriteOrder(late, job=late.job)])
 
     def claim_is_bound() -> None:
         assert story.api.node_of("late") == ""
@@ -202,7 +202,7 @@ def test_pods_that_a_later_cycle_adds_go_with_the_gang_that_fails() -> None:
 
     def another_cycle_decides() -> None:
         assert story.writer is not None
-        story.writer.submit([WriteOrder(late)])
+        story.writer.submit([WriteOrder(late, job=late.job)])
 
     story.run(another_cycle_decides, lambda: story.remove(f"{PODS}/web-0"))
     assert story.api.node_of("late") == ""
@@ -240,7 +240,7 @@ def test_a_gang_waits_for_all_its_pods_also_after_a_spare_pod_of_its_job_has_fai
             Bind("ns", name, f"uid of {name}", "n1", "ns/web", grants)
             for name, grants in zip(names, (claimed, ()), strict=True)
         ]
-        together, orders = Gang(), [WriteOrder(bind) for bind in binds]
+        together, orders = Gang(), [WriteOrder(bind, job=bind.job) for bind in binds]
         for order, bind in zip(orders, binds, strict=True):
             together.add(order, bind.uid, None)
         assert story.writer is not None
@@ -271,3 +271,20 @@ def test_all_that_can_be_taken_back_is_whatever_else_cannot() -> None:
         story.get(f"{CLAIMS}/c{number}")["metadata"]["annotations"].get(SELECTED) for number in range(3)
     ] == [None, "n1", None]
     assert len(story.failures) == 1
+
+
+def test_pods_of_another_job_with_the_same_name_wait_for_nobody() -> None:
+    """A native group may have the name of one of Volcano's."""
+    story = gang(2)
+    other = Bind("ns", "other", "uid of other", "n1", "ns/web")
+    story.api.put(f"{PODS}/other", {"spec": {}})
+
+    def another_job_is_placed() -> None:
+        assert story.writer is not None
+        story.writer.submit([WriteOrder(other, job="native ns/web")])
+
+    def it_is_bound() -> None:
+        assert story.api.node_of("other") == "n1"
+        assert story.nodes() == ["", ""]
+
+    story.run(another_job_is_placed, it_is_bound)

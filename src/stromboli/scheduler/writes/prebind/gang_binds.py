@@ -36,6 +36,8 @@ class GangFailure:
 class Gang:
     """The binds of a gang. None is sent before all is written, and true, that its minimum needs."""
 
+    job: Hashable = None
+    """As in the orders."""
     spare: int = 0
     """How many of the binds may fail, or come later: pods beyond the minimum of the job."""
     unready: set[str] = field(default_factory=set)
@@ -60,6 +62,7 @@ class Gang:
 
     def add(self, order: WriteOrder, uid: str, node: Node | None) -> None:
         order.member = GangMember(order.key, self, node)
+        self.job = order.job
         self.unready.add(uid)
         self.unbound[uid] = order
 

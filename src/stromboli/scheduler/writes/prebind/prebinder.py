@@ -56,7 +56,7 @@ class PreBinder:
     ):
         """`resume` lets an order that waits go on. `prebound` is called with the seconds that the writes took."""
         self.awaited = AwaitedObjects(resume)
-        self._gangs: dict[str, Gang] = {}
+        self._gangs: dict[Hashable, Gang] = {}
         """The last gang of each job of which some binds are not done."""
         self._ending = False
         self._client = client
@@ -75,12 +75,14 @@ class PreBinder:
 
     def join(self, order: WriteOrder, bind: Bind) -> None:
         """Take a bind in. While the minimum of its job is not ready, whatever else the job gets waits for that."""
-        earlier = self._gangs.get(bind.job)
+        if order.job is None:
+            return
+        earlier = self._gangs.get(order.job)
         member = order.member
         if earlier is not None and not earlier.begun and (member is None or member.gang is not earlier):
             earlier.adopt(order, bind.uid)
         if order.member is not None:
-            self._gangs[bind.job] = order.member.gang
+            self._gangs[order.job] = order.member.gang
 
     def done(self, member: GangMember, bind: Bind, failure: WriteFailure | None = None) -> list[WriteFailure]:
         """A bind is done, or has failed; the failures of its gang, once that is so of all its binds."""
@@ -90,13 +92,13 @@ class PreBinder:
             gang.failures.append(failure)
         if gang.unbound:
             return []
-        self._forget(gang, bind)
+        self._forget(gang)
         return gang.failures
 
-    def _forget(self, gang: Gang, bind: Bind) -> None:
+    def _forget(self, gang: Gang) -> None:
         """All binds of a gang are done: whatever its job gets now does not have to wait for it."""
-        if self._gangs.get(bind.job) is gang:
-            del self._gangs[bind.job]
+        if self._gangs.get(gang.job) is gang:
+            del self._gangs[gang.job]
 
     def end(self) -> None:
         """The process ends, so nothing is waited for any more; the next leader goes on with what is written."""
@@ -214,7 +216,7 @@ class PreBinder:
         if gang.can_spare(member):
             gang.leave(member, bind.uid, failure)
             if not gang.unbound:
-                self._forget(gang, bind)
+                self._forget(gang)
             elif gang.may_begin:
                 self._resume_ready(gang)
         else:
