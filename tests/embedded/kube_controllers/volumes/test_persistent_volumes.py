@@ -198,6 +198,24 @@ def test_a_volume_is_where_its_class_allows_it(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_a_claim_that_was_left_half_bound_gets_the_volume_that_was_made_for_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            await api.post(CLASSES, storage_class("folders"))
+            await api.post(CLAIMS, claim("half", "folders"))
+            volume = await bound(api, "half")
+            record = api.server.store.get("persistentvolumeclaims", "default", "half")
+            assert record is not None
+            content = record.object()
+            del content["spec"]["volumeName"], content["metadata"]["annotations"]
+            api.server.store.put(record.key, {**content, "status": {"phase": "Pending"}})
+        async with running(tmp_path) as api:
+            assert (await bound(api, "half"))["metadata"]["uid"] == volume["metadata"]["uid"]
+            assert len((await api.get(VOLUMES))["items"]) == 1
+
+    asyncio.run(scenario())
+
+
 def test_claims_of_an_earlier_version_get_their_volumes_and_are_protected(tmp_path: Path) -> None:
     """They had no class, no volume and no finalizer, and their pods ran already."""
 

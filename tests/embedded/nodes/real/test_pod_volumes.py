@@ -82,6 +82,8 @@ def test_an_ephemeral_volume_is_that_of_its_own_claim(tmp_path):
 def test_what_lies_in_a_claim_from_before_volumes_is_kept(tmp_path):
     (tmp_path / "claims/default_data").mkdir(parents=True)
     (tmp_path / "claims/default_data/file").write_text("kept")
+    (tmp_path / "a/root").mkdir(parents=True)
+    (tmp_path / "a/root/d").symlink_to(tmp_path / "claims/default_data")  # the pod ran already
     created = mounted(tmp_path, [MOUNT], [CLAIM], "a", made_by_us(tmp_path))
     assert (created.root / "d/file").read_text() == "kept"
 

@@ -26,6 +26,8 @@ class PodVolumes:
         self._folder = folder / "volumes"
         self._claims = claims
         self._fetch = fetch
+        self._links: set[Path] = set()
+        """Mount paths of containers so far; of two volumes at the same path the first stays."""
         self.root = folder / "root"
 
     def create(self) -> None:
@@ -33,6 +35,7 @@ class PodVolumes:
         self.root.mkdir(parents=True, exist_ok=True)
         specs = self._pod.spec.volumes or ()
         volumes = {str(spec.get("name", "")): self._volume(spec) for spec in specs}
+        self._links.clear()
         for container in [*self._pod.spec.containers, *(self._pod.spec.init_containers or ())]:
             for mount in container.get("volumeMounts") or ():
                 self._mount(mount, volumes)
@@ -63,6 +66,11 @@ class PodVolumes:
         link = self.path(inside)
         if link == self.root:
             raise ContainerError("mountPath / is not possible on a real node", _FAILED)
+        if link in self._links:
+            return
+        self._links.add(link)
+        if link.is_symlink() and link.readlink() != target:
+            link.unlink()  # the volume has moved since the pod was started before
         if not link.is_symlink():
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(target)
