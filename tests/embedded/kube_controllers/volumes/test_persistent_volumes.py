@@ -216,6 +216,20 @@ def test_a_claim_that_was_left_half_bound_gets_the_volume_that_was_made_for_it(t
     asyncio.run(scenario())
 
 
+def test_volumes_follow_a_data_folder_that_is_moved(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path / "here") as api:
+            await api.post(CLASSES, storage_class("folders"))
+            await api.post(CLAIMS, claim("data", "folders"))
+            await bound(api, "data")
+        (tmp_path / "here").rename(tmp_path / "there")
+        async with running(tmp_path / "there") as api:
+            path = Path((await bound(api, "data"))["spec"]["hostPath"]["path"])
+            assert path.parent == tmp_path / "there" / "volumes"
+
+    asyncio.run(scenario())
+
+
 def test_claims_of_an_earlier_version_get_their_volumes_and_are_protected(tmp_path: Path) -> None:
     """They had no class, no volume and no finalizer, and their pods ran already."""
 

@@ -13,7 +13,12 @@ from pathlib import Path
 
 from stromboli.embedded.admission.volume_admission import PROVISIONER
 from stromboli.embedded.kinds.kind import Content
-from stromboli.embedded.kube_controllers.volumes.volume_matches import PROVISIONED_BY, class_of, reference_to
+from stromboli.embedded.kube_controllers.volumes.volume_matches import (
+    PROVISIONED_BY,
+    class_of,
+    is_ours,
+    reference_to,
+)
 
 _SIZE_UNLESS_GIVEN = "1Gi"
 """Of claims from before the size was required; a folder has none in truth."""
@@ -56,6 +61,12 @@ class FolderProvisioner:
                 **_node_affinity(storage_class),
             },
         }
+
+    def relocate(self, volume: Content) -> None:
+        """Let a volume follow, in place, a data folder that was moved or copied."""
+        name, source = volume["metadata"]["name"], volume["spec"].get("hostPath") or {}
+        if is_ours(volume) and Path(source.get("path", "")).parts[-2:] == (self._folder.name, name):
+            source["path"] = str(self._path(name))
 
     async def remove(self, volume: Content) -> None:
         """Remove the folder of a volume, if it is one that we made; `OSError` if it cannot be removed.

@@ -245,7 +245,10 @@ class PersistentVolumeController(Controller):
     # -- volumes
 
     async def _sync_volume(self, record: Record) -> None:
-        volume = record.object()
+        relocated = self._objects.system_update(record, self._provisioner.relocate)
+        if relocated is None:
+            return
+        volume = relocated.object()
         reference = volume["spec"].get("claimRef") or {}
         if not reference.get("uid"):
             self._objects.system_update(record, partial(set_phase, phase="Available"))
