@@ -1,5 +1,6 @@
 """The loop: cycles with a rest between them, and a policy file that may change while it runs."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -34,14 +35,20 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_changed_file_is_taken_over_before_the_next_cycle(file: Path) -> None:
+def test_a_changed_file_is_taken_over_before_the_next_cycle_which_is_news_and_no_warning(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "stromboli")
     catalog, warnings = load_catalog(), list[str]()
     scheduler = Scheduler(Rehearsal(), PolicyFile(file, catalog), catalog, warn=warnings.append)
     scheduler.cycle()
     file.write_text(GOOD.replace("allocate", "allocate, backfill"))
     scheduler.cycle()
     assert scheduler.engine.policy.actions == ("allocate", "backfill")
-    assert warnings == [f"{file}: the new policy is in force"]
+    assert warnings == []
+    assert ("INFO", f"{file}: the new policy is in force") in [
+        (record.levelname, record.getMessage()) for record in caplog.records
+    ]
 
 
 def test_a_wrong_new_file_leaves_the_last_good_one_in_force_and_says_so_once(file: Path) -> None:

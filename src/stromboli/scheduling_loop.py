@@ -128,8 +128,11 @@ class Scheduler:
         return ""
 
     def _announce(self, reading: PolicyReading) -> None:
-        for message in reading.messages:
-            self._warn(message)
+        if reading.problems:
+            for message in reading.messages:
+                self._warn(message)
+        else:
+            log.info("%s", reading.outcome)
         self._events.append(policy_event(reading))
 
     @staticmethod
