@@ -121,3 +121,54 @@ def test_the_status_of_a_queue_and_of_those_above_lists_devices() -> None:
     assert statuses["q"]["deviceclass/gpu"] == "2"
     assert statuses["root"]["deviceclass/gpu"] == "2"
     assert "deviceclass/gpu" not in statuses.get("default", {})
+
+
+BY_CLASS = "deviceclass.resource.kubernetes.io/gpu"
+BY_NAME = "example.com/gpu"
+
+
+def extended_world(*queues: dict[str, object]) -> World:
+    made = World(nodes="a cpu=32 memory=64Gi")
+    return made.add(device_class(extendedResourceName=BY_NAME), resource_slice("a", 8), *queues)
+
+
+@pytest.mark.parametrize("resource", [BY_CLASS, BY_NAME])
+def test_extended_resources_that_devices_serve_count_against_the_limit_too(resource: str) -> None:
+    made = extended_world(queue("q", **{"deviceclass/gpu": "4"}))
+    made.job("large", cpu=1, queue="q", resources={resource: 5})
+    for name in ("one", "two", "three"):
+        made.job(name, cpu=1, queue="q", resources={resource: 2})
+    result = made.run(PLACE, FLAT)
+    assert sorted(result.binds) == ["default/one-0", "default/two-0"]
+    assert "its capability is deviceclass/gpu 4, it holds deviceclass/gpu 4" in (
+        result.pending["default/three"].message
+    )
+    assert made.step().binds == {}  # the claims that were made for them count, and only once
+    made.finish("one-0")
+    assert made.step().binds == {"default/three-0": "a"}
+
+
+def test_claims_and_extended_resources_count_against_the_same_limit() -> None:
+    made = extended_world(queue("q", **{"deviceclass/gpu": "3"})).add(claim("c", 2))
+    made.job("claims", cpu=1, queue="q", spec=uses("c"))
+    made.job("asks", pods=2, minimum=1, cpu=1, queue="q", resources={BY_NAME: 1})
+    assert len(made.run(PLACE, FLAT).binds) == 2
+
+
+def test_extended_resources_count_in_queues_above() -> None:
+    limit = {"deviceclass/gpu": "3"}
+    made = extended_world(
+        queue("top", **limit), queue("left", "top", **limit), queue("right", "top", **limit)
+    )
+    for name, below in zip("cdefg", ("left", "right", "left", "right", "left"), strict=True):
+        made.job(name, cpu=1, queue=below, resources={BY_NAME: 1})
+    assert len(made.run(policy=TREE).binds) == 3
+    assert made.step().binds == {}
+
+
+def test_a_job_whose_extended_resources_exceed_the_devices_of_its_queue_is_not_let_in() -> None:
+    made = extended_world(queue("q", **{"deviceclass/gpu": "3"}))
+    made.job("j", pods=2, cpu=1, queue="q", min_resources={"cpu": 1}, resources={BY_NAME: 2})
+    result = made.run(PLACE, FLAT)
+    assert result.phases["default/j"] == "Pending"
+    assert "insufficient deviceclass/gpu" in result.pending["default/j"].message

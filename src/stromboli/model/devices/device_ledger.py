@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stromboli.api.types.devices import AllocationResult, ResourceSlice
     from stromboli.api.types.pod import PodSpec
     from stromboli.model.devices.allocator import ClaimSearch
+    from stromboli.model.ledgers import Grant
     from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.node_columns import Node
     from stromboli.model.queue import Queue
@@ -65,8 +66,8 @@ class DeviceLedger:
         self._contents: WeakValueDictionary[bytes, ClaimContent] = WeakValueDictionary()
         self._used_by: dict[Task, tuple[ClaimUse, ...]] = {}
         """The claims that a task on a node is counted as a user of."""
-        self._charged: dict[Task, tuple[Queue, Status]] = {}
-        """The queue in which the claims of a task are counted, and the status by which they are."""
+        self._charged: dict[Task, tuple[Queue, Status, tuple[ClaimUse, ...]]] = {}
+        """The queue in which claims of a task are counted, the status by which they are, and the claims."""
         self.held: dict[Queue, DeviceUsage] = {}
         """What queues hold or are promised."""
         self.allocated: dict[Queue, DeviceUsage] = {}
@@ -175,15 +176,30 @@ class DeviceLedger:
     def _charge(self, task: Task) -> None:
         queue, status = task.job.queue if task.job is not None else None, self._statuses[task.uid]
         if queue is not None:
-            self._charged[task] = (queue, status)
+            claims = self.counted_claims(task, task.grants)
+            self._charged[task] = (queue, status, claims)
             for usage in self._usages(queue, status):
-                usage.add(self._used_by[task])
+                usage.add(claims)
 
     def _discharge(self, task: Task) -> None:
         charged = self._charged.pop(task, None)
         if charged is not None:
-            for usage in self._usages(*charged):
-                usage.remove(self._used_by[task])
+            queue, status, claims = charged
+            for usage in self._usages(queue, status):
+                usage.remove(claims)
+
+    def counted_claims(self, task: Task, grants: Iterable[Grant]) -> tuple[ClaimUse, ...]:
+        """What a task with these grants uses of the quota of its queue: its claims that exist.
+
+        The claim of its extended resources counts as soon as it was given, though it is not created yet.
+        """
+        uses = [use for key in dict.fromkeys(_named(task)) if (use := self.claims.get(key)) and use.object]
+        if not any(use.is_extended for use in uses):
+            for grant in grants:
+                if isinstance(grant, ExtendedResourceGrant):
+                    content = self.content(ResourceClaimSpec(DeviceClaim(grant.requests)))
+                    uses.append(ClaimUse(extended_key(task.uid), content=content))
+        return tuple(uses)
 
     def _usages(self, queue: Queue, status: Status) -> Iterator[DeviceUsage]:
         if ALLOCATED_CLASS[status]:

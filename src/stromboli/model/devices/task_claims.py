@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from stromboli.api import device_messages as messages
-from stromboli.api.types.devices import ConsumerReference
+from stromboli.api.types.devices import ConsumerReference, DeviceClaim, ResourceClaimSpec
 from stromboli.model.amounts import Amounts, shift
+from stromboli.model.devices.extended_resources import asked_resources, extended_requests
+from stromboli.model.devices.queue_usage import DeviceAmounts, device_amounts
 
 if TYPE_CHECKING:
     from stromboli.api.types.devices import DeviceClass, ResourceClaim
@@ -31,19 +33,20 @@ def task_claims(ledger: DeviceLedger, task: Task) -> list[ClaimUse]:
 
 
 def claimed_amounts(ledger: DeviceLedger, dims: Dimensions, task: Task) -> Amounts:
-    """What the claims of a task count against limits of queues, by the keys that queues name."""
+    """What the claims and extended resources of a task count against limits of queues, by the keys of queues."""
     total: Amounts = {}
-    for use in task_claims(ledger, task) if task.claims else ():
-        if use.content is not None:
-            shift(
-                total,
-                {
-                    dims.index[name]: amount
-                    for name, amount in use.content.amounts.items()
-                    if name in dims.index
-                },
-            )
+    contents = [use.content.amounts for use in task_claims(ledger, task) if use.content is not None]
+    for amounts in (*contents, extended_amounts(task.shape.spec, ledger.extended)):
+        shift(total, {dims.index[name]: amount for name, amount in amounts.items() if name in dims.index})
     return total
+
+
+def extended_amounts(spec: PodSpec, served: Mapping[str, str]) -> DeviceAmounts:
+    """What a pod asks of devices by extended resources, by the keys of queues; a node may list them all the same."""
+    resources = asked_resources(spec, served) if served else []
+    if not resources:
+        return {}
+    return device_amounts(ResourceClaimSpec(DeviceClaim(extended_requests(spec, resources, served).requests)))
 
 
 def claim_problem(ledger: DeviceLedger, classes: dict[str, DeviceClass], task: Task) -> str | None:

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from stromboli.model.amounts import plus
-from stromboli.model.devices.queue_usage import COUNT_PREFIX, DeviceUsage, class_of
-from stromboli.model.devices.task_claims import task_claims
+from stromboli.model.devices.queue_usage import COUNT_PREFIX, DeviceAmounts, DeviceUsage, class_of
+from stromboli.model.devices.task_claims import extended_amounts, task_claims
 
 if TYPE_CHECKING:
     from stromboli.model.amounts import Amounts
-    from stromboli.model.cluster import Cluster
+    from stromboli.model.cluster import Change, Cluster
     from stromboli.model.job import Job
     from stromboli.model.queue import Queue
+    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
     from stromboli.plugins.capacity.queue_share import QueueShare
 
@@ -33,6 +34,8 @@ class DeviceQuota:
         """Of the same: the claims of tasks that were placed below them since."""
         self._inqueue: dict[Queue, dict[str, int]] = {}
         """What jobs ask for at least that were let in in this session."""
+        self._extended: dict[Shape, DeviceAmounts] = {}
+        """What pods ask of devices by extended resources."""
 
     def sum_up(self, shares: Iterable[QueueShare]) -> None:
         """A session opens: sum up what the queues below each queue hold."""
@@ -47,9 +50,16 @@ class DeviceQuota:
                         if class_of(name) in self._classes(ancestor.queue):
                             total[name] = total.get(name, 0) + amount
 
-    def follow(self, task: Task, ancestors: Iterable[QueueShare], gained: int) -> None:
+    def concerns(self, task: Task) -> bool:
+        """Whether a task asks for devices, by claims or by extended resources."""
+        return bool(task.claims or self._by_extended_resources(task))
+
+    def follow(self, change: Change, ancestors: Iterable[QueueShare], gained: int) -> None:
         """A task was placed below these queues, or is there no longer."""
-        claims = task_claims(self._cluster.devices, task)
+        grants = change.grants if gained > 0 else change.old_grants
+        claims = self._cluster.devices.counted_claims(change.task, grants)
+        if not claims:
+            return
         for ancestor in ancestors:
             usage = self._since.setdefault(ancestor, DeviceUsage())
             if gained > 0:
@@ -64,7 +74,9 @@ class DeviceQuota:
         if not self._limit(share.queue):
             return True
         usage = self._since.get(share, _NO_USAGE) if share.children else self._held(share.queue)
-        return self._fits(share, usage.added_by(task_claims(self._cluster.devices, task)), {})
+        asked = usage.added_by(task_claims(self._cluster.devices, task))
+        _add(asked, self._by_extended_resources(task))
+        return self._fits(share, asked, {})
 
     def lacking(self, share: QueueShare, job: Job) -> list[str]:
         """The keys of which a queue leaves too little for what a job asks for at least, beside others let in."""
@@ -74,10 +86,9 @@ class DeviceQuota:
     def enter(self, shares: Iterable[QueueShare], job: Job) -> None:
         """A job was let in: what it asks for at least counts in these queues, until the session closes."""
         # quirk: spec 03 9 (d), jobs that were let in earlier do not count
-        for name, amount in self.minimum(job).items():
-            for share in shares:
-                inqueue = self._inqueue.setdefault(share.queue, {})
-                inqueue[name] = inqueue.get(name, 0) + amount
+        minimum = self.minimum(job)
+        for share in shares:
+            _add(self._inqueue.setdefault(share.queue, {}), minimum)
 
     def _fits(self, share: QueueShare, asked: Mapping[str, int], inqueue: Mapping[str, int]) -> bool:
         return next(self._lacking(share, asked, inqueue), None) is None
@@ -101,8 +112,7 @@ class DeviceQuota:
         if not share.children:
             return self._held(share.queue).amounts
         held = dict(self._at_opening.get(share, {}))
-        for name, amount in self._since.get(share, _NO_USAGE).amounts.items():
-            held[name] = held.get(name, 0) + amount
+        _add(held, self._since.get(share, _NO_USAGE).amounts)
         return {name: max(amount, 0) for name, amount in held.items()}
 
     def _held(self, queue: Queue) -> DeviceUsage:
@@ -146,15 +156,14 @@ class DeviceQuota:
 
     def minimum(self, job: Job) -> Mapping[str, int]:
         """What tasks of a job ask for that have to start together."""
-        tasks = [task for task in job.tasks.values() if task.claims]
+        tasks = [task for task in job.tasks.values() if self.concerns(task)]
         if not job.role_minimums:
             first = sorted(tasks, key=lambda task: (task.namespace, task.name, task.uid))[: job.minimum]
             return self._asked(first)
         total: dict[str, int] = {}
         for role, minimum in job.role_minimums.items():
             sample = next((task for task in tasks if task.role == role), None)
-            for name, amount in self._asked([sample] if sample else []).items():
-                total[name] = total.get(name, 0) + minimum * amount
+            _add(total, self._asked([sample] if sample else []), minimum)
         return total
 
     def _asked(self, tasks: Iterable[Task]) -> dict[str, int]:
@@ -162,6 +171,18 @@ class DeviceQuota:
         total: dict[str, int] = {}
         for task in tasks:
             for use in task_claims(self._cluster.devices, task):
-                for name, amount in (use.content.amounts if use.content else {}).items():
-                    total[name] = total.get(name, 0) + amount
+                _add(total, use.content.amounts if use.content else {})
+            _add(total, self._by_extended_resources(task))
         return total
+
+    def _by_extended_resources(self, task: Task) -> DeviceAmounts:
+        known = self._extended.get(task.shape)
+        if known is None:
+            known = extended_amounts(task.shape.spec, self._cluster.devices.extended)
+            self._extended[task.shape] = known
+        return known
+
+
+def _add(total: dict[str, int], amounts: DeviceAmounts, times: int = 1) -> None:
+    for name, amount in amounts.items():
+        total[name] = total.get(name, 0) + times * amount

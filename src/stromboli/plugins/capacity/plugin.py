@@ -48,7 +48,8 @@ class CapacityArguments:
     devices: bool = arg(
         "capacity.DynamicResourceAllocationEnable",
         True,
-        "Count the ResourceClaims of pods against `deviceclass/<class>` of the capability of queues.",
+        "Count the ResourceClaims of pods, and extended resources that devices serve, against `deviceclass/<class>` of"
+        " the capability of queues.",
     )
     device_amounts: bool = arg(
         "capacity.DRAConsumableCapacityEnable",
@@ -79,7 +80,7 @@ class Capacity(Plugin):
         self._tree = QueueTree({}, {}, [])
         self._inqueue = InqueueResources()
         self._devices: DeviceQuota | None = None
-        """Only if devices count, queues limit some and there are ResourceClaims."""
+        """Only if devices count, queues limit some, and there are ResourceClaims or DeviceClasses."""
         self._warnings: set[str] = set()
         self._admitted: AdmittedPods | None = None
         """Only with the feature SchedulingGatesQueueAdmission."""
@@ -94,8 +95,9 @@ class Capacity(Plugin):
                 log.warning("%s", text)
             self._warnings = warnings
         self._devices = None
-        cluster = session.cluster
-        if self.arguments.devices and cluster.devices.claims and any(map(class_of, cluster.dims.names)):
+        cluster, devices = session.cluster, session.cluster.devices
+        asked_for = self.arguments.devices and (devices.claims or devices.extended)
+        if asked_for and any(map(class_of, cluster.dims.names)):
             self._devices = DeviceQuota(session.cluster, self.arguments.device_amounts)
             self._devices.sum_up(self._tree.shares.values())
 
@@ -122,7 +124,7 @@ class Capacity(Plugin):
             reserved = plus(reserved, self._admitted.reserved_for_others(task, queue))
         if not leaf.has_room(request, reserved):
             return False
-        if task.claims and self._devices is not None:
+        if self._devices is not None and self._devices.concerns(task):
             shares = (leaf, *leaf.ancestors)
             if not all(self._devices.has_room(share, task) for share in shares):
                 return False
@@ -260,8 +262,8 @@ class HierarchicalCapacity(Capacity):
         share = self._tree.of(change.task.job.queue) if gained and change.task.job else None
         if share is not None:
             self._order_keys.pop(share, None)
-            if self._devices is not None and change.task.claims:
-                self._devices.follow(change.task, share.ancestors, gained)
+            if self._devices is not None:
+                self._devices.follow(change, share.ancestors, gained)
             for ancestor in share.ancestors:
                 shift(ancestor.held_below, change.task.request, gained)
                 self._order_keys.pop(ancestor, None)
