@@ -135,6 +135,35 @@ def test_a_pod_on_a_node_that_does_not_exist_waits_for_nobody(tmp_path: Path) ->
     asyncio.run(scenario())
 
 
+def test_a_pod_on_a_node_that_does_not_exist_has_failed_though_a_finalizer_keeps_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            await api.post(PODS, pod("kept", metadata={"finalizers": ["example.com/x"]}))
+            await api.post(f"{PODS}/kept/binding", {"target": {"name": "nowhere"}})
+            await api.delete(f"{PODS}/kept")
+
+            async def failed() -> bool:
+                return bool((await api.get(f"{PODS}/kept"))["status"]["phase"] == "Failed")
+
+            await eventually(failed)
+
+    asyncio.run(scenario())
+
+
+def test_what_an_owner_leaves_behind_goes_in_the_background(tmp_path: Path) -> None:
+    """Though it has dependents of its own, which may wait for it to go."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            owner = await api.post(MAPS, config_map("owner"))
+            middle = await api.post(PODS, owned("middle", owner))
+            await api.post(PODS, owned("last", middle, block=True))
+            await api.delete(f"{MAPS}/owner")
+            await eventually(lambda: is_(names(api, PODS), ["last"]))
+
+    asyncio.run(scenario())
+
+
 GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
 
 

@@ -99,7 +99,8 @@ class GarbageCollector(Controller):
                 continue
             if not dependent.meta.deletion_timestamp:
                 try:
-                    await self._delete(dependent)
+                    policy = "Foreground" if self._dependents.get(dependent.meta.uid) else "Background"
+                    await self._delete(dependent, policy)
                 except StatusError as error:  # the others are deleted all the same
                     failure = error if error.code != 404 else failure
             blocks = any(reference.uid == uid and reference.block_owner_deletion for reference in references)
@@ -129,11 +130,10 @@ class GarbageCollector(Controller):
             if record is not None:
                 yield record
 
-    async def _delete(self, record: Record) -> None:
+    async def _delete(self, record: Record, policy: str = "Background") -> None:
         kind = self._objects.registry.by_id(record.key.resource)
         if kind is None:
             return
-        policy = "Foreground" if self._dependents.get(record.meta.uid) else "Background"
         delete_options = DeleteOptions(
             propagation_policy=policy, preconditions=Preconditions(uid=record.meta.uid)
         )

@@ -1,9 +1,10 @@
-"""Pods that are being deleted on a node that does not exist: no kubelet will stop them, so they go at once."""
+"""Pods that are being deleted on a node that does not exist: no kubelet will stop them, so they fail and go at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.store.records import Change, Key, Record
 from stromboli.embedded.time_slices import TimeSlices
@@ -26,9 +27,7 @@ class PodGarbageCollector(Controller):
             pods = [record] if store.get("nodes", "", record.field("spec.nodeName")) is None else []
         for pod in pods:
             if pod.meta.deletion_timestamp:
-                self._objects.system_update(
-                    pod, lambda content: content["metadata"].update(deletionGracePeriodSeconds=0)
-                )
+                self._objects.system_update(pod, _fail)
 
     async def _pods_of_node(self, name: str) -> list[Record]:
         pods, slices = [], TimeSlices()
@@ -38,3 +37,11 @@ class PodGarbageCollector(Controller):
             if slices.due:
                 await slices.pause()
         return pods
+
+
+def _fail(pod: Content) -> None:
+    """Finalizers may keep the pod: those who wait for its end must see that it ended."""
+    pod["metadata"]["deletionGracePeriodSeconds"] = 0
+    status = pod.setdefault("status", {})
+    if status.get("phase") not in ("Succeeded", "Failed"):
+        status["phase"] = "Failed"

@@ -15,6 +15,7 @@ FINISHED = ("Succeeded", "Failed")
 
 class PodMeta(ObjectMeta):
     deletion_grace_period_seconds: int | None = None
+    finalizers: tuple[str, ...] | None = None
 
 
 class TimedToleration(Toleration, frozen=True):
@@ -63,6 +64,11 @@ class NodePod(Object):
     @property
     def terminating(self) -> bool:
         return self.metadata.deletion_timestamp is not None
+
+    @property
+    def needs_final_status(self) -> bool:
+        """It stays when its node has deleted it, and those who wait for its end must see that it ended."""
+        return bool(self.metadata.finalizers) and not self.finished
 
 
 class NodeSpec(Record):

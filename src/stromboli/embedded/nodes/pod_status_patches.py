@@ -11,6 +11,8 @@ READY_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "Contai
 
 _TAINT_EVICTION = "Taint manager: deleting due to NoExecute taint"
 _EXPIRED = "Pod was active on the node longer than the specified deadline"
+KILLED = 137
+"""Exit code of a container that was killed."""
 DEADLINE_EXCEEDED = {"reason": "DeadlineExceeded", "message": _EXPIRED}
 
 
@@ -128,9 +130,14 @@ def finished(pod: NodePod, now: float, started: float, code: int) -> Content:
     }
 
 
+def killed(pod: NodePod, now: float, started: float) -> Content:
+    """Its containers were killed, because it is being deleted."""
+    return finished(pod, now, started, KILLED)
+
+
 def expired(pod: NodePod, now: float, started: float) -> Content:
     """It ran longer than `activeDeadlineSeconds` allows."""
-    return {**finished(pod, now, started, 137), **DEADLINE_EXCEEDED}
+    return {**finished(pod, now, started, KILLED), **DEADLINE_EXCEEDED}
 
 
 def terminal_conditions(now: float, failed: bool) -> list[Content]:

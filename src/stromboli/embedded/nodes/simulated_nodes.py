@@ -147,6 +147,8 @@ class SimulatedRuntime:
             case Stage.EXPIRE:
                 status = pod_status_patches.expired(pod, now, simulated.since)
             case Stage.DELETE:
+                if pod.needs_final_status:
+                    self._writes.patch_status(pod, pod_status_patches.killed(pod, now, simulated.since))
                 self._writes.delete_pod(pod, failed)
                 return
         self._writes.patch_status(pod, status, failed)

@@ -16,13 +16,32 @@ def ephemeral_claims(pod: Content) -> Iterator[tuple[str, Content]]:
             yield name, ephemeral.get("volumeClaimTemplate") or {}
 
 
+def is_shut_down(pod: Content) -> bool:
+    """Whether its node is done with a pod that is being deleted, or it was deleted by force."""
+    meta = pod["metadata"]
+    return "deletionTimestamp" in meta and meta.get("deletionGracePeriodSeconds") == 0
+
+
+def claims_in_use(pod: Content) -> Iterator[str]:
+    """Names of the claims that a pod keeps from going.
+
+    It may itself wait for the claims that were made for it: they go when it was shut down.
+    """
+    yield from _named_claims(pod)
+    if not is_shut_down(pod):
+        yield from (name for name, _ in ephemeral_claims(pod))
+
+
 def claim_names(pod: Content) -> Iterator[str]:
-    """Names of all PersistentVolumeClaims that a pod uses."""
+    """Names of all PersistentVolumeClaims of a pod."""
+    yield from _named_claims(pod)
+    yield from (name for name, _ in ephemeral_claims(pod))
+
+
+def _named_claims(pod: Content) -> Iterator[str]:
     for volume in (pod.get("spec") or {}).get("volumes") or ():
         if (source := volume.get("persistentVolumeClaim")) is not None:
             yield source["claimName"]
-    for name, _ in ephemeral_claims(pod):
-        yield name
 
 
 def has_ephemeral(pod: Record) -> bool:

@@ -6,9 +6,15 @@ from collections.abc import Iterator
 from functools import partial
 
 from stromboli.embedded.admission.volume_admission import CLAIM_FINALIZER, CLAIMS, VOLUME_FINALIZER, VOLUMES
+from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kinds.object_metadata import add_finalizer, remove_finalizer
 from stromboli.embedded.kube_controllers.controller import Controller
-from stromboli.embedded.kube_controllers.volumes.pod_volume_claims import claim_names, may_use
+from stromboli.embedded.kube_controllers.volumes.pod_volume_claims import (
+    claim_names,
+    claims_in_use,
+    is_shut_down,
+    may_use,
+)
 from stromboli.embedded.store.records import Change, Key, Record
 from stromboli.embedded.time_slices import TimeSlices
 
@@ -29,8 +35,8 @@ class VolumeProtection(Controller):
         if resource in (VOLUMES, CLAIMS):
             if change.after is not None and change.after.meta.deletion_timestamp:
                 yield change.key
-        elif resource == "pods" and change.after is None and len(self._objects.store.table(CLAIMS)):
-            for name in claim_names(change.before.object()) if change.before is not None else ():
+        elif resource == "pods" and len(self._objects.store.table(CLAIMS)):
+            for name in claim_names(_ended(change) or {}):
                 yield Key(CLAIMS, namespace, name)
 
     async def reconcile(self, key: Key) -> None:
@@ -49,8 +55,16 @@ class VolumeProtection(Controller):
             return record.field("status.phase") == "Bound"
         slices, name = TimeSlices(), record.key.name
         for pod in self._objects.store.list("pods", record.key.namespace):
-            if may_use(pod, name) and pod.field("spec.nodeName") and name in claim_names(pod.object()):
+            if may_use(pod, name) and pod.field("spec.nodeName") and name in claims_in_use(pod.object()):
                 return True
             if slices.due:
                 await slices.pause()
         return False
+
+
+def _ended(change: Change) -> Content | None:
+    """The pod, if it is gone or was shut down."""
+    if change.after is None:
+        return None if change.before is None else change.before.object()
+    pod = change.after.object() if change.after.meta.deletion_timestamp else None
+    return pod if pod is not None and is_shut_down(pod) else None

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from stromboli.embedded.nodes import pod_status_patches
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_claims_check import (
     FAILED_MOUNT,
@@ -71,6 +72,9 @@ class ProcessRuntime:
     def _terminate(self, pod: NodePod, worker: PodWorker | None) -> None:
         """Stop the pod's worker, then delete the pod."""
         if worker is None:
+            if pod.needs_final_status:
+                now = self._context.clock()
+                self._context.writes.patch_status(pod, pod_status_patches.killed(pod, now, now))
             self._context.writes.delete_pod(pod)
             return
         grace = pod.metadata.deletion_grace_period_seconds
