@@ -120,10 +120,18 @@ REASONS = (
 )
 
 
+def is_without_cards(reason: str) -> bool:
+    """Whether a reason says that nodes have no such cards at all."""
+    before, _, after = NO_CARDS.text.partition("{}")
+    return reason.startswith(before) and reason.endswith(after)
+
+
 def way_past_cards(reason: str) -> str:
     """The way out of a reason; empty if it is about something else than cards."""
     if reason.endswith(NOT_SHARED.partition("}")[2]):
         return "switch it on among the arguments of deviceshare, as docs/plugins.md says"
+    if NO_CARD_ASKED.split("{")[1].partition("}")[2] in reason:
+        return "add that limit to the container"
     for known in REASONS:
         before, braces, after = known.text.partition("{}")
         if reason.startswith(before) and reason.endswith(after) if braces else reason == before:

@@ -7,6 +7,7 @@ import pytest
 from stromboli.engine.decisions import QueueStatus
 from stromboli.testing import World
 from tests.device_manifests import allocated, claim, device_class, request, reserved, resource_slice, uses
+from tests.manifests import group, pod
 
 PLACE = "enqueue, allocate"
 FLAT = "gang, predicates, capacity"
@@ -49,6 +50,18 @@ def test_a_queue_gets_no_more_devices_than_its_capability_says_and_why() -> None
     assert "its capability is deviceclass/gpu 2, it holds deviceclass/gpu 2" in explained.message
     assert 'the capability of queue "q" leaves too little deviceclass/gpu' in explained.sentence
     assert "raise that capability" in explained.sentence
+
+
+def test_a_gang_that_asks_for_more_devices_than_its_queue_may_have_can_never_start() -> None:
+    made = world(queue("q", **{"deviceclass/gpu": "4"})).add(group("j", 5, queue="q"))
+    made.add(*(pod(name, "j", spec=uses(name)) for name in "cdefg"))
+    explained = made.run(PLACE, FLAT).pending["default/j"]
+    told = (
+        "it asks for deviceclass/gpu 5 and the capability is deviceclass/gpu 4, so it can never start: ask for less "
+        "or raise that capability"
+    )
+    assert explained.sentence.endswith(told)
+    assert explained.hint == told
 
 
 def test_a_count_of_zero_and_another_class_limit_nothing() -> None:

@@ -6,6 +6,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from stromboli.api import device_messages as messages
+from stromboli.engine.explanation.device_limits import (
+    STEPS,
+    never_for_gang,
+    never_on_a_node,
+    search_for,
+    served_pods,
+    unallocated,
+)
 from stromboli.model.devices.allocator import DevicesInUse, Shortage, StepBudget
 from stromboli.model.devices.claim_plan import device_classes
 from stromboli.model.devices.task_claims import task_claims
@@ -13,36 +21,44 @@ from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
-    from stromboli.model.devices.allocator import ClaimSearch
     from stromboli.model.devices.claim_use import ClaimUse
     from stromboli.model.job import Job
     from stromboli.model.task import Task
 
-SHOWN = 2
+SHOWN = 3
 """Shortages that are told, the one of the most nodes first."""
-STEPS = 20_000
-"""Steps of the search for what is short; nodes that are left then are not told of."""
-_WAYS = (
+_MISTAKES = (
     (
         "ResourceClaim not created yet",
         "create the ResourceClaimTemplate that it names: its claim is made of it",
     ),
     ("could not find ResourceClaim", "create the ResourceClaim"),
     ("device class", "create the DeviceClass, or ask for one that exists: kubectl get deviceclasses"),
-    ("CEL", "mend the selector of the claim or of its class: stromboli lint checks it"),
-    (messages.IN_USE, "wait until another pod is done with the claim, or use a claim of its own"),
+    (
+        "no such key",
+        "mend the selector of the claim or of its class: kubectl get resourceslices -o yaml shows the attributes of "
+        "devices, and has() tells whether a device has one",
+    ),
+    ("CEL", "mend the selector of the claim or of its class"),
+    ("exceeds the claim limit", "ask for fewer devices in a claim"),
+    ("are allowed for a pod", "ask for fewer devices in the claims of a pod"),
 )
-PODS_TRIED = 32
-"""Pods of a gang that are given devices in turn, to see how many of them find some."""
+
+
+def is_mistake(reason: str) -> bool:
+    """Whether a reason says that a claim, its class or its selector is wrong, so that waiting is no help."""
+    return any(words in reason for words, _ in _MISTAKES)
 
 
 def way_to_devices(cluster: Cluster, task: Task, reason: str) -> str:
     """What would let a task have the devices that it claims; empty for a reason that is none of claims."""
-    if reason == messages.CANNOT_ALLOCATE and (classes := _classes(_unallocated(cluster, task))):
-        return f"wait until devices of class {classes} are free, ask for others, or add nodes that have them"
+    if reason == messages.CANNOT_ALLOCATE:
+        return _way_to_free_devices(cluster, task)
     if reason == messages.NOT_AVAILABLE:
         return "a claim of it has devices that other nodes cannot reach: make room where they are"
-    return next((way_out for words, way_out in _WAYS if words in reason), "")
+    if reason == messages.IN_USE:
+        return "wait until another pod is done with the claim, or use a claim of its own"
+    return next((way_out for words, way_out in _MISTAKES if words in reason), "")
 
 
 def devices_in_numbers(cluster: Cluster, task: Task, reason: str) -> str:
@@ -55,22 +71,26 @@ def devices_in_numbers(cluster: Cluster, task: Task, reason: str) -> str:
     return f"{numbers}: {way_out}" if numbers else way_out
 
 
+def _way_to_free_devices(cluster: Cluster, task: Task) -> str:
+    """What can never be had is told instead of waiting for it."""
+    uses = _unallocated(cluster, task)
+    if not uses:
+        return ""
+    never = never_on_a_node(cluster, uses) or (never_for_gang(cluster, task.job) if task.job else "")
+    classes = " or ".join(list(device_classes(*(use.content.spec for use in uses if use.content)))[:SHOWN])
+    return (
+        never
+        or f"wait until devices of class {classes} are free, ask for others, or add nodes that have them"
+    )
+
+
 def _unallocated(cluster: Cluster, task: Task) -> list[ClaimUse]:
-    return [use for use in task_claims(cluster.devices, task) if use.allocation is None and use.content]
-
-
-def _classes(uses: list[ClaimUse]) -> str:
-    classes = device_classes(*(use.content.spec for use in uses if use.content is not None))
-    return " or ".join(list(classes)[:SHOWN])
-
-
-def _search(cluster: Cluster, uses: list[ClaimUse]) -> ClaimSearch:
-    return cluster.devices.allocator.prepare([use.content.spec for use in uses if use.content is not None])
+    return unallocated(task_claims(cluster.devices, task))
 
 
 def _by_nodes(cluster: Cluster, uses: list[ClaimUse]) -> str:
     """What is short node by node; empty if some node has it all."""
-    search, budget, counts = _search(cluster, uses), StepBudget(STEPS), Counter[str]()
+    search, budget, counts = search_for(cluster, uses), StepBudget(STEPS), Counter[str]()
     for node in cluster.columns.nodes:
         answer = search.answer(node, cluster.devices.in_use, budget)
         if budget.is_exceeded:
@@ -78,28 +98,24 @@ def _by_nodes(cluster: Cluster, uses: list[ClaimUse]) -> str:
         if not isinstance(answer, Shortage):
             return ""
         counts[answer.message] += 1
-    return "; ".join(f"on {_nodes(count)} {text}" for text, count in counts.most_common(SHOWN))
+    shown = counts.most_common(SHOWN)
+    texts = [f"on {_nodes(count)} {text}" for text, count in shown]
+    if others := len(cluster.columns) - sum(count for _, count in shown):
+        texts.append(f"on {_nodes(others)} something else is short")
+    return "; ".join(texts)
 
 
 def _of_gang(cluster: Cluster, job: Job) -> str:
     """How many pods of a gang find devices one after the other, where each of them would by itself."""
-    given, budget, served = DevicesInUse(), StepBudget(STEPS), 0
+    given = DevicesInUse()
     for use in cluster.devices.claims.values():
         if use.allocation is not None:
             given.add(use.allocation)
-    waiting = [task for task in job.by_status[Status.PENDING] if task.claims][:PODS_TRIED]
-    for task in waiting:
-        uses = _unallocated(cluster, task)
-        for node in cluster.columns.nodes:
-            answer = _search(cluster, uses).allocate(node, given, [use.key for use in uses], budget)
-            if not isinstance(answer, Shortage):
-                for allocation in answer.results:
-                    given.add(allocation)
-                served += 1
-                break
-        if budget.is_exceeded:
-            return ""
-    return f"there are devices for {served} of {len(waiting)} pods" if served < len(waiting) else ""
+    waiting = job.counts[Status.PENDING]
+    served = served_pods(cluster, job, waiting, given)
+    return (
+        f"there are devices for {served} of {waiting} pods" if served is not None and served < waiting else ""
+    )
 
 
 def _nodes(count: int) -> str:

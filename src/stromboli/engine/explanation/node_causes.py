@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stromboli.api import names
+from stromboli.engine.explanation.reason_ranks import ranked
 from stromboli.engine.explanation.shortages import amounts_text, resources_text, shortage
 from stromboli.engine.explanation.wait_cause import Cause, Details, FirstWaiting, short_text
 from stromboli.engine.explanation.ways_out import (
@@ -58,7 +59,9 @@ class NodeCauses:
     def __init__(self, session: Session, first_waiting: FirstWaiting):
         self._session = session
         self._first_waiting = first_waiting
-        self._texts: dict[tuple[Shape, tuple[Any, ...], bool, tuple[str, ...]], tuple[str, str]] = {}
+        self._texts: dict[
+            tuple[Shape, tuple[Any, ...], bool, tuple[str, ...], tuple[str, ...]], tuple[str, str]
+        ] = {}
         self._reasoned: dict[Job, bool] = {}
         """Of jobs that verdicts explain: whether any counts reasons; one without may only refer to another."""
         self._too_large: dict[Shape, WayOut | None] = {}
@@ -106,11 +109,15 @@ class NodeCauses:
         reasons = tuple(sorted({reason.text for reason in verdict.reasons}))
         together = bool(exceeds_cluster(self._session, job))
         volumes = self._session.rules.shape_key(task) if task.volume_claims else ()
-        key = (task.shape, volumes, together, reasons or (verdict.text,))
+        told = tuple(reason.text for reason in ranked(self._session, task, verdict))
+        key = (task.shape, volumes, together, reasons or (verdict.text,), told)
         if key not in self._texts:
             listed = ", ".join(reasons[:MOST_REASONS]) + (", ..." if len(reasons) > MOST_REASONS else "")
             summary = f"nodes are unavailable: {listed}" if reasons else verdict.message
-            self._texts[key] = (summary, self._way_out(job, task, reasons or (verdict.text,)))
+            self._texts[key] = (
+                summary,
+                self._way_out(job, task, tuple(sorted(set(told))) or (verdict.text,)),
+            )
         summary, way_out = self._texts[key]
         return Cause("nodes", summary, way_out, partial(_details, self._session, task, verdict))
 
@@ -133,6 +140,7 @@ class NodeCauses:
 
 
 def _details(session: Session, task: Task, verdict: Verdict) -> Details:
-    reason = verdict.dominant.text if verdict.dominant else short_text(verdict.message)
+    told = ranked(session, task, verdict)
+    reason = told[0].text if told else short_text(verdict.message)
     hint, shortages, holders = nodes_way_out(session, task, reason)
     return Details(reason, f"{task.name}: {verdict.message}", hint, verdict.histogram(), shortages, holders)

@@ -12,6 +12,7 @@ from stromboli.model.amounts import Amounts, Vector, minus, plus
 from stromboli.model.devices.queue_usage import class_of
 from stromboli.model.devices.task_claims import claimed_amounts
 from stromboli.model.dimensions import PODS
+from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.engine.plugin import QueueLimit
@@ -40,6 +41,15 @@ class Hit(NamedTuple):
         held = amounts_text(dims, {dim: self.held.get(dim, 0) for dim in self.asked})
         limit_name = f"its {name}" if owner is queue else f'the {name} of "{owner.name}"'
         return f"{limit_name} is {most}, it holds {held}"
+
+    def never(self, session: Session, asked: Vector) -> str:
+        """That the limit is too low for what is asked whoever leaves, and what would help."""
+        dims, remedy = session.cluster.dims, self.remedy
+        most = amounts_text(dims, {dim: self.limit.most[dim] for dim in asked})
+        return (
+            f"it asks for {amounts_text(dims, asked)} and the {self.limit.name} is {most}, so it can never start: "
+            f"{remedy if remedy is LESS_OR_NODES else f'ask for less or {remedy}'}"
+        )
 
     def shortages(self, session: Session) -> tuple[Shortage, ...]:
         dims, most = session.cluster.dims, self.limit.most
@@ -110,10 +120,11 @@ class QueueLimitCauses:
             message = f'queue "{queue.name}" cannot take another pod of this size'
         elif placed := had_room(session, job):
             message = f'queue "{queue.name}" may take {placed} of its {waiting_count(job)} pods now'
-            hit = limit_hit(session, queue, job.pending)
+            hit = limit_hit(session, queue, plus(job.pending, _claimed_by_gang(session, job)))
         else:
             return None
-        return _cause(session, job, queue, hit, message)
+        never = hit.never(session, most) if hit and (most := _never_enough(session, job, task, hit)) else ""
+        return _cause(session, job, queue, hit, message, never)
 
     def _answer(self, queue: Queue, task: Task) -> QueueAnswer:
         session, job = self._session, task.job
@@ -127,21 +138,21 @@ class QueueLimitCauses:
         return self._answers[key]
 
 
-def _cause(session: Session, job: Job, queue: Queue, hit: Hit | None, message: str) -> Cause:
+def _cause(session: Session, job: Job, queue: Queue, hit: Hit | None, message: str, never: str) -> Cause:
     if hit is None:
         summary = f'queue "{queue.name}" has used up its share'
         way_out = f"wait for its jobs to end or {UNNAMED_REMEDY}"
     else:
         summary, remedy = hit.summary, hit.remedy
         joint = "," if remedy is LESS_OR_NODES else " or"
-        way_out = remedy if _is_never_enough(job, hit) else f"wait for jobs to end{joint} {remedy}"
+        way_out = never or f"wait for jobs to end{joint} {remedy}"
 
     def details() -> Details:
         asked = amounts_text(session.cluster.dims, job.pending)
         held = amounts_text(session.cluster.dims, session.uncommitted.held.get(queue, queue.held))
         remedy = hit.remedy if hit else UNNAMED_REMEDY
         way_out = f"wait for its jobs or {remedy}" if held else remedy
-        hint = f"{asked} is asked for and the queue holds {held or 'nothing'}: {way_out}"
+        hint = never or f"{asked} is asked for and the queue holds {held or 'nothing'}: {way_out}"
         text = f"{message}: {hit.text(session, queue)}" if hit else message
         shortages, holders = (hit.shortages(session), hit.holders(session)) if hit else ((), ())
         return Details("Queue overused", text, hint, {}, shortages, holders)
@@ -149,9 +160,18 @@ def _cause(session: Session, job: Job, queue: Queue, hit: Hit | None, message: s
     return Cause("queue-limits", summary, way_out, details)
 
 
-def _is_never_enough(job: Job, hit: Hit) -> bool:
-    """Whether a job asks for more than a limit that stays as it is, whoever else comes and goes."""
-    most, least = hit.limit.most, least_request(job)
-    return hit.limit.raised_to is None and any(
-        max(amount, least.get(dim, 0)) > most[dim] for dim, amount in hit.asked.items()
-    )
+def _claimed_by_gang(session: Session, job: Job) -> Amounts:
+    """What the devices of pods that wait count against limits of queues."""
+    return claimed_amounts(session.cluster.devices, session.cluster.dims, *job.by_status[Status.PENDING])
+
+
+def _never_enough(session: Session, job: Job, task: Task, hit: Hit) -> Amounts:
+    """What a job asks for beyond a limit that stays as it is, whoever else comes and goes."""
+    if hit.limit.raised_to is not None:
+        return {}
+    alone = plus(task.request, claimed_amounts(session.cluster.devices, session.cluster.dims, task))
+    least = least_request(job)
+    if job.minimum >= len(job.tasks):
+        least = plus(least, _claimed_by_gang(session, job))
+    asked = {dim: max(alone.get(dim, 0), least.get(dim, 0)) for dim in hit.asked}
+    return {dim: amount for dim, amount in asked.items() if amount > hit.limit.most[dim]}

@@ -311,4 +311,6 @@ class DeviceSearch:
             option.asked.device_class_name,
             rejections,
             bool(invalid),
+            0 if option.takes_all else option.asked.devices,
+            index,
         )

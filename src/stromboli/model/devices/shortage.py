@@ -48,6 +48,10 @@ class Shortage(NamedTuple):
     """Why the devices that the node has could not be had, the most frequent reason first."""
     has_invalid_pools: bool = False
     """Whether the node has pools that are invalid, of which no device is given out."""
+    asked: int = 0
+    """How many devices the request asks for; 0 if it takes all."""
+    had: int = 0
+    """How many of them the node has."""
 
 
 class SearchStopped(Exception):

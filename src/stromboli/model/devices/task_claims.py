@@ -32,11 +32,12 @@ def task_claims(ledger: DeviceLedger, task: Task) -> list[ClaimUse]:
     return [use for use in uses if use is not None and use.object is not None]
 
 
-def claimed_amounts(ledger: DeviceLedger, dims: Dimensions, task: Task) -> Amounts:
-    """What the claims and extended resources of a task count against limits of queues, by the keys of queues."""
+def claimed_amounts(ledger: DeviceLedger, dims: Dimensions, *tasks: Task) -> Amounts:
+    """What the claims, each once, and extended resources of tasks count against limits, by the keys of queues."""
     total: Amounts = {}
-    contents = [use.content.amounts for use in task_claims(ledger, task) if use.content is not None]
-    for amounts in (*contents, extended_amounts(task.shape.spec, ledger.extended)):
+    claims = dict.fromkeys(use for task in tasks for use in task_claims(ledger, task))
+    listed = [use.content.amounts for use in claims if use.content is not None]
+    for amounts in (*listed, *(extended_amounts(task.shape.spec, ledger.extended) for task in tasks)):
         shift(total, {dims.index[name]: amount for name, amount in amounts.items() if name in dims.index})
     return total
 
