@@ -218,3 +218,4 @@ def test_devices_are_given_once_and_come_back(steps: list[Any]) -> None:
     story.check()
     assert story.world.cluster.devices.in_use._pools == {}
     assert story.world.cluster.devices.claims == {}
+    assert story.world.cluster.devices.held == {}

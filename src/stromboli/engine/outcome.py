@@ -271,7 +271,7 @@ def _allocated_devices(session: Session) -> dict[Queue, dict[str, int]]:
     """What the claims of each queue ask for by device class, its descendants included."""
     totals: dict[Queue, dict[str, int]] = {}
     for queue, usage in session.cluster.devices.allocated.items():
-        for member in lineage(queue, session.cluster.queues) if usage else ():
+        for member in lineage(queue, session.cluster.queues):
             total = totals.setdefault(member, {})
             for name, amount in usage.amounts.items():
                 total[name] = total.get(name, 0) + amount

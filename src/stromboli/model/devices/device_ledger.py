@@ -178,15 +178,19 @@ class DeviceLedger:
         if queue is not None:
             claims = self.counted_claims(task, task.grants)
             self._charged[task] = (queue, status, claims)
-            for usage in self._usages(queue, status):
-                usage.add(claims)
+            for usages in self._usages(status):
+                usages.setdefault(queue, DeviceUsage()).add(claims)
 
     def _discharge(self, task: Task) -> None:
         charged = self._charged.pop(task, None)
-        if charged is not None:
-            queue, status, claims = charged
-            for usage in self._usages(queue, status):
-                usage.remove(claims)
+        if charged is None:
+            return
+        queue, status, claims = charged
+        for usages in self._usages(status):
+            usage = usages.setdefault(queue, DeviceUsage())
+            usage.remove(claims)
+            if not usage:
+                del usages[queue]
 
     def counted_claims(self, task: Task, grants: Iterable[Grant]) -> tuple[ClaimUse, ...]:
         """What a task with these grants uses of the quota of its queue: its claims that exist.
@@ -201,11 +205,11 @@ class DeviceLedger:
                     uses.append(ClaimUse(extended_key(task.uid), content=content))
         return tuple(uses)
 
-    def _usages(self, queue: Queue, status: Status) -> Iterator[DeviceUsage]:
+    def _usages(self, status: Status) -> Iterator[dict[Queue, DeviceUsage]]:
         if ALLOCATED_CLASS[status]:
-            yield self.allocated.setdefault(queue, DeviceUsage())
+            yield self.allocated
         if ALLOCATED_CLASS[status] or status is Status.PIPELINED:
-            yield self.held.setdefault(queue, DeviceUsage())
+            yield self.held
 
     # -- objects
 
