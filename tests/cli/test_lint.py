@@ -327,3 +327,12 @@ def test_unsound_fields_are_problems_and_no_warnings() -> None:
     result = lint("-", "-o", "json", stdin=text + "---\n" + manifest("Pod", {"spec": pod}, "v1"))
     assert result.exit_code == 1
     assert "warnings" not in json.loads(result.stdout)
+
+
+def test_devices_in_the_version_before_are_checked_as_the_current_one_and_it_is_told() -> None:
+    spec = {"devices": {"requests": [{"name": "gpus", "deviceClassName": "gpu", "cuont": 2}]}}
+    text = manifest("ResourceClaim", {"metadata": {"name": "c"}, "spec": spec}, "resource.k8s.io/v1beta1")
+    result = lint("-", stdin=text)
+    assert 'unknown field "spec.devices.requests[0].cuont"' in result.stdout
+    assert "resource.k8s.io/v1beta1 is an older version, checked as resource.k8s.io/v1" in result.stdout
+    assert lint("-", stdin=text.replace("cuont", "count")).exit_code == 0

@@ -65,3 +65,72 @@ def test_classes_and_templates_that_are_not_there_are_told(plan: Callable[..., d
         'ResourceClaimTemplate "default/par" of Pod default/pairs-worker-0, Pod default/pairs-worker-1 '
         'is not among the objects; did you mean "default/pair"?',
     ]
+
+
+DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
+
+
+def storage_class(name: str, **annotations: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name, "annotations": annotations},
+        "provisioner": "disks.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+
+
+def with_claim(**volume: Any) -> dict[str, Any]:
+    task = {"name": "t", "replicas": 1, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}
+    spec = {"minAvailable": 1, "schedulerName": "volcano", "tasks": [task]}
+    volumes = [{"mountPath": "/data", **volume}]
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "j"},
+        "spec": {**spec, "volumes": volumes},
+    }
+
+
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+
+@pytest.mark.parametrize("made_by_job", [True, False])
+def test_claims_without_a_class_get_the_default_one(
+    plan: Callable[..., dict[str, Any]], made_by_job: bool
+) -> None:
+    cluster = [each for each in documents("volumes/cluster.yaml") if each["kind"] in ("Node", "CSINode")]
+    job = with_claim(volumeClaim=CLAIM) if made_by_job else with_claim(volumeClaimName="data")
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": CLAIM}
+    objects = [*cluster, job] if made_by_job else [*cluster, claim, job]
+    assert not plan(*objects, storage_class("disks"))["binds"]
+    assert plan(*objects, storage_class("disks", **DEFAULT))["binds"]
+
+
+def test_a_claim_that_wants_no_class_gets_none(plan: Callable[..., dict[str, Any]]) -> None:
+    job = with_claim(volumeClaim={**CLAIM, "storageClassName": ""})
+    cluster = [each for each in documents("volumes/cluster.yaml") if each["kind"] in ("Node", "CSINode")]
+    assert not plan(*cluster, job, storage_class("disks", **DEFAULT))["binds"]
+
+
+def older(document: dict[str, Any]) -> dict[str, Any]:
+    """A manifest of resource.k8s.io/v1 as it was in v1beta1."""
+    if not document["apiVersion"].startswith("resource.k8s.io/"):
+        return document
+    document["apiVersion"] = "resource.k8s.io/v1beta1"
+    if document["kind"] == "ResourceSlice":
+        devices = document["spec"]["devices"]
+        document["spec"]["devices"] = [{"name": each.pop("name"), "basic": each} for each in devices]
+    if document["kind"] == "ResourceClaimTemplate":
+        requests = document["spec"]["spec"]["devices"]["requests"]
+        requests[:] = [{"name": each["name"], **each["exactly"]} for each in requests]
+    return document
+
+
+def test_devices_in_the_version_before_are_read_as_what_they_are(
+    plan: Callable[..., dict[str, Any]],
+) -> None:
+    objects = [*documents("devices/cluster.yaml"), *documents("devices/pairs.yaml")]
+    binds = plan(*objects)["binds"]
+    assert len(binds) == 2
+    assert plan(*map(older, objects))["binds"] == binds

@@ -14,6 +14,7 @@ from stromboli.admission.rules.rule_context import Context, QueueIndex, Settings
 from stromboli.api import names
 from stromboli.api.decoding import decode_as, subject_of
 from stromboli.api.errors import BadObject, Unreadable, printable
+from stromboli.api.manifests.device_versions import content_as_v1
 from stromboli.api.manifests.manifest_sources import find_files, read_sources
 from stromboli.api.object_checks import check_object
 from stromboli.api.types.meta import ObjectMeta
@@ -69,6 +70,8 @@ class LintResult(NamedTuple):
 class _Manifest(NamedTuple):
     where: str
     content: dict[str, Any]
+    written_as: str = ""
+    """The older version of its API in which the file has it."""
 
     @property
     def version(self) -> str:
@@ -112,7 +115,9 @@ def lint_paths(paths: Iterable[str], settings: Settings) -> LintResult:
         if known:
             of_volcano = manifest.group.endswith(_VOLCANO)
             ignored = ignored_demands(manifest.content, of_volcano, settings.scheduler_names)
-            warnings += [Finding(manifest.where, subject, problem) for problem in ignored]
+            warnings += [
+                Finding(manifest.where, subject, problem) for problem in (*_older(manifest), *ignored)
+            ]
     _lint_hyper_nodes(manifests, findings, warnings)
     return LintResult(len(manifests) - unknown.total(), unknown, findings, warnings)
 
@@ -149,7 +154,7 @@ def _read(paths: Iterable[str], findings: list[Finding]) -> Iterator[_Manifest]:
             try:
                 for source in read_sources(file):
                     content = msgspec.json.decode(source.raw)
-                    manifest = _Manifest(source.where, content if isinstance(content, dict) else {})
+                    manifest = _manifest(source.where, content if isinstance(content, dict) else {})
                     if file == path and not (manifest.kind and manifest.version):
                         findings.append(
                             Finding(source.where, "", Problem("", None, _NO_OBJECT, shows_field=True))
@@ -158,6 +163,20 @@ def _read(paths: Iterable[str], findings: list[Finding]) -> Iterator[_Manifest]:
                         yield manifest
             except (Unreadable, msgspec.DecodeError, RecursionError) as error:
                 findings.append(Finding(file, "", Problem("", None, str(error), shows_field=True)))
+
+
+def _manifest(where: str, content: dict[str, Any]) -> _Manifest:
+    current = content_as_v1(content)
+    return _Manifest(where, current, "" if current is content else str(content["apiVersion"]))
+
+
+def _older(manifest: _Manifest) -> Iterator[Problem]:
+    """Fields are told where the current version has them."""
+    if manifest.written_as:
+        text = f"{manifest.written_as} is an older version, checked as {manifest.version}, which has other fields"
+        yield Problem(
+            "apiVersion", manifest.written_as, text, f"write it in {manifest.version}", shows_field=True
+        )
 
 
 def _queues(manifests: Iterable[_Manifest]) -> QueueIndex:

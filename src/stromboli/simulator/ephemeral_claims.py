@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stromboli.api.manifests.object_defaults import default_storage_class
 from stromboli.api.types.meta import ObjectMeta, OwnerReference
 from stromboli.api.types.pod import ClaimTemplateSpec, Resources
 from stromboli.api.types.storage import PersistentVolumeClaim, PersistentVolumeClaimSpec
@@ -12,8 +13,6 @@ from stromboli.model.status import Status
 if TYPE_CHECKING:
     from stromboli.model.intake.object_intake import Intake
     from stromboli.model.task import Task
-
-DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 def make_ephemeral_claims(intake: Intake) -> None:
@@ -37,19 +36,14 @@ def _claim(intake: Intake, task: Task, name: str, template: ClaimTemplateSpec) -
     owner = OwnerReference("v1", "Pod", task.name, task.uid, True)
     uid = f"PersistentVolumeClaim/{task.namespace}/{name}"
     chosen = template.storage_class_name
+    if chosen is None:
+        chosen = default_storage_class(intake.cluster.objects.storage_classes.values())
     return PersistentVolumeClaim(
         ObjectMeta(name, task.namespace, uid, owner_references=(owner,)),
         PersistentVolumeClaimSpec(
             access_modes=template.access_modes,
             resources=template.resources or Resources(),
-            storage_class_name=_default_class(intake) if chosen is None else chosen,
+            storage_class_name=chosen,
             volume_mode=template.volume_mode,
         ),
     )
-
-
-def _default_class(intake: Intake) -> str | None:
-    """The class that an API server fills in where a claim names none."""
-    classes = intake.cluster.objects.storage_classes.values()
-    named = [each for each in classes if each.metadata.annotations.get(DEFAULT_CLASS) == "true"]
-    return named[0].name if named else None

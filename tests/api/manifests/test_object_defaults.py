@@ -1,6 +1,6 @@
 """What an API server would have filled in."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,13 @@ import pytest
 
 from stromboli.api.manifests.case_files import read_case
 from stromboli.api.manifests.manifest_reader import open_paths
-from stromboli.api.manifests.object_defaults import FIRST_CREATION
+from stromboli.api.manifests.object_defaults import (
+    FIRST_CREATION,
+    default_storage_class,
+    fill_storage_class,
+)
+from stromboli.api.types.meta import ObjectMeta
+from stromboli.api.types.storage import PersistentVolumeClaim, StorageClass
 
 Manifest = dict[str, Any]
 
@@ -121,3 +127,23 @@ def test_groups_quotas_and_storage_are_completed(load: Any) -> None:
     assert objects["StorageClass/s"].volume_binding_mode == "Immediate"
     assert objects["PersistentVolume/v"].status.phase == "Available"
     assert objects["PersistentVolumeClaim/default/c"].status.phase == "Pending"
+
+
+def test_of_several_default_storage_classes_the_youngest_counts_then_the_first_by_name() -> None:
+    def marked(
+        name: str, day: int, mark: str = "storageclass.kubernetes.io/is-default-class"
+    ) -> StorageClass:
+        created = datetime(2026, 1, day, tzinfo=UTC)
+        return StorageClass(ObjectMeta(name, creation_timestamp=created, annotations={mark: "true"}))
+
+    classes = [marked("old", 1), marked("b", 3), marked("a", 3), marked("other", 9, "some/mark")]
+    assert default_storage_class(classes) == "a"
+    assert default_storage_class(classes[3:]) is None
+
+
+def test_a_bound_claim_keeps_having_no_class() -> None:
+    bound, waiting = PersistentVolumeClaim(ObjectMeta("c")), PersistentVolumeClaim(ObjectMeta("d"))
+    bound.status.phase = "Bound"
+    for claim in (bound, waiting):
+        fill_storage_class(claim, "disks")
+    assert (bound.spec.storage_class_name, waiting.spec.storage_class_name) == (None, "disks")

@@ -9,17 +9,21 @@ import msgspec
 
 from stromboli.api.decoding import Raw, decode, decode_as, type_meta_in
 from stromboli.api.errors import BadObject, Problem, Problems, Unreadable
+from stromboli.api.manifests.device_versions import as_v1
 from stromboli.api.manifests.manifest_sources import Source, find_files, read_sources
 from stromboli.api.manifests.object_defaults import (
     Priorities,
     apiserver_defaults,
     case_defaults,
+    default_storage_class,
+    fill_storage_class,
     implied_queues,
 )
 from stromboli.api.object_checks import check_object, check_queues
 from stromboli.api.types.kinds import WORKLOADS, describe, kind_of
 from stromboli.api.types.meta import Object
 from stromboli.api.types.scheduling import PriorityClass, Queue
+from stromboli.api.types.storage import PersistentVolumeClaim, StorageClass
 
 IMPLIED = "(implied)"
 
@@ -50,6 +54,7 @@ class Manifests:
         for index, source in enumerate(sources):
             self._add(source, index)
         self.priorities = Priorities(item for _, item in self._decode_all(PriorityClass))
+        self._storage_class = default_storage_class(self._storage_classes())
         queues = self._decode_all(Queue)
         self._queues = {queue.name: where for where, queue in queues}
         self._cyclic = check_queues(queue for _, queue in queues)
@@ -95,6 +100,7 @@ class Manifests:
             else:
                 self.report(source.where, error)
             return
+        source = source._replace(raw=as_v1(source.raw, type_meta.api_version))
         name, kind = type_meta.kind, kind_of(type_meta.api_version, type_meta.kind)
         is_workload = not source.of_case and (type_meta.group, name) in WORKLOADS
         if is_workload:
@@ -117,8 +123,22 @@ class Manifests:
                 where, BadObject(error.field, error.problem, f"{subject}: {error.subject}".strip(": "))
             )
             return None
-        apiserver_defaults(obj, len(self._entries), self.priorities)
+        self._fill(obj, len(self._entries))
         return obj
+
+    def _fill(self, obj: Object, index: int) -> None:
+        apiserver_defaults(obj, index, self.priorities)
+        if isinstance(obj, PersistentVolumeClaim):
+            fill_storage_class(obj, self._storage_class)
+
+    def _storage_classes(self) -> Iterator[StorageClass]:
+        """The storage classes of files that are no cases: what cases hold has been in an API server already."""
+        for source, kind, index in self._entries:
+            if kind is StorageClass and not source.of_case:
+                with suppress(BadObject):
+                    found = decode_as(StorageClass, source.raw)
+                    apiserver_defaults(found, index, self.priorities)
+                    yield found
 
     def _decode_all(self, kind: type[Kind]) -> list[tuple[str, Kind]]:
         """All objects of a kind that others depend on; a broken one is reported when its turn comes."""
@@ -140,8 +160,10 @@ class Manifests:
         except BadObject as error:
             self.report(source.where, error.of(describe(obj)))
             return None
-        fill = case_defaults if source.of_case else apiserver_defaults
-        fill(obj, index, self.priorities)
+        if source.of_case:
+            case_defaults(obj, index, self.priorities)
+        else:
+            self._fill(obj, index)
         return obj
 
     def report(self, where: str, error: BadObject) -> None:

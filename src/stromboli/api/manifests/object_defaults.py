@@ -66,6 +66,24 @@ def apiserver_defaults(obj: Object, index: int, priorities: Priorities) -> None:
             obj.volume_binding_mode = obj.volume_binding_mode or names.IMMEDIATE
 
 
+def default_storage_class(classes: Iterable[StorageClass]) -> str | None:
+    """The class of claims that name none: of several that are marked so, the youngest, then the first by name."""
+    marks = (names.DEFAULT_STORAGE_CLASS, names.OLD_DEFAULT_STORAGE_CLASS)
+    marked = [
+        each for each in classes if any(each.metadata.annotations.get(mark) == "true" for mark in marks)
+    ]
+    ordered = sorted(marked, key=lambda each: each.name)
+    youngest = max(ordered, key=lambda each: each.metadata.creation_timestamp or FIRST_CREATION, default=None)
+    return youngest.name if youngest is not None else None
+
+
+def fill_storage_class(claim: PersistentVolumeClaim, default: str | None) -> None:
+    """A claim that names no class gets the default one, unless it is bound: then it needs none any more."""
+    named = claim.spec.storage_class_name is not None or names.STORAGE_CLASS in claim.metadata.annotations
+    if not named and claim.status.phase != "Bound":
+        claim.spec.storage_class_name = default
+
+
 def case_defaults(obj: Object, index: int, priorities: Priorities) -> None:
     """The same for an object of a case file, whose pods name our scheduler unless they name another."""
     if isinstance(obj, Pod) and not obj.spec.scheduler_name:

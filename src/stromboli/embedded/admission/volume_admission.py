@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from stromboli.api import names
 from stromboli.api.resources.quantity import exact
 from stromboli.api.schemas.storage.volume_validation import CLASS_ANNOTATION
 from stromboli.embedded.kinds.kind import Content, Kind
@@ -19,8 +20,7 @@ VOLUME_FINALIZER = "kubernetes.io/pv-protection"
 """Keeps a volume while a claim is bound to it."""
 CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
 """Keeps a claim while a pod on a node uses it."""
-DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
-_OLD_DEFAULT_CLASS = "storageclass.beta.kubernetes.io/is-default-class"
+DEFAULT_CLASS = names.DEFAULT_STORAGE_CLASS
 
 
 def set_claim_defaults(store: Store, _: Kind, __: str, claim: Content) -> None:
@@ -67,7 +67,7 @@ def default_class(store: Store) -> str:
     for record in store.list(STORAGE_CLASSES):
         meta = record.object()["metadata"]
         annotations = meta.get("annotations") or {}
-        if "true" in (annotations.get(DEFAULT_CLASS), annotations.get(_OLD_DEFAULT_CLASS)):
+        if "true" in (annotations.get(DEFAULT_CLASS), annotations.get(names.OLD_DEFAULT_STORAGE_CLASS)):
             defaults.append((meta.get("creationTimestamp", ""), record.key.name))
     newest = max((created for created, _ in defaults), default="")
     return min((name for created, name in defaults if created == newest), default="")
