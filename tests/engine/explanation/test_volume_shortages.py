@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stromboli.testing import World
+from tests.manifests import group, pod
 from tests.storage_manifests import (
     Manifest,
     capacity,
@@ -73,16 +74,16 @@ def test_the_node_that_was_selected_for_a_claim_is_gone() -> None:
 
 def test_no_node_has_the_driver() -> None:
     assert hint_of(*disk("data")) == (
-        "0 of 2 nodes have the CSI driver disk.example.com, 0 of them are full: no node has the CSI driver "
-        "disk.example.com (kubectl get csinodes): install it, or name it in --ignored-provisioners if it attaches "
-        "nothing"
+        "0 of 2 nodes have the CSI driver disk.example.com, 0 of them are full: no node lists the CSI driver "
+        "disk.example.com in its CSINode (kubectl get csinodes): install the driver, or name it in "
+        "--ignored-provisioners if it attaches nothing"
     )
 
 
 def test_a_driver_attaches_no_more() -> None:
-    hint = hint_of(*disk("data"), *disk("more"), csi_node("n1", 1), claims=("data", "more"))
-    assert hint == (
-        "1 of 2 nodes have the CSI driver disk.example.com, 0 of them are full: disk.example.com attaches no more "
+    objects = [*disk("data"), *disk("more"), csi_node("n1", 1), csi_node("n2", 1)]
+    assert hint_of(*objects, claims=("data", "more")) == (
+        "2 of 2 nodes have the CSI driver disk.example.com, 0 of them are full: disk.example.com attaches no more "
         "volumes to these nodes: wait until pods with such volumes end, or add nodes"
     )
 
@@ -117,4 +118,71 @@ def test_what_a_condition_tells_stays_the_same_while_volumes_come_and_go(free: i
     assert sentence.endswith(
         "node(s) didn't find available persistent volumes to bind; create a PersistentVolume of class local with "
         "5Gi or more where there is room"
+    )
+
+
+def sentence_of(*objects: Manifest, pods: int = 1, name: str = "data") -> str:
+    """What a condition tells about a gang whose pods have the same claim."""
+    world = World(nodes="n1 cpu=4; n2 cpu=4").add(*objects)
+    result = world.job("j", pods=pods, cpu=1, spec=claiming(name)).run(PLACE, PLUGINS)
+    assert result.binds == {}
+    assert result.pending["default/j"].hint
+    return result.pending["default/j"].sentence
+
+
+def test_nodes_without_the_driver_are_not_told_to_attach_no_more() -> None:
+    world = World(nodes="n1 cpu=4; n2 cpu=4").add(*disk("data"), *disk("other"), csi_node("n1", 1))
+    world.job("old", cpu=1, running_on="n1", spec=claiming("other")).job("j", cpu=1, spec=claiming("data"))
+    assert (
+        world.run(PLACE, PLUGINS)
+        .pending["default/j"]
+        .sentence.endswith(
+            "1 of 2 nodes list the CSI driver disk.example.com in their CSINode: make room for the pod and its volumes "
+            "there, or install the driver on other nodes"
+        )
+    )
+
+
+@pytest.mark.parametrize("provisioner", ["kubernetes.io/no-provisioner", "example.com/made"])
+def test_a_claim_for_a_single_pod_is_no_claim_for_a_gang(provisioner: str) -> None:
+    alone = {"accessModes": ["ReadWriteOncePod"]}
+    objects = [storage_class("c", provisioner), claim("data", of="c", **alone), volume("pv", of="c", **alone)]
+    assert sentence_of(*objects, pods=2).endswith(
+        "; claim data is for a single pod (ReadWriteOncePod), and 2 pods that must start together ask for it: give "
+        "each a claim of its own, or choose another access mode"
+    )
+
+
+@pytest.mark.parametrize(
+    ("objects", "told"),
+    [
+        (
+            [storage_class("c", "example.com/made", "Immediate"), claim("data", of="c")],
+            "claim data of class c waits to be provisioned by example.com/made: see that it runs (kubectl describe pvc "
+            "data)",
+        ),
+        (
+            [claim("data", of="")],
+            "claim data has no storage class, and got none as a default: make it anew with storageClassName, or create "
+            "a PersistentVolume without a class for it",
+        ),
+        (
+            [storage_class("c", mode="Immediate"), claim("data", of="c")],
+            "claim data waits for a PersistentVolume of class c with 5Gi or more: create it",
+        ),
+    ],
+)
+def test_whom_a_claim_waits_for_that_needs_no_node(objects: list[Manifest], told: str) -> None:
+    assert sentence_of(*objects).endswith(f"; {told}")
+
+
+def test_a_gang_hears_how_many_volumes_it_lacks() -> None:
+    world = World(nodes="n1 cpu=4").add(storage_class(), volume("v", "5Gi"), group("j", 3))
+    for name in "abc":
+        world.add(claim(name, "5Gi"), pod(name, "j", spec=claiming(name)))
+    explained = world.run(PLACE, PLUGINS).pending["default/j"]
+    assert "1 volume is free, the largest with 5Gi, 2 too few for the 3 claims of its gang" in explained.hint
+    assert explained.sentence.endswith(
+        "its pods ask for 3 volumes of class local with 5Gi or more: create the missing PersistentVolumes where there "
+        "is room"
     )

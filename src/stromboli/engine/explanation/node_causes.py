@@ -128,7 +128,7 @@ class NodeCauses:
         ]
         ways = [self._way_to_room(job, task, short)] if short else []
         ways += filter(None, (way_past_filter(session, task, reason) for reason in reasons))
-        return ", or ".join(ways[:MOST_WAYS]) or UNKNOWN_WAY_OUT
+        return ", or ".join(list(dict.fromkeys(ways))[:MOST_WAYS]) or UNKNOWN_WAY_OUT
 
     def _way_to_room(self, job: Job, task: Task, short: list[int]) -> str:
         resources = resources_text(self._session.cluster.dims, short)

@@ -10,6 +10,7 @@ import numpy as np
 from stromboli.api import names
 from stromboli.api.card_reasons import is_without_cards
 from stromboli.engine.explanation.device_shortages import is_mistake
+from stromboli.engine.explanation.volume_shortages import claim_of_several
 from stromboli.engine.placement.verdict import FIT
 from stromboli.model.dimensions import PODS
 
@@ -38,14 +39,16 @@ def ranked(session: Session, task: Task, verdict: Verdict) -> list[Reason]:
     if not verdict.reasons:
         return []
     waiting_helps = len(verdict.reasons) == 1 or _waiting_helps(session, task, verdict)
-    ranks = {reason: _rank(task, reason, waiting_helps) for reason in verdict.reasons}
+    ranks = {reason: _rank(session, task, reason, waiting_helps) for reason in verdict.reasons}
     least = min(ranks.values())
     told = [reason for reason, rank in ranks.items() if rank == least]
     return sorted(told, key=lambda reason: (reason.nodes, reason.text), reverse=True)
 
 
-def _rank(task: Task, reason: Reason, waiting_helps: bool) -> Rank:
+def _rank(session: Session, task: Task, reason: Reason, waiting_helps: bool) -> Rank:
     if task.claims and is_mistake(reason.text):
+        return Rank.MISTAKE
+    if names.CLAIM_IN_USE in reason.text and claim_of_several(session.cluster, task):
         return Rank.MISTAKE
     if reason.text in _ABSENT or is_without_cards(reason.text):
         return Rank.ABSENCE

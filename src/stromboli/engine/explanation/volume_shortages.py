@@ -11,9 +11,10 @@ import numpy as np
 
 from stromboli.api import names
 from stromboli.api.resources.quantity import format_bytes
-from stromboli.model.volumes.claim_kind import size_of
+from stromboli.model.status import Status
+from stromboli.model.volumes.claim_kind import kind_of, size_of
 from stromboli.model.volumes.task_volumes import claims_of_task, delayed_claims, volume_demand
-from stromboli.model.volumes.volume_claims import is_bound
+from stromboli.model.volumes.volume_claims import binds_late, class_name, is_bound
 from stromboli.model.volumes.volume_reach import nodes_with_affinity, zones_of
 
 if TYPE_CHECKING:
@@ -23,9 +24,13 @@ if TYPE_CHECKING:
     from stromboli.model.volumes.volume_demand import DelayedClaim
 
 SHOWN = 3
+PODS_LOOKED_AT = 1_000
+"""Pods of a gang of which the claims are counted."""
 LOOKED_AT = 64
 """Claims of a task that are looked at one by one."""
 _ATTACHMENTS = names.INSUFFICIENT_ATTACHMENTS.format(driver="")
+_UNBOUND = (names.VOLUME_WITHOUT_NAME, names.CLAIM_WITHOUT_VOLUME_OR_CLASS, names.UNBOUND_IMMEDIATE_CLAIMS)
+"""How messages end about a claim that others bind, whatever the nodes."""
 _PLAIN = {
     names.BOUND_TO_MISSING_VOLUME: "its claim is bound to a volume that is gone: restore it, or make the claim anew",
     names.DISK_CONFLICT: "pods with the same disk are on these nodes: wait until they end, or add nodes",
@@ -43,11 +48,35 @@ def volumes_in_numbers(cluster: Cluster, task: Task, reason: str) -> str:
     return "; ".join(filter(None, (_in_numbers(cluster, task, each) for each in _reasons(reason))))
 
 
+def claim_of_several(cluster: Cluster, task: Task) -> str:
+    """That several pods which must start together ask for a claim that is for a single one; empty if they do not."""
+    job = task.job
+    if job is None or job.minimum < 2:
+        return ""
+    for claim in claims_of_task(cluster.objects, task):
+        if names.READ_WRITE_ONCE_POD in claim.spec.access_modes:
+            pods = sum(
+                any(each.name == claim.name for each in pod.volume_claims) for pod in job.tasks.values()
+            )
+            if len(job.tasks) - pods + 1 < job.minimum:
+                return (
+                    f"claim {claim.name} is for a single pod (ReadWriteOncePod), and {pods} pods that must start "
+                    "together ask for it: give each a claim of its own, or choose another access mode"
+                )
+    return ""
+
+
 def _reasons(reason: str) -> list[str]:
     return reason.split(names.JOINED_REASONS)
 
 
 def _way_out(cluster: Cluster, task: Task, reason: str) -> str:
+    if reason in (names.CLAIM_IN_USE, names.NO_VOLUME_TO_BIND) and (
+        several := claim_of_several(cluster, task)
+    ):
+        return several
+    if reason.endswith(_UNBOUND):
+        return _awaited(cluster, task)
     if reason in _PLAIN:
         return _PLAIN[reason]
     if reason in (names.VOLUME_AFFINITY_MISMATCH, names.VOLUME_ZONE_MISMATCH):
@@ -65,7 +94,7 @@ def _in_numbers(cluster: Cluster, task: Task, reason: str) -> str:
     way_out = _way_out(cluster, task, reason)
     numbers = ""
     if reason == names.NO_VOLUME_TO_BIND:
-        numbers = "; ".join(_volumes_left(cluster, *each) for each in _unserved(cluster, task)[:SHOWN])
+        numbers = "; ".join(_volumes_left(cluster, task, *each) for each in _unserved(cluster, task)[:SHOWN])
     elif reason == names.NOT_ENOUGH_STORAGE:
         numbers = "; ".join(_storage_left(cluster, name) for name in _asked_storage(cluster, task))
     elif reason == names.TOO_MANY_VOLUMES or reason.startswith(_ATTACHMENTS):
@@ -107,6 +136,41 @@ def _unserved(cluster: Cluster, task: Task) -> list[tuple[PersistentVolumeClaim,
     return unserved or waiting
 
 
+def _awaited(cluster: Cluster, task: Task) -> str:
+    """Of the first claim that is not bound, and that no node needs to be selected for: whom it waits for."""
+    for claim in claims_of_task(cluster.objects, task):
+        storage_class = cluster.objects.storage_classes.get(name := class_name(claim))
+        if is_bound(claim) or (storage_class is not None and binds_late(storage_class)):
+            continue
+        look = f"kubectl describe pvc {claim.name}"
+        if claim.spec.volume_name:
+            return f"claim {claim.name} waits to be bound to volume {claim.spec.volume_name}: {look}"
+        if not name:
+            return (
+                f"claim {claim.name} has no storage class, and got none as a default: make it anew with "
+                "storageClassName, or create a PersistentVolume without a class for it"
+            )
+        if storage_class is None:
+            return f"claim {claim.name} is of class {name}, which does not exist: create the StorageClass"
+        if storage_class.provisioner in ("", names.NO_PROVISIONER):
+            size = format_bytes(kind_of(claim).request)
+            return f"claim {claim.name} waits for a PersistentVolume of class {name} with {size} or more: create it"
+        return (
+            f"claim {claim.name} of class {name} waits to be provisioned by {storage_class.provisioner}: see that it "
+            f"runs ({look})"
+        )
+    return ""
+
+
+def _of_gang(cluster: Cluster, task: Task, delayed: DelayedClaim) -> int:
+    """How many claims like this the pods of a gang have that wait."""
+    if task.job is None or task.job.counts[Status.PENDING] > PODS_LOOKED_AT:
+        return 1
+    pods = task.job.by_status[Status.PENDING]
+    waiting = (each for pod in pods for each in delayed_claims(cluster.volumes, cluster.objects, pod))
+    return len({claim.key for claim, other in waiting if other.kind == delayed.kind})
+
+
 def _unbindable(cluster: Cluster, task: Task) -> str:
     for claim, delayed in _unserved(cluster, task):
         name, size = delayed.kind.storage_class, format_bytes(delayed.kind.request)
@@ -119,6 +183,9 @@ def _unbindable(cluster: Cluster, task: Task) -> str:
             return f"its claim of class {name} is being provisioned on node {delayed.node}: make room there"
         storage_class = cluster.objects.storage_classes.get(name)
         if storage_class is None or storage_class.provisioner in ("", names.NO_PROVISIONER):
+            if (asked := _of_gang(cluster, task, delayed)) > 1:
+                asks = f"its pods ask for {asked} volumes of class {name} with {size} or more"
+                return f"{asks}: create the missing PersistentVolumes where there is room"
             return f"create a PersistentVolume of class {name} with {size} or more where there is room"
         return (
             f"class {name} provisions volumes within its allowedTopologies alone: add nodes there, widen them, or "
@@ -131,14 +198,17 @@ def _is_known(cluster: Cluster, node: str) -> bool:
     return node in cluster.nodes and cluster.nodes[node].object is not None
 
 
-def _volumes_left(cluster: Cluster, claim: PersistentVolumeClaim, delayed: DelayedClaim) -> str:
+def _volumes_left(cluster: Cluster, task: Task, claim: PersistentVolumeClaim, delayed: DelayedClaim) -> str:
     kind = delayed.kind
     free = cluster.volumes.free.of_class(kind.storage_class)
     largest = f", the largest with {format_bytes(max(map(size_of, free)))}" if free else ""
     reached = int(np.count_nonzero(cluster.volumes.free.serving(kind).counts(kind.request)))
+    serving = sum(kind.is_served_by(volume) for volume in free)
+    asked = _of_gang(cluster, task, delayed)
+    few = f", {asked - serving} too few for the {asked} claims of its gang" if 1 < asked > serving else ""
     return (
         f"claim {claim.name} asks for {format_bytes(kind.request)} of class {kind.storage_class}, of which "
-        f"{_count(len(free), 'volume')} {'is' if len(free) == 1 else 'are'} free{largest}; "
+        f"{_count(len(free), 'volume')} {'is' if len(free) == 1 else 'are'} free{largest}{few}; "
         f"{reached} of {_count(len(cluster.columns), 'node')} reach one that serves it"
     )
 
@@ -179,11 +249,18 @@ def _attachments(cluster: Cluster, task: Task, reason: str) -> str:
     drivers = _drivers(cluster, task, reason)
     for driver in drivers:
         taken, _ = cluster.volumes.attachments.limits(driver)
-        if not taken.any() and reason != names.TOO_MANY_VOLUMES:
+        having = int(np.count_nonzero(taken))
+        if reason == names.TOO_MANY_VOLUMES or having == len(taken):
+            continue
+        if not having:
             return (
-                f"no node has the CSI driver {driver} (kubectl get csinodes): install it, or name it in "
-                "--ignored-provisioners if it attaches nothing"
+                f"no node lists the CSI driver {driver} in its CSINode (kubectl get csinodes): install the driver, or "
+                "name it in --ignored-provisioners if it attaches nothing"
             )
+        return (
+            f"{having} of {_count(len(taken), 'node')} list the CSI driver {driver} in their CSINode: make room for "
+            "the pod and its volumes there, or install the driver on other nodes"
+        )
     listed = ", ".join(drivers)
     return f"{listed} attaches no more volumes to these nodes: wait until pods with such volumes end, or add nodes"
 
