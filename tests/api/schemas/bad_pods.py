@@ -43,6 +43,10 @@ def mount(*mounts: Content) -> Content:
     return {**container(volumeMounts=list(mounts)), "volumes": [{"name": "v", "emptyDir": {}}]}
 
 
+def claims(*used: Content, of: tuple[Content, ...] = ({"name": "gpu", "resourceClaimName": "c"},)) -> Content:
+    return {**container(resources={"claims": list(used)}), "resourceClaims": list(of)}
+
+
 REF = {"fieldRef": {"fieldPath": "metadata.name"}}
 BAD_PODS: dict[str, Content] = {
     "no containers": {"containers": []},
@@ -95,6 +99,36 @@ BAD_PODS: dict[str, Content] = {
     "a volume with a bad name": pod(volumes=[{"name": "A_"}]),
     "a volume twice": pod(volumes=[{"name": "v"}, {"name": "v"}]),
     "a volume of two sorts": pod(volumes=[{"name": "v", "emptyDir": {}, "configMap": {"name": "c"}}]),
+    "a claim that the pod has not": claims({"name": "npu"}),
+    "a claim of a pod without any": claims({"name": "npu"}, of=()),
+    "a claim that the pod has not, of several": claims(
+        {"name": "npu"}, of=({"name": "b", "resourceClaimName": "c"}, {"name": "a", "resourceClaimName": "c"})
+    ),
+    "a claim used twice": claims({"name": "gpu"}, {"name": "gpu"}),
+    "a request of a claim used twice": claims(
+        {"name": "gpu", "request": "a"}, {"name": "gpu", "request": "a"}
+    ),
+    "a claim and a request of it": claims({"name": "gpu"}, {"name": "gpu", "request": "a"}),
+    "a request of a claim and the claim": claims({"name": "gpu", "request": "a"}, {"name": "gpu"}),
+    "a request with a bad name": claims({"name": "gpu", "request": "A_"}),
+    "a claim of an init container": {
+        **pod(),
+        "initContainers": [{"name": "a", "image": "i", "resources": {"claims": [{"name": "gpu"}]}}],
+    },
+    "a claim from two places": pod(
+        resourceClaims=[{"name": "a", "resourceClaimName": "c", "resourceClaimTemplateName": "t"}]
+    ),
+    "a claim from nowhere": pod(resourceClaims=[{"name": "a"}]),
+    "a claim of the pod without a name": pod(resourceClaims=[{"resourceClaimName": "c"}]),
+    "a claim of the pod with a bad name": pod(resourceClaims=[{"name": "A_", "resourceClaimName": "c"}]),
+    "a claim of the pod twice": pod(
+        resourceClaims=[{"name": "a", "resourceClaimName": "c"}, {"name": "a", "resourceClaimName": "d"}]
+    ),
+    "a claim with a bad name": pod(resourceClaims=[{"name": "a", "resourceClaimName": "C_"}]),
+    "a template of claims with a bad name": pod(
+        resourceClaims=[{"name": "a", "resourceClaimTemplateName": "C_"}]
+    ),
+    "claims of the pod as a whole": pod(resources={"claims": [{"name": "npu"}]}),
     "no term": pod(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}),
     "In without values": node_affinity(operator="In"),
     "Exists with values": node_affinity(operator="Exists", values=["a"]),

@@ -131,6 +131,36 @@ def test_what_is_wrong_beyond_the_schema(content: Any, problem: str) -> None:
     assert problem in str(actual)
 
 
+@pytest.mark.parametrize(
+    ("claims", "mounted", "expected"),
+    [
+        (["data"], "data", []),
+        (["data", "data"], "shared", []),
+        (["data", "shared"], "shared", []),
+        (["data"], "other", ['containers[0].volumeMounts[0].name: Not found: "other"']),
+        ([""], "shared", ["volumes[0].name: Required value"]),
+    ],
+)
+def test_pods_of_a_stateful_set_may_mount_its_claims(
+    claims: list[str], mounted: str, expected: list[str]
+) -> None:
+    """`expected` is what the real API server says of it."""
+    template = copy.deepcopy(TEMPLATE)
+    template["spec"] = {
+        "containers": [container(volumeMounts=[{"name": mounted, "mountPath": "/d"}])],
+        "volumes": [{"name": "shared", "emptyDir": {}}],
+    }
+    storage = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    spec = {
+        "serviceName": "s",
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": template,
+        "volumeClaimTemplates": [{"metadata": {"name": name}, "spec": storage} for name in claims],
+    }
+    found = problems(made("StatefulSet", "apps/v1", spec=spec), "StatefulSet")
+    assert [str(problem) for problem in found] == [f"spec.template.spec.{text}" for text in expected]
+
+
 # -- updates
 
 

@@ -159,12 +159,21 @@ def _spec_problems(content: Content, kind: str) -> Iterator[Problem]:
     elif kind in _TEMPLATES:
         path = _TEMPLATES[kind]
         if (spec := _nested(content, path)) is not None:
-            yield from pod_problems(spec, ".".join(path))
+            claims = content["spec"].get("volumeClaimTemplates") if kind == "StatefulSet" else None
+            yield from pod_problems(_with_claims(spec, claims) if claims else spec, ".".join(path))
             yield from _template_problems(content, kind, spec)
         else:
             yield required(".".join((*path, "containers")))
     elif (problems_of := _PROBLEMS.get(kind)) is not None:
         yield from problems_of(content)
+
+
+def _with_claims(spec: Content, claims: list[Content]) -> Content:
+    """The spec of the pods of a StatefulSet: each claim is a volume, instead of another of its name."""
+    names = dict.fromkeys((claim.get("metadata") or {}).get("name", "") for claim in claims)
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
+    others = [volume for volume in spec.get("volumes") or () if volume.get("name") not in names]
+    return {**spec, "volumes": [*volumes, *others]}
 
 
 def _template_problems(content: Content, kind: str, spec: Content) -> Iterator[Problem]:
@@ -176,6 +185,10 @@ def _template_problems(content: Content, kind: str, spec: Content) -> Iterator[P
         yield unsupported(path, policy, ("Always",))
     if kind in _SELECTING:
         yield from _selector_problems(content["spec"])
+    if kind == "StatefulSet":
+        for index, claim in enumerate(content["spec"].get("volumeClaimTemplates") or ()):
+            if not (claim.get("metadata") or {}).get("name"):
+                yield required(f"{'.'.join(_TEMPLATES[kind])}.volumes[{index}].name")
     if kind == "Deployment":
         yield from _strategy_problems(content["spec"].get("strategy") or {})
 

@@ -48,7 +48,12 @@ def test_a_good_pod_is_taken_and_stays_as_it_is() -> None:
     template = {
         "metadata": {"labels": {"a": "b"}, "annotations": {"x/y": "z"}},
         "spec": {
-            **container(ports=[{"containerPort": 80, "hostPort": 80}], env=[{"name": "A"}]),
+            **container(
+                ports=[{"containerPort": 80, "hostPort": 80}],
+                env=[{"name": "A"}],
+                resources={"claims": [{"name": "g", "request": "a"}, {"name": "g", "request": "b"}]},
+            ),
+            "resourceClaims": [{"name": "g", "resourceClaimTemplateName": "t"}],
             "volumes": [{"name": "v"}],
             "hostNetwork": True,
             "tolerations": [{"operator": "Exists"}],

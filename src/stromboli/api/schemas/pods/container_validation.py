@@ -13,6 +13,7 @@ from stromboli.api.resources.resource_names import (
     is_integer_resource,
     is_native,
 )
+from stromboli.api.schemas.pods.pod_claims_validation import used_claim_problems
 from stromboli.api.schemas.schema_problems import Problem, duplicate, invalid, required
 
 Content = dict[str, Any]
@@ -30,6 +31,8 @@ class PodContext(NamedTuple):
     names: set[str]
     """The names of the containers before it."""
     volumes: set[str]
+    claims: set[str]
+    """Of devices, by their names in the pod."""
     host_network: bool
 
 
@@ -43,6 +46,8 @@ def container_problems(container: Content, pod: PodContext, path: str) -> Iterat
         yield invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
     if resources := container.get("resources"):
         yield from _resources(resources, f"{path}.resources")
+        if used := resources.get("claims"):
+            yield from used_claim_problems(used, pod.claims, f"{path}.resources.claims")
     if ports := container.get("ports"):
         yield from _ports(ports, pod.host_network, f"{path}.ports")
     for index, variable in enumerate(container.get("env") or ()):

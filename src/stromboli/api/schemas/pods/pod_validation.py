@@ -22,6 +22,7 @@ from stromboli.api.schemas.pods.container_validation import (
     name_problems,
 )
 from stromboli.api.schemas.pods.placement_validation import placement_problems
+from stromboli.api.schemas.pods.pod_claims_validation import pod_claim_problems, whole_pod_problems
 from stromboli.api.schemas.pods.pod_semantics import set_pod_defaults
 from stromboli.api.schemas.schema_problems import (
     MAX_PROBLEMS,
@@ -60,10 +61,15 @@ def pod_problems(spec: Content, path: str = "spec") -> Iterator[Problem]:
     volumes: set[str] = set()
     for index, volume in enumerate(spec.get("volumes") or ()):
         yield from _volume(volume, volumes, f"{path}.volumes[{index}]")
-    context = PodContext(set(), volumes, spec.get("hostNetwork") is True)
+    device_claims = spec.get("resourceClaims") or []
+    yield from pod_claim_problems(device_claims, f"{path}.resourceClaims")
+    claims = {claim["name"] for claim in device_claims if claim.get("name")}
+    context = PodContext(set(), volumes, claims, spec.get("hostNetwork") is True)
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field) or ()):
             yield from container_problems(container, context, f"{path}.{field}[{index}]")
+    used = (spec.get("resources") or {}).get("claims") or []
+    yield from whole_pod_problems(used, claims, f"{path}.resources.claims")
     yield from placement_problems(spec, path)
     if (group := spec.get("schedulingGroup")) is not None:
         yield from _scheduling_group(group.get("podGroupName"), f"{path}.schedulingGroup.podGroupName")
