@@ -11,7 +11,7 @@ from stromboli.engine.decisions import Bind, Event, QueueStatus
 from stromboli.model.cards.card_grants import CardGrant, CardShare
 from stromboli.plugins.deviceshare.vgpu_request import VgpuRequest
 from stromboli.testing.world import NOON
-from tests.manifests import group
+from tests.manifests import group, node
 from tests.plugins.deviceshare.card_worlds import (
     card,
     card_pod,
@@ -94,12 +94,36 @@ def test_a_refusal_says_what_is_short_and_what_would_help(
     assert result.pending["default/p"].hint
 
 
+@pytest.mark.parametrize(
+    ("limits", "annotations", "helps"),
+    [
+        (vgpu(8001), {}, "ask for less of a card, or add nodes with larger cards"),
+        (
+            vgpu(1000),
+            {"nvidia.com/use-gputype": "T4"},
+            "change nvidia.com/use-gputype or nvidia.com/nouse-gputype",
+        ),
+        (vgpu(1000), {"volcano.sh/vgpu-use-gpuuuid": "x"}, "change volcano.sh/vgpu-use-gpuuuid"),
+    ],
+)
+def test_nodes_without_cards_do_not_hide_what_no_card_can_serve(
+    limits: dict[str, Any], annotations: dict[str, str], helps: str
+) -> None:
+    others = [node("b", cpu=8), node("c", cpu=8)]
+    world = world_of(VGPU, vgpu_node("a"), *others, card_pod("p", limits, annotations=annotations))
+    explained = world.step().pending["default/p"]
+    assert explained.hint.startswith(helps)
+    assert f"; {helps}" in explained.sentence
+    assert "wait until" not in explained.sentence
+
+
 def test_cores_alone_ask_for_no_card() -> None:
     world = world_of(VGPU, vgpu_node("a"), card_pod("p", vgpu(0, 50, number=0)))
     result = world.step()
     assert result.binds == {}
     reason = "volcano.sh/vgpu-cores asks for no card: a container must limit volcano.sh/vgpu-number or "
     assert reason in result.why("p")
+    assert result.pending["default/p"].hint == "add that limit to the container"
 
 
 def test_every_reason_of_cards_has_its_own_way_out() -> None:

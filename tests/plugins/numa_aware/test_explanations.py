@@ -3,7 +3,7 @@
 import pytest
 
 from stromboli.testing import World
-from tests.manifests import group, policy
+from tests.manifests import group, node, policy
 from tests.plugins.numa_aware.numa_worlds import numa_pod, numa_topology, numa_world
 
 
@@ -36,9 +36,32 @@ def test_a_container_that_finds_no_cpus_is_told_how_many_there_are_and_where() -
         nodes="m n",
     )
     assert hint(world) == (
-        "it asks for 6 CPUs of one NUMA node (single-numa-node on 2 nodes), and the most that one has free is 5 "
-        "(node n): wait, ask for less, or use best-effort"
+        "it asks for 6 CPUs of one NUMA node (single-numa-node on 2 nodes), and the largest has 5 (node n): ask "
+        "for less, or use best-effort"
     )
+
+
+def test_nodes_without_a_numatopology_do_not_hide_what_those_with_one_lack() -> None:
+    topology = numa_topology("m", "single-numa-node")
+    world = numa_world(numa_pod("p", 6, policy="single-numa-node"), topology, nodes="m n o")
+    world.add(node("small", cpu=2))
+    explained = world.step().pending["default/j"]
+    told = (
+        "it asks for 6 CPUs of one NUMA node (single-numa-node on 1 node), and the largest has 4 (node m): ask for "
+        "less, or use best-effort"
+    )
+    assert explained.hint == told
+    assert explained.sentence.endswith(f"; {told}")
+
+
+def test_how_many_cpus_are_free_at_the_moment_stands_in_no_condition() -> None:
+    topology = numa_topology("n", "single-numa-node")
+    world = numa_world(numa_pod("p", 3, 3, policy="single-numa-node"), topology)
+    assert world.step().binds
+    world.add(group("k", 1), numa_pod("q", 2, group="k", policy="single-numa-node"))
+    explained = world.step().pending["default/k"]
+    assert "the most that one has free is 1 (node n): wait" in explained.hint
+    assert explained.sentence.endswith("(single-numa-node on 1 node): wait, ask for less, or use best-effort")
 
 
 def test_the_policies_of_the_nodes_count_where_the_pod_has_none() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
@@ -20,19 +21,22 @@ _PLAIN = {
 _POLICY_DIFFERS = names.NUMA_POLICY_DIFFERS.partition("{")[0]
 
 
-def way_to_cpus(ledger: CpuLedger, task: Task, reason: str) -> str:
-    """What would let a task have CPUs of its own; empty for a reason that is none of numa-aware."""
+def way_to_cpus(ledger: CpuLedger, task: Task, reason: str, in_numbers: bool = False) -> str:
+    """What would let a task have CPUs of its own; empty for a reason that is none of numa-aware.
+
+    In numbers it says how many are free at this moment, too.
+    """
     if reason in _PLAIN:
         return _PLAIN[reason]
     if reason.startswith(_POLICY_DIFFERS):
         return "set topologyPolicy of the task to what the kubelets of the nodes have (topologyManagerPolicy)"
     for container in task.shape.spec.containers:
         if reason == names.NUMA_UNASSIGNABLE.format(container=container.name[:63]):
-            return _of_container(ledger, task, whole_cpus(container))
+            return _of_container(ledger, task, whole_cpus(container), in_numbers)
     return ""
 
 
-def _of_container(ledger: CpuLedger, task: Task, asked: int) -> str:
+def _of_container(ledger: CpuLedger, task: Task, asked: int, in_numbers: bool) -> str:
     policy = task.annotations.get(names.NUMA_TOPOLOGY_POLICY, "")
     nodes = {
         name: cpus
@@ -42,22 +46,32 @@ def _of_container(ledger: CpuLedger, task: Task, asked: int) -> str:
     }
     policies = Counter(cpus.policies.topology for cpus in nodes.values())
     where = ", ".join(f"{policy} on {_nodes(count)}" for policy, count in sorted(policies.items()))
-    free, node = max(
-        ((_most_free(ledger, name), name) for name in nodes), default=(0, ""), key=lambda most: most[0]
-    )
-    among = "one NUMA node" if set(policies) == {_STRICT[1]} else "as few NUMA nodes as can hold them"
+    single = set(policies) == {_STRICT[1]}
+    among = "one NUMA node" if single else "as few NUMA nodes as can hold them"
     asks = f"it asks for {_cpus(asked)} of {among} ({where})"
-    return f"{asks}, and the most that one has free is {free} (node {node}): wait, ask for less, or use best-effort"
+    largest, node = _most(ledger, nodes, free=False)
+    if single and asked > largest:
+        return f"{asks}, and the largest has {largest} (node {node}): ask for less, or use best-effort"
+    free, node = _most(ledger, nodes, free=True)
+    number = f", and the most that one has free is {free} (node {node})" if in_numbers else ""
+    return f"{asks}{number}: wait, ask for less, or use best-effort"
+
+
+def _most(ledger: CpuLedger, nodes: Iterable[str], free: bool) -> tuple[int, str]:
+    """The CPUs of the NUMA node that has the most of them, or the most free, and its node."""
+    most = ((_most_of_node(ledger, name, free), name) for name in nodes)
+    return max(most, default=(0, ""), key=lambda each: each[0])
 
 
 _STRICT = ("restricted", "single-numa-node")
 
 
-def _most_free(ledger: CpuLedger, name: str) -> int:
-    """How many CPUs the NUMA node of a node has free that has the most."""
+def _most_of_node(ledger: CpuLedger, name: str, free: bool) -> int:
     cpus = ledger.nodes[name]
-    free = (ledger.free(name) or 0) & ~reserved_cpus(cpus.topology, cpus.policies.reserved)
-    return max(((free & members).bit_count() for members in cpus.topology.numa.values()), default=0)
+    counted = ((ledger.free(name) or 0) if free else ~0) & ~reserved_cpus(
+        cpus.topology, cpus.policies.reserved
+    )
+    return max(((counted & members).bit_count() for members in cpus.topology.numa.values()), default=0)
 
 
 def _nodes(count: int) -> str:

@@ -57,6 +57,7 @@ def nodes_way_out(session: Session, task: Task, reason: str) -> WayOut:
             return larger_than_any_node(cluster, task) or _free_way_out(session, task, dim)
     in_numbers = volumes_in_numbers(cluster, task, reason) if task.shape.spec.volumes else ""
     in_numbers = in_numbers or (devices_in_numbers(cluster, task, reason) if task.claims else "")
+    in_numbers = in_numbers or way_to_cpus(cluster.cpus, task, reason, in_numbers=True)
     return WayOut(in_numbers or hint_of(way_past_filter(session, task, reason)))
 
 
