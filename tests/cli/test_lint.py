@@ -336,3 +336,68 @@ def test_devices_in_the_version_before_are_checked_as_the_current_one_and_it_is_
     assert 'unknown field "spec.devices.requests[0].cuont"' in result.stdout
     assert "resource.k8s.io/v1beta1 is an older version, checked as resource.k8s.io/v1" in result.stdout
     assert lint("-", stdin=text.replace("cuont", "count")).exit_code == 0
+
+
+def warnings_of(
+    kind: str, content: dict[str, object], version: str = "batch.volcano.sh/v1alpha1"
+) -> list[str]:
+    result = lint("-", stdin=manifest(kind, content, version))
+    assert result.exit_code == 0, result.stdout
+    return [line for line in result.stdout.splitlines() if line.startswith("warning: ")]
+
+
+def test_task_topology_that_names_a_task_which_the_job_lacks_is_a_warning() -> None:
+    annotations = {"volcano.sh/task-topology-affinity": "ps,wroker"}
+    content = job(task("ps"), task("worker"))
+    content["metadata"]["annotations"] = annotations
+    (warning,) = warnings_of("Job", content)
+    assert 'the job has no task "wroker"' in warning
+    assert "its tasks: ps, worker" in warning
+    annotations["volcano.sh/task-topology-affinity"] = "ps,worker"
+    assert warnings_of("Job", content) == []
+
+
+def resources(**stated: dict[str, str]) -> dict[str, object]:
+    return {"spec": {"containers": [{"name": "c", "image": "i", "resources": stated}]}}
+
+
+def test_more_cores_than_a_card_has_are_a_warning() -> None:
+    def warnings(cores: str) -> list[str]:
+        template = resources(limits={"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-cores": cores})
+        return warnings_of("Job", job({"name": "t", "replicas": 1, "template": template}))
+
+    (warning,) = warnings("150")
+    assert "150 is more than the 100 percent of a card" in warning
+    assert warnings("100") == []
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("deviceclas/gpu", "deviceclass/gpu"),
+        ("DeviceClass/gpu", "deviceclass/gpu"),
+        ("memory.devicclass/gpu", "memory.deviceclass/gpu"),
+        ("deviceclass.resource.kubernetes.io/gpu", "deviceclass/gpu"),
+        ("deviceclass/gpu", ""),
+        ("memory.deviceclass/gpu", ""),
+        ("nvidia.com/gpu", ""),
+        ("cpu", ""),
+    ],
+)
+def test_keys_of_queues_that_look_like_limits_on_devices_are_met_with_what_was_meant(
+    key: str, meant: str
+) -> None:
+    queue: dict[str, object] = {"metadata": {"name": "q"}, "spec": {"weight": 1, "capability": {key: "4"}}}
+    warnings = warnings_of("Queue", queue, "scheduling.volcano.sh/v1beta1")
+    assert [f'did you mean "{meant}"?' in warning for warning in warnings] == ([True] if meant else [])
+
+
+def test_a_topology_policy_of_pods_that_are_not_guaranteed_is_a_warning() -> None:
+    def warnings(**stated: dict[str, str]) -> list[str]:
+        entry = {"name": "t", "replicas": 1, "topologyPolicy": "restricted", "template": resources(**stated)}
+        return warnings_of("Job", job(entry))
+
+    (warning,) = warnings(requests={"cpu": "2"})
+    assert "spec.tasks[0].topologyPolicy" in warning
+    assert "not of the class Guaranteed" in warning
+    assert warnings(limits={"cpu": "2", "memory": "1Gi"}) == []

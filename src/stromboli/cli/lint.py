@@ -31,8 +31,9 @@ def lint(
 ) -> None:
     """Say what an API server and admission would refuse in manifests, without either.
 
-    Warnings are what pods ask of their placement and no plugin of ours honours. Exit status 0 if there are no problems,
-    1 if there are, 2 for a wrong command line.
+    Warnings are what has no effect, or another one than it seems: what no plugin of ours honours, and slips.
+
+    Exit status 0 if there are no problems, 1 if there are, 2 for a wrong command line.
     """
     from stromboli.admission.rules.rule_context import JOB_PLUGINS, Settings
     from stromboli.cli.manifest_lint import lint_paths

@@ -18,7 +18,7 @@ from stromboli.model.requirements.pod_demands import metadata_demands, spec_dema
 T = TypeVar("T")
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
     """A mapping somewhere in a manifest, with its path."""
 
     path: str
@@ -43,57 +43,64 @@ def ignored_demands(
 
 def _demands(content: Mapping[str, Any], of_volcano: bool, schedulers: frozenset[str]) -> Iterator[Demand]:
     """What a manifest and all that is in it ask for, however deep."""
-    parts = [_Part("", content)]
-    while parts:
-        part = parts.pop()
+    for part in parts_of(content):
         if of_volcano:
             yield from _of_volcano(part)
         yield from _of_pods(part, of_volcano, schedulers)
-        parts += reversed([_Part(path, inner) for path, inner in _inner(part)])
 
 
-def _of_volcano(part: _Part) -> Iterator[Demand]:
-    topology = _converted(part.content.get("networkTopology"), NetworkTopology)
+def parts_of(content: Mapping[str, Any]) -> Iterator[Part]:
+    """A manifest and all mappings in it, however deep."""
+    parts = [Part("", content)]
+    while parts:
+        part = parts.pop()
+        yield part
+        parts += reversed([Part(path, inner) for path, inner in _inner(part)])
+
+
+def _of_volcano(part: Part) -> Iterator[Demand]:
+    topology = converted(part.content.get("networkTopology"), NetworkTopology)
     if topology is not None:
-        yield topology_demand(_join(part.path, "networkTopology"), topology)
+        yield topology_demand(joined(part.path, "networkTopology"), topology)
     if part.content.get("kind") == "Queue":
-        yield from queue_demands(_converted(part.content.get("spec"), QueueSpec) or QueueSpec())
+        yield from queue_demands(converted(part.content.get("spec"), QueueSpec) or QueueSpec())
     annotations = part.value("metadata").get("annotations")
-    for demand in annotation_demands(_texts(annotations)):
-        yield demand._replace(field=_join(part.path, demand.field))
+    for demand in annotation_demands(texts(annotations)):
+        yield demand._replace(field=joined(part.path, demand.field))
 
 
-def _of_pods(part: _Part, of_volcano: bool, schedulers: frozenset[str]) -> Iterator[Demand]:
+def _of_pods(part: Part, of_volcano: bool, schedulers: frozenset[str]) -> Iterator[Demand]:
     """A pod, or the template of one."""
-    spec = _converted(part.content.get("spec"), PodSpec) if "containers" in part.value("spec") else None
+    spec = converted(part.content.get("spec"), PodSpec) if "containers" in part.value("spec") else None
     if spec is not None and (spec.scheduler_name in schedulers or (of_volcano and not spec.scheduler_name)):
-        annotations = _texts(part.value("metadata").get("annotations"))
+        annotations = texts(part.value("metadata").get("annotations"))
         yield from _of_pod(part.path, spec, annotations)
 
 
 def _of_pod(path: str, spec: PodSpec, annotations: Mapping[str, str]) -> Iterator[Demand]:
     try:
         for demand in (*spec_demands(spec), *metadata_demands(spec, {}, annotations)):
-            yield demand._replace(field=_join(path, demand.field))
+            yield demand._replace(field=joined(path, demand.field))
     except QuantityError:
         return  # reported as what it is
 
 
-def _inner(part: _Part) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _inner(part: Part) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for key, value in part.content.items():
         if isinstance(value, Mapping):
-            yield _join(part.path, key), value
+            yield joined(part.path, key), value
         elif isinstance(value, list):
             for number, item in enumerate(value):
                 if isinstance(item, Mapping):
-                    yield f"{_join(part.path, key)}[{number}]", item
+                    yield f"{joined(part.path, key)}[{number}]", item
 
 
-def _join(path: str, field: str) -> str:
+def joined(path: str, field: str) -> str:
+    """The path of a field of a part."""
     return f"{path}.{field}" if path and not field.startswith("annotation") else f"{path} {field}".strip()
 
 
-def _converted(value: Any, kind: type[T]) -> T | None:
+def converted(value: Any, kind: type[T]) -> T | None:
     """A part of a manifest as its type; none if it is absent or not sound, which is reported as what it is."""
     if not isinstance(value, Mapping):
         return None
@@ -103,7 +110,8 @@ def _converted(value: Any, kind: type[T]) -> T | None:
         return None
 
 
-def _texts(value: Any) -> Mapping[str, str]:
+def texts(value: Any) -> Mapping[str, str]:
+    """The entries of a mapping that are texts."""
     if not isinstance(value, Mapping):
         return {}
     return {key: text for key, text in value.items() if isinstance(text, str)}

@@ -22,6 +22,7 @@ from stromboli.api.types.native_group import NativePodGroup
 from stromboli.api.types.scheduling import HyperNode, Queue, QueueStatus
 from stromboli.cli.hyper_node_check import HyperNodeCheck
 from stromboli.cli.manifest_demands import ignored_demands
+from stromboli.cli.manifest_warnings import odd_requests
 from stromboli.embedded.kinds.offline_schemas import OfflineSchemas
 
 _JOBS = "batch.volcano.sh"
@@ -115,9 +116,8 @@ def lint_paths(paths: Iterable[str], settings: Settings) -> LintResult:
         if known:
             of_volcano = manifest.group.endswith(_VOLCANO)
             ignored = ignored_demands(manifest.content, of_volcano, settings.scheduler_names)
-            warnings += [
-                Finding(manifest.where, subject, problem) for problem in (*_older(manifest), *ignored)
-            ]
+            told = (*_older(manifest), *ignored, *odd_requests(manifest.content, of_volcano))
+            warnings += [Finding(manifest.where, subject, problem) for problem in told]
     _lint_hyper_nodes(manifests, findings, warnings)
     return LintResult(len(manifests) - unknown.total(), unknown, findings, warnings)
 
