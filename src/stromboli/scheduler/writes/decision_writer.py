@@ -85,9 +85,10 @@ class DecisionWriter:
         self._clock = clock
         self._queue: KeyedQueue[WriteOrder] = KeyedQueue(self._write, workers, merge)
         self._client = GuardedClient(api, write_time_left)
-        self.prebinder = PreBinder(self._client, self._queue.resume, prebound, wall, clock)
+        record = self._record
+        self.prebinder = PreBinder(self._client, self._queue.resume, prebound, record, wall, clock)
         written = BoundedCache(MAX_OBJECTS)
-        pods = PodWrites(self._client, written, lambda order: self.submit([order]), scheduler, wall)
+        pods = PodWrites(self._client, written, record, scheduler, wall)
         statuses = StatusWrites(self._client, written, wall)
         self._writes: dict[type[Decision], Callable[[WriteOrder, Any], Awaitable[None]]] = {
             Bind: pods.bind,
@@ -121,6 +122,10 @@ class DecisionWriter:
             if isinstance(order.decision, Bind):
                 self.prebinder.join(order, order.decision)
             self._queue.put(order.key, order, order.urgency)
+
+    def _record(self, order: WriteOrder) -> None:
+        """Queue an event."""
+        self.submit([order])
 
     async def finish(self, timeout: float) -> bool:
         """Wait until all is written, at most `timeout` seconds, then stop; whether nothing was left.

@@ -98,6 +98,11 @@ class GangStory:
     def get(self, path: str) -> Json:
         return self.api.objects[path]
 
+    def events(self) -> list[Json]:
+        """Those that were written."""
+        requests = (request for request in self.api.requests if request.path.endswith("/events"))
+        return [msgspec.json.decode(request.body) for request in requests]
+
     def nodes(self) -> list[str]:
         """Where the pods that exist are bound."""
         return [

@@ -60,6 +60,37 @@ def test_no_pod_of_a_gang_is_bound_before_all_their_claims_are() -> None:
     assert sorted(story.prebound) == ["web-0", "web-1"]
 
 
+def test_a_pod_that_waits_long_for_its_volume_tells_once_for_which_and_by_whom() -> None:
+    story = GangStory((delayed("c0"),))
+    story.claim("c0", **{HANDED_OVER: "disk.example.com"})
+    story.api.change(f"{CLAIMS}/c0", {"spec": {"storageClassName": "fast"}})
+    story.volume("v0")
+
+    def look_again(seconds: float) -> None:
+        story.seconds = seconds
+        assert story.writer is not None
+        story.writer.prebinder.awaited.wake_all()
+
+    def told() -> list[str]:
+        return [event["message"] for event in story.events() if event["reason"] == "WaitingForVolume"]
+
+    def soon() -> None:
+        look_again(4.0)
+
+    def late() -> None:
+        assert not told()
+        look_again(6.0)
+
+    def later() -> None:
+        assert len(told()) == 1
+        look_again(40.0)
+
+    story.run(soon, late, later, lambda: story.bound_claim("c0", "v0"))
+    by = "of class fast to be provisioned by disk.example.com on node n1"
+    assert told() == [f"waits for PersistentVolumeClaim c0 {by}"]
+    assert story.nodes() == ["n1"]
+
+
 def test_a_volume_that_exists_is_reserved_for_its_claim() -> None:
     story = GangStory((static("c0", "v0"),))
     story.claim("c0")

@@ -113,6 +113,8 @@ class GangMember:
     """When its first grant was written."""
     waiting_since: float = 0.0
     """When its last grant was written."""
+    told: bool = False
+    """Whether an event of its pod says what it waits for."""
     doing: str = ""
     """What is being written, as the beginning of an error."""
     lock_time: str = ""

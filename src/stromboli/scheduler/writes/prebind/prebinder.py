@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 
+from stromboli.api import names
 from stromboli.api.decoding import decode_as
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
-from stromboli.engine.decisions import Bind
+from stromboli.engine.decisions import Bind, Event
 from stromboli.kube.guarded_client import GuardedClient
 from stromboli.kube.keyed_queue import PARKED
 from stromboli.kube.request import ApiError, Request
@@ -51,10 +52,14 @@ class PreBinder:
         client: GuardedClient,
         resume: Callable[[Hashable], None],
         prebound: Callable[[WriteOrder, float], None],
+        record: Callable[[WriteOrder], None],
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """`resume` lets an order that waits go on. `prebound` is called with the seconds that the writes took."""
+        """`resume` lets an order that waits go on. `prebound` is called with the seconds that the writes took.
+
+        `record` writes an event.
+        """
         self.awaited = AwaitedObjects(resume)
         self._gangs: dict[Hashable, Gang] = {}
         """The last gang of each job of which some binds are not done."""
@@ -62,12 +67,13 @@ class PreBinder:
         self._client = client
         self._resume_order = resume
         self._prebound = prebound
+        self._record = record
         self._clock = clock
         objects = GrantObjects(client)
         self._claims = claims = ClaimWrites(objects, self.awaited, wall, clock)
         self.claim_release = ClaimRelease(objects, claims)
         self._writers: Mapping[type[Grant], GrantWriter] = {
-            VolumeGrant: VolumeWrites(objects, self.awaited, clock),
+            VolumeGrant: VolumeWrites(objects, self.awaited, clock, self._tell),
             ClaimGrant: claims,
             ExtendedResourceGrant: ExtendedResourceWrites(client, objects, claims),
             CardGrant: NodeLock(objects, wall),
@@ -150,6 +156,12 @@ class PreBinder:
                 return pause
             del member.awaited[0]
         return 0.0
+
+    def _tell(self, bind: Bind, text: str) -> None:
+        """A pod waits long for what others do."""
+        reason = names.EVENT_WAITING_FOR_VOLUME
+        event = Event("Pod", bind.namespace, bind.name, names.NORMAL, reason, text)
+        self._record(WriteOrder(event, bind.uid))
 
     def _wait(self, gang: Gang, pause: float) -> float:
         """A bind of the gang has to wait. The others that are ready look whether their pods are still there."""

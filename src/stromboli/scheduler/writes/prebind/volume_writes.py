@@ -32,6 +32,9 @@ from stromboli.scheduler.writes.prebind.grant_writer import (
 _PROVISIONERS = (names.STORAGE_PROVISIONER, names.OLD_STORAGE_PROVISIONER)
 """Annotations by which a controller hands a claim over to its provisioner."""
 
+TOLD_AFTER = 5.0
+"""Seconds after which a pod is told what it waits for."""
+
 
 class VolumeWrites:
     """Writes `VolumeGrant`s."""
@@ -39,8 +42,14 @@ class VolumeWrites:
     doing = "binding volumes: "
 
     def __init__(
-        self, objects: GrantObjects, awaited: AwaitedObjects, clock: Callable[[], float] = time.monotonic
+        self,
+        objects: GrantObjects,
+        awaited: AwaitedObjects,
+        clock: Callable[[], float] = time.monotonic,
+        tell: Callable[[Bind, str], None] = lambda bind, text: None,
     ):
+        """`tell` writes an event of a pod that waits for a volume."""
+        self._tell = tell
         self._objects = objects
         self._awaited = awaited
         self._clock = clock
@@ -135,10 +144,22 @@ class VolumeWrites:
             look_again = 1.0
         else:
             await self._check_progress(claim, bind, grant)
+            look_again = self._tell_late(member, bind, grant, claim)
         left = member.waiting_since + grant.timeout - self._clock()
         if left <= 0:
             raise PreBindFailed(f'PVC "{grant.claim}" was not bound within {grant.timeout} seconds')
         return min(left, look_again)
+
+    def _tell_late(self, member: GangMember, bind: Bind, grant: VolumeGrant, claim: Json) -> float:
+        """Tell once what a pod waits for if that takes long; the seconds after which to look again."""
+        if member.told:
+            return LOOK_AGAIN
+        left = member.waiting_since + TOLD_AFTER - self._clock()
+        if left > 0:
+            return left
+        member.told = True
+        self._tell(bind, _what_is_awaited(bind, grant, claim))
+        return LOOK_AGAIN
 
     async def _check_progress(self, claim: Json, bind: Bind, grant: VolumeGrant) -> None:
         """Whether what was written is still there, so that the claim will be bound."""
@@ -181,6 +202,19 @@ class VolumeWrites:
         raise PreBindFailed(
             f'pv "{name}" cannot be reached from node {bind.node}: its node affinity does not match'
         )
+
+
+def _what_is_awaited(bind: Bind, grant: VolumeGrant, claim: Json) -> str:
+    """`waits for PersistentVolumeClaim data of class fast to be provisioned by disk.example.com on node n1`."""
+    awaited = f"waits for PersistentVolumeClaim {grant.claim}"
+    if grant.volume:
+        return f"{awaited} to be bound to PersistentVolume {grant.volume}"
+    if name := claim["spec"].get("storageClassName"):
+        awaited += f" of class {name}"
+    annotations = annotations_of(claim)
+    provisioner = next((annotations[key] for key in _PROVISIONERS if key in annotations), "")
+    by = f" by {provisioner}" if provisioner else ""
+    return f"{awaited} to be provisioned{by} on node {bind.node}"
 
 
 def _is_reserved(reference: Json | None, grant: VolumeGrant) -> bool:
