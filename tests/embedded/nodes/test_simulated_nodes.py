@@ -246,6 +246,19 @@ def test_gpus_of_a_node_are_published_and_go_with_it(tmp_path):
     asyncio.run(scenario())
 
 
+def test_gpus_of_a_node_are_published_again_when_somebody_deletes_their_slice(tmp_path):
+    async def scenario():
+        async with running_nodes(tmp_path, "2x8cpu,2gpu,dra") as cluster:
+            for node in ("n1", "n2"):
+                first = await cluster.until(f"{node}-gpu.stromboli.sh", bool, SLICES)
+                await cluster.client.delete(SLICES, f"{node}-gpu.stromboli.sh")
+                again = await cluster.until(f"{node}-gpu.stromboli.sh", bool, SLICES)
+                assert again["metadata"]["uid"] != first["metadata"]["uid"]
+                assert again["spec"] == first["spec"]
+
+    asyncio.run(scenario())
+
+
 def test_gpus_that_a_node_has_no_more_are_withdrawn(tmp_path):
     devices, published = "stromboli.sh/devices", "n1-gpu.stromboli.sh"
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from stromboli.api import card_names, names
 from stromboli.embedded.nodes import node_annotations
 from stromboli.embedded.nodes.node_devices import (
     DEVICE_CLASSES,
+    DRIVER,
     SLICES,
     BadDevices,
     device_class,
@@ -36,13 +39,21 @@ class DevicePlugin:
             self._writes.delete(SLICES, slice_name(node.name))
             return
         try:
-            gpus = parse_gpus(text)
+            content = resource_slice(node.name, node.metadata.uid, parse_gpus(text))
         except BadDevices as error:
             message = f"annotation {node_annotations.DEVICES}: {error}"
             self._writes.record_node_event(node.name, names.WARNING, "InvalidDevices", message)
             return
         self._writes.apply(DEVICE_CLASSES, device_class())
-        self._writes.apply(SLICES, resource_slice(node.name, node.metadata.uid, gpus))
+        self._writes.apply(SLICES, content)
+
+    def restore(self, deleted: str) -> None:
+        """Publish a slice again that somebody deleted, if it is one of a node that has its GPUs."""
+        name = deleted.removesuffix(f"-{DRIVER}")
+        uid, text = self._published.get(name, ("", ""))
+        if text and deleted == slice_name(name):
+            with suppress(BadDevices):  # it never had a slice, and was told why
+                self._writes.apply(SLICES, resource_slice(name, uid, parse_gpus(text)))
 
     def forget(self, name: str) -> None:
         """A node is gone; its slice goes with it."""

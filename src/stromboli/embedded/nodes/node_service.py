@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from stromboli.api.types.meta import Object
 from stromboli.embedded.nodes import node_annotations
 from stromboli.embedded.nodes.device_plugin import DevicePlugin
 from stromboli.embedded.nodes.node_devices import SLICES, annotation_patch, slice_name
@@ -96,6 +97,8 @@ class NodeService:
         node_sink, pod_sink = _Sink(self._put_node, self._drop_node), _Sink(self._put_pod, self._drop_pod)
         self._node_reflector = Reflector(client, NODES, NodeView, node_sink)
         self._pod_reflector = Reflector(client, PODS, NodePod, pod_sink, _is_bound)
+        slice_sink = _Sink(lambda _: None, lambda deleted: self._devices.restore(deleted.name))
+        self._slice_reflector = Reflector(client, SLICES, Object, slice_sink)
 
     async def register(self, manifests: list[Content]) -> None:
         """Create these nodes, or update their labels, capacity and GPUs."""
@@ -141,6 +144,8 @@ class NodeService:
         self._writes.queue.start()
         try:
             async with asyncio.TaskGroup() as group:
+                group.create_task(self._slice_reflector.run())
+                await self._slice_reflector.synced.wait()  # what is deleted from now on is noticed
                 group.create_task(self._node_reflector.run())
                 await self._node_reflector.synced.wait()
                 group.create_task(self._pod_reflector.run())
