@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stromboli.api import names
-from stromboli.engine.explanation.reason_ranks import ranked
+from stromboli.engine.explanation.reason_ranks import ReasonRanks
 from stromboli.engine.explanation.shortages import amounts_text, resources_text, shortage
 from stromboli.engine.explanation.wait_cause import Cause, Details, FirstWaiting, short_text
 from stromboli.engine.explanation.ways_out import (
@@ -59,6 +59,7 @@ class NodeCauses:
     def __init__(self, session: Session, first_waiting: FirstWaiting):
         self._session = session
         self._first_waiting = first_waiting
+        self._ranks = ReasonRanks(session)
         self._texts: dict[
             tuple[Shape, tuple[Any, ...], bool, tuple[str, ...], tuple[str, ...]], tuple[str, str]
         ] = {}
@@ -109,7 +110,7 @@ class NodeCauses:
         reasons = tuple(sorted({reason.text for reason in verdict.reasons}))
         together = bool(exceeds_cluster(self._session, job))
         volumes = self._session.rules.shape_key(task) if task.volume_claims else ()
-        told = tuple(reason.text for reason in ranked(self._session, task, verdict))
+        told = tuple(reason.text for reason in self._ranks.ranked(task, verdict))
         key = (task.shape, volumes, together, reasons or (verdict.text,), told)
         if key not in self._texts:
             listed = ", ".join(reasons[:MOST_REASONS]) + (", ..." if len(reasons) > MOST_REASONS else "")
@@ -119,7 +120,7 @@ class NodeCauses:
                 self._way_out(job, task, tuple(sorted(set(told))) or (verdict.text,)),
             )
         summary, way_out = self._texts[key]
-        return Cause("nodes", summary, way_out, partial(_details, self._session, task, verdict))
+        return Cause("nodes", summary, way_out, partial(self._details, task, verdict))
 
     def _way_out(self, job: Job, task: Task, reasons: tuple[str, ...]) -> str:
         session, dims = self._session, self._session.cluster.dims
@@ -138,9 +139,10 @@ class NodeCauses:
             return f"{_cluster_too_small(self._session, exceeding)}: {LESS_OR_NODES}"
         return f"wait until enough {resources} is free, {LESS_OR_NODES}"
 
-
-def _details(session: Session, task: Task, verdict: Verdict) -> Details:
-    told = ranked(session, task, verdict)
-    reason = told[0].text if told else short_text(verdict.message)
-    hint, shortages, holders = nodes_way_out(session, task, reason)
-    return Details(reason, f"{task.name}: {verdict.message}", hint, verdict.histogram(), shortages, holders)
+    def _details(self, task: Task, verdict: Verdict) -> Details:
+        told = self._ranks.ranked(task, verdict)
+        reason = told[0].text if told else short_text(verdict.message)
+        hint, shortages, holders = nodes_way_out(self._session, task, reason)
+        return Details(
+            reason, f"{task.name}: {verdict.message}", hint, verdict.histogram(), shortages, holders
+        )

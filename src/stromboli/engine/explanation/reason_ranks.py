@@ -17,6 +17,7 @@ from stromboli.model.dimensions import PODS
 if TYPE_CHECKING:
     from stromboli.engine.placement.verdict import Reason, Verdict
     from stromboli.engine.session import Session
+    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
 
@@ -34,33 +35,47 @@ class Rank(IntEnum):
 _ABSENT = (names.NUMA_INFO_EMPTY, names.CPU_MANAGER_NOT_STATIC)
 
 
-def ranked(session: Session, task: Task, verdict: Verdict) -> list[Reason]:
-    """The reasons worth telling the way out of, those that tell most first; of equal ones the most frequent first."""
-    if not verdict.reasons:
-        return []
-    waiting_helps = len(verdict.reasons) == 1 or _waiting_helps(session, task, verdict)
-    ranks = {reason: _rank(session, task, reason, waiting_helps) for reason in verdict.reasons}
-    least = min(ranks.values())
-    told = [reason for reason, rank in ranks.items() if rank == least]
-    return sorted(told, key=lambda reason: (reason.nodes, reason.text), reverse=True)
+class ReasonRanks:
+    """Ranks the reasons of verdicts of one cycle; what nodes have at most is looked up once for tasks of one shape."""
 
+    def __init__(self, session: Session):
+        self._session = session
+        self._large_nodes: dict[Shape, int] = {}
 
-def _rank(session: Session, task: Task, reason: Reason, waiting_helps: bool) -> Rank:
-    if task.claims and is_mistake(reason.text):
-        return Rank.MISTAKE
-    if names.CLAIM_IN_USE in reason.text and claim_of_several(session.cluster, task):
-        return Rank.MISTAKE
-    if reason.text in _ABSENT or is_without_cards(reason.text):
-        return Rank.ABSENCE
-    return Rank.ABSENCE if reason.plugin == FIT and not waiting_helps else Rank.CAUSE
+    def ranked(self, task: Task, verdict: Verdict) -> list[Reason]:
+        """The reasons worth telling the way out of: those that tell most, of equal ones the most frequent first."""
+        if not verdict.reasons:
+            return []
+        by_rank: dict[Rank, list[Reason]] = {}
+        for reason in verdict.reasons:
+            by_rank.setdefault(self._rank(task, verdict, reason), []).append(reason)
+        told = by_rank[min(by_rank)]
+        return sorted(told, key=lambda reason: (reason.nodes, reason.text), reverse=True)
 
+    def _rank(self, task: Task, verdict: Verdict, reason: Reason) -> Rank:
+        if reason.plugin == FIT:
+            return Rank.CAUSE if self._waiting_helps(task, verdict) else Rank.ABSENCE
+        if task.claims and is_mistake(reason.text):
+            return Rank.MISTAKE
+        if names.CLAIM_IN_USE in reason.text and claim_of_several(self._session.cluster, task):
+            return Rank.MISTAKE
+        is_absence = reason.text in _ABSENT or is_without_cards(reason.text)
+        return Rank.ABSENCE if is_absence else Rank.CAUSE
 
-def _waiting_helps(session: Session, task: Task, verdict: Verdict) -> bool:
-    """Whether a node that has too little free would be large enough if it were empty."""
-    columns = session.cluster.columns
-    large = np.ones(len(columns), dtype=bool)
-    for dim, amount in task.request.items():
-        if dim != PODS:
-            large &= columns.allocatable[dim] >= amount
-    refusing = sum(reason.nodes for reason in verdict.reasons if reason.plugin == FIT)
-    return verdict.nodes - refusing < int(np.count_nonzero(large))
+    def _waiting_helps(self, task: Task, verdict: Verdict) -> bool:
+        """Whether a node that has too little free would be large enough if it were empty."""
+        refusing = sum(reason.nodes for reason in verdict.reasons if reason.plugin == FIT)
+        passing = verdict.nodes - refusing  # each of them is large enough
+        return not passing or passing < self._count_large_nodes(task)
+
+    def _count_large_nodes(self, task: Task) -> int:
+        """How many nodes would be large enough for a task if they were empty."""
+        count = self._large_nodes.get(task.shape)
+        if count is None:
+            columns = self._session.cluster.columns
+            large = np.ones(len(columns), dtype=bool)
+            for dim, amount in task.request.items():
+                if dim != PODS:
+                    large &= columns.allocatable[dim] >= amount
+            count = self._large_nodes[task.shape] = int(np.count_nonzero(large))
+        return count
