@@ -14,9 +14,7 @@ from typer.testing import Result
 
 from stromboli.api.decoding import decode
 from stromboli.api.types.node import Node
-from stromboli.api.types.pod import Pod
-from stromboli.api.types.scheduling import HyperNode, PodGroup, Queue
-from stromboli.api.types.volcano_job import Job
+from stromboli.api.types.scheduling import HyperNode
 from stromboli.cli.status import cluster_status
 from stromboli.cli.status.cluster_status import CONFIG_MAP, PolicyInForce, status_of
 from stromboli.cli.status.status_text import print_status, short_bytes
@@ -29,8 +27,10 @@ from stromboli.policy.policy import load_policy
 from stromboli.policy.presets import PRESETS
 from stromboli.simulator.cluster_notation import nodes, queues
 from stromboli.simulator.job_manifests import job_manifests
+from tests.device_manifests import allocated, claim, device_class, reserved, resource_slice, uses
 from tests.embedded.background_server import background_server
 from tests.manifests import hyper_node
+from tests.plugins.deviceshare.card_worlds import card_pod, card_policy, held, vgpu, vgpu_node
 
 Run = Callable[..., Result]
 Manifest = dict[str, Any]
@@ -39,7 +39,7 @@ CAPACITY = 'actions: "enqueue"\ntiers:\n- plugins:\n  - name: capacity\n'
 
 
 def status(*manifests: Manifest, policy: str = PRESETS["full"]) -> Manifest:
-    objects: dict[Any, list[Any]] = {kind: [] for kind in (Node, Pod, Queue, PodGroup, Job, HyperNode)}
+    objects: dict[Any, list[Any]] = {kind: [] for kind in cluster_status.LISTED}
     for manifest in manifests:
         obj = decode(manifest)
         objects[type(obj)].append(obj)
@@ -138,6 +138,55 @@ def test_who_may_not_list_hyper_nodes_sees_all_the_rest(monkeypatch: pytest.Monk
     assert asyncio.run(cluster_status._all(client, RESOURCES[HyperNode], HyperNode)) == []
     with pytest.raises(ApiError):
         asyncio.run(cluster_status._all(client, RESOURCES[Node], Node))
+
+
+def test_devices_are_shown_by_class_and_by_queue_with_its_limit() -> None:
+    limits = {"deviceclass/gpu": "4", "cpu": "100", "memory": "100Gi"}
+    (lab,) = queues("lab")
+    lab["spec"]["capability"] = limits
+    running = job_manifests("train", queue="lab", cpu=1, running_on="n1", spec=uses("c"))
+    granted = allocated(claim("c", 2), "n1", "g0", "g1", reserved_for=(reserved("train-0"),))
+    shown = status(
+        *nodes("n1 cpu=8"), lab, device_class(), resource_slice("n1", 8), granted, *running, policy=CAPACITY
+    )
+    assert shown["devices"] == [{"class": "gpu", "total": 8, "used": 2, "free": 6}]
+    assert by_name(shown)["lab"]["devices"] == {"deviceclass/gpu": {"used": "2", "limit": "4"}}
+    assert by_name(shown)["root"]["devices"] == {"deviceclass/gpu": {"used": "2"}}
+    lines = [line.split() for line in text_of(shown).splitlines()]
+    assert ["lab", "deviceclass/gpu", "2", "4"] in lines
+    assert ["gpu", "2", "8", "6"] in lines
+
+
+def test_extended_resources_that_devices_serve_are_no_gpus_of_nodes() -> None:
+    asked = {"deviceclass.resource.kubernetes.io/gpu": 4, "example.com/gpu": 2}
+    running = job_manifests("train", cpu=1, resources=asked, running_on="n1")
+    shown = status(
+        *nodes("n1 cpu=8; n2 cpu=8,nvidia.com/gpu=8"),
+        device_class(extendedResourceName="example.com/gpu"),
+        resource_slice("n1", 8),
+        *running,
+    )
+    rows = [line.split() for line in text_of(shown).splitlines()]
+    (node,) = [row for row in rows if row and row[0].startswith("8cpu") and "8gpu" not in row[0]]
+    assert node[-3:] == ["0", "0", "0"]
+
+
+def test_shared_cards_show_what_is_used_of_memory_and_cores() -> None:
+    ids = held("GPU-n1-0,NVIDIA,6000,40:;")
+    running = card_pod("p", vgpu(6000, 40), on="n1", annotations=ids, schedulerName="volcano")
+    shown = status(vgpu_node("n1"), *running, policy=card_policy(VGPUEnable=True))
+    first, second = shown["cards"]
+    assert (first["node"], first["card"], first["shares"]) == ("n1", "GPU-n1-0", 1)
+    assert (first["memory"], first["cores"]) == ({"used": 6000, "total": 8000}, {"used": 40, "total": 100})
+    assert second["memory"]["used"] == 0
+    lines = [line.split() for line in text_of(shown).splitlines()]
+    assert ["NVIDIA-A100", "1", "2", "6000", "16000", "40", "200"] in lines
+
+
+def test_without_devices_nothing_is_said_about_them() -> None:
+    shown = status(*TWO_TEAMS)
+    assert not shown.keys() & {"devices", "cards"}
+    assert not any("devices" in queue for queue in shown["queues"])
 
 
 def test_without_hyper_nodes_nothing_is_said_about_them() -> None:

@@ -13,11 +13,13 @@ from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.manifests.object_defaults import Priorities, apiserver_defaults, implied_queues
 from stromboli.api.node_state import node_state
+from stromboli.api.types.devices import DeviceClass, ResourceClaim, ResourceSlice
 from stromboli.api.types.meta import Object
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import HyperNode, PodGroup, Queue
 from stromboli.api.types.volcano_job import Job
+from stromboli.cli.status.device_usage import cards, devices, queue_devices
 from stromboli.cli.status.resource_usage import node_groups, queue_usage
 from stromboli.cli.status.topology_usage import topology
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
@@ -33,8 +35,12 @@ from stromboli.policy.policy import Policy, PolicyError, default_policy, load_po
 from stromboli.policy.policy_file import PolicyFile
 from stromboli.policy.presets import PRESETS
 
+OPTIONAL: tuple[type[Object], ...] = (HyperNode, DeviceClass, ResourceSlice, ResourceClaim)
+"""Kinds without which there is still a lot to show to who may not list them."""
+COUNTED: tuple[type[Object], ...] = (Queue, Node, *OPTIONAL, PodGroup, Pod)
+"""What the model is made of, in an order in which objects find those that they name."""
 LISTED: dict[type[Object], Resource] = {
-    **{kind: RESOURCES[kind] for kind in (Node, Pod, Queue, PodGroup, HyperNode)},
+    **{kind: RESOURCES[kind] for kind in COUNTED},
     Job: WATCHED_RESOURCES[Job],
 }
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -83,7 +89,7 @@ def status_of(
     for queue in implied_queues(queue.name for queue in objects[Queue]):
         intake.put(queue)
     unusable = 0
-    for kind in (Queue, Node, HyperNode, PodGroup, Pod):
+    for kind in COUNTED:
         for obj in objects.get(kind, ()):
             apiserver_defaults(obj, 0, Priorities())
             try:
@@ -93,20 +99,25 @@ def status_of(
     intake.cluster.settle()
     states = {queue.name: queue.status.state for queue in objects[Queue]}
     groups = _phases_by_queue(objects[PodGroup])
+    usages = queue_usage(intake.cluster, in_force.policy, catalog, now)
+    of_devices = queue_devices(intake.cluster)
     queues = [
         {
             "name": usage["name"],
             "state": states.get(usage["name"], ""),
             "podGroups": dict(groups.get(usage["name"], {})),
             **usage,
+            **({"devices": of_devices[usage["name"]]} if usage["name"] in of_devices else {}),
         }
-        for usage in queue_usage(intake.cluster, in_force.policy, catalog, now)
+        for usage in usages
     ]
     return {
         **where,
         "policy": in_force.origin,
         "nodes": {"total": len(objects[Node]), **Counter(map(node_state, objects[Node]))},
         "nodeGroups": node_groups(intake.cluster),
+        **devices(intake.cluster),
+        **cards(intake.cluster),
         **topology(intake.cluster),
         "queues": queues,
         "jobs": dict(Counter(job.status.state.phase or "Pending" for job in objects[Job])),
@@ -125,13 +136,13 @@ def _phases_by_queue(groups: list[PodGroup]) -> dict[str, Counter[str]]:
 
 
 async def _all(client: Client, resource: Resource, kind: type[Object]) -> list[Object]:
-    """All objects of a kind; none if the kind is not installed, or if HyperNodes may not be listed."""
+    """All objects of a kind; none if the kind is not installed, or may not be listed and is optional."""
     objects: list[Object] = []
     try:
         async for page in list_pages(client, resource, kind):
             objects += [decoded.object for decoded in page.objects if decoded.object is not None]
     except ApiError as error:
-        if error.status != 404 and not (error.status == 403 and kind is HyperNode):
+        if error.status != 404 and not (error.status == 403 and kind in OPTIONAL):
             raise
     return objects
 

@@ -19,6 +19,10 @@ Content = dict[str, Any]
 Resources = dict[str, str]
 UNITS = ("Ki", "Mi", "Gi", "Ti", "Pi")
 NONE = "-"
+BY_CLASS = "deviceclass"
+"""How resources begin that name a class of devices."""
+PARTS = ("memory", "cores")
+"""What cards are shared by."""
 WIDEST = 10_000
 """Characters in a line of a table."""
 
@@ -42,6 +46,15 @@ def print_status(out: Console, status: Content, wide: bool = False) -> None:
     _print_table(out, _queues(status["queues"], resources, wide))
     _print(out, f"{os.linesep}Nodes, by instance type or size")
     _print_table(out, _node_groups(status["nodeGroups"], resources))
+    if limited := [queue for queue in status["queues"] if queue.get("devices")]:
+        _print(out, f"{os.linesep}Devices of queues")
+        _print_table(out, _queue_devices(limited))
+    if "devices" in status:
+        _print(out, f"{os.linesep}Devices, by class")
+        _print_table(out, _devices(status["devices"]))
+    if "cards" in status:
+        _print(out, f"{os.linesep}Shared cards, by type")
+        _print_table(out, _cards(status["cards"]))
     if "topology" in status:
         _print(
             out, f"{os.linesep}HyperNodes, by tier: whole free nodes, and the largest gang below one of them"
@@ -94,7 +107,7 @@ class Column:
 
 def _shown_resources(status: Content) -> list[Column]:
     """CPU and memory, and GPUs where there are any."""
-    gpu = Column("GPU", is_gpu)
+    gpu = Column("GPU", lambda name: is_gpu(name) and not name.startswith(BY_CLASS))
     has_gpus = any(gpu.amount(group["allocatable"]) for group in status["nodeGroups"])
     return [
         Column("CPU", lambda name: name == names.CPU),
@@ -150,12 +163,52 @@ def _node_groups(groups: list[Content], columns: list[Column]) -> Table:
     table = _table(("Type", "Nodes"), columns, ("used", "of", "free"))
     for group in groups:
         cells = [
-            column.cell(group[key] or {"cpu": "0"})
+            column.cell(_listed_by_nodes(group, key) or {"cpu": "0"})
             for column in columns
             for key in ("used", "allocatable", "free")
         ]
         ready = "" if group["usable"] == group["nodes"] else f", {group['usable']} usable"
         table.add_row(group["name"], f"{group['nodes']}{ready}", *cells)
+    return table
+
+
+def _listed_by_nodes(group: Content, key: str) -> Resources:
+    """What nodes list themselves: other extended resources are served by devices, which are shown by class."""
+    has = group["allocatable"]
+    return {name: amount for name, amount in group[key].items() if has.get(name, "0") != "0"}
+
+
+def _queue_devices(queues: list[Content]) -> Table:
+    table = _table(("Queue", "Devices"), [], ())
+    for title in ("used", "limit"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for queue in queues:
+        for key, amounts in queue["devices"].items():
+            table.add_row(queue["name"], key, amounts["used"], amounts.get("limit", NONE))
+    return table
+
+
+def _devices(classes: list[Content]) -> Table:
+    table = _table(("Class",), [], ())
+    for title in ("used", "of", "free"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for entry in classes:
+        table.add_row(entry["class"], *(str(entry[key]) for key in ("used", "total", "free")))
+    return table
+
+
+def _cards(cards: list[Content]) -> Table:
+    table = _table(("Type",), [], ())
+    for title in ("Cards in use", "of", "Mem used", "of", "Cores used", "of"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for kind in sorted({card["type"] for card in cards}):
+        listed = [card for card in cards if card["type"] == kind]
+        amounts = [
+            str(sum(card[part][key] for card in listed)) for part in PARTS for key in ("used", "total")
+        ]
+        table.add_row(
+            kind or NONE, str(sum(card["shares"] > 0 for card in listed)), str(len(listed)), *amounts
+        )
     return table
 
 
