@@ -5,7 +5,9 @@ It depends on what claims ask for and on the devices of nodes, not on who has th
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from stromboli.model.devices.allocator import DevicesInUse, Lack, Shortage, StepBudget
 from stromboli.model.devices.task_claims import task_claims
@@ -14,7 +16,7 @@ from stromboli.model.status import Status
 if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
     from stromboli.model.devices.allocator import ClaimSearch
-    from stromboli.model.devices.claim_use import ClaimUse
+    from stromboli.model.devices.claim_use import ClaimContent, ClaimUse
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Node
 
@@ -25,6 +27,9 @@ NODES_TRIED = 5_000
 PODS_TRIED = 128
 """Pods of a gang that are given devices in turn, to see how many of them find some."""
 _SELECTOR_SHOWN = 100
+
+_never: WeakKeyDictionary[ClaimContent, tuple[Hashable, str]] = WeakKeyDictionary()
+"""What was found of claims of which this is the first, with what it depends on: no device comes or goes often."""
 
 
 def unallocated(claims: list[ClaimUse]) -> list[ClaimUse]:
@@ -45,6 +50,19 @@ def nodes_with_devices(cluster: Cluster) -> list[Node] | None:
 
 def never_on_a_node(cluster: Cluster, uses: list[ClaimUse]) -> str:
     """What no node has for these claims, even if no device is in use; empty if some node has it, or that is unknown."""
+    contents = tuple(use.content for use in uses)
+    first = contents[0]
+    if first is None:
+        return ""
+    columns, devices = cluster.columns, cluster.devices
+    state = (columns.layout, columns.objects, devices.objects_version, *map(id, contents))
+    known = _never.get(first)
+    if known is None or known[0] != state:
+        known = _never[first] = (state, _sought_on_nodes(cluster, uses))
+    return known[1]
+
+
+def _sought_on_nodes(cluster: Cluster, uses: list[ClaimUse]) -> str:
     search, budget, shortages = search_for(cluster, uses), StepBudget(STEPS), list[Shortage]()
     nodes = nodes_with_devices(cluster)
     if nodes is None:
