@@ -132,10 +132,15 @@ def test_the_condition_is_not_written_again_and_again(
     group(cluster, "train", 2)
     pods(cluster, "train", 0, 1)
     wait_for(cluster, "train", ("False", "Unschedulable"))
-    before = cluster.read(f"{GROUPS}/train")["metadata"]["resourceVersion"]
-    assert cluster.holds_for(
-        3.0, lambda: bool(cluster.read(f"{GROUPS}/train")["metadata"]["resourceVersion"] == before)
-    )
+
+    def version() -> str:
+        return str(cluster.read(f"{GROUPS}/train")["metadata"]["resourceVersion"])
+
+    def stays() -> bool:
+        before = version()
+        return cluster.holds_for(3.0, lambda: version() == before)
+
+    cluster.wait(stays, "the condition to stay, once both pods were seen")
 
 
 def test_pods_may_come_before_their_group_and_are_told_what_they_wait_for(
