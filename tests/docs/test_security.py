@@ -91,7 +91,7 @@ NO_BOUNDS = {
         api.schemas.field_suggestions.MAX_LENGTH
         engine.placement.evaluation.MAX_STEPS
         engine.placement.evaluation.MAX_STEPS_AT_ONCE
-        model.devices.change_log.LONGEST_LOG
+        model.change_log.LONGEST_LOG
         plugins.predicates.device_claims.MOST_COLUMNS
         engine.placement.node_placement.MAX_SHAPES
         model.devices.allocator.MAX_SHAPES

@@ -36,10 +36,8 @@ class CardMetrics:
     def update(self, cluster: Cluster) -> None:
         """A cycle ended. Only nodes whose cards changed are looked at."""
         ledger = cluster.cards
-        if ledger.version == self._version:
-            return
-        changed = ledger.changes_since(self._version)
-        self._version = ledger.version
+        changed = ledger.changes.since(self._version)
+        self._version = ledger.changes.position
         for node in {*ledger.nodes, *self._shown} if changed is None else changed:
             cards = ledger.nodes.get(node, {}).get(card_names.VGPU)
             self._show(node, dict(_values(node, cards)) if cards is not None else {})

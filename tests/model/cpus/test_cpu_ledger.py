@@ -4,6 +4,7 @@ import pytest
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
+from stromboli.model.change_log import LONGEST_LOG
 from stromboli.model.cpus.cpu_set import format_cpu_set
 from stromboli.testing import World
 from tests.manifests import node
@@ -85,15 +86,15 @@ def test_nodes_that_are_alike_share_their_topology() -> None:
 def test_a_ledger_that_forgot_its_changes_says_so() -> None:
     world = numa_world(numa_topology("n"))
     ledger = world.cluster.cpus
-    clock = ledger.clock
-    assert ledger.changes(clock) == []
+    position = ledger.changes.position
+    assert ledger.changes.since(position) == set()
     world.add(numa_topology("n", each=5))
-    assert ledger.changes(clock) == ["n"]
-    for number in range(1100):
+    assert ledger.changes.since(position) == {"n"}
+    for number in range(LONGEST_LOG):
         world.add(numa_topology(f"gone-{number}"))
         world.remove(numa_topology(f"gone-{number}"))
-    assert ledger.changes(clock) is None
-    assert ledger.changes(ledger.clock) == []
+    assert ledger.changes.since(position) is None
+    assert ledger.changes.since(ledger.changes.position) == set()
 
 
 @pytest.mark.parametrize(

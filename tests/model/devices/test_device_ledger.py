@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from stromboli.api.types.devices import AllocatedDevice, AllocatedDevices, AllocationResult, ConsumerReference
-from stromboli.model.devices.change_log import LONGEST_LOG, ChangeLog
 from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.devices.device_ledger import DeviceLedger
 from stromboli.model.devices.devices_in_use import DevicesInUse
@@ -94,14 +93,3 @@ def test_a_claim_for_extended_resources_counts_once_when_it_is_created() -> None
     assert held(ledger(made).in_use) == ["g2"]
     made.add(allocated(claim("x", **meta), "a", "g2", reserved_for=(reserved("j-0"),)))
     assert [use.whole for use in ledger(made).in_use._pools.values()] == [{"g2": 1}]
-
-
-def test_who_is_too_far_behind_in_the_log_looks_at_everything() -> None:
-    log = ChangeLog()
-    begin = log.position
-    log.note("a")
-    assert log.since(begin) == {"a"}
-    for _ in range(2 * LONGEST_LOG):
-        log.note("b")
-    assert log.since(begin) is None
-    assert log.since(log.position - 1) == {"b"}

@@ -14,6 +14,7 @@ from stromboli.model.amounts import Amounts, shift
 from stromboli.model.cards.node_cards import NodeCards
 from stromboli.model.cards.pod_cards import limit_names
 from stromboli.model.cards.registrations import Models, read_registrations
+from stromboli.model.change_log import ChangeLog
 from stromboli.model.status import ALLOCATED_CLASS, Status
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Node
     from stromboli.model.task import Task
 
-CHANGES_KEPT = 4096
-"""Changes of nodes that are remembered for those who follow them; who is further behind looks at all nodes."""
 LOCKS = (card_names.VGPU_LOCK, card_names.GPU_LOCK, card_names.NPU_LOCK)
 
 
@@ -42,12 +41,11 @@ class CardLedger:
         """Nodes whose registration cannot be read, with what is wrong."""
         self.locks: dict[str, dict[str, str]] = {}
         """Nodes on which a scheduler or a device plugin has set a lock: when, by the lock's name."""
-        self.version = 0
-        """Grows with every change."""
+        self.changes: ChangeLog[str] = ChangeLog()
+        """Names of nodes whose cards changed, or changed hands."""
         self.corrections: dict[Job, Amounts] = {}
         """By how much what jobs hold of vGPUs, card by card, differs from what their pods request (spec 01 11.5)."""
         self._corrected: dict[Task, tuple[Job, Amounts]] = {}
-        self._changes: list[str] = []
         self._resources: frozenset[str] = frozenset()
 
     # -- who counts
@@ -63,8 +61,7 @@ class CardLedger:
         self.locks.clear()
         self.corrections.clear()
         self._corrected.clear()
-        self._changes.clear()
-        self.version += CHANGES_KEPT + 1
+        self.changes.note_everything()
         for node in nodes.values():
             self.register(node)
         return True
@@ -103,21 +100,21 @@ class CardLedger:
             if locks := {lock: annotations[lock] for lock in LOCKS if lock in annotations}:
                 self.locks[node.name] = locks
         if known or node.name in self.nodes or node.name in self.problems:
-            self._changed(node)
+            self.changes.note(node.name)
 
     # -- what tasks hold
 
     def add(self, task: Task, status: Status, node: Node) -> None:
         known = self.nodes.get(node.name)
         if known and sum(cards.add(task, status is Status.RELEASING) for cards in known.values()):
-            self._changed(node)
+            self.changes.note(node.name)
             if ALLOCATED_CLASS[status] and card_names.VGPU in known:
                 self._correct(task, known[card_names.VGPU])
 
     def remove(self, task: Task, status: Status, node: Node) -> None:
         known = self.nodes.get(node.name)
         if known and sum(cards.remove(task) for cards in known.values()):
-            self._changed(node)
+            self.changes.note(node.name)
             self._uncorrect(task)
 
     # -- what queues show
@@ -143,21 +140,6 @@ class CardLedger:
         shift(total, correction, sign)
         if total:
             self.corrections[job] = total
-
-    # -- following changes
-
-    def _changed(self, node: Node) -> None:
-        self.version += 1
-        self._changes.append(node.name)
-        if len(self._changes) >= 2 * CHANGES_KEPT:
-            del self._changes[:CHANGES_KEPT]
-
-    def changes_since(self, version: int) -> Iterable[str] | None:
-        """The nodes that changed since a version; none if those are too many to tell."""
-        count = self.version - version
-        if count > len(self._changes):
-            return None
-        return set(self._changes[len(self._changes) - count :])
 
 
 def _resources(models: Models) -> Iterable[str]:

@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 from stromboli.api import names
 from stromboli.api.resources.qos import GUARANTEED, qos_class
 from stromboli.api.resources.quantity import milli
+from stromboli.model.change_log import ChangeLog
 from stromboli.model.cpus.cpu_grant import CpuGrant
 from stromboli.model.cpus.cpu_set import parse_cpu_set
 from stromboli.model.cpus.cpu_topology import CpuTopology, NodeCpus, cpu_details, node_cpus
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from stromboli.model.status import Status
     from stromboli.model.task import Task
 
-FORGET_AFTER = 1024
 _Key = tuple[tuple[int, "CpuDetail"], ...]
 
 
@@ -48,12 +48,8 @@ class CpuLedger:
     def __init__(self) -> None:
         self.nodes: dict[str, NodeCpus] = {}
         """What Numatopologies say, by the name of the node."""
-        self.clock = 0
-        """Counts changes of any node."""
-        self._changed: dict[str, int] = {}
-        """The clock at the last change of each node, the latest change last."""
-        self._known_since = 0
-        """Changes before this clock are forgotten."""
+        self.changes: ChangeLog[str] = ChangeLog()
+        """Names of nodes whose CPUs changed, or changed hands."""
         self._held: dict[str, dict[str, _Held]] = {}
         """What tasks hold, by node and uid."""
         self._free: dict[str, int | None] = {}
@@ -125,22 +121,6 @@ class CpuLedger:
             waiting |= listed
         return cpus.allocatable & ~waiting
 
-    def changes(self, since: int) -> list[str] | None:
-        """The nodes that changed after the clock had this value; None where that is no longer known."""
-        if since < self._known_since:
-            return None
-        changed: list[str] = []
-        for node, clock in reversed(self._changed.items()):
-            if clock <= since:
-                break
-            changed.append(node)
-        return changed
-
     def _touch(self, node: str) -> None:
-        self.clock += 1
         self._free.pop(node, None)
-        self._changed.pop(node, None)
-        self._changed[node] = self.clock
-        if len(self._changed) > 2 * len(self.nodes) + FORGET_AFTER:  # names of nodes that are gone
-            self._changed.clear()
-            self._known_since = self.clock
+        self.changes.note(node)

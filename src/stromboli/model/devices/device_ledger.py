@@ -14,8 +14,8 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from stromboli.api.types.devices import DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
+from stromboli.model.change_log import ChangeLog
 from stromboli.model.devices.allocator import Allocator, DevicesInUse, PoolId, Shortage
-from stromboli.model.devices.change_log import ChangeLog
 from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.devices.claim_use import ClaimContent, ClaimUse, Holding, Use
 from stromboli.model.devices.extended_resources import asked_resources, extended_classes
@@ -61,7 +61,7 @@ class DeviceLedger:
         """Counts changes to classes, and to pools that many nodes may see."""
         self.extended: dict[str, str] = {}
         """The class that serves each extended resource."""
-        self.changes = ChangeLog()
+        self.changes: ChangeLog[PoolId | str] = ChangeLog()
         """The pools of which devices were taken or given back."""
         self._contents: WeakValueDictionary[bytes, ClaimContent] = WeakValueDictionary()
         self._used_by: dict[Task, tuple[ClaimUse, ...]] = {}

@@ -45,7 +45,7 @@ class CardFits:
     def update(self) -> None:
         """Fit the nodes again that changed since the last time."""
         columns, ledger = self._cluster.columns, self._cluster.cards
-        changed = ledger.changes_since(self._version) if columns.layout == self._layout else None
+        changed = ledger.changes.since(self._version) if columns.layout == self._layout else None
         if changed is None:
             count = len(columns)
             self.now, self.later = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
@@ -58,7 +58,8 @@ class CardFits:
             for node in sorted(nodes, key=lambda node: node.row):
                 if node.row >= 0:
                     self._fit(node)
-        self._layout, self._version, self._owners = columns.layout, ledger.version, self._held.owners()
+        self._layout, self._version = columns.layout, ledger.changes.position
+        self._owners = self._held.owners()
 
     def _nodes_held_otherwise(self) -> set[Node]:
         """The nodes on which room is held for other tasks than the last time."""

@@ -65,14 +65,14 @@ class NodeLocks:
         """Where nobody has a lock, nor is about to."""
         columns, ledger = self._cluster.columns, self._cluster.cards
         free, version = self._free.get(lock, (None, 0))
-        changed = ledger.changes_since(version)
+        changed = ledger.changes.since(version)
         if free is None or changed is None or len(free) != len(columns):
             free = np.ones(len(columns), dtype=bool)
-            changed = [*ledger.nodes]
+            changed = set(ledger.nodes)
         for name in changed:
             node = self._cluster.nodes.get(name)
             if node is not None and node.row >= 0:
                 taken = (name, lock) in self.held or any(self._takers(node, lock))
                 free[node.row] = not taken
-        self._free[lock] = (free, ledger.version)
+        self._free[lock] = (free, ledger.changes.position)
         return free

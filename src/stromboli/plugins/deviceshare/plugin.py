@@ -217,7 +217,7 @@ class DeviceShare(Plugin):
         cluster = self.session.cluster
         reservations = cluster.reservations
         own = task.uid if task.uid in reservations else None
-        return (cluster.cards.version, cluster.columns.layout, reservations.version, own)
+        return (cluster.cards.changes.position, cluster.columns.layout, reservations.version, own)
 
     def _lock_version(self, task: Task) -> Hashable:
         return (self._version(task), self._locks, task.job and task.job.id)

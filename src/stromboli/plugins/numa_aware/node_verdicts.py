@@ -23,7 +23,7 @@ class NodeVerdicts:
         self._cluster = cluster
         self._ask = ask
         self._assignments: dict[tuple[CpuTopology, NodePolicies, int | None], Assignment] = {}
-        self._layout = self._clock = -1
+        self._layout = self._position = -1
         self.reasons: dict[str, int] = {}
         """The code of each refusal; 0 in the column means that the node passes."""
         self.codes: Ints = np.zeros(0, dtype=np.int64)
@@ -33,17 +33,17 @@ class NodeVerdicts:
     def follow(self) -> None:
         """Look at the nodes that changed since the last call."""
         columns, ledger = self._cluster.columns, self._cluster.cpus
-        changed = ledger.changes(self._clock) if columns.layout == self._layout else None
+        changed = ledger.changes.since(self._position) if columns.layout == self._layout else None
         if changed is None:
             unknown = UNKNOWN_CPUS if self._ask.policy else PASSES
             self.codes = np.full(len(columns), self._code(unknown), dtype=np.int64)
             self.touched = np.zeros(len(columns), dtype=np.int64)
-            changed = list(ledger.nodes)
-        for name in changed:
+            changed = set(ledger.nodes)
+        for name in sorted(changed):
             node = self._cluster.nodes.get(name)
             if node is not None and node.row >= 0:
                 self._judge(node)
-        self._layout, self._clock = columns.layout, ledger.clock
+        self._layout, self._position = columns.layout, ledger.changes.position
 
     def assignment(self, node: Node) -> Assignment:
         """The CPUs of a node as they are now."""

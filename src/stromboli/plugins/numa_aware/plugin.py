@@ -71,7 +71,7 @@ class NumaAware(Plugin):
         return known
 
     def _version(self, task: Task) -> int:
-        return self.session.cluster.cpus.clock
+        return self.session.cluster.cpus.changes.position
 
     # -- filter
 

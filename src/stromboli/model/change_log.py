@@ -1,21 +1,20 @@
-"""Which pools changed hands and which nodes got other devices, so that only those are looked at again."""
+"""What changed, in order, so that whoever follows it looks at that alone."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
-if TYPE_CHECKING:
-    from stromboli.model.devices.allocator import PoolId
+T = TypeVar("T")
 
 LONGEST_LOG = 4096
-"""Changes of pools that are remembered; whoever is further behind looks at all nodes."""
+"""Changes that are remembered; whoever is further behind looks at everything."""
 
 
-class ChangeLog:
-    """Pools in the order in which their devices changed hands, and names of nodes whose devices are others."""
+class ChangeLog(Generic[T]):
+    """Names, or other ids, in the order in which what they stand for changed."""
 
     def __init__(self) -> None:
-        self._changes: list[PoolId | str] = []
+        self._changes: list[T] = []
         self._forgotten = 0
         """How many were dropped from the front."""
 
@@ -24,13 +23,18 @@ class ChangeLog:
         """How many changes there were in all."""
         return self._forgotten + len(self._changes)
 
-    def note(self, change: PoolId | str) -> None:
+    def note(self, change: T) -> None:
         if len(self._changes) >= 2 * LONGEST_LOG:
             del self._changes[:LONGEST_LOG]
             self._forgotten += LONGEST_LOG
         self._changes.append(change)
 
-    def since(self, position: int) -> set[PoolId | str] | None:
+    def note_everything(self) -> None:
+        """All is different now: whoever follows looks at everything."""
+        self._forgotten += len(self._changes) + 1
+        self._changes.clear()
+
+    def since(self, position: int) -> set[T] | None:
         """What changed since a position; none if that is too long ago to tell."""
         if position < self._forgotten:
             return None
