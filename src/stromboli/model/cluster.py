@@ -7,7 +7,7 @@ weight follows from the status (in the pod view also from whether the pod is ter
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -17,6 +17,7 @@ from stromboli.model.constraints.affinity_terms import AffinityTerms
 from stromboli.model.constraints.pod_counts import PodCounts
 from stromboli.model.cpus.cpu_ledger import CpuLedger
 from stromboli.model.devices.device_ledger import DeviceLedger
+from stromboli.model.devices.served_resources import ServedResources
 from stromboli.model.dimensions import Dimensions
 from stromboli.model.job import Job, JobId
 from stromboli.model.node_columns import Columns, Node
@@ -181,10 +182,7 @@ class Cluster:
         """The state of storage in which it was last looked at whether they are best-effort."""
         self.ledgers: tuple[Ledger, ...] = (self.cards, self.cpus, self.volumes, self.devices)
         """What tasks hold besides amounts, a ledger for each kind of it."""
-        self._served: tuple[int, ...] = ()
-        """The state in which devices were last counted as extended resources."""
-        self._served_position = 0
-        """How many changes of pools there were then."""
+        self._served = ServedResources()
         self.ledger_version = 0
         """Grows when a ledger concerns other pods than before."""
 
@@ -352,8 +350,7 @@ class Cluster:
             self.dirty.nodes = True
         if self._storage_version != self.volumes.objects_version:
             self._update_volumes_only()
-        if self.devices.extended or self._served:
-            self._serve_extended_resources()
+        self._served.update(self)
         if self.dirty.nodes or self.dirty.everything:
             self.total = self.columns.total(self.columns.allocatable)
         self.hyper_nodes.update(self.objects.hyper_nodes, self.nodes, self.columns)
@@ -395,27 +392,6 @@ class Cluster:
         if self.devices.class_changed():
             self.ledger_version += 1
             self.devices.count_concerned(self.nodes.values())
-
-    def _serve_extended_resources(self) -> None:
-        """Count devices as what nodes have of extended resources that they do not list."""
-        devices, dims = self.devices, self.dims
-        state = (self.columns.layout, devices.objects_version, len(dims))
-        changed = devices.changes.since(self._served_position) if state == self._served else None
-        self._served, self._served_position = state, devices.changes.position
-        nodes: Iterable[Node] = self.columns.nodes
-        if changed is not None and not (self.dirty.nodes and devices.pools.has_selected):
-            named = (self.nodes.get(name) for name in changed if isinstance(name, str))
-            nodes = [node for node in named if node is not None and node.row >= 0]
-        searches = {
-            dims.index[name]: devices.search_for(name) for name in devices.extended if name in dims.index
-        }
-        for node in nodes:
-            served: Amounts = {
-                dim: 1000 * devices.most_served(node, search) for dim, search in searches.items()
-            }
-            if served != node.served:
-                node.served = served
-                self.resize(node)
 
     # -- the parts of a weight
 
