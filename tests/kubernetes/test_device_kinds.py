@@ -10,6 +10,7 @@ import pytest
 
 from stromboli.api.schemas import builtin_schemas
 from tests.kubernetes.controlplane import ControlPlane
+from tests.kubernetes.published_schemas import published_schemas
 from tests.kubernetes.test_native_kinds import MERGE, answer
 from tests.kubernetes.test_tables_and_rights import TABLE, get
 
@@ -97,13 +98,7 @@ def test_the_kinds_are_offered_with_a_status_of_claims_alone(plane: ControlPlane
 
 
 def test_fields_are_published_as_our_schemas_have_them(plane: ControlPlane) -> None:
-    document = json.loads(plane.request("GET", f"/openapi/v3{ROOT}"))
-    package = "io.k8s.api.resource.v1."
-    published = {
-        name: schema
-        for name, schema in document["components"]["schemas"].items()
-        if name.startswith(package) and not name.endswith("List")
-    }
+    published = published_schemas(plane, ROOT, "io.k8s.api.resource.v1.")
     assert len(published) == 39
     for name, schema in published.items():
         ours = builtin_schemas.named(name)

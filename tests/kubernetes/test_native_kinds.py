@@ -12,6 +12,7 @@ import pytest
 
 from stromboli.api.schemas import builtin_schemas
 from tests.kubernetes.controlplane import ControlPlane
+from tests.kubernetes.published_schemas import published_schemas
 from tests.kubernetes.servers import REAL, chosen, control_plane
 from tests.kubernetes.test_native_groups import OFFERED
 from tests.kubernetes.test_tables_and_rights import TABLE, get
@@ -100,13 +101,7 @@ def test_both_are_offered_with_a_status_of_groups_alone(plane: ControlPlane) -> 
 
 def test_fields_are_published_as_our_schemas_have_them(plane: ControlPlane) -> None:
     """What `kubectl explain` and apply read of the server, the real one above all."""
-    document = json.loads(plane.request("GET", f"/openapi/v3{ROOT}"))
-    package = "io.k8s.api.scheduling.v1alpha2."
-    published = {
-        name: schema
-        for name, schema in document["components"]["schemas"].items()
-        if name.startswith(package) and not name.endswith("List")
-    }
+    published = published_schemas(plane, ROOT, "io.k8s.api.scheduling.v1alpha2.")
     assert len(published) == 16
     for name, schema in published.items():
         ours = builtin_schemas.named(name)
