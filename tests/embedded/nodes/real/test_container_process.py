@@ -12,6 +12,7 @@ import pytest
 from stromboli.daemon import connection_limits
 from stromboli.embedded.nodes.real import container_process
 from stromboli.embedded.nodes.real.container_environment import ContainerError
+from stromboli.embedded.nodes.real.container_launch import ContainerLaunch
 from stromboli.embedded.nodes.real.container_logs import LogFile
 from stromboli.embedded.nodes.real.container_process import ContainerProcess
 from stromboli.embedded.nodes.real.process_guardian import ROOT, ProcessGuardian, kill_marked
@@ -22,9 +23,8 @@ def run(folder, *arguments, then=lambda running: None):
         guardian = ProcessGuardian()
         try:
             log = LogFile(folder / "0.log", lambda: 0.0)
-            running = await ContainerProcess.start(
-                list(arguments), folder, {"PATH": os.environ["PATH"]}, guardian, log
-            )
+            launch = ContainerLaunch(list(arguments), folder, {"PATH": os.environ["PATH"]})
+            running = await ContainerProcess.start(launch, guardian, log)
             await asyncio.sleep(0.1)
             then(running)
             return await asyncio.wait_for(running.wait(), 10)

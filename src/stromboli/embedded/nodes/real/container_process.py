@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 
 from stromboli.daemon.connection_limits import restore_descriptor_limit
 from stromboli.embedded.nodes.real.container_environment import ContainerError
+from stromboli.embedded.nodes.real.container_launch import ContainerLaunch
 from stromboli.embedded.nodes.real.container_logs import LogFile
 from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
 
@@ -39,20 +38,15 @@ class ContainerProcess:
 
     @classmethod
     async def start(
-        cls,
-        arguments: list[str],
-        folder: Path,
-        variables: Mapping[str, str],
-        guardian: ProcessGuardian,
-        log: LogFile,
+        cls, launch: ContainerLaunch, guardian: ProcessGuardian, log: LogFile
     ) -> ContainerProcess:
         """`ContainerError` if there is no such command."""
         reader, pipe, end = await _open_pipe()
         try:
             process = await asyncio.create_subprocess_exec(
-                *arguments,
-                cwd=folder,
-                env=dict(variables),
+                *launch.arguments,
+                cwd=launch.folder,
+                env=dict(launch.variables),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=end,
                 stderr=asyncio.subprocess.STDOUT,
@@ -61,7 +55,7 @@ class ContainerProcess:
         except (OSError, ValueError) as error:
             pipe.close()
             log.close()
-            raise ContainerError(f"{arguments[0]}: {error}", "RunContainerError") from None
+            raise ContainerError(f"{launch.arguments[0]}: {error}", "RunContainerError") from None
         finally:
             os.close(end)
         restore_descriptor_limit(process.pid)

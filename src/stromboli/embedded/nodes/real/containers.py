@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from stromboli.api import names
 from stromboli.embedded.nodes import pod_status_patches
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_addresses import LOCAL
-from stromboli.embedded.nodes.real.container_environment import Fetch
 from stromboli.embedded.nodes.real.container_process import ContainerProcess
-from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
-from stromboli.embedded.nodes.write_queue import WriteQueue
 from stromboli.kube.timestamps import timestamp
-
-
-@dataclass(frozen=True, slots=True)
-class NodeContext:
-    """What the pod workers of all nodes share."""
-
-    pods: Path
-    claims: Path
-    guardian: ProcessGuardian
-    writes: WriteQueue
-    fetch_all: Callable[[NodePod], Awaitable[Fetch]]
-    first_backoff: float = 1.0
-    max_backoff: float = 60.0
-    clock: Callable[[], float] = time.time
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ from stromboli.embedded.nodes.pod_logs import LogQuery
 from stromboli.embedded.nodes.real.config_references import references
 from stromboli.embedded.nodes.real.container_environment import ContainerError, Fetch
 from stromboli.embedded.nodes.real.container_logs import find_log, pod_folder, read_log
-from stromboli.embedded.nodes.real.containers import NodeContext
+from stromboli.embedded.nodes.real.pod_sandbox import NodeContext
 from stromboli.embedded.nodes.real.pod_worker import GRACE, PodWorker
 from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
 from stromboli.embedded.nodes.write_queue import WriteQueue
@@ -65,7 +65,7 @@ class ProcessRuntime:
         if worker is None and not pod.finished and not pod.terminating:
             worker = self._workers[pod.uid] = PodWorker(pod, folder, self._context)
         elif worker is not None:
-            worker.pod = pod
+            worker.update(pod)
         if pod.terminating:
             self._terminate(pod, worker)
 
@@ -94,7 +94,7 @@ class ProcessRuntime:
         if worker is not None:
             worker.kill()
             self._stopping.add(worker.task)
-            worker.task.add_done_callback(lambda task: self._stopped(task, worker.folder))
+            worker.task.add_done_callback(lambda task: self._stopped(task, worker.sandbox.folder))
         elif folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -107,8 +107,7 @@ class ProcessRuntime:
         workers, self._workers, self._terminating = list(self._workers.values()), {}, set()
         tasks = [*self._stopping, *(worker.task for worker in workers)]
         for worker in workers:
-            worker.quiet = True
-            worker.stop(SHUTDOWN_GRACE)
+            worker.close(SHUTDOWN_GRACE)
         if tasks:
             await asyncio.wait(tasks, timeout=SHUTDOWN_GRACE + 2)
         for worker in workers:

@@ -1,0 +1,144 @@
+"""Runs a single container of a pod on a real node: start, restarts, back-off, termination."""
+
+from __future__ import annotations
+
+import asyncio
+
+from stromboli.api import names
+from stromboli.embedded.nodes import pod_status_patches
+from stromboli.embedded.nodes.pod_status_patches import Termination
+from stromboli.embedded.nodes.real.container_environment import ContainerError
+from stromboli.embedded.nodes.real.container_launch import container_launch
+from stromboli.embedded.nodes.real.container_logs import LogFile, delete_log, log_file
+from stromboli.embedded.nodes.real.container_process import ContainerProcess
+from stromboli.embedded.nodes.real.containers import Container
+from stromboli.embedded.nodes.real.pod_sandbox import PodSandbox
+from stromboli.kube.timestamps import timestamp
+
+KEPT_LOGS = 2
+"""Of each container, the log of its last run and the one before."""
+CREATE_RETRY = 2.0
+"""Seconds until a container that could not be created is tried again: what it refers to may be created."""
+BACKOFF_RESET = 600.0
+"""A container that ran longer than these seconds starts with the first backoff again."""
+
+
+class ContainerRunner:
+    """Runs a container until it need not be restarted, or its pod stops."""
+
+    def __init__(self, container: Container, sandbox: PodSandbox) -> None:
+        self.container = container
+        self._sandbox = sandbox
+
+    async def run(self, policy: str) -> None:
+        """Run the container, with restarts as the policy says."""
+        container, stopping = self.container, self._sandbox.stopping
+        while not stopping.is_set():
+            termination = await self._run_once()
+            if termination is None:
+                continue
+            if stopping.is_set() or stays_terminated(policy, termination.code):
+                return
+            if termination.at - termination.started > BACKOFF_RESET:
+                container.failures = 0
+            container.failures += 1
+            container.last = termination.state(self.id)
+            await self._back_off()
+            if stopping.is_set():
+                container.state = container.last
+                return
+            container.restarts += 1
+
+    def stop(self, first: bool = True) -> None:
+        """Terminate the process, and kill it when the grace period of the pod is over."""
+        process = self.container.process
+        if process is None:
+            return
+        if first:
+            process.terminate()
+            if not self._sandbox.quiet:
+                self._sandbox.record(names.NORMAL, "Killing", f"Stopping container {self.container.name}")
+        asyncio.get_running_loop().call_at(self._sandbox.kill_at, self._kill_process, process)
+
+    def kill(self) -> None:
+        if self.container.process is not None:
+            self.container.process.kill()
+
+    def _kill_process(self, process: ContainerProcess) -> None:
+        if self.container.process is process:
+            process.kill()
+
+    @property
+    def id(self) -> str:
+        container = self.container
+        return pod_status_patches.container_id(self._sandbox.pod, container.name, container.restarts)
+
+    # -- a run
+
+    async def _run_once(self) -> Termination | None:
+        """A run of the container; None if it could not be created."""
+        container, sandbox = self.container, self._sandbox
+        try:
+            process = await self._start()
+        except (ContainerError, OSError) as error:
+            return await self._create_failed(error)
+        started = sandbox.context.clock()
+        container.process = process
+        container.state = {"running": {"startedAt": timestamp(started)}}
+        sandbox.record(names.NORMAL, "Started", f"Started container {container.name}")
+        if sandbox.stopping.is_set():
+            self.stop()
+        sandbox.report()
+        code, number = await process.wait()
+        container.process = None
+        return self._terminated(Termination(code, sandbox.context.clock(), started, number))
+
+    async def _start(self) -> ContainerProcess:
+        container, sandbox = self.container, self._sandbox
+        launch = container_launch(sandbox, container.spec)
+        delete_log(log_file(sandbox.folder, container.name, container.restarts - KEPT_LOGS))
+        file = LogFile(log_file(sandbox.folder, container.name, container.restarts), sandbox.context.clock)
+        return await ContainerProcess.start(launch, sandbox.context.guardian, file)
+
+    async def _create_failed(self, error: Exception) -> Termination | None:
+        """Report why a container cannot be created; one without a command never can, others may later."""
+        reason = error.reason if isinstance(error, ContainerError) else "RunContainerError"
+        self._sandbox.record(names.WARNING, "Failed", f"Error: {error}")
+        if reason == "RunContainerError":
+            now = self._sandbox.context.clock()
+            return self._terminated(Termination(128, now, now, message=str(error)))
+        self.container.state = {"waiting": {"reason": reason, "message": str(error)}}
+        self._sandbox.report()
+        await self._sandbox.pause(CREATE_RETRY)
+        await self._sandbox.fetch_again()
+        return None
+
+    def _terminated(self, termination: Termination) -> Termination:
+        self.container.state = termination.state(self.id)
+        self._sandbox.report()
+        return termination
+
+    async def _back_off(self) -> None:
+        """Wait before a restart, unless it is the first."""
+        container, sandbox = self.container, self._sandbox
+        seconds = self._backoff(container.failures)
+        if seconds:
+            message = f"Back-off restarting failed container {container.name} in pod {sandbox.pod.key}"
+            container.state = {
+                "waiting": {"reason": "CrashLoopBackOff", "message": f"{seconds:g}s: {message}"}
+            }
+            sandbox.record(names.WARNING, "BackOff", message)
+            sandbox.report()
+        await sandbox.pause(seconds)
+
+    def _backoff(self, failures: int) -> float:
+        """Seconds before a restart: none before the first, then doubling."""
+        if failures <= 1:
+            return 0.0
+        context = self._sandbox.context
+        return float(min(context.max_backoff, context.first_backoff * 2.0 ** min(failures - 2, 20)))
+
+
+def stays_terminated(policy: str, code: int | None) -> bool:
+    """Whether a terminated container is not restarted."""
+    return policy == "Never" or (policy == "OnFailure" and not code)
