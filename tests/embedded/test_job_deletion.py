@@ -14,10 +14,10 @@ import pytest
 from stromboli.embedded.cluster_services import ServiceConfig
 from stromboli.embedded.data_folder import DataFolder
 from stromboli.embedded.embedded_cluster import EmbeddedCluster
-from stromboli.embedded.nodes.durations import FOREVER, Duration
 from stromboli.embedded.nodes.node_devices import DEVICE_CLASSES
 from stromboli.embedded.nodes.node_groups import node_manifests
-from stromboli.embedded.nodes.pod_stages import StageDelays
+from stromboli.embedded.nodes.simulated.durations import FOREVER, Duration
+from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
 from stromboli.extensions import load_catalog
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource

@@ -23,7 +23,7 @@ from stromboli.embedded.cluster_services import ServiceConfig, nodes
 from stromboli.embedded.data_folder import DataFolder
 from stromboli.embedded.embedded_cluster import EmbeddedCluster
 from stromboli.embedded.nodes.node_groups import node_manifests
-from stromboli.embedded.nodes.pod_stages import StageDelays
+from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import RESOURCES, Resource
 from stromboli.kube.cluster_access import find_access

@@ -6,7 +6,7 @@ import asyncio
 import sys
 
 from stromboli.embedded.nodes.node_service import NodeService
-from stromboli.embedded.nodes.pod_stages import StageDelays
+from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import find_access
 

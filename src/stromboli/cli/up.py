@@ -101,10 +101,10 @@ def up(
     from stromboli.embedded.data_files import DataError
     from stromboli.embedded.data_folder import DataFolder
     from stromboli.embedded.embedded_cluster import EmbeddedCluster
-    from stromboli.embedded.nodes.durations import BadDuration, parse_duration
     from stromboli.embedded.nodes.node_groups import BadNodes, node_manifests
     from stromboli.embedded.nodes.node_network import has_racks, place_in_racks
-    from stromboli.embedded.nodes.pod_stages import StageDelays
+    from stromboli.embedded.nodes.simulated.durations import BadDuration, parse_duration
+    from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
     from stromboli.embedded.running_clusters import FolderError
     from stromboli.extensions import load_catalog
 

@@ -27,8 +27,8 @@ from stromboli.embedded.nodes.node_network import configure_discovery, has_racks
 from stromboli.embedded.nodes.node_service import NodeService
 from stromboli.embedded.nodes.node_types import Content
 from stromboli.embedded.nodes.pod_logs import PodLogs
-from stromboli.embedded.nodes.pod_stages import StageDelays
 from stromboli.embedded.nodes.real.process_runtime import ProcessRuntime
+from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
 from stromboli.embedded.nodes.write_queue import NODES, WriteQueue
 from stromboli.engine.catalog import Catalog
 from stromboli.kube.api_client import Client

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from stromboli.embedded.http.api_server import ApiServer
-from stromboli.embedded.nodes.durations import FOREVER, Duration
 from stromboli.embedded.nodes.node_groups import node_manifests
 from stromboli.embedded.nodes.node_service import NodeService
 from stromboli.embedded.nodes.pod_logs import LogQuery
-from stromboli.embedded.nodes.pod_stages import StageDelays
 from stromboli.embedded.nodes.real.process_runtime import ProcessRuntime
+from stromboli.embedded.nodes.simulated.durations import FOREVER, Duration
+from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import Access, find_access

@@ -29,8 +29,8 @@ from stromboli.embedded.nodes.node_types import Content, NodePod, NodeView
 from stromboli.embedded.nodes.pod_addresses import LOCAL, PodAddresses
 from stromboli.embedded.nodes.pod_claims_check import missing_claim
 from stromboli.embedded.nodes.pod_logs import LogQuery
-from stromboli.embedded.nodes.pod_stages import StageDelays
-from stromboli.embedded.nodes.simulated_nodes import SimulatedRuntime
+from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
+from stromboli.embedded.nodes.simulated.simulated_nodes import SimulatedRuntime
 from stromboli.embedded.nodes.write_queue import NODES, PODS, WriteQueue
 from stromboli.kube.api_client import Client
 from stromboli.kube.reflector import Reflector, UnusableObject

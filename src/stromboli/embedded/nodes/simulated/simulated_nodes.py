@@ -13,7 +13,7 @@ from stromboli.embedded.nodes.node_types import NodePod
 from stromboli.embedded.nodes.pod_addresses import PodAddresses
 from stromboli.embedded.nodes.pod_claims_check import MissingClaim, needs_claims
 from stromboli.embedded.nodes.pod_logs import LogQuery
-from stromboli.embedded.nodes.pod_stages import (
+from stromboli.embedded.nodes.simulated.pod_stages import (
     PodState,
     ScheduledStage,
     Stage,

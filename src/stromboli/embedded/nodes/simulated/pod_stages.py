@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from stromboli.api import names
 from stromboli.embedded.nodes import node_annotations
-from stromboli.embedded.nodes.durations import FOREVER, BadDuration, Duration, parse_duration
 from stromboli.embedded.nodes.node_types import Content, NodePod
+from stromboli.embedded.nodes.simulated.durations import FOREVER, BadDuration, Duration, parse_duration
 
 
 class PodState(Enum):

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.embedded.nodes.durations import FOREVER, BadDuration, Duration, parse_duration
-from stromboli.embedded.nodes.pod_stages import ScheduledStage, Stage, StageDelays, next_stage
+from stromboli.embedded.nodes.simulated.durations import FOREVER, BadDuration, Duration, parse_duration
+from stromboli.embedded.nodes.simulated.pod_stages import ScheduledStage, Stage, StageDelays, next_stage
 from tests.embedded.nodes.node_pods import pod
 
 SINCE = 1000.0
