@@ -10,7 +10,7 @@ import time
 import pytest
 
 from stromboli.daemon import connection_limits
-from stromboli.embedded.nodes.real import container_process
+from stromboli.embedded.nodes.real import process_stdio
 from stromboli.embedded.nodes.real.container_environment import ContainerError
 from stromboli.embedded.nodes.real.container_launch import ContainerLaunch
 from stromboli.embedded.nodes.real.container_logs import LogFile
@@ -53,7 +53,7 @@ def test_a_process_ends_as_it_does(tmp_path, script, end, lines):
 
 
 def test_a_process_ends_even_if_a_process_that_it_left_running_holds_its_output(tmp_path, monkeypatch):
-    monkeypatch.setattr(container_process, "_OUTPUT_TIMEOUT", 0.2)
+    monkeypatch.setattr(process_stdio, "OUTPUT_WAIT", 0.2)
     begin = time.monotonic()
     assert run(tmp_path, "sh", "-c", "setsid sleep 6 & echo left; sleep 0.2; exit 4") == (4, 0)
     assert time.monotonic() - begin < 5

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 ROOT = "STROMBOLI_ROOT"
@@ -72,8 +73,29 @@ class ProcessGuardian:
 def kill_marked(root: str) -> None:
     """Kill all processes whose root is this folder or below it, whatever their group; on Linux alone."""
     variables = tuple(f"\0{ROOT}={root.rstrip('/')}{end}".encode() for end in "\0/")
-    for _ in range(ROUNDS if root.startswith("/") else 0):
-        pids = _find(variables)
+
+    def is_marked(folder: str) -> bool:
+        with open(f"{folder}/environ", "rb") as file:
+            environment = b"\0" + file.read()
+        return any(variable in environment for variable in variables)
+
+    if root.startswith("/"):
+        _kill_all(is_marked)
+
+
+def kill_session(leader: int) -> None:
+    """Kill all processes of a session, whatever their group; on Linux alone."""
+
+    def is_member(folder: str) -> bool:
+        with open(f"{folder}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[3]) == leader
+
+    _kill_all(is_member)
+
+
+def _kill_all(is_wanted: Callable[[str], bool]) -> None:
+    for _ in range(ROUNDS):
+        pids = _find(is_wanted)
         for pid in pids:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -82,14 +104,14 @@ def kill_marked(root: str) -> None:
         time.sleep(0.01)
 
 
-def _find(variables: tuple[bytes, ...]) -> list[int]:
+def _find(is_wanted: Callable[[str], bool]) -> list[int]:
+    """Processes by their folder in /proc."""
     if not sys.platform.startswith("linux"):
         return []
     pids = []
     for pid in (int(name) for name in os.listdir("/proc") if name.isdecimal()):
-        with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:  # gone, or not ours to read
-            environment = b"\0" + file.read()
-            if pid != os.getpid() and any(variable in environment for variable in variables):
+        with suppress(OSError):  # gone, or not ours to read
+            if pid != os.getpid() and is_wanted(f"/proc/{pid}"):
                 pids.append(pid)
     return pids
 
