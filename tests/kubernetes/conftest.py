@@ -21,6 +21,7 @@ from tests.kubernetes.faults import Between, between
 from tests.kubernetes.program import CannotBuild, program
 from tests.kubernetes.scheduler_cluster import SchedulerCluster
 from tests.kubernetes.servers import EMBEDDED, REAL, choose, chosen, control_plane
+from tests.kubernetes.workload_cluster import WorkloadCluster
 
 _numbers = itertools.count(1)
 
@@ -92,6 +93,20 @@ def admitting_plane(
             yield plane
     else:
         yield request.getfixturevalue("gate").plane
+
+
+@pytest.fixture(scope="session")
+def workload_plane(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """An API server with the controllers of Kubernetes' workloads, its own or ours; no nodes, so tests play kubelet."""
+    with control_plane(tmp_path_factory.mktemp("workloads")) as running:
+        running.start("kube-controller-manager")
+        yield running
+
+
+@pytest.fixture
+def workloads(workload_plane: ControlPlane) -> WorkloadCluster:
+    """The same, with a namespace of the test's own."""
+    return WorkloadCluster(workload_plane, f"test-{next(_numbers)}")
 
 
 @pytest.fixture

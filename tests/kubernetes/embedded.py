@@ -29,7 +29,7 @@ def kubectl_program() -> tuple[str, ...] | None:
 
 
 class EmbeddedPlane(ControlPlane):
-    """One process instead of etcd and kube-apiserver, and our nodes instead of KWOK."""
+    """One process instead of etcd and kube-apiserver, our nodes instead of KWOK, and our controllers of workloads."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class EmbeddedPlane(ControlPlane):
     def start(self, name: str) -> None:
         if name == "etcd":
             return
-        if name not in ("kube-apiserver", "kwok"):
+        if name not in ("kube-apiserver", "kwok", "kube-controller-manager"):
             pytest.skip(f"only the real control plane has a {name}")
         with (self.folder / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
@@ -80,6 +80,8 @@ class EmbeddedPlane(ControlPlane):
     def _arguments(self, name: str) -> tuple[str, ...]:
         if name == "kwok":
             return "-m", "tests.kubernetes.simulated_nodes", str(self.kubeconfig)
+        if name == "kube-controller-manager":
+            return "-m", "tests.kubernetes.workload_process", str(self.kubeconfig)
         flags = ("--forget",) * self._forget_history + ("--crds",) * self._crds
         self._forget_history = False
         return "-m", "stromboli.embedded", str(self.folder), f"--port={self.port}", *flags

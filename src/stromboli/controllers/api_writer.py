@@ -68,9 +68,14 @@ class ApiWriter:
         return answer
 
     async def patch(
-        self, obj: Kind, patch: Mapping[str, Any], subresource: str = "", exact: bool = True
+        self,
+        obj: Kind,
+        patch: Mapping[str, Any],
+        subresource: str = "",
+        exact: bool = True,
+        patch_type: str = MERGE,
     ) -> Kind | None:
-        """Apply a JSON merge patch and return the object as it is then, None if it is gone.
+        """Apply a patch, a JSON merge patch by default, and return the object as it is then, None if it is gone.
 
         `exact`: only if the object is unchanged since it was read, else `ApiError` with 409. Without it the uid must
         still be the same.
@@ -81,7 +86,7 @@ class ApiWriter:
         body = {**patch, "metadata": {**patch.get("metadata", {}), **preconditions}}
         path = resource.path(meta.namespace, meta.name, subresource)
         try:
-            answer = await self._write(Request("PATCH", path, msgspec.json.encode(body), MERGE))
+            answer = await self._write(Request("PATCH", path, msgspec.json.encode(body), patch_type))
         except ApiError as error:
             if is_gone(error):
                 return None

@@ -46,17 +46,21 @@ class Recorder:
     def warning(self, obj: Object, reason: str, message: str) -> None:
         self.record(obj, UserEvent(names.WARNING, reason, message))
 
-    def record(self, obj: Object, event: UserEvent) -> None:
-        with self._guard("events"):
-            self._record(obj, event)
+    def of_component(self, component: str) -> ComponentRecorder:
+        """A recorder whose events come from another component."""
+        return ComponentRecorder(self, component)
 
-    def _record(self, obj: Object, event: UserEvent) -> None:
+    def record(self, obj: Object, event: UserEvent, component: str = "") -> None:
+        with self._guard("events"):
+            self._record(obj, event, component)
+
+    def _record(self, obj: Object, event: UserEvent, component: str) -> None:
         if len(self._pending) >= MAX_PENDING:
             self._dropped += 1
             return
         version = WATCHED_RESOURCES[type(obj)].api_version
         reference = ObjectReference(type(obj).__name__, obj.namespace, obj.name, obj.metadata.uid, version)
-        self._pending.append(PendingEvent(reference, *event))
+        self._pending.append(PendingEvent(reference, *event, component))
         self._drained.clear()
         self._wake.set()
 
@@ -87,3 +91,20 @@ class Recorder:
                 if not self._events.failed(event, error):
                     log.debug("an event was not written: %s", error)
                     return
+
+
+class ComponentRecorder:
+    """Records events in the name of a component, by the recorder of all."""
+
+    def __init__(self, recorder: Recorder, component: str) -> None:
+        self._recorder = recorder
+        self._component = component
+
+    def normal(self, obj: Object, reason: str, message: str) -> None:
+        self.record(obj, UserEvent(names.NORMAL, reason, message))
+
+    def warning(self, obj: Object, reason: str, message: str) -> None:
+        self.record(obj, UserEvent(names.WARNING, reason, message))
+
+    def record(self, obj: Object, event: UserEvent) -> None:
+        self._recorder.record(obj, event, self._component)

@@ -17,6 +17,7 @@ from stromboli.controllers.watched_kinds import (
     ReplicaSet,
     StatefulSet,
 )
+from stromboli.controllers.workloads import workload_kinds
 from stromboli.kube.api_resources import RESOURCES, Resource
 
 _BATCH, _FLOW = "batch.volcano.sh", "flow.volcano.sh"
@@ -37,5 +38,10 @@ WATCHED_RESOURCES: dict[type[Object], Resource] = {
     CronJob: Resource(_BATCH, "v1alpha1", "cronjobs", "CronJob"),
     JobFlow: Resource(_FLOW, "v1alpha1", "jobflows", "JobFlow"),
     JobTemplate: Resource(_FLOW, "v1alpha1", "jobtemplates", "JobTemplate"),
+    workload_kinds.Pod: Resource("", "v1", "pods", "Pod"),
+    workload_kinds.ReplicaSet: Resource("apps", "v1", "replicasets", "ReplicaSet"),
+    workload_kinds.ReplicationController: Resource(
+        "", "v1", "replicationcontrollers", "ReplicationController"
+    ),
     Command: Resource("bus.volcano.sh", "v1alpha1", "commands", "Command"),
 }

@@ -22,6 +22,7 @@ from stromboli.api import names
 from stromboli.controllers.hypernode.discovery_config import config_map_place
 from stromboli.controllers.options import Options as ControllerOptions
 from stromboli.controllers.runner import ControllerRunner
+from stromboli.controllers.workloads.workload_controllers import WORKLOAD_CONTROLLERS
 from stromboli.embedded.data_files import DataError
 from stromboli.embedded.nodes.node_network import configure_discovery, has_racks, wait_until_discovered
 from stromboli.embedded.nodes.node_service import NodeService
@@ -137,7 +138,17 @@ async def controllers(config: ServiceConfig) -> AsyncIterator[asyncio.Task[objec
             yield task
 
 
-SERVICES: tuple[Service, ...] = (nodes, scheduler, controllers)
+@asynccontextmanager
+async def workloads(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]]:
+    """The controllers of Kubernetes' workloads, which are Kubernetes' own elsewhere."""
+    async with Client(config.access) as client:
+        options = ControllerOptions(leader_elect=False, shutdown_timeout=SHUTDOWN_TIMEOUT)
+        runner = ControllerRunner(client, options, kinds=WORKLOAD_CONTROLLERS)
+        async with _task(runner.run(), "workloads", runner.stop) as task:
+            yield task
+
+
+SERVICES: tuple[Service, ...] = (nodes, scheduler, controllers, workloads)
 """In the order in which they start; they stop in the opposite one."""
 
 

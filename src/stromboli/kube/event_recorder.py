@@ -48,11 +48,13 @@ class PendingEvent(NamedTuple):
     type: str
     reason: str
     message: str
+    component: str = ""
+    """Who tells, if not the component of the recorder."""
 
     @property
-    def aggregation_key(self) -> tuple[ObjectReference, str, str]:
+    def aggregation_key(self) -> tuple[ObjectReference, str, str, str]:
         """All but the message."""
-        return self.subject, self.type, self.reason
+        return self.subject, self.type, self.reason, self.component
 
 
 @dataclass(slots=True)
@@ -116,6 +118,7 @@ class EventRecorder:
 
     def _create(self, event: PendingEvent, now: float) -> Request:
         subject = event.subject
+        component = event.component or self._component
         namespace = subject.namespace or "default"
         name = f"{subject.name[:200]}.{secrets.token_hex(8)}"
         collection = f"/api/v1/namespaces/{quote(namespace, safe='')}/events"
@@ -136,8 +139,8 @@ class EventRecorder:
             "type": event.type,
             "reason": event.reason,
             "message": _truncated(event.message),
-            "source": {"component": self._component},
-            "reportingComponent": self._component,
+            "source": {"component": component},
+            "reportingComponent": component,
             "reportingInstance": self._instance,
             "action": event.reason,
             "firstTimestamp": stamp,

@@ -28,6 +28,8 @@ POD_INDEX = "apps.kubernetes.io/pod-index"
 REVISION = "controller-revision-hash"
 CONTROLLER_UID, JOB_NAME = "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+NAME_BASE = 58
+"""Characters of a generated name before its end: Kubernetes cuts off what is longer."""
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Letters and digits that form no words, as in names that Kubernetes generates."""
 _REPELS = ("NoSchedule", "NoExecute")
@@ -73,7 +75,7 @@ def replica_set_of(deployment: Workload) -> Manifest:
 
 def replica_pod(owner: Workload, ordinal: int) -> Manifest:
     """A pod of a ReplicaSet or a ReplicationController."""
-    return _pod(owner, f"{owner.name}-{name_suffix(owner.metadata.uid, owner.name, str(ordinal))}")
+    return _generated_pod(owner, str(ordinal))
 
 
 def stateful_pod(owner: Workload, ordinal: int) -> Manifest:
@@ -121,9 +123,9 @@ def job_labels(name: str, uid: str) -> dict[str, str]:
 def job_pod(owner: Workload, ordinal: int) -> Manifest:
     """A pod of a Job; one that is indexed has its index in name, label and annotation."""
     labels = job_labels(owner.name, owner.metadata.uid)
-    suffix = name_suffix(owner.metadata.uid, owner.name, str(ordinal))
     if owner.spec.completion_mode != INDEXED:
-        return _pod(owner, f"{owner.name}-{suffix}", labels)
+        return _generated_pod(owner, str(ordinal), labels)
+    suffix = name_suffix(owner.metadata.uid, owner.name, str(ordinal))
     index = {COMPLETION_INDEX: str(ordinal)}
     pod = _pod(owner, f"{owner.name}-{ordinal}-{suffix}", {**labels, **index}, index)
     pod["spec"].setdefault("hostname", f"{owner.name}-{ordinal}")
@@ -150,7 +152,7 @@ def cron_job_run(cron: Workload, name: str) -> Manifest:
 
 def daemon_pod(owner: Workload, node: str) -> Manifest:
     """The pod of a DaemonSet that is meant for a node."""
-    pod = _pod(owner, f"{owner.name}-{name_suffix(owner.metadata.uid, owner.name, node)}")
+    pod = _generated_pod(owner, node)
     spec = pod["spec"]
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     affinity = dict(spec.get("affinity") or {})
@@ -201,6 +203,17 @@ def _tolerates_node(tolerations: Iterable[Toleration], node: Node) -> bool:
 def _daemon_tolerations(host_network: bool) -> tuple[tuple[str, str], ...]:
     more = (("node.kubernetes.io/network-unavailable", "NoSchedule"),) if host_network else ()
     return (*_DAEMON_TOLERATIONS, *more)
+
+
+def _generated_pod(
+    owner: Workload, seed: str, labels: Manifest | None = None, annotations: Manifest | None = None
+) -> Manifest:
+    """A pod whose name is the owner's with an end that follows from the seed."""
+    base = f"{owner.name}-"
+    suffix = name_suffix(owner.metadata.uid, owner.name, seed)
+    pod = _pod(owner, base[:NAME_BASE] + suffix, labels, annotations)
+    pod["metadata"]["generateName"] = base
+    return pod
 
 
 def _pod(

@@ -1,0 +1,95 @@
+"""Creates and deletes the pods of an owner, with the events that Kubernetes' controllers record."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from stromboli.controllers.workloads.dependents import Dependents
+from stromboli.controllers.workloads.workload import Manifest, Workload
+from stromboli.controllers.workloads.workload_controller import WorkloadController
+from stromboli.controllers.workloads.workload_kinds import Pod
+from stromboli.kube.request import ApiError, NoResponse
+
+FIRST_BATCH, FULL_BATCH = 1, 16
+"""Pods that are created at the same time: twice as many after each batch without an error."""
+NAME_ATTEMPTS = 8
+"""Random names that are tried for a pod."""
+
+
+class OwnedPods(Dependents[Pod]):
+    """The pods of a controller's owners."""
+
+    def __init__(self, controller: WorkloadController[Any]) -> None:
+        super().__init__(controller, Pod)
+        self._recorder = controller.recorder
+
+    async def create_all(self, owner: Workload, makers: Sequence[Callable[[int], Manifest]]) -> None:
+        """Create pods in batches that grow; after an error the rest is left to the next sync, and it is raised.
+
+        A maker gets a random number that its pod's name may follow from, and another if the name is taken.
+        """
+        await slow_start([partial(self._create, owner, make) for make in makers])
+
+    async def _create(self, owner: Workload, make: Callable[[int], Manifest]) -> None:
+        try:
+            for _ in range(NAME_ATTEMPTS):
+                pod = await self.create(owner, make(secrets.randbits(64)))
+                if pod is not None:
+                    self._recorder.normal(owner, "SuccessfulCreate", f"Created pod: {pod.name}")
+                    return
+        except (ApiError, NoResponse) as error:
+            if is_namespace_terminating(error):
+                return
+            self._recorder.warning(owner, "FailedCreate", f"Error creating: {error}")
+            raise
+
+    async def delete_all(self, owner: Workload, pods: Iterable[Pod]) -> None:
+        """Delete pods; the first error is raised when all were tried."""
+        errors = await in_batches([partial(self._delete, owner, pod) for pod in pods], FULL_BATCH)
+        if errors:
+            raise errors[0]
+
+    async def _delete(self, owner: Workload, pod: Pod) -> None:
+        try:
+            deleted = await self.delete(owner, pod)
+        except (ApiError, NoResponse) as error:
+            self._recorder.warning(owner, "FailedDelete", f"Error deleting: {error}")
+            raise
+        if deleted:
+            self._recorder.normal(owner, "SuccessfulDelete", f"Deleted pod: {pod.name}")
+
+
+def is_namespace_terminating(error: Exception) -> bool:
+    """Whether nothing can be created since the namespace is being deleted."""
+    return isinstance(error, ApiError) and error.status == 403 and "being terminated" in str(error)
+
+
+Write = Callable[[], Awaitable[None]]
+
+
+async def slow_start(writes: Sequence[Write]) -> None:
+    """Do writes in batches that double; after a batch with an error the rest is left out, and it is raised."""
+    start, size = 0, FIRST_BATCH
+    while start < len(writes):
+        if errors := await in_batches(writes[start : start + size], size):
+            raise errors[0]
+        start, size = start + size, min(2 * size, FULL_BATCH)
+
+
+async def in_batches(writes: Sequence[Write], size: int) -> list[Exception]:
+    """Do all writes, so many at a time; the errors of the API server."""
+    errors: list[Exception] = []
+
+    async def attempt(write: Write) -> None:
+        try:
+            await write()
+        except (ApiError, NoResponse) as error:
+            errors.append(error)
+
+    for start in range(0, len(writes), size):
+        await asyncio.gather(*(attempt(write) for write in writes[start : start + size]))
+    return errors

@@ -1,0 +1,1 @@
+"""ReplicaSet and ReplicationController: as many pods of a template as wanted."""

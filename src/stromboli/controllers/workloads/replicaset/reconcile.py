@@ -1,0 +1,85 @@
+"""What a ReplicaSet or ReplicationController does: pods to create and to delete, and its status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from stromboli.controllers.workloads.pod_readiness import is_available, is_ready
+from stromboli.controllers.workloads.replicaset.pod_ranks import pods_to_delete
+from stromboli.controllers.workloads.workload import desired_pods, template_part
+from stromboli.controllers.workloads.workload_kinds import (
+    Pod,
+    ReplicaSet,
+    ReplicaSetStatus,
+    ReplicationController,
+    WorkloadCondition,
+)
+
+Owner = ReplicaSet | ReplicationController
+BURST = 500
+"""Pods that a sync creates or deletes at most."""
+REPLICA_FAILURE = "ReplicaFailure"
+
+
+class Scale(NamedTuple):
+    """Pods to create and to delete; one of both is empty."""
+
+    create: int
+    delete: list[Pod]
+
+
+def scale(owner: Owner, active: Sequence[Pod], related: Sequence[Pod], now: float) -> Scale:
+    """What brings the number of active pods to the desired one."""
+    missing = desired_pods(owner) - len(active)
+    if owner.metadata.deletion_timestamp is not None or not missing:
+        return Scale(0, [])
+    if missing > 0:
+        return Scale(min(missing, BURST), [])
+    return Scale(0, pods_to_delete(active, related, min(-missing, BURST), now))
+
+
+def status(
+    owner: Owner,
+    active: Sequence[Pod],
+    terminating: Sequence[Pod] | None,
+    error: Exception | None,
+    now: float,
+) -> ReplicaSetStatus:
+    """The status for the pods as they were before the scaling, and for its error."""
+    template = template_part(owner.spec.template, "metadata", "spec.template")
+    labels = template_part(template, "labels", "spec.template.metadata")
+    wait = owner.spec.min_ready_seconds
+    return ReplicaSetStatus(
+        replicas=len(active),
+        fully_labeled_replicas=sum(_has_labels(pod, labels) for pod in active),
+        ready_replicas=sum(map(is_ready, active)),
+        available_replicas=sum(is_available(pod, wait, now) for pod in active),
+        terminating_replicas=None if terminating is None else len(terminating),
+        observed_generation=owner.metadata.generation,
+        conditions=_conditions(owner, len(active), error, now),
+    )
+
+
+def _has_labels(pod: Pod, labels: Mapping[str, str]) -> bool:
+    return all(pod.metadata.labels.get(key) == value for key, value in labels.items())
+
+
+def _conditions(
+    owner: Owner, active: int, error: Exception | None, now: float
+) -> tuple[WorkloadCondition, ...]:
+    """A failure stays as it was first told until a scaling succeeds."""
+    before = owner.status.conditions
+    if error is None:
+        return tuple(condition for condition in before if condition.type != REPLICA_FAILURE)
+    if any(condition.type == REPLICA_FAILURE for condition in before):
+        return before
+    failure = WorkloadCondition(
+        type=REPLICA_FAILURE,
+        status="True",
+        reason="FailedCreate" if active < desired_pods(owner) else "FailedDelete",
+        message=str(error),
+        last_transition_time=datetime.fromtimestamp(int(now), UTC),
+    )
+    return (*before, failure)

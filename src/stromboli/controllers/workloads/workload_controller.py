@@ -1,0 +1,103 @@
+"""The base of the controllers of Kubernetes' workloads: owners, events in the controller's name, status, and rests.
+
+A sync looks at all pods of its owner, and each of n pods changes several times: an owner rests after a sync in
+proportion to what that computed, so that changes meanwhile are handled together.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, Generic, TypeVar
+
+import msgspec
+
+from stromboli.api.types.meta import Object, Record
+from stromboli.controllers.context import Context
+from stromboli.controllers.controller import Controller
+from stromboli.controllers.merge_patch_diff import merge_patch
+from stromboli.controllers.watched_resources import WATCHED_RESOURCES
+from stromboli.controllers.workloads.workload import Workload
+
+Owner = TypeVar("Owner", bound=Workload)
+
+REST = 9.0
+"""An owner rests for so many times of what its sync computed: at most a tenth of the time goes into it."""
+SHORTEST_REST = 0.02
+"""Seconds below which an owner does not rest."""
+
+
+def namespace_of(obj: Object) -> tuple[str, ...]:
+    """Index function: the namespace."""
+    return (obj.namespace,)
+
+
+class WorkloadController(Controller[str], Generic[Owner]):
+    """One key per owner, `namespace/name`. `name` is also the source of its events."""
+
+    kind: ClassVar[type[Workload]]
+    """Of the owners."""
+    status_counts: ClassVar[tuple[str, ...]] = ("replicas",)
+    """Numbers that the status has even if they are 0."""
+    workers = 5
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        resource = WATCHED_RESOURCES[self.kind]
+        self.owner_type = resource.api_version, resource.kind
+        self.recorder = context.recorder.of_component(self.name)
+        self.on_owner_gone: list[Callable[[Workload], object]] = []
+        self.owners = self.watch(self.kind, self._owner_changed)
+        self._by_namespace = self.owners.index(namespace_of)
+        self._rests: dict[str, float] = {}
+        """Until when owners rest, by key."""
+
+    def owners_in(self, namespace: str) -> list[Workload]:
+        return self._by_namespace[namespace]
+
+    def _owner_changed(self, before: Workload | None, now: Workload | None) -> Iterable[str]:
+        if now is not None:
+            return [now.key]
+        if before is not None:
+            self._rests.pop(before.key, None)
+            for forget in self.on_owner_gone:
+                forget(before)
+        return []
+
+    async def sync(self, key: str) -> float | None:
+        owner: Any = self.owners.get(key)
+        if owner is None:
+            return None
+        rest = self._rests.get(key, 0.0) - time.monotonic()
+        if rest > SHORTEST_REST:
+            return rest
+        return await self.sync_owner(owner)
+
+    @abstractmethod
+    async def sync_owner(self, owner: Owner) -> float | None:
+        """As `Controller.sync`, for an owner that exists."""
+
+    @contextmanager
+    def computing(self, owner: Owner) -> Iterator[None]:
+        """The owner rests in proportion to the time that such blocks of a sync take; they await nothing."""
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            end = time.monotonic()
+            self._rests[owner.key] = max(end, self._rests.get(owner.key, 0.0)) + REST * (end - begin)
+
+    async def write_status(self, owner: Owner, status: Record) -> None:
+        """Patch what differs from the owner's status."""
+        before, after = _manifest(owner.status), _manifest(status)
+        patch = merge_patch(before, after)
+        if patch:
+            patch |= {count: after.get(count, 0) for count in self.status_counts}
+            self.owners.mutated(await self.context.writer.patch(owner, {"status": patch}, "status"))
+
+
+def _manifest(status: Record) -> dict[str, Any]:
+    manifest: dict[str, Any] = msgspec.to_builtins(status)
+    return manifest

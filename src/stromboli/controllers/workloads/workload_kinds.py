@@ -1,0 +1,118 @@
+"""Kubernetes' workloads and their pods with just the fields that the workload controllers read.
+
+Unlike the pods of Volcano's controllers these are all pods of the cluster.
+"""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from stromboli.api.types.meta import (
+    Condition,
+    Count,
+    Int32,
+    Int64,
+    LabelSelector,
+    Object,
+    ObjectMeta,
+    Record,
+    Time,
+    Value,
+)
+from stromboli.controllers.workloads.workload import Workload, WorkloadSpec, WorkloadStatus
+
+
+class WorkloadMeta(ObjectMeta):
+    """Metadata with what a controller needs beyond that of all objects."""
+
+    generation: Int64 = 0
+    finalizers: tuple[str, ...] = ()
+
+
+class WorkloadCondition(Condition, frozen=True):
+    """A condition in the status of a workload."""
+
+    last_update_time: Time | None = None
+    last_probe_time: Time | None = None
+
+
+# -- pods
+
+
+class PodSpec(Record):
+    node_name: str = ""
+
+
+class ContainerStatus(Value, frozen=True):
+    restart_count: Int32 = 0
+
+
+class PodStatus(Record):
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(Object):
+    """Any pod of the cluster."""
+
+    metadata: WorkloadMeta
+    spec: PodSpec = field(default_factory=PodSpec)
+    status: PodStatus = field(default_factory=PodStatus)
+
+
+# -- workloads
+
+
+class SelectingWorkload(Workload):
+    """A workload that finds its pods by their labels."""
+
+    metadata: WorkloadMeta
+
+    @property
+    def selector(self) -> LabelSelector | None:
+        """Which pods are its own; None selects none."""
+        raise NotImplementedError
+
+
+class ReplicaSetSpec(WorkloadSpec):
+    selector: LabelSelector | None = None
+    min_ready_seconds: Count = 0
+
+
+class ReplicaSetStatus(WorkloadStatus):
+    fully_labeled_replicas: Count = 0
+    ready_replicas: Count = 0
+    available_replicas: Count = 0
+    terminating_replicas: Count | None = None
+    observed_generation: Int64 = 0
+    conditions: tuple[WorkloadCondition, ...] = ()
+
+
+class ReplicaSet(SelectingWorkload):
+    kind: str = "ReplicaSet"
+    api_version: str = "apps/v1"
+    spec: ReplicaSetSpec = field(default_factory=ReplicaSetSpec)
+    status: ReplicaSetStatus = field(default_factory=ReplicaSetStatus)
+
+    @property
+    def selector(self) -> LabelSelector | None:
+        return self.spec.selector
+
+
+class ReplicationControllerSpec(WorkloadSpec):
+    selector: dict[str, str] = field(default_factory=dict)
+    min_ready_seconds: Count = 0
+
+
+class ReplicationController(SelectingWorkload):
+    kind: str = "ReplicationController"
+    api_version: str = "v1"
+    spec: ReplicationControllerSpec = field(default_factory=ReplicationControllerSpec)
+    status: ReplicaSetStatus = field(default_factory=ReplicaSetStatus)
+
+    @property
+    def selector(self) -> LabelSelector | None:
+        """An empty selector of a ReplicationController selects nothing."""
+        return LabelSelector(self.spec.selector) if self.spec.selector else None
