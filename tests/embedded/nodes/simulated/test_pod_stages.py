@@ -46,8 +46,8 @@ GONE = {"deletionTimestamp": BEGUN, "deletionGracePeriodSeconds": 30}
         ),
         (pod(phase="Running", started=BEGUN, command=["sleep", "infinity"]), None),
         (
-            pod(phase="Running", started=BEGUN, command=["sleep", "30"], spec={"restartPolicy": "Always"}),
-            None,
+            pod(phase="Running", started=BEGUN, command=["sleep", "30"], annotations={EXIT: "1"}),
+            ScheduledStage(Stage.COMPLETE, 1030.0, 1),
         ),
         (
             pod(phase="Running", started=BEGUN, command=["sleep", "30"], annotations={RUN: "1s"}),

@@ -292,3 +292,52 @@ def test_a_node_plays_the_device_plugin_of_shared_cards(tmp_path):
             await cluster.until("n1", lambda node: "hamivgpu" not in node["metadata"]["annotations"], NODES)
 
     asyncio.run(scenario())
+
+
+def test_a_pod_whose_command_plainly_ends_does_and_its_log_has_what_it_prints(tmp_path):
+    hello = ["sh", "-c", "date; echo Hello from the Kubernetes cluster"]
+
+    async def scenario():
+        async with running_nodes(tmp_path, "1x8cpu") as cluster:
+            await cluster.pod("hello", command=hello)
+            await cluster.pod("fails", command=["sh", "-c", "echo $(date) it fails; exit 3"])
+            await cluster.pod("again", command=["echo", "hi"], spec={"restartPolicy": "Always"})
+            await cluster.pod("told", command=hello, annotations={RUN: "1h"})
+            await cluster.phase("hello", "Succeeded")
+            date, text = (await cluster.log("hello")).splitlines()
+            assert " UTC 20" in date
+            assert text == hello[2].partition("echo ")[2]
+            assert await cluster.log("hello", tail=1, follow=True) == f"{text}\n"
+            failed = await cluster.phase("fails", "Failed")
+            assert failed["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
+            assert "simulated" in await cluster.log("fails")
+            again = await cluster.until(
+                "again",
+                lambda pod: "waiting" in pod["status"].get("containerStatuses", [{"state": ""}])[0]["state"],
+            )
+            assert again["status"]["phase"] == "Running"
+            assert again["status"]["containerStatuses"][0]["restartCount"] == 1
+            assert await cluster.log("again", previous=True) == "hi\n"
+            assert (await cluster.get("told"))["status"]["phase"] == "Running"
+            events = await cluster.client.list(EVENTS, "default")
+            assert b"Back-off restarting failed container main in pod again_default(" in events
+
+    asyncio.run(scenario())
+
+
+def test_an_init_container_runs_before_the_others_also_over_a_restart(tmp_path):
+    inits = {"initContainers": [{"name": "init", "image": "none", "command": ["sleep", "1.5"]}]}
+
+    def initializing(pod):
+        return any("running" in each["state"] for each in pod["status"].get("initContainerStatuses", ()))
+
+    async def scenario():
+        async with running_nodes(tmp_path, "1x8cpu") as cluster:
+            await cluster.pod("two", command=["sleep", "0.2"], spec=inits)
+            before = await cluster.until("two", initializing)
+            assert before["status"]["phase"] == "Pending"
+        async with running_nodes(tmp_path, "1x8cpu") as cluster:
+            after = await cluster.phase("two", "Succeeded")
+            assert after["status"]["startTime"] == before["status"]["startTime"]
+
+    asyncio.run(scenario())

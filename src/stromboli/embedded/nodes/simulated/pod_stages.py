@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import Enum
 from typing import NamedTuple
 
-from stromboli.api import names
 from stromboli.embedded.nodes import node_annotations
 from stromboli.embedded.nodes.node_types import Content, NodePod
+from stromboli.embedded.nodes.simulated.command_plan import container_plan
+from stromboli.embedded.nodes.simulated.container_times import seconds_of
 from stromboli.embedded.nodes.simulated.durations import FOREVER, BadDuration, Duration, parse_duration
+from stromboli.embedded.nodes.simulated.pod_run import PodRun
 
 
 class PodState(Enum):
@@ -26,6 +27,8 @@ class PodState(Enum):
 
 class Stage(Enum):
     START = "start"
+    ADVANCE = "advance"
+    """One of its containers ends, or is restarted."""
     COMPLETE = "complete"
     EXPIRE = "expire"
     """It ran longer than its spec allows."""
@@ -53,7 +56,8 @@ def state_of(pod: NodePod) -> PodState:
         return PodState.TERMINATING
     if pod.finished:
         return PodState.FINISHED
-    return PodState.RUNNING if started_at(pod) is not None else PodState.BOUND
+    initializing = bool(pod.status.init_container_statuses)
+    return PodState.RUNNING if initializing or started_at(pod) is not None else PodState.BOUND
 
 
 def next_stage(pod: NodePod, since: float, delays: StageDelays) -> ScheduledStage | None:
@@ -74,19 +78,45 @@ def next_stage(pod: NodePod, since: float, delays: StageDelays) -> ScheduledStag
 
 
 def _completion(pod: NodePod, started: float, delays: StageDelays) -> ScheduledStage | None:
-    completes = started + run_time(pod, delays).sample(pod.uid)
-    deadline = pod.spec.active_deadline_seconds
-    expires = started + deadline if deadline is not None else math.inf
+    completes = started + run_time(pod, delays)
+    expires = deadline(pod, started)
     if expires < completes:
         return ScheduledStage(Stage.EXPIRE, expires)
     return ScheduledStage(Stage.COMPLETE, completes, _exit_code(pod)) if math.isfinite(completes) else None
 
 
-def run_time(pod: NodePod, delays: StageDelays) -> Duration:
-    """From the annotation, else how long the command sleeps if its end completes the pod, else the default."""
-    restarts = pod.spec.restart_policy == names.RESTART_ALWAYS
-    slept = None if restarts else _sleep_duration(pod.spec.containers)
-    return _annotated_duration(pod, node_annotations.RUN_TIME, slept or delays.run_time)
+def next_of_run(pod: NodePod, run: PodRun, delays: StageDelays) -> ScheduledStage | None:
+    """The next stage of a pod with commands that plainly do something."""
+    stages = [
+        ScheduledStage(Stage.ADVANCE, run.due),
+        ScheduledStage(Stage.EXPIRE, deadline(pod, run.started)),
+    ]
+    if run.uncertain_since is not None:
+        stages.append(ScheduledStage(Stage.COMPLETE, run.uncertain_since + delays.run_time.sample(pod.uid)))
+    first = min(stages, key=lambda stage: stage.at)
+    return first if math.isfinite(first.at) else None
+
+
+def deadline(pod: NodePod, started: float) -> float:
+    """When `activeDeadlineSeconds` ends a pod."""
+    seconds = pod.spec.active_deadline_seconds
+    return math.inf if seconds is None else started + seconds
+
+
+def says_how_it_ends(pod: NodePod) -> bool:
+    """It has an annotation, which counts more than what its containers do."""
+    return not pod.metadata.annotations.keys().isdisjoint(
+        (node_annotations.RUN_TIME, node_annotations.EXIT_CODE)
+    )
+
+
+def run_time(pod: NodePod, delays: StageDelays) -> float:
+    """Seconds by the annotation, else until all commands plainly end, else by default."""
+    plans = [container_plan(container) for container in pod.spec.containers]
+    planned = [plan.run_time for plan in plans if plan is not None]
+    longest = max(planned, default=0.0) if len(planned) == len(plans) else None
+    default = delays.run_time if longest is None else Duration(longest, longest)
+    return _annotated_duration(pod, node_annotations.RUN_TIME, default).sample(pod.uid)
 
 
 def _annotated_duration(pod: NodePod, annotation: str, default: Duration) -> Duration:
@@ -95,35 +125,6 @@ def _annotated_duration(pod: NodePod, annotation: str, default: Duration) -> Dur
         return parse_duration(text) if text else default
     except BadDuration:
         return default
-
-
-def _sleep_duration(containers: list[Content]) -> Duration | None:
-    """`sleep 30` takes 30 seconds, also in a shell; of several containers the longest counts."""
-    durations = [
-        duration
-        for container in containers
-        if (duration := _sleep([*_strings(container, "command"), *_strings(container, "args")]))
-    ]
-    if not durations or len(durations) < len(containers):
-        return None
-    return max(durations, key=lambda duration: duration.high)
-
-
-def _strings(container: Content, field: str) -> list[str]:
-    arguments = container.get(field)
-    strings = arguments if isinstance(arguments, list) else ()
-    return [argument for argument in strings if isinstance(argument, str)]
-
-
-def _sleep(arguments: list[str]) -> Duration | None:
-    if len(arguments) == 3 and arguments[0].rpartition("/")[2] in ("sh", "bash") and arguments[1] == "-c":
-        arguments = arguments[2].split()
-    if len(arguments) != 2 or arguments[0].rpartition("/")[2] != "sleep":
-        return None
-    try:
-        return FOREVER if arguments[1] in ("infinity", "inf") else parse_duration(arguments[1])
-    except BadDuration:
-        return None
 
 
 def _exit_code(pod: NodePod) -> int:
@@ -140,10 +141,10 @@ def started_at(pod: NodePod) -> float | None:
     """When its containers started, if they did."""
     if pod.status.phase != "Running":
         return None
-    times = []
-    for status in pod.status.container_statuses or ():
-        text = ((status.get("state") or {}).get("running") or {}).get("startedAt")
-        if isinstance(text, str):
-            times.append(datetime.fromisoformat(text).timestamp())
+    times = [seconds for status in pod.status.container_statuses or () if (seconds := _running_since(status))]
     start = pod.status.start_time
     return max(times, default=None if start is None else start.timestamp())
+
+
+def _running_since(status: Content) -> float:
+    return seconds_of(((status.get("state") or {}).get("running") or {}).get("startedAt"))

@@ -9,19 +9,24 @@ from dataclasses import dataclass
 
 from stromboli.api import names
 from stromboli.embedded.nodes import pod_status_patches
-from stromboli.embedded.nodes.node_types import NodePod
+from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_addresses import PodAddresses
 from stromboli.embedded.nodes.pod_claims_check import MissingClaim, needs_claims
 from stromboli.embedded.nodes.pod_logs import LogQuery
+from stromboli.embedded.nodes.simulated.pod_run import PodRun, full_name
+from stromboli.embedded.nodes.simulated.pod_run_status import PodRunStatus
 from stromboli.embedded.nodes.simulated.pod_stages import (
     PodState,
     ScheduledStage,
     Stage,
     StageDelays,
+    next_of_run,
     next_stage,
+    says_how_it_ends,
     started_at,
     state_of,
 )
+from stromboli.embedded.nodes.simulated.simulated_logs import simulated_log
 from stromboli.embedded.nodes.timer_heap import TimerHeap
 from stromboli.embedded.nodes.write_queue import WriteQueue
 
@@ -48,6 +53,16 @@ class SimulatedPod:
     """Its volumes and devices were there when it was about to start."""
     checks: int = 0
     """How often they were not."""
+    run: PodRun | None = None
+    """Its containers, if their commands plainly do something."""
+    run_status: PodRunStatus | None = None
+
+    def plan(self) -> None:
+        """Read what its containers do, and go on where they are."""
+        if not says_how_it_ends(self.pod) and (run := PodRun(self.pod)).planned:
+            self.run, self.run_status = run, PodRunStatus(self.pod, run)
+            if self.state is PodState.RUNNING:
+                run.restore(self.pod)
 
 
 class SimulatedRuntime:
@@ -78,6 +93,8 @@ class SimulatedRuntime:
             started = started_at(pod) if state is PodState.RUNNING else None
             since = self._clock() if started is None else started
             simulated = self._pods[pod.uid] = SimulatedPod(pod, state, since)
+            if state in (PodState.BOUND, PodState.RUNNING):
+                simulated.plan()
         elif simulated.state is not state:
             if state is not PodState.RUNNING or simulated.written is not Stage.START:
                 simulated.since = self._clock()  # a running pod counts from when its start was written
@@ -89,8 +106,12 @@ class SimulatedRuntime:
         self._pods.pop(uid, None)
         self._timers.cancel(uid)
 
-    async def log(self, pod: NodePod, query: LogQuery) -> AsyncGenerator[bytes]:
-        yield f"(simulated: {pod.spec.node_name} runs no processes)\n".encode()
+    def log(self, pod: NodePod, query: LogQuery) -> AsyncGenerator[bytes] | None:
+        def current() -> NodePod | None:
+            simulated = self._pods.get(pod.uid)
+            return None if simulated is None else simulated.pod
+
+        return simulated_log(pod, query, current, self._clock)
 
     async def close(self) -> None:
         self._timers.clear()
@@ -112,17 +133,21 @@ class SimulatedRuntime:
             simulated.checks += 1
 
     def _schedule(self, simulated: SimulatedPod) -> None:
-        simulated.next = next_stage(simulated.pod, simulated.since, self._delays)
-        if simulated.next is None or simulated.next.stage is simulated.written:
-            self._timers.cancel(simulated.pod.uid)
+        pod, run = simulated.pod, simulated.run
+        if run is not None and simulated.state is PodState.RUNNING:
+            simulated.next = next_of_run(pod, run, self._delays)
         else:
-            self._timers.set(simulated.pod.uid, simulated.next.at)
+            simulated.next = next_stage(pod, simulated.since, self._delays)
+        if simulated.next is None or simulated.next.stage is simulated.written:
+            self._timers.cancel(pod.uid)
+        else:
+            self._timers.set(pod.uid, simulated.next.at)
 
     def _play(self, uid: str) -> None:
         simulated = self._pods.get(uid)
         if simulated is None or simulated.next is None:
             return
-        pod, stage, now = simulated.pod, simulated.next.stage, self._clock()
+        pod, stage = simulated.pod, simulated.next.stage
         if stage is Stage.START and not simulated.has_claims and needs_claims(pod) and self._check_claims:
             task = asyncio.create_task(self._await_claims(simulated, self._check_claims))
             self._checks.add(task)
@@ -137,21 +162,51 @@ class SimulatedRuntime:
                 simulated.failures += 1
                 self._timers.set(pod.uid, self._clock() + pause)
 
-        match stage:
+        status = self._status(simulated, simulated.next)
+        if stage is not Stage.DELETE:
+            self._writes.patch_status(pod, status, failed)
+            return
+        if pod.needs_final_status:
+            self._writes.patch_status(pod, status)
+        self._writes.delete_pod(pod, failed)
+
+    def _status(self, simulated: SimulatedPod, next: ScheduledStage) -> Content:
+        """The status of a pod after a stage."""
+        if simulated.run is not None:
+            return self._run_status(simulated, simulated.run, next)
+        pod, now = simulated.pod, self._clock()
+        match next.stage:
             case Stage.START:
                 simulated.since = now
-                address, host = self._addresses.of(pod)
-                status = pod_status_patches.running(pod, now, address, host)
-            case Stage.COMPLETE:
-                status = pod_status_patches.finished(pod, now, simulated.since, simulated.next.exit_code)
+                return pod_status_patches.running(pod, now, *self._addresses.of(pod))
             case Stage.EXPIRE:
-                status = pod_status_patches.expired(pod, now, simulated.since)
+                return pod_status_patches.expired(pod, now, simulated.since)
             case Stage.DELETE:
-                if pod.needs_final_status:
-                    self._writes.patch_status(pod, pod_status_patches.killed(pod, now, simulated.since))
-                self._writes.delete_pod(pod, failed)
-                return
-        self._writes.patch_status(pod, status, failed)
+                return pod_status_patches.killed(pod, now, simulated.since)
+            case _:
+                return pod_status_patches.finished(pod, now, simulated.since, next.exit_code)
+
+    def _run_status(self, simulated: SimulatedPod, run: PodRun, next: ScheduledStage) -> Content:
+        """The status of a pod after a stage, by its containers."""
+        pod, now, code = simulated.pod, self._clock(), None
+        match next.stage:
+            case Stage.START | Stage.ADVANCE:
+                for name in run.advance(pod, now):
+                    message = f"Back-off restarting failed container {name} in pod {full_name(pod)}"
+                    self._writes.record_event(pod, names.WARNING, "BackOff", message)
+                code = run.exit_code if run.finished else None
+            case Stage.COMPLETE:
+                run.stop(pod, now, 0)
+                code = run.exit_code
+            case Stage.EXPIRE | Stage.DELETE:
+                run.stop(pod, now, pod_status_patches.KILLED)
+                code = pod_status_patches.KILLED
+        if next.stage is Stage.ADVANCE and code is None:  # it goes on without a look at what was written
+            simulated.written = None
+            self._schedule(simulated)
+        assert simulated.run_status is not None
+        status = simulated.run_status.status(pod, now, self._addresses.of(pod), code)
+        return status | (pod_status_patches.DEADLINE_EXCEEDED if next.stage is Stage.EXPIRE else {})
 
 
 def _pause(failures: int, first: float, longest: float) -> float:

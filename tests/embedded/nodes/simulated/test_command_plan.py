@@ -1,0 +1,213 @@
+"""What commands plainly do, compared with what a shell makes of them."""
+
+import math
+import subprocess
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from stromboli.embedded.nodes.simulated.command_plan import (
+    CommandPlan,
+    Output,
+    Printed,
+    command_plan,
+    container_plan,
+)
+from stromboli.embedded.nodes.simulated.shell_script import MAX_SCRIPT, NotSimple, parse_script
+
+
+def script(text):
+    return command_plan(("sh", "-c", text))
+
+
+def printed(plan):
+    return "".join(output.text for output in plan.outputs)
+
+
+@pytest.mark.parametrize(
+    ("words", "plan"),
+    [
+        (["sleep", "30"], CommandPlan(30.0)),
+        (["/bin/sleep", "2m"], CommandPlan(120.0)),
+        (["sleep", "1m", "30s"], CommandPlan(90.0)),
+        (["sleep", ".5"], CommandPlan(0.5)),
+        (["sleep", "infinity"], CommandPlan(math.inf)),
+        (["true"], CommandPlan(0.0)),
+        (["/usr/bin/false"], CommandPlan(0.0, 1)),
+        (["date"], CommandPlan(0.0, 0, (Output(0.0, Printed.DATE),))),
+        (["hostname"], CommandPlan(0.0, 0, (Output(0.0, Printed.HOSTNAME),))),
+        (["echo", "a", "$HOME"], CommandPlan(0.0, 0, (Output(0.0, "a $HOME\n"),))),
+        (["printf", "a\\nb"], CommandPlan(0.0, 0, (Output(0.0, "a\nb"),))),
+        (["env"], CommandPlan(0.0, 0, (Output(0.0, Printed.UNKNOWN),))),
+        (["sh", "-c", "sleep 2; exit 3"], CommandPlan(2.0, 3)),
+        (["/bin/bash", "-ec", "false; sleep 9"], CommandPlan(0.0, 1)),
+        (["sh", "-c", "sleep 1 && sleep infinity; exit 1"], CommandPlan(math.inf)),
+    ],
+)
+def test_a_simple_command_has_a_plan(words, plan):
+    assert command_plan(tuple(words)) == plan
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "date; echo Hello from the Kubernetes cluster",
+        "echo start; ls -la /tmp; cat /etc/hosts; echo done",
+        "echo `date` is \"$(hostname)'s $(date +%H) o'clock\"; exit 0",
+        "X=1 Y=$(date); echo ${X:-none} $Y > /dev/null 2>&1",
+        "set -ex; printf 'a %s' b; exec sleep 5",
+        "# a comment\necho a \\\n  b\n\nsleep 1 # more\n",
+        "id && whoami || uname -a",
+    ],
+)
+def test_a_script_of_simple_commands_ends_well(text):
+    plan = script(text)
+    assert plan is not None
+    assert plan.exit_code == 0
+    assert plan.run_time < 10
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "while true; do date; sleep 5; done",
+        "for i in 1 2; do echo $i; done",
+        "if true; then echo a; fi",
+        "sleep $SECONDS_TO_SLEEP",
+        "sleep ten",
+        "sleep 5 &",
+        "yes | head",
+        "echo a | cat",
+        "(sleep 1)",
+        "$COMMAND",
+        "cat",
+        "cat /dev/zero",
+        "cat < /dev/urandom",
+        "echo a > /data/file",
+        "echo $(python train.py)",
+        "echo $(echo $(echo $(echo $(echo a))))",
+        "echo $((1 + 1))",
+        "echo ${X:?missing}",
+        "echo $'a'",
+        "echo 'a",
+        'echo "a',
+        "echo a\\",
+        "echo a;; echo b",
+        "; echo a",
+        "echo a &&",
+        "&& echo a",
+        "exit $CODE",
+        "exit many",
+        "set -o pipefail",
+        "python train.py",
+        "/opt/echo",
+        "./echo",
+        "env A=1 python x.py",
+        "hostname > x",
+        "trap 'exit 0' TERM; sleep 5",
+    ],
+)
+def test_what_is_not_certain_has_no_plan(text):
+    assert script(text) is None
+
+
+@pytest.mark.parametrize(
+    "words", [["exit", "3"], ["sh"], ["sh", "script.sh"], ["sh", "-c"], ["python"], [""], ["sleep"]]
+)
+def test_a_command_that_is_no_program_or_none_that_we_know_has_no_plan(words):
+    assert command_plan(tuple(words)) is None
+
+
+def test_what_is_printed_has_its_time():
+    plan = script("echo a; sleep 2; echo -n b; sleep 3; echo c >/dev/null; echo d 1>&2")
+    assert plan.outputs == (Output(0.0, "a\n"), Output(2.0, "b"), Output(5.0, "d\n"))
+
+
+def test_a_container_without_a_command_does_not_say_when_it_ends():
+    assert container_plan({"name": "web", "image": "nginx"}) is None
+    assert container_plan({"command": "date", "args": [7]}) is None
+    assert container_plan({"args": ["date"]}).exit_code == 0
+    assert container_plan({"command": ["sh", "-c"], "args": ["exit 2"]}).exit_code == 2
+
+
+def test_a_variable_of_the_container_is_not_certain():
+    container = {
+        "command": ["sh", "-c", "sleep $(TIME)"],
+        "env": [{"name": "TIME", "value": "1; python x.py"}],
+    }
+    assert container_plan(container) is None
+    assert container_plan({"command": ["sh", "-c", "echo $(date)"], "env": "x"}).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sh", "-c", "true;" * MAX_SCRIPT],
+        ["true"] * 1000,
+        ["sh", "-c", "$(" * (MAX_SCRIPT // 2)],
+        ["sh", "-c", "echo " + "`true` " * 2000],
+        ["sh", "-c", "echo " + '"' * 9999],
+    ],
+)
+def test_a_hostile_command_is_read_in_no_time_or_not_at_all(words):
+    plan = container_plan({"command": words})
+    assert plan is None or plan.run_time == 0
+
+
+_WORDS = st.sampled_from(["a", "'b c'", '"d e"', "f\\ g", "'h'i\"j\"", "''", '"\\$x"', "'#k'", "l#m"])
+_COMMANDS = st.one_of(
+    st.sampled_from(
+        [
+            "true",
+            "false",
+            ":",
+            "exit",
+            "exit 3",
+            "exit 256",
+            "exit $?",
+            "set -e",
+            "set +e",
+            "X=1",
+            "exec echo x",
+        ]
+    ),
+    st.lists(_WORDS, max_size=3).map(lambda words: " ".join(["echo", *words])),
+    st.sampled_from(
+        ["echo a >/dev/null", "Y=$(false)", "echo $(true) >/dev/null", "exec false", "printf 'q\\n'"]
+    ),
+)
+_SCRIPTS = st.lists(
+    st.tuples(_COMMANDS, st.sampled_from(["; ", " && ", " || ", "\n", " # c\n"])), min_size=1, max_size=6
+)
+
+
+@given(_SCRIPTS)
+@example([("set -e", "; "), ("false", " || "), ("false", "; "), ("echo a", "\n")])
+@example([("set -e", "; "), ("false", " && "), ("true", "; "), ("echo a", "\n")])
+@example([("false", "\n"), ("exit $?", "; ")])
+@example([("false", " || "), ("Y=$(false)", " && "), ("echo a", "; ")])
+def test_a_script_ends_and_prints_as_in_a_shell(parts):
+    text = "".join(command + operator for command, operator in parts)
+    if text.endswith((" && ", " || ")):
+        text += "true"
+    shell = subprocess.run(["/bin/sh", "-c", text], capture_output=True, text=True, check=False)
+    plan = script(text)
+    assert (plan.exit_code, printed(plan)) == (shell.returncode, shell.stdout)
+
+
+@given(st.text(alphabet="ab $(){}'\"`\\;&|<>#\n=*", max_size=60))
+def test_whatever_a_script_is_it_is_read_or_not_simple(text):
+    try:
+        commands = parse_script(text)
+    except NotSimple:
+        return
+    assert all(command.words for command in commands)
+
+
+@given(st.lists(st.text(alphabet="sleep echo date -c$(`);&|'\"1.", max_size=30), max_size=4))
+def test_whatever_a_command_is_its_plan_has_a_run_time_and_an_exit_code(words):
+    plan = command_plan(tuple(words))
+    if plan is not None:
+        assert plan.run_time >= 0
+        assert 0 <= plan.exit_code < 256
