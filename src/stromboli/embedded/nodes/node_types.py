@@ -26,7 +26,10 @@ class PodSpec(Record):
     node_name: str = ""
     restart_policy: str = "Always"
     active_deadline_seconds: int | None = None
+    termination_grace_period_seconds: int | None = None
     service_account_name: str = ""
+    hostname: str = ""
+    readiness_gates: list[Content] | None = None
     tolerations: tuple[TimedToleration, ...] | None = None
     containers: list[Content] = field(default_factory=list)
     init_containers: list[Content] | None = None

@@ -1,8 +1,6 @@
-"""Runs a single container of a pod on a real node: start, restarts, back-off, termination."""
+"""Runs a single container of a pod on a real node: start, restarts, back-off, failures to create it."""
 
 from __future__ import annotations
-
-import asyncio
 
 from stromboli.api import names
 from stromboli.embedded.nodes import pod_status_patches
@@ -11,9 +9,10 @@ from stromboli.embedded.nodes.real.container_environment import ContainerError
 from stromboli.embedded.nodes.real.container_launch import container_launch
 from stromboli.embedded.nodes.real.container_logs import LogFile, delete_log, log_file
 from stromboli.embedded.nodes.real.container_process import ContainerProcess
+from stromboli.embedded.nodes.real.container_run import ContainerRun
 from stromboli.embedded.nodes.real.containers import Container
 from stromboli.embedded.nodes.real.pod_sandbox import PodSandbox
-from stromboli.kube.timestamps import timestamp
+from stromboli.embedded.nodes.real.restart_policy import NEVER, is_restarted
 
 KEPT_LOGS = 2
 """Of each container, the log of its last run and the one before."""
@@ -26,47 +25,37 @@ BACKOFF_RESET = 600.0
 class ContainerRunner:
     """Runs a container until it need not be restarted, or its pod stops."""
 
-    def __init__(self, container: Container, sandbox: PodSandbox) -> None:
+    def __init__(self, container: Container, sandbox: PodSandbox, policy: str) -> None:
+        """`policy` is its restart policy."""
         self.container = container
         self._sandbox = sandbox
+        self.policy = policy
+        self._run: ContainerRun | None = None
 
-    async def run(self, policy: str) -> None:
-        """Run the container, with restarts as the policy says."""
-        container, stopping = self.container, self._sandbox.stopping
-        while not stopping.is_set():
-            termination = await self._run_once()
-            if termination is None:
-                continue
-            if stopping.is_set() or stays_terminated(policy, termination.code):
-                return
-            if termination.at - termination.started > BACKOFF_RESET:
-                container.failures = 0
-            container.failures += 1
-            container.last = termination.state(self.id)
-            await self._back_off()
-            if stopping.is_set():
-                container.state = container.last
-                return
-            container.restarts += 1
+    async def run(self) -> None:
+        """Run the container, with restarts as its policy says."""
+        try:
+            while not self._sandbox.stopping.is_set():
+                termination = await self._run_once()
+                if termination is not None and not await self._restarts(termination):
+                    return
+        finally:  # nobody waits for it any longer
+            self.container.launched.set()
+            self.container.started.set()
 
-    def stop(self, first: bool = True) -> None:
-        """Terminate the process, and kill it when the grace period of the pod is over."""
-        process = self.container.process
-        if process is None:
-            return
-        if first:
-            process.terminate()
-            if not self._sandbox.quiet:
-                self._sandbox.record(names.NORMAL, "Killing", f"Stopping container {self.container.name}")
-        asyncio.get_running_loop().call_at(self._sandbox.kill_at, self._kill_process, process)
+    def stop(self) -> None:
+        """Stop the container within the grace period of the pod; once more, if that got shorter."""
+        if self._run is not None:
+            self._run.stop(f"Stopping container {self.container.name}", self._sandbox.kill_at)
+
+    def kill_in_time(self) -> None:
+        """Have the container killed at the end of the grace period, and not stopped before."""
+        if self._run is not None:
+            self._run.kill_at(self._sandbox.kill_at)
 
     def kill(self) -> None:
-        if self.container.process is not None:
-            self.container.process.kill()
-
-    def _kill_process(self, process: ContainerProcess) -> None:
-        if self.container.process is process:
-            process.kill()
+        if self._run is not None:
+            self._run.kill()
 
     @property
     def id(self) -> str:
@@ -77,21 +66,15 @@ class ContainerRunner:
 
     async def _run_once(self) -> Termination | None:
         """A run of the container; None if it could not be created."""
-        container, sandbox = self.container, self._sandbox
+        sandbox = self._sandbox
         try:
             process = await self._start()
         except (ContainerError, OSError) as error:
             return await self._create_failed(error)
-        started = sandbox.context.clock()
-        container.process = process
-        container.state = {"running": {"startedAt": timestamp(started)}}
-        sandbox.record(names.NORMAL, "Started", f"Started container {container.name}")
+        self._run = ContainerRun(self.container, sandbox, process, self.policy != NEVER)
         if sandbox.stopping.is_set():
             self.stop()
-        sandbox.report()
-        code, number = await process.wait()
-        container.process = None
-        return self._terminated(Termination(code, sandbox.context.clock(), started, number))
+        return self._terminated(await self._run.wait())
 
     async def _start(self) -> ContainerProcess:
         container, sandbox = self.container, self._sandbox
@@ -104,6 +87,7 @@ class ContainerRunner:
         """Report why a container cannot be created; one without a command never can, others may later."""
         reason = error.reason if isinstance(error, ContainerError) else "RunContainerError"
         self._sandbox.record(names.WARNING, "Failed", f"Error: {error}")
+        self.container.launched.set()
         if reason == "RunContainerError":
             now = self._sandbox.context.clock()
             return self._terminated(Termination(128, now, now, message=str(error)))
@@ -117,6 +101,28 @@ class ContainerRunner:
         self.container.state = termination.state(self.id)
         self._sandbox.report()
         return termination
+
+    # -- restarts
+
+    async def _restarts(self, termination: Termination) -> bool:
+        """Whether a terminated container is restarted; if so, after its back-off."""
+        container, stopping = self.container, self._sandbox.stopping
+        unhealthy, self._run = self._run is not None and self._run.unhealthy, None
+        restarted = (unhealthy and self.policy != NEVER) or is_restarted(
+            container.spec, self.policy, termination.code
+        )
+        if stopping.is_set() or not restarted:
+            return False
+        if termination.at - termination.started > BACKOFF_RESET:
+            container.failures = 0
+        container.failures += 1
+        container.last = termination.state(self.id)
+        await self._back_off()
+        if stopping.is_set():
+            container.state = container.last
+            return False
+        container.restarts += 1
+        return True
 
     async def _back_off(self) -> None:
         """Wait before a restart, unless it is the first."""
@@ -137,8 +143,3 @@ class ContainerRunner:
             return 0.0
         context = self._sandbox.context
         return float(min(context.max_backoff, context.first_backoff * 2.0 ** min(failures - 2, 20)))
-
-
-def stays_terminated(policy: str, code: int | None) -> bool:
-    """Whether a terminated container is not restarted."""
-    return policy == "Never" or (policy == "OnFailure" and not code)

@@ -16,6 +16,8 @@ from stromboli.embedded.nodes.real.pod_volumes import PodVolumes
 from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
 from stromboli.embedded.nodes.write_queue import WriteQueue
 
+DEFAULT_GRACE = 30.0
+
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
@@ -48,6 +50,12 @@ class PodSandbox:
         """Time of the event loop at which whatever runs is killed."""
         self.quiet = False
         """Report nothing any more: the node itself ends."""
+
+    @property
+    def grace(self) -> float:
+        """Seconds from SIGTERM to SIGKILL, unless whoever deletes the pod says otherwise."""
+        seconds = self.pod.spec.termination_grace_period_seconds
+        return DEFAULT_GRACE if seconds is None else float(seconds)
 
     @property
     def mounted_volumes(self) -> PodVolumes:

@@ -8,18 +8,17 @@ import math
 from pathlib import Path
 
 from stromboli.api import names
-from stromboli.embedded.nodes.node_types import NodePod
+from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_status_patches import Termination
 from stromboli.embedded.nodes.real.container_environment import ContainerError
-from stromboli.embedded.nodes.real.container_runner import CREATE_RETRY, ContainerRunner, stays_terminated
-from stromboli.embedded.nodes.real.containers import Container, StatusManager
+from stromboli.embedded.nodes.real.container_runner import CREATE_RETRY, ContainerRunner
+from stromboli.embedded.nodes.real.containers import Container
 from stromboli.embedded.nodes.real.pod_sandbox import NodeContext, PodSandbox
 from stromboli.embedded.nodes.real.process_guardian import kill_marked
+from stromboli.embedded.nodes.real.restart_policy import NEVER, is_restarted, is_sidecar, restart_policy
+from stromboli.embedded.nodes.real.status_manager import StatusManager, unmet_gates
 
 log = logging.getLogger(__name__)
-
-GRACE = 30.0
-SIDECAR_GRACE = 5.0
 
 
 class PodWorker:
@@ -28,29 +27,35 @@ class PodWorker:
     def __init__(self, pod: NodePod, folder: Path, context: NodeContext) -> None:
         self.sandbox = PodSandbox(pod, folder, context, self._report)
         self._expired = False
-        inits = [Container(spec) for spec in pod.spec.init_containers or ()]
-        mains = [Container(spec) for spec in pod.spec.containers]
-        self._statuses = StatusManager(inits, mains, context.clock)
-        self._inits = [ContainerRunner(container, self.sandbox) for container in inits]
-        self._mains = [ContainerRunner(container, self.sandbox) for container in mains]
+        self._inits = [self._runner(spec, init=True) for spec in pod.spec.init_containers or ()]
+        self._mains = [self._runner(spec) for spec in pod.spec.containers]
+        inits, mains = ([each.container for each in group] for group in (self._inits, self._mains))
+        self._statuses = StatusManager(pod, inits, mains, context.clock)
         self._initialised = False
-        self._sidecars: list[asyncio.Task[None]] = []
+        self._sidecars: list[tuple[ContainerRunner, asyncio.Task[None]]] = []
         self._interrupted = self._restore()
         self.task = asyncio.create_task(self._run())
+
+    def _runner(self, spec: Content, init: bool = False) -> ContainerRunner:
+        policy = restart_policy(spec, self.sandbox.pod.spec.restart_policy, init)
+        return ContainerRunner(Container(spec), self.sandbox, policy)
 
     # -- called by the runtime
 
     def update(self, pod: NodePod) -> None:
-        self.sandbox.pod = pod
+        gates, self.sandbox.pod = unmet_gates(self.sandbox.pod), pod
+        if gates != unmet_gates(pod) and not self.task.done():
+            self._report()
 
     def stop(self, grace: float) -> None:
-        """Terminate all containers, and kill them after the grace period."""
-        sandbox = self.sandbox
-        first = not sandbox.stopping.is_set()
-        sandbox.stopping.set()
-        sandbox.kill_at = min(sandbox.kill_at, asyncio.get_running_loop().time() + max(0.0, grace))
+        """Terminate all containers but sidecars, which go last, and kill what runs after the grace period."""
+        self._stop_within(grace)
+        sidecars = [runner for runner, _ in self._sidecars]
         for runner in self._runners:
-            runner.stop(first)
+            if runner in sidecars:
+                runner.kill_in_time()
+            else:
+                runner.stop()
 
     def close(self, grace: float) -> None:
         """Stop all containers, and report nothing: the node itself ends."""
@@ -76,14 +81,16 @@ class PodWorker:
     def _runners(self) -> list[ContainerRunner]:
         return [*self._inits, *self._mains]
 
+    def _stop_within(self, grace: float) -> None:
+        sandbox = self.sandbox
+        sandbox.stopping.set()
+        sandbox.kill_at = min(sandbox.kill_at, asyncio.get_running_loop().time() + max(0.0, grace))
+
     # -- its task
 
     async def _run(self) -> None:
         """From the first volume to the final status."""
-        deadline = self.sandbox.pod.spec.active_deadline_seconds
-        timer = None
-        if deadline is not None:
-            timer = asyncio.get_running_loop().call_later(max(0, deadline), self._expire)
+        timer = self._deadline_timer()
         try:
             if not self._interrupted and await self._initialise():
                 await self._run_containers()
@@ -98,19 +105,31 @@ class PodWorker:
                 timer.cancel()
 
     async def _run_containers(self) -> None:
-        policy = self.sandbox.pod.spec.restart_policy
-        left = [runner for runner in self._mains if runner.container.terminated is None]
-        await asyncio.gather(*(runner.run(policy) for runner in left))
+        """Each starts when the postStart hook of the one before has ended."""
+        async with asyncio.TaskGroup() as group:
+            for runner in self._mains:
+                if runner.container.terminated is None:
+                    group.create_task(runner.run())
+                    await runner.container.launched.wait()
 
     async def _stop_sidecars(self) -> None:
-        """Sidecars end after all other containers."""
-        if self._sidecars:
-            self.stop(SIDECAR_GRACE)
-            await asyncio.wait(self._sidecars)
+        """Sidecars end after all other containers, the last to start first."""
+        if self._sidecars and not self.sandbox.stopping.is_set():
+            self._stop_within(self.sandbox.grace)
+        for runner, task in reversed(self._sidecars):
+            runner.stop()
+            await asyncio.wait({task})
+
+    def _deadline_timer(self) -> asyncio.TimerHandle | None:
+        deadline = self.sandbox.pod.spec.active_deadline_seconds
+        if deadline is None:
+            return None
+        left = self._statuses.started + deadline - self.sandbox.context.clock()
+        return asyncio.get_running_loop().call_later(max(0.0, left), self._expire)
 
     def _expire(self) -> None:
         self._expired = True
-        self.stop(0.0)
+        self.stop(self.sandbox.grace)
 
     def _restore(self) -> bool:
         """Continue from the status before a restart of the node; whether that interrupted the pod for good.
@@ -131,26 +150,32 @@ class PodWorker:
                 now = self.sandbox.context.clock()
                 state = Termination(137, now, now, 9, "the node was restarted").state(runner.id)
             if "terminated" in state:
-                if stays_terminated(pod.spec.restart_policy, state["terminated"].get("exitCode")):
+                if not is_restarted(container.spec, runner.policy, state["terminated"].get("exitCode")):
                     container.state = state
                     continue
                 container.last = state
             container.restarts += container.last is not None
-        return interrupted and pod.spec.restart_policy == "Never"
+        return interrupted and pod.spec.restart_policy == NEVER
 
     async def _initialise(self) -> bool:
         """Create volumes and run init containers; whether all succeeded."""
         if not await self._create_volumes():
             return False
         for runner in self._inits:
-            if runner.container.sidecar:
-                self._sidecars.append(asyncio.create_task(runner.run(names.RESTART_ALWAYS)))
-                continue
-            await runner.run("Never" if self.sandbox.pod.spec.restart_policy == "Never" else "OnFailure")
-            if self.sandbox.stopping.is_set() or not runner.container.succeeded:
+            if not await self._run_init(runner) or self.sandbox.stopping.is_set():
                 return False
         self._initialised = True
         return True
+
+    async def _run_init(self, runner: ContainerRunner) -> bool:
+        """Run an init container to its end, or a sidecar until it has started; whether it succeeded."""
+        container = runner.container
+        if is_sidecar(container.spec):
+            self._sidecars.append((runner, asyncio.create_task(runner.run())))
+            await container.started.wait()
+            return True
+        await runner.run()
+        return container.succeeded
 
     async def _create_volumes(self) -> bool:
         """Create all volumes, once everything that they refer to exists; False if the pod is stopped before."""
@@ -171,7 +196,7 @@ class PodWorker:
     def _report(self) -> None:
         sandbox = self.sandbox
         if not sandbox.quiet:
-            status = self._statuses.status(sandbox.pod, self._initialised, sandbox.stopping.is_set())
+            status = self._statuses.status(sandbox.pod, self._initialised)
             sandbox.context.writes.patch_status(sandbox.pod, status)
 
     def _finish(self) -> None:

@@ -25,7 +25,7 @@ from stromboli.embedded.nodes.real.config_references import references
 from stromboli.embedded.nodes.real.container_environment import ContainerError, Fetch
 from stromboli.embedded.nodes.real.container_logs import find_log, pod_folder, read_log
 from stromboli.embedded.nodes.real.pod_sandbox import NodeContext
-from stromboli.embedded.nodes.real.pod_worker import GRACE, PodWorker
+from stromboli.embedded.nodes.real.pod_worker import PodWorker
 from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
 from stromboli.embedded.nodes.write_queue import WriteQueue
 from stromboli.kube.api_client import Client
@@ -78,7 +78,7 @@ class ProcessRuntime:
             self._context.writes.delete_pod(pod)
             return
         grace = pod.metadata.deletion_grace_period_seconds
-        worker.stop(GRACE if grace is None else float(grace))
+        worker.stop(worker.sandbox.grace if grace is None else float(grace))
         if pod.uid not in self._terminating:
             self._terminating.add(pod.uid)
             worker.task.add_done_callback(lambda _: self._terminated(pod))
