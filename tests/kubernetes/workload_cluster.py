@@ -78,6 +78,12 @@ class WorkloadCluster:
         path = f"{self.path(plural, name)}?propagationPolicy={propagation}&gracePeriodSeconds=0"
         self.plane.request("DELETE", path)
 
+    def node(self, name: str) -> str:
+        """A node of this test, where pods may be though nothing runs them."""
+        full = f"{self.namespace}-{name}"
+        self.plane.request("POST", "/api/v1/nodes", {"metadata": {"name": full}})
+        return full
+
     # -- waiting
 
     def eventually(self, holds: Callable[[], object], what: str) -> None:

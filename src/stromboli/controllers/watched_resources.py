@@ -39,6 +39,7 @@ WATCHED_RESOURCES: dict[type[Object], Resource] = {
     JobFlow: Resource(_FLOW, "v1alpha1", "jobflows", "JobFlow"),
     JobTemplate: Resource(_FLOW, "v1alpha1", "jobtemplates", "JobTemplate"),
     workload_kinds.Pod: Resource("", "v1", "pods", "Pod"),
+    workload_kinds.Deployment: Resource("apps", "v1", "deployments", "Deployment"),
     workload_kinds.ReplicaSet: Resource("apps", "v1", "replicasets", "ReplicaSet"),
     workload_kinds.ReplicationController: Resource(
         "", "v1", "replicationcontrollers", "ReplicationController"

@@ -55,7 +55,8 @@ def test_replicas_differ_by_name_alone_and_are_the_same_each_time() -> None:
 
 
 def test_a_deployment_has_a_replica_set_per_template() -> None:
-    before = replica_set_of(workload("Deployment", replicas=5))
+    selector = {"matchLabels": {"app": "web"}}
+    before = replica_set_of(workload("Deployment", replicas=5, selector=selector))
     assert before["spec"]["replicas"] == 5
     revision = before["metadata"]["labels"]["pod-template-hash"]
     assert before["metadata"]["name"] == f"web-{revision}"

@@ -27,6 +27,8 @@ class WorkloadSpec(Record):
 
     template: Manifest = field(default_factory=dict)
     replicas: Count | None = None
+    selector: Any = None
+    """Labels for a ReplicationController, a LabelSelector for the others."""
     pod_management_policy: str = ORDERED_READY
     service_name: str = ""
     ordinals: Ordinals = Ordinals()

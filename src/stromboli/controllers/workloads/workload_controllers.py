@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stromboli.controllers.workloads.deployment.controller import DeploymentController
 from stromboli.controllers.workloads.replicaset.controller import (
     ReplicaSetController,
     ReplicationControllerController,
@@ -14,6 +15,7 @@ from stromboli.controllers.workloads.replicaset.controller import (
 from stromboli.controllers.workloads.workload_controller import WorkloadController
 
 WORKLOAD_CONTROLLERS: tuple[type[WorkloadController[Any]], ...] = (
+    DeploymentController,
     ReplicaSetController,
     ReplicationControllerController,
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from msgspec import field
 
+from stromboli.api.int_or_percent import IntOrPercent
 from stromboli.api.types.meta import (
     Condition,
     Count,
@@ -116,3 +117,46 @@ class ReplicationController(SelectingWorkload):
     def selector(self) -> LabelSelector | None:
         """An empty selector of a ReplicationController selects nothing."""
         return LabelSelector(self.spec.selector) if self.spec.selector else None
+
+
+class RollingUpdate(Value, frozen=True):
+    """Numbers, or percentages of the replicas."""
+
+    max_surge: IntOrPercent = "25%"
+    max_unavailable: IntOrPercent = "25%"
+
+
+class DeploymentStrategy(Value, frozen=True):
+    type: str = "RollingUpdate"
+    rolling_update: RollingUpdate | None = None
+
+
+class DeploymentSpec(WorkloadSpec):
+    selector: LabelSelector | None = None
+    strategy: DeploymentStrategy = DeploymentStrategy()
+    min_ready_seconds: Count = 0
+    revision_history_limit: Count | None = None
+    progress_deadline_seconds: Count | None = None
+    paused: bool = False
+
+
+class DeploymentStatus(WorkloadStatus):
+    updated_replicas: Count = 0
+    ready_replicas: Count = 0
+    available_replicas: Count = 0
+    unavailable_replicas: Count = 0
+    terminating_replicas: Count | None = None
+    collision_count: Count | None = None
+    observed_generation: Int64 = 0
+    conditions: tuple[WorkloadCondition, ...] = ()
+
+
+class Deployment(SelectingWorkload):
+    kind: str = "Deployment"
+    api_version: str = "apps/v1"
+    spec: DeploymentSpec = field(default_factory=DeploymentSpec)
+    status: DeploymentStatus = field(default_factory=DeploymentStatus)
+
+    @property
+    def selector(self) -> LabelSelector | None:
+        return self.spec.selector

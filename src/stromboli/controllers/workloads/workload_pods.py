@@ -28,6 +28,19 @@ POD_INDEX = "apps.kubernetes.io/pod-index"
 REVISION = "controller-revision-hash"
 CONTROLLER_UID, JOB_NAME = "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+REVISION_ANNOTATION = "deployment.kubernetes.io/revision"
+REVISION_HISTORY = "deployment.kubernetes.io/revision-history"
+DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
+NOTED_LIMIT = "deployment.kubernetes.io/max-replicas"
+_OWN_ANNOTATIONS = (
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "deprecated.deployment.rollback.to",
+    REVISION_ANNOTATION,
+    REVISION_HISTORY,
+    DESIRED_REPLICAS,
+    NOTED_LIMIT,
+)
+"""They are about a Deployment or a ReplicaSet alone."""
 NAME_BASE = 58
 """Characters of a generated name before its end: Kubernetes cuts off what is longer."""
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -49,28 +62,37 @@ def name_suffix(*seed: str, length: int = 5) -> str:
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:length])
 
 
-def replica_set_of(deployment: Workload) -> Manifest:
-    """The ReplicaSet of a Deployment's present template."""
+def replica_set_of(deployment: Workload, collisions: int | None = None) -> Manifest:
+    """The ReplicaSet of a Deployment's present template; another one after each collision of its name."""
     template = _copy(deployment.spec.template)
-    revision = name_suffix(msgspec.json.encode(template, order="sorted").decode(), length=10)
+    seed = msgspec.json.encode(template, order="sorted").decode()
+    revision = name_suffix(seed, *([] if collisions is None else [str(collisions)]), length=10)
     metadata = template_part(template, "metadata", "spec.template")
     labels = {**template_part(metadata, "labels", "spec.template.metadata"), TEMPLATE_HASH: revision}
+    selector = _copy(deployment.spec.selector or {})
+    selected = template_part(selector, "matchLabels", "spec.selector")
     return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "metadata": {
-            "name": f"{deployment.name}-{revision}",
+            "name": f"{deployment.name[: 253 - len(revision) - 1]}-{revision}",
             "namespace": deployment.namespace,
             "labels": labels,
-            "annotations": dict(deployment.metadata.annotations),
+            "annotations": copied_annotations(deployment),
             "ownerReferences": [owner_reference(deployment)],
         },
         "spec": {
             "replicas": 1 if deployment.spec.replicas is None else deployment.spec.replicas,
-            "selector": {"matchLabels": labels},
+            "selector": {**selector, "matchLabels": {**selected, TEMPLATE_HASH: revision}},
             "template": {**template, "metadata": {**metadata, "labels": labels}},
         },
     }
+
+
+def copied_annotations(deployment: Workload) -> dict[str, str]:
+    """The annotations of a Deployment that its ReplicaSet takes over."""
+    annotations = deployment.metadata.annotations
+    return {key: value for key, value in annotations.items() if key not in _OWN_ANNOTATIONS}
 
 
 def replica_pod(owner: Workload, ordinal: int) -> Manifest:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
+from stromboli.api.int_or_percent import scaled_value
 from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import LabelSelector
 from stromboli.embedded.api_status import StatusError
@@ -93,9 +93,9 @@ def count_pods(objects: Objects, record: Record) -> Budget:
     expected = _expected(objects, namespace, owners)
     spec = budget.get("spec") or {}
     if spec.get("maxUnavailable") is not None:
-        desired = max(expected - _scaled_value(spec["maxUnavailable"], expected), 0)
+        desired = max(expected - scaled_value(spec["maxUnavailable"], expected, round_up=True), 0)
     else:
-        desired = _scaled_value(spec.get("minAvailable", 1), expected)
+        desired = scaled_value(spec.get("minAvailable", 1), expected, round_up=True)
     return Budget(expected, healthy, desired)
 
 
@@ -116,13 +116,6 @@ def _expected(objects: Objects, namespace: str, owners: Iterable[_Owner | None])
 
 def is_healthy(pod: Record) -> bool:
     return _decode_pod(pod.data).ready and not pod.meta.deletion_timestamp
-
-
-def _scaled_value(value: Any, total: int) -> int:
-    """A number, or a percentage of the total, rounded up."""
-    if isinstance(value, str) and value.endswith("%") and value[:-1].isdecimal():
-        return math.ceil(int(value[:-1]) * total / 100)
-    return value if isinstance(value, int) else 0
 
 
 def check_eviction(objects: Objects, pod: Record) -> None:

@@ -1,0 +1,157 @@
+"""Deployments by kube-controller-manager and by our controllers: rollouts, scaling, history, progress."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.kubernetes.workload_cluster import WorkloadCluster, names, template
+
+pytestmark = pytest.mark.everywhere
+
+LABELS = {"app": "web"}
+REVISION = "deployment.kubernetes.io/revision"
+Json = Any
+
+
+def deployment(cluster: WorkloadCluster, replicas: int, name: str = "web", **spec: Json) -> Json:
+    base = {"replicas": replicas, "selector": {"matchLabels": LABELS}, "template": template(LABELS)}
+    return cluster.create("deployments", name, {**base, **spec})
+
+
+def change_image(cluster: WorkloadCluster, image: str, name: str = "web") -> None:
+    containers = [{"name": "main", "image": image}]
+    cluster.patch("deployments", name, {"spec": {"template": {"spec": {"containers": containers}}}})
+
+
+def sizes(cluster: WorkloadCluster) -> dict[str, int]:
+    """The sizes of the ReplicaSets by their image."""
+    return {image_of(each): each["spec"]["replicas"] for each in cluster.list("replicasets")}
+
+
+def image_of(item: Json) -> str:
+    spec = item["spec"].get("template", item)["spec"]
+    return str(spec["containers"][0]["image"])
+
+
+def condition(item: Json, type: str) -> tuple[str, str]:
+    conditions = item["status"].get("conditions") or []
+    return next(((each["status"], each["reason"]) for each in conditions if each["type"] == type), ("", ""))
+
+
+def make_ready(cluster: WorkloadCluster, image: str = "") -> None:
+    """All pods, or those of an image, are ready."""
+    unready = [pod for pod in cluster.pods() if "conditions" not in pod["status"]]
+    cluster.set_ready(pod for pod in unready if image in ("", image_of(pod)))
+
+
+def finish(cluster: WorkloadCluster, image: str, replicas: int, name: str = "web") -> Json:
+    """Play kubelet until the rollout to an image is over."""
+
+    def done() -> bool:
+        make_ready(cluster)
+        pods = [(image_of(pod), "conditions" in pod["status"]) for pod in cluster.pods()]
+        return pods == [(image, True)] * replicas
+
+    cluster.eventually(done, f"{replicas} pods of {image}")
+    return cluster.wait(
+        "deployments",
+        name,
+        lambda item: condition(item, "Progressing") == ("True", "NewReplicaSetAvailable"),
+        "the rollout to be complete",
+    )
+
+
+def test_a_deployment_makes_a_replica_set_that_makes_pods(workloads: WorkloadCluster) -> None:
+    owner = deployment(workloads, 2)
+    workloads.wait_pods(2)
+    (replica_set,) = workloads.list("replicasets")
+    meta = replica_set["metadata"]
+    revision = meta["labels"]["pod-template-hash"]
+    assert meta["name"] == f"web-{revision}"
+    assert meta["labels"] == {**LABELS, "pod-template-hash": revision}
+    assert replica_set["spec"]["selector"] == {"matchLabels": meta["labels"]}
+    assert replica_set["spec"]["template"]["metadata"]["labels"] == meta["labels"]
+    assert meta["ownerReferences"][0]["uid"] == owner["metadata"]["uid"]
+    assert meta["annotations"] == {
+        REVISION: "1",
+        "deployment.kubernetes.io/desired-replicas": "2",
+        "deployment.kubernetes.io/max-replicas": "3",
+    }
+    waiting = workloads.wait_status(
+        "deployments", "web", replicas=2, updatedReplicas=2, unavailableReplicas=2, readyReplicas=None
+    )
+    assert condition(waiting, "Available") == ("False", "MinimumReplicasUnavailable")
+    assert waiting["metadata"]["annotations"][REVISION] == "1"
+    done = finish(workloads, "busybox", 2)
+    done = workloads.wait_status(
+        "deployments", "web", replicas=2, readyReplicas=2, availableReplicas=2, unavailableReplicas=None
+    )
+    assert condition(done, "Available") == ("True", "MinimumReplicasAvailable")
+    scaled = (
+        "deployment-controller",
+        "ScalingReplicaSet",
+        f"Scaled up replica set {meta['name']} from 0 to 2",
+    )
+    workloads.eventually(lambda: scaled in workloads.event_texts("web"), "the event of the scaling")
+
+
+def test_a_rollout_keeps_within_surge_and_unavailability(workloads: WorkloadCluster) -> None:
+    limits = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2, "maxUnavailable": 1}}
+    deployment(workloads, 4, strategy=limits)
+    finish(workloads, "busybox", 4)
+    change_image(workloads, "two")
+    workloads.eventually(lambda: sizes(workloads) == {"busybox": 3, "two": 3}, "surge and one unavailable")
+    workloads.wait_pods(6)
+    waiting = workloads.wait_status("deployments", "web", updatedReplicas=3, availableReplicas=3)
+    assert condition(waiting, "Available") == ("True", "MinimumReplicasAvailable")
+    finish(workloads, "two", 4)
+    assert sizes(workloads) == {"busybox": 0, "two": 4}
+
+
+def test_recreate_waits_until_the_old_pods_are_gone(workloads: WorkloadCluster) -> None:
+    placed = template(LABELS, nodeName=workloads.node("n1"))
+    deployment(workloads, 2, strategy={"type": "Recreate"}, template=placed)
+    finish(workloads, "busybox", 2)
+    for pod in workloads.pods():
+        workloads.patch("pods", pod["metadata"]["name"], {"metadata": {"finalizers": ["example.com/wait"]}})
+    change_image(workloads, "two")
+    workloads.eventually(lambda: sizes(workloads) == {"busybox": 0}, "the old pods to be scaled away")
+    old = workloads.list("pods")
+    assert len(old) == 2
+    workloads.patch("pods", old[0]["metadata"]["name"], {"metadata": {"finalizers": None}})
+    workloads.eventually(lambda: len(workloads.list("pods")) == 1, "one of them to be gone")
+    assert sizes(workloads) == {"busybox": 0}
+    workloads.patch("pods", old[1]["metadata"]["name"], {"metadata": {"finalizers": None}})
+    finish(workloads, "two", 2)
+
+
+def test_kubectl_rolls_out_undoes_pauses_and_restarts(workloads: WorkloadCluster) -> None:
+    deployment(workloads, 1)
+    finish(workloads, "busybox", 1)
+    workloads.kubectl("set", "image", "deployment/web", "main=two")
+    finish(workloads, "two", 1)
+    assert "successfully rolled out" in workloads.kubectl("rollout", "status", "deployment/web")
+    history = workloads.kubectl("rollout", "history", "deployment/web").split()
+    assert [word for word in history if word.isdecimal()] == ["1", "2"]
+    workloads.kubectl("rollout", "undo", "deployment/web")
+    done = finish(workloads, "busybox", 1)
+    assert done["metadata"]["annotations"][REVISION] == "3"
+    back = next(each for each in workloads.list("replicasets") if image_of(each) == "busybox")
+    assert back["metadata"]["annotations"]["deployment.kubernetes.io/revision-history"] == "1"
+    workloads.kubectl("rollout", "pause", "deployment/web")
+    paused = workloads.wait(
+        "deployments", "web", lambda item: condition(item, "Progressing")[1] == "DeploymentPaused", "pause"
+    )
+    assert condition(paused, "Progressing") == ("Unknown", "DeploymentPaused")
+    workloads.kubectl("set", "image", "deployment/web", "main=three")
+    workloads.wait_status("deployments", "web", observedGeneration=paused["metadata"]["generation"] + 1)
+    assert "three" not in sizes(workloads)
+    workloads.kubectl("rollout", "resume", "deployment/web")
+    finish(workloads, "three", 1)
+    before = names(workloads.pods())
+    workloads.kubectl("rollout", "restart", "deployment/web")
+    workloads.eventually(lambda: len(workloads.list("replicasets")) == 4, "the ReplicaSet of the restart")
+    finish(workloads, "three", 1)
+    assert names(workloads.pods()) != before
