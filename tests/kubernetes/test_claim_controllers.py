@@ -20,6 +20,10 @@ pytestmark = pytest.mark.everywhere
 Json = Any
 BASES = {
     "Pod": "/api/v1/namespaces/default/pods",
+    "Node": "/api/v1/nodes",
+    "Service": "/api/v1/namespaces/default/services",
+    "Endpoints": "/api/v1/namespaces/default/endpoints",
+    "EndpointSlice": "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
     "PersistentVolume": "/api/v1/persistentvolumes",
     "PersistentVolumeClaim": "/api/v1/namespaces/default/persistentvolumeclaims",
     "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",

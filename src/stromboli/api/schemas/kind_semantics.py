@@ -23,6 +23,8 @@ from stromboli.api.schemas.schema_problems import (
     required,
     unsupported,
 )
+from stromboli.api.schemas.services.service_fields import set_service_defaults
+from stromboli.api.schemas.services.service_validation import service_problems, service_update_problems
 from stromboli.api.schemas.storage import storage_validation, volume_validation
 
 Content = dict[str, Any]
@@ -56,6 +58,7 @@ _PROBLEMS: dict[str, Callable[[Content], Iterator[Problem]]] = {
     "CSINode": storage_validation.csi_node_problems,
     "CSIStorageCapacity": storage_validation.capacity_problems,
     "VolumeAttachment": storage_validation.attachment_problems,
+    "Service": service_problems,
 }
 """Kinds with rules of their own."""
 
@@ -78,14 +81,6 @@ def _set_pod(pod: Content) -> None:
     if isinstance(spec, dict):
         set_pod_defaults(spec)
         spec.setdefault("enableServiceLinks", True)
-
-
-def _set_service(service: Content) -> None:
-    spec = service.get("spec") or {}
-    for port in spec.get("ports") or ():
-        port.setdefault("targetPort", port["port"])
-    if spec and spec.get("type") != "ExternalName":
-        spec.setdefault("internalTrafficPolicy", "Cluster")
 
 
 def _set_job(job: Content) -> None:
@@ -122,7 +117,7 @@ def _set_subjects(binding: Content) -> None:
 
 _DEFAULTS: dict[str, Callable[[Content], None]] = {
     "Pod": _set_pod,
-    "Service": _set_service,
+    "Service": set_service_defaults,
     "Job": _set_job,
     "LimitRange": _set_limits,
     "NetworkPolicy": _set_policy,
@@ -258,6 +253,7 @@ _UPDATE_PROBLEMS: dict[str, Update] = {
     "CSINode": storage_validation.csi_node_update_problems,
     "CSIStorageCapacity": storage_validation.capacity_update_problems,
     "VolumeAttachment": storage_validation.attachment_update_problems,
+    "Service": service_update_problems,
 }
 
 

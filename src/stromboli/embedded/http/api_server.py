@@ -33,6 +33,7 @@ from stromboli.embedded.http.router import Router
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kube_controllers.controller_loop import ControllerLoop
 from stromboli.embedded.nodes.pod_logs import LogSource
+from stromboli.embedded.objects.api_service import complete_stored_services, publish_api_server
 from stromboli.embedded.objects.bootstrap_objects import bootstrap
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.history import HISTORY_BYTES, HISTORY_LIMIT
@@ -113,8 +114,10 @@ class ApiServer:
     async def _start(self) -> None:
         await bootstrap(self.objects, self.crds, self.storage_class)
         self._tell_unknown_kinds()
+        complete_stored_services(self.objects)
         await self.controllers.start()
         await self._listen()
+        await publish_api_server(self.objects, self.url)
         self._tasks = [
             asyncio.create_task(self._run_periodically()),
             asyncio.create_task(self.controllers.run()),
@@ -201,6 +204,8 @@ class ApiServer:
                 self.hub.send_bookmarks()
             with guard("expiry of events"):
                 await self.controllers.event_expiry.expire()
+            with guard("the Service of the API server"):
+                await publish_api_server(self.objects, self.url)
 
 
 def _stored_secret(path: Path) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from stromboli.api.resources.qos import qos_class
 from stromboli.api.schemas.devices.allocation_validation import drop_status_of_lost_devices
 from stromboli.api.schemas.schema_problems import Problem, invalid
+from stromboli.api.schemas.services.service_fields import complete_families, prepare_service_update
 from stromboli.api.schemas.value_formats import json_equal
 from stromboli.api.types.pod import pod_resources
 from stromboli.embedded.kinds import batch_job_rules, config_data_rules, object_metadata, webhook_rules
@@ -95,6 +96,8 @@ def generate_fields(kind: Kind, content: Content) -> None:
     """Set fields of a new object that follow from its name and uid, which nobody manages."""
     if kind.id == batch_job_rules.KIND:
         batch_job_rules.generate_selector(content)
+    elif kind.id == "services":
+        complete_families(content)
 
 
 def _prepare_pod(content: Content) -> None:
@@ -113,6 +116,10 @@ def _prepare_namespace(content: Content) -> None:
     content["spec"] = {"finalizers": ["kubernetes"]}
     labels = content["metadata"].setdefault("labels", {}) or {}
     content["metadata"]["labels"] = {**labels, "kubernetes.io/metadata.name": content["metadata"]["name"]}
+
+
+def _prepare_service(content: Content) -> None:
+    content["status"] = {"loadBalancer": {}}
 
 
 def _prepare_volume(content: Content) -> None:
@@ -161,6 +168,7 @@ _PREPARE_FOR_CREATE: dict[str, Callable[[Content], None]] = {
     "namespaces": _prepare_namespace,
     "nodes": _prepare_node,
     "secrets": _prepare_secret,
+    "services": _prepare_service,
     "persistentvolumeclaims": _prepare_volume,
     "persistentvolumes": _prepare_volume,
     DEFINITIONS: _prepare_definition,
@@ -199,6 +207,8 @@ def prepare_for_update(kind: Kind, content: Content, old: Content, subresource: 
             content["status"]["conditions"] = old["status"].get("conditions", [])
     if kind.id == "secrets":
         _prepare_secret(content)
+    if kind.id == "services" and subresource == "":
+        prepare_service_update(content, old)
     if kind.id == "namespaces" and subresource == "":
         content["spec"] = old.get("spec", {})
 

@@ -16,6 +16,7 @@ from stromboli.embedded.kube_controllers.namespace_controller import NamespaceCo
 from stromboli.embedded.kube_controllers.pod_garbage_collection import PodGarbageCollector
 from stromboli.embedded.kube_controllers.pod_group_protection import PodGroupProtection
 from stromboli.embedded.kube_controllers.resource_claims import ResourceClaimController
+from stromboli.embedded.kube_controllers.services.endpoints_controller import EndpointsController
 from stromboli.embedded.kube_controllers.status_controllers import DisruptionController, QuotaController
 from stromboli.embedded.kube_controllers.volumes.ephemeral_volumes import EphemeralVolumeController
 from stromboli.embedded.kube_controllers.volumes.persistent_volumes import PersistentVolumeController
@@ -49,6 +50,7 @@ class ControllerLoop:
             EphemeralVolumeController(objects),
             QuotaController(objects),
             DisruptionController(objects, self._enqueue),
+            EndpointsController(objects, self._enqueue),
         )
         self._queue: dict[Key, None] = {}
         self._wake = asyncio.Event()

@@ -32,6 +32,7 @@ from stromboli.embedded.kinds.status_errors import (
     version_required,
 )
 from stromboli.embedded.objects.kind_versions import to_served_version, to_storage_version
+from stromboli.embedded.objects.service_addresses import SERVICES, ServiceAddresses
 from stromboli.embedded.patching.document_bounds import check_document
 from stromboli.embedded.store.object_store import ObjectTooLarge, Store
 from stromboli.embedded.store.records import Key, Record
@@ -74,6 +75,7 @@ class Objects:
         self.store = store
         self.registry = registry
         self.admission = admission
+        self.service_addresses = ServiceAddresses(store)
 
     def get(self, kind: Kind, namespace: str, name: str) -> Record:
         record = self.store.get(kind.id, namespace, name)
@@ -122,6 +124,8 @@ class Objects:
         if self.store.get(kind.id, namespace, name) is not None:
             raise already_exists(kind, name)
         self.admission.quotas.check(kind, content)
+        if kind.id == SERVICES:
+            self.service_addresses.allocate(kind, content, None)
         data = self.write(request, Key(kind.id, namespace, name), content)
         return WriteResult(data, warnings, True)
 
@@ -201,6 +205,8 @@ class Objects:
         if kind.id == volume_admission.CLAIMS:
             volume_admission.check_growth(self.store, kind, content, old)
         self.admission.quotas.check(kind, content, old)
+        if kind.id == SERVICES:
+            self.service_addresses.allocate(kind, content, old)
         return self.write(request, record.key, content)
 
     def _check(self, kind: Kind, content: Content, old: Content | None) -> None:

@@ -1,0 +1,1 @@
+"""Services: defaults, validation, and the fields that a server fills in."""

@@ -1,0 +1,1 @@
+"""Endpoints and EndpointSlices of Services: which pods are behind them."""

@@ -1,0 +1,274 @@
+"""Endpoints and EndpointSlices that follow the selectors of Services and the readiness of pods.
+
+A change of one pod is noted for the Services that select it. A Service with many pods takes long to look at, so it
+rests in proportion to that before it is looked at again: n changes of its pods do not cost n looks at n pods.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from stromboli.api.schemas.services.service_types import EXTERNAL_NAME
+from stromboli.embedded.admission.write_request import WriteRequest
+from stromboli.embedded.api_status import StatusError
+from stromboli.embedded.auth.identity import APISERVER_USER
+from stromboli.embedded.kinds.kind import Content
+from stromboli.embedded.kube_controllers.controller import Controller
+from stromboli.embedded.kube_controllers.services import endpoint_slices, endpoint_subsets
+from stromboli.embedded.kube_controllers.services.endpoint_slices import slice_changes
+from stromboli.embedded.kube_controllers.services.endpoint_subsets import endpoints_of
+from stromboli.embedded.kube_controllers.services.selected_pods import SelectedPod, Service, selected_pod
+from stromboli.embedded.kube_controllers.services.selectors_index import SelectorsIndex
+from stromboli.embedded.objects.object_verbs import Objects
+from stromboli.embedded.objects.service_addresses import SERVICES
+from stromboli.embedded.store.records import Change, Key, Record
+from stromboli.embedded.time_slices import TimeSlices
+
+ENDPOINTS, SLICES = "endpoints", "endpointslices.discovery.k8s.io"
+ZONE = "topology.kubernetes.io/zone"
+REST = 10.0
+"""How much longer than it took to look at a Service it rests before the next look."""
+
+
+class EndpointsController(Controller):
+    """Makes the endpoints of all Services with a selector."""
+
+    component = "endpoint-controller"
+
+    def __init__(self, objects: Objects, enqueue: Callable[[Iterable[Key]], None]):
+        super().__init__(objects)
+        self._enqueue = enqueue
+        self._selectors = SelectorsIndex()
+        self._slices: dict[Key, set[Key]] = {}
+        """The slices of Services."""
+        self._resting: dict[Key, float] = {}
+        """When Services that were looked at lately may be looked at again."""
+        self._waiting: set[Key] = set()
+        """Services that are looked at when they have rested."""
+        self._written: dict[Key, int] = {}
+        """The revisions of endpoints and slices as this controller wrote them."""
+
+    # -- what a change concerns
+
+    def initial_keys(self) -> Iterator[Key]:
+        store = self._objects.store
+        for record in store.list(SLICES):
+            self._index_slice(None, record)
+        for record in store.list(SERVICES):
+            self._selectors.update(None, record)
+            yield record.key
+        for record in store.list(ENDPOINTS):
+            if endpoint_subsets.MANAGED_BY in record.labels:
+                yield _service_key(record.key.namespace, record.key.name)
+
+    def keys_for(self, change: Change) -> Iterable[Key]:
+        resource = change.key.resource
+        if resource == "pods":
+            return self._keys_of_pod(change)
+        if resource == SERVICES:
+            self._selectors.update(change.before, change.after)
+            return (change.key,)
+        if resource == SLICES:
+            self._index_slice(change.before, change.after)
+            record = change.after or change.before
+            name = record.labels.get(endpoint_slices.SERVICE_NAME) if record is not None else None
+            return self._unless_written(change, name or "")
+        if resource == ENDPOINTS:
+            return self._unless_written(change, change.key.name)
+        if resource == "nodes" and change.before is not None and change.after is not None:
+            same = change.before.labels.get(ZONE) == change.after.labels.get(ZONE)
+            return () if same else [record.key for record in self._objects.store.list(SERVICES)]
+        return ()
+
+    def _keys_of_pod(self, change: Change) -> Iterable[Key]:
+        namespace, versions = change.key.namespace, (change.before, change.after)
+        names = {
+            name
+            for record in versions
+            if record is not None
+            for name in self._selectors.matching(namespace, record.labels)
+        }
+        if not names:
+            return ()
+        before, after = (record and selected_pod(record) for record in versions)
+        return () if before == after else [_service_key(namespace, name) for name in sorted(names)]
+
+    def _unless_written(self, change: Change, service: str) -> Iterable[Key]:
+        """Endpoints that somebody else changes are put right."""
+        written = self._written.get(change.key)
+        if change.after is None:
+            self._written.pop(change.key, None)
+        elif written is not None and written >= change.after.revision:
+            return ()
+        key = _service_key(change.key.namespace, service)
+        return (key,) if self._objects.store.get(*key) is not None else ()
+
+    def _index_slice(self, before: Record | None, after: Record | None) -> None:
+        for record in (before, after):
+            name = record.labels.get(endpoint_slices.SERVICE_NAME) if record is not None else None
+            if record is None or not name:
+                continue
+            key = _service_key(record.key.namespace, name)
+            if record is after:
+                self._slices.setdefault(key, set()).add(record.key)
+            elif slices := self._slices.get(key):
+                slices.discard(record.key)
+                if not slices:
+                    del self._slices[key]
+
+    # -- reconciliation
+
+    async def reconcile(self, key: Key) -> None:
+        if key.resource != SERVICES:
+            return
+        record = self._objects.store.get(*key)
+        if record is None:
+            self._resting.pop(key, None)
+            await self._remove_endpoints(key)
+        elif self._has_rested(key):
+            start = time.monotonic()
+            await self._publish(Service(record.object()))
+            took = time.monotonic() - start
+            self._resting[key] = start + took * (1 + REST)
+
+    def _has_rested(self, key: Key) -> bool:
+        """Whether a Service may be looked at now; if not, it will be."""
+        left = self._resting.get(key, 0.0) - time.monotonic()
+        if left <= 0:
+            return True
+        if key not in self._waiting:
+            self._waiting.add(key)
+            asyncio.get_running_loop().call_later(left, self._look_again, key)
+        return False
+
+    def _look_again(self, key: Key) -> None:
+        self._waiting.discard(key)
+        self._enqueue([key])
+
+    async def _remove_endpoints(self, key: Key) -> None:
+        """Those of a Service that is gone; its slices are collected with it."""
+        record = self._objects.store.get(ENDPOINTS, key.namespace, key.name)
+        if record is not None:
+            await self._delete(record)
+
+    async def _publish(self, service: Service) -> None:
+        if service.selector is None or service.spec.get("type") == EXTERNAL_NAME:
+            return  # who makes such a Service makes its endpoints
+        pods = await self._pods(service)
+        await self._write_endpoints(service, endpoints_of(service, pods))
+        await asyncio.sleep(0)
+        await self._write_slices(service, pods)
+
+    async def _pods(self, service: Service) -> list[SelectedPod]:
+        selector, pods, slices = (service.selector or {}).items(), list[SelectedPod](), TimeSlices()
+        for record in list(self._objects.store.list("pods", service.namespace)):
+            if slices.due:
+                await slices.pause()
+            if selector <= record.labels.items():
+                pods.append(selected_pod(record))
+        return pods
+
+    async def _write_endpoints(self, service: Service, wanted: Content) -> None:
+        record = self._objects.store.get(ENDPOINTS, service.namespace, service.name)
+        if record is None:
+            if not service.is_being_deleted:
+                await self._create_here(ENDPOINTS, service.namespace, wanted)
+            return
+
+        def update(content: Content) -> None:
+            meta = content["metadata"]
+            meta["labels"] = wanted["metadata"]["labels"]
+            annotations = {**(meta.get("annotations") or {}), **(wanted["metadata"].get("annotations") or {})}
+            if "annotations" not in wanted["metadata"]:
+                annotations.pop(endpoint_subsets.OVER_CAPACITY, None)
+            meta.pop("annotations", None)
+            if annotations:
+                meta["annotations"] = annotations
+            content.pop("subsets", None)
+            if "subsets" in wanted:
+                content["subsets"] = wanted["subsets"]
+
+        self._update(record, update)
+
+    async def _write_slices(self, service: Service, pods: list[SelectedPod]) -> None:
+        store = self._objects.store
+        records = [store.get(*key) for key in sorted(self._slices.get(_key_of(service), ()))]
+        slices = TimeSlices()
+        existing: list[Content] = []
+        for record in records:
+            if (
+                record is not None
+                and record.labels.get(endpoint_slices.MANAGED_BY) == endpoint_slices.CONTROLLER
+            ):
+                existing.append(record.object())
+            if slices.due:
+                await slices.pause()
+        changes = slice_changes(service, pods, existing, self._zones())
+        for content in () if service.is_being_deleted else changes.create:
+            await self._create_here(SLICES, service.namespace, content)
+            await asyncio.sleep(0)
+        for content in changes.update:
+            self._replace_slice(content)
+            await asyncio.sleep(0)
+        for content in changes.delete:
+            record = store.get(SLICES, service.namespace, content["metadata"]["name"])
+            if record is not None:
+                await self._delete(record)
+
+    def _zones(self) -> Callable[[str], str | None]:
+        zones: dict[str, str | None] = {}
+
+        def zone(node: str) -> str | None:
+            if node not in zones:
+                record = self._objects.store.get("nodes", "", node)
+                zones[node] = record.labels.get(ZONE, "") if record is not None else None
+            return zones[node]
+
+        return zone
+
+    def _replace_slice(self, content: Content) -> None:
+        meta = content["metadata"]
+        record = self._objects.store.get(SLICES, meta["namespace"], meta["name"])
+        if record is None:
+            return
+
+        def update(stored: Content) -> None:
+            stored["metadata"]["labels"] = meta["labels"]
+            for field in ("endpoints", "ports"):
+                stored[field] = content.get(field) or []
+
+        self._update(record, update)
+
+    # -- writes
+
+    def _update(self, record: Record, change: Callable[[Content], None]) -> None:
+        def with_generation(content: Content) -> None:
+            generation = content["metadata"].get("generation")
+            change(content)
+            if generation is not None and content != record.object():
+                content["metadata"]["generation"] = generation + 1
+
+        updated = self._objects.system_update(record, with_generation)
+        if updated is not None:
+            self._written[record.key] = updated.revision
+
+    async def _create_here(self, resource: str, namespace: str, content: Content) -> None:
+        request = WriteRequest(self._kind(resource), namespace, "", APISERVER_USER, manager=self.component)
+        try:
+            await self._objects.create(request, content)
+        except StatusError as error:
+            if error.code not in (403, 409):  # a namespace that is being deleted takes none
+                raise
+        record = self._objects.store.get(resource, namespace, content["metadata"]["name"])
+        if record is not None:
+            self._written[record.key] = record.revision
+
+
+def _key_of(service: Service) -> Key:
+    return _service_key(service.namespace, service.name)
+
+
+def _service_key(namespace: str, name: str) -> Key:
+    return Key(SERVICES, namespace, name)
