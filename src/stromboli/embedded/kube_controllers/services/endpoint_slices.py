@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-import msgspec
-
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.services.endpoint_subsets import HEADLESS
-from stromboli.embedded.kube_controllers.services.selected_pods import SelectedPod, Service
+from stromboli.embedded.kube_controllers.services.selected_pods import SelectedPod, Service, ports_key
 
 MOST_ENDPOINTS = 100
 """In a slice, as in Kubernetes."""
@@ -40,7 +38,7 @@ def slice_changes(
     by_ports: dict[bytes, list[Content]] = {}
     for each in existing:
         if each.get("addressType") == ADDRESS_TYPE and _is_owned(each, service):
-            by_ports.setdefault(_ports_key(each.get("ports") or ()), []).append(each)
+            by_ports.setdefault(ports_key(each.get("ports") or ()), []).append(each)
         else:
             changes.delete.append(each)
     desired = _desired(service, pods, zone)
@@ -58,29 +56,26 @@ def _is_owned(slice: Content, service: Service) -> bool:
     return any(owner.get("uid") == service.uid for owner in owners)
 
 
-def _ports_key(ports: Iterable[Content]) -> bytes:
-    return b",".join(sorted(msgspec.json.encode(port, order="sorted") for port in ports))
-
-
 def _desired(
     service: Service, pods: Iterable[SelectedPod], zone: Zone
 ) -> dict[bytes, tuple[Sequence[Content], dict[str, Content]]]:
     """Endpoints by pod, for each set of ports."""
     desired: dict[bytes, tuple[Sequence[Content], dict[str, Content]]] = {}
     for pod in pods:
-        place = zone(pod.spec.node_name)
-        if pod.has_ended or not pod.address or (place is None and not service.publishes_unready):
+        place, address = zone(pod.spec.node_name), pod.address
+        if pod.has_ended or not address or (place is None and not service.publishes_unready):
             continue
-        ports = service.ports_of(pod)
-        _, endpoints = desired.setdefault(_ports_key(ports), (ports, {}))
-        endpoints[pod.metadata.uid] = _endpoint(service, pod, place or "")
+        served = service.ports_of(pod)
+        if served.key not in desired:
+            desired[served.key] = (served.ports, {})
+        desired[served.key][1][pod.metadata.uid] = _endpoint(service, pod, address, place or "")
     return desired
 
 
-def _endpoint(service: Service, pod: SelectedPod, zone: str) -> Content:
+def _endpoint(service: Service, pod: SelectedPod, address: str, zone: str) -> Content:
     serving, terminating = pod.is_ready, pod.is_terminating
     endpoint: Content = {
-        "addresses": [pod.address],
+        "addresses": [address],
         "conditions": {
             "ready": service.publishes_unready or (serving and not terminating),
             "serving": serving,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
-
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.services.selected_pods import SelectedPod, Service
 
@@ -42,35 +40,36 @@ def _subsets(service: Service, pods: Iterable[SelectedPod]) -> list[Content]:
     ports: dict[bytes, Content] = {}
     by_port: dict[bytes, dict[str, bool]] = {}
     for pod in pods:
-        if pod.has_ended or not pod.address or (pod.is_terminating and not service.publishes_unready):
+        address = pod.address
+        if pod.has_ended or not address or (pod.is_terminating and not service.publishes_unready):
             continue
-        key = f"{pod.address} {pod.metadata.uid}"
-        addresses[key] = _address(service, pod)
+        key = f"{address} {pod.metadata.uid}"
+        addresses[key] = _address(service, pod, address)
         ready = service.publishes_unready or pod.is_ready
-        for port in service.ports_of(pod):
-            if not port["name"]:
-                del port["name"]
-            encoded = msgspec.json.encode(port)
-            ports[encoded] = port
-            by_port.setdefault(encoded, {})[key] = ready
+        served = service.ports_of(pod)
+        for encoded, port in zip(served.encoded, served.ports, strict=True):
+            if encoded not in by_port:
+                ports[encoded] = {field: value for field, value in port.items() if value != ""}
+                by_port[encoded] = {}
+            by_port[encoded][key] = ready
         if not service.spec.get("ports") and service.is_headless:
             by_port.setdefault(b"", {})[key] = ready
     groups: dict[frozenset[tuple[str, bool]], list[bytes]] = {}
-    for encoded, served in by_port.items():
-        groups.setdefault(frozenset(served.items()), []).append(encoded)
+    for encoded, members in by_port.items():
+        groups.setdefault(frozenset(members.items()), []).append(encoded)
     return [
         _subset(addresses, group, [ports[each] for each in sorted(encoded) if each])
         for group, encoded in groups.items()
     ]
 
 
-def _address(service: Service, pod: SelectedPod) -> Content:
-    address: Content = {"ip": pod.address, "targetRef": pod.target}
+def _address(service: Service, pod: SelectedPod, address: str) -> Content:
+    entry: Content = {"ip": address, "targetRef": pod.target}
     if pod.spec.node_name:
-        address["nodeName"] = pod.spec.node_name
+        entry["nodeName"] = pod.spec.node_name
     if hostname := pod.hostname_in(service):
-        address["hostname"] = hostname
-    return address
+        entry["hostname"] = hostname
+    return entry
 
 
 def _subset(

@@ -28,7 +28,7 @@ from stromboli.embedded.time_slices import TimeSlices
 
 ENDPOINTS, SLICES = "endpoints", "endpointslices.discovery.k8s.io"
 ZONE = "topology.kubernetes.io/zone"
-REST = 10.0
+REST = 3.0
 """How much longer than it took to look at a Service it rests before the next look."""
 
 

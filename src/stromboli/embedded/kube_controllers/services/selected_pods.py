@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 import msgspec
 
@@ -78,8 +78,10 @@ class SelectedPod(msgspec.Struct, gc=False):
     @property
     def address(self) -> str:
         """The first of IPv4; empty if it has none yet."""
-        addresses = [entry.ip for entry in self.status.pod_ips or ()] or [self.status.pod_ip]
-        return next((address for address in addresses if address and ":" not in address), "")
+        for entry in self.status.pod_ips or ():
+            if ":" not in entry.ip:
+                return entry.ip
+        return "" if ":" in self.status.pod_ip else self.status.pod_ip
 
     @property
     def target(self) -> Content:
@@ -125,20 +127,46 @@ class Service:
         self.publishes_unready = bool(self.spec.get("publishNotReadyAddresses"))
         self.is_headless = self.spec.get("clusterIP") == NONE
         self.is_being_deleted = bool(self.metadata.get("deletionTimestamp"))
+        self._ports: list[Content] = self.spec.get("ports") or []
+        self._targets = [
+            (port.get("targetPort", port["port"]), port.get("protocol") or "TCP") for port in self._ports
+        ]
+        self._served: dict[tuple[int | None, ...], ServedPorts] = {}
 
-    def ports_of(self, pod: SelectedPod) -> tuple[Content, ...]:
-        """The ports at which a pod serves: those of the Service that the pod has."""
-        ports: list[Content] = []
-        for port in self.spec.get("ports") or ():
-            protocol = port.get("protocol") or "TCP"
-            number = pod.port(port.get("targetPort", port["port"]), protocol)
-            if number is not None:
-                entry: dict[str, Any] = {
-                    "name": port.get("name") or "",
-                    "port": number,
-                    "protocol": protocol,
-                }
-                if port.get("appProtocol") is not None:
-                    entry["appProtocol"] = port["appProtocol"]
-                ports.append(entry)
-        return tuple(ports)
+    def ports_of(self, pod: SelectedPod) -> ServedPorts:
+        """The ports at which a pod serves: those of the Service that the pod has. Pods that serve alike share them."""
+        numbers = tuple(pod.port(target, protocol) for target, protocol in self._targets)
+        if numbers not in self._served:
+            self._served[numbers] = ServedPorts(
+                tuple(
+                    _served(port, number) for port, number in zip(self._ports, numbers, strict=True) if number
+                )
+            )
+        return self._served[numbers]
+
+
+class ServedPorts:
+    """Ports of endpoints, and their identity."""
+
+    __slots__ = ("encoded", "key", "ports")
+
+    def __init__(self, ports: tuple[Content, ...]):
+        self.ports = ports
+        self.encoded = tuple(map(encoded_port, ports))
+        self.key = ports_key(ports)
+
+
+def encoded_port(port: Content) -> bytes:
+    return msgspec.json.encode(port, order="sorted")
+
+
+def ports_key(ports: Iterable[Content]) -> bytes:
+    """The same for the same ports in any order."""
+    return b",".join(sorted(map(encoded_port, ports)))
+
+
+def _served(port: Content, number: int) -> Content:
+    served = {"name": port.get("name") or "", "port": number, "protocol": port.get("protocol") or "TCP"}
+    if port.get("appProtocol") is not None:
+        served["appProtocol"] = port["appProtocol"]
+    return served
