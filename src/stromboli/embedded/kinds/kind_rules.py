@@ -9,6 +9,7 @@ from stromboli.api.resources.qos import qos_class
 from stromboli.api.schemas.devices.allocation_validation import drop_status_of_lost_devices
 from stromboli.api.schemas.schema_problems import Problem, invalid
 from stromboli.api.schemas.services.service_fields import complete_families, prepare_service_update
+from stromboli.api.schemas.services.service_types import LOAD_BALANCER, NODE_PORT, spec_of, type_of
 from stromboli.api.schemas.value_formats import json_equal
 from stromboli.api.types.pod import pod_resources
 from stromboli.embedded.kinds import batch_job_rules, config_data_rules, object_metadata, webhook_rules
@@ -70,6 +71,11 @@ WITHOUT_CONTROLLER = frozenset(
     }
 )
 """Kinds of workloads that are stored, but whose controllers are not a part of the embedded cluster."""
+AUTOSCALERS = "horizontalpodautoscalers.autoscaling"
+REFUSED = {
+    AUTOSCALERS: "nothing here changes the number of pods by what they use: set it with `kubectl scale`"
+}
+"""Kinds of which no new objects are taken, since somebody would wait for them in vain; stored ones can be deleted."""
 _OUTSIDE_SPEC = ("apiVersion", "kind", "metadata", "status")
 
 
@@ -90,6 +96,18 @@ def creation_warnings(kind: Kind) -> tuple[str, ...]:
     if kind.id not in WITHOUT_CONTROLLER:
         return ()
     return (f"no controller here makes the pods of a {kind.kind}; use a Job of batch.volcano.sh, or pods",)
+
+
+def service_warnings(service: Content) -> tuple[str, ...]:
+    """Where a user would wait for an answer: there is no network behind addresses and ports."""
+    type = type_of(spec_of(service))
+    if type not in (NODE_PORT, LOAD_BALANCER):
+        return ()
+    name = str(service["metadata"].get("name", ""))
+    return (
+        f"nothing listens at the ports of nodes here, and no load balancer is made: `kubectl port-forward"
+        f" service/{name} PORT` reaches a pod on a real node",
+    )
 
 
 def generate_fields(kind: Kind, content: Content) -> None:

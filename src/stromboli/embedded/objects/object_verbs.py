@@ -26,6 +26,7 @@ from stromboli.embedded.kinds.status_errors import (
     already_exists,
     bad_request,
     conflict,
+    forbidden,
     invalid,
     not_found,
     too_large_object,
@@ -88,6 +89,8 @@ class Objects:
     async def create(self, request: WriteRequest, content: Content) -> WriteResult:
         kind, namespace = request.kind, request.namespace
         meta = _checked_metadata(kind, namespace, content)
+        if kind.id in kind_rules.REFUSED:
+            raise forbidden(kind, str(meta.get("name") or ""), kind_rules.REFUSED[kind.id])
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = self._generate_name(kind, namespace, str(meta["generateName"]))
         name = meta.get("name")
@@ -123,6 +126,8 @@ class Objects:
         self.admission.authorizer.check_escalation(request.user, kind, content)
         if self.store.get(kind.id, namespace, name) is not None:
             raise already_exists(kind, name)
+        if kind.id == SERVICES:
+            warnings = (*warnings, *kind_rules.service_warnings(content))
         self.admission.quotas.check(kind, content)
         if kind.id == SERVICES:
             self.service_addresses.allocate(kind, content, None)

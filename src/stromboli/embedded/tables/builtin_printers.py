@@ -7,6 +7,7 @@ from stromboli.embedded.tables import (
     device_rows,
     node_rows,
     pod_rows,
+    service_rows,
     storage_rows,
     workload_rows,
 )
@@ -17,6 +18,7 @@ PRINTERS: dict[str, TablePrinter] = {
     "pods": pod_rows.PODS,
     "nodes": node_rows.NODES,
     **cluster_rows.PRINTERS,
+    **service_rows.PRINTERS,
     **storage_rows.PRINTERS,
     **device_rows.PRINTERS,
     **workload_rows.PRINTERS,

@@ -1,4 +1,4 @@
-"""Rows of namespaces, events, leases, services, configuration, budgets, priorities, pod groups and RBAC objects."""
+"""Rows of namespaces, events, leases, configuration, budgets, priorities, pod groups and RBAC objects."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from stromboli.embedded.tables.table_printer import (
     Cells,
     Content,
     PrintRow,
-    format_labels,
-    format_list,
     name_of,
     nested_map,
     printer,
@@ -60,48 +58,6 @@ def _event(event: Content, now: float) -> Cells:
         series.get("count") or event.get("count") or 1,
         name_of(event),
     ]
-
-
-def _service(service: Content, now: float) -> Cells:
-    spec = nested_map(service, "spec")
-    type = spec.get("type") or "ClusterIP"
-    return [
-        name_of(service),
-        type,
-        spec.get("clusterIP") or NONE,
-        _external(service, type),
-        ",".join(map(_port, spec.get("ports") or ())) or NONE,
-        age(service, now),
-        format_labels(spec.get("selector")),
-    ]
-
-
-def _external(service: Content, type: str) -> str:
-    spec = nested_map(service, "spec")
-    addresses = list(spec.get("externalIPs") or ())
-    if type == "ExternalName":
-        return spec.get("externalName") or NONE
-    if type == "LoadBalancer":
-        entries = nested_map(service, "status", "loadBalancer").get("ingress") or ()
-        addresses = [entry.get("ip") or entry.get("hostname") for entry in entries] + addresses
-        return ",".join(addresses) or "<pending>"
-    return ",".join(addresses) or NONE
-
-
-def _port(port: Content) -> str:
-    behind = f":{port['nodePort']}" if port.get("nodePort") else ""
-    return f"{port.get('port')}{behind}/{port.get('protocol', 'TCP')}"
-
-
-def _addresses(endpoints: Content) -> str:
-    return format_list(
-        [
-            f"{address.get('ip')}:{port.get('port')}"
-            for subset in endpoints.get("subsets") or ()
-            for port in subset.get("ports") or ()
-            for address in subset.get("addresses") or ()
-        ]
-    )
 
 
 def _secret(secret: Content, now: float) -> Cells:
@@ -189,8 +145,6 @@ PRINTERS = {
         _event,
     ),
     "leases.coordination.k8s.io": printer("Name | Holder | Age", _field("spec", "holderIdentity")),
-    "services": printer("Name | Type | Cluster-IP | External-IP | Port(s) | Age | Selector+", _service),
-    "endpoints": printer("Name | Endpoints | Age", _named(_addresses)),
     "secrets": printer("Name | Type | Data# | Age", _secret),
     "configmaps": printer(
         "Name | Data# | Age",
