@@ -18,6 +18,9 @@ from stromboli.controllers.watched_kinds import (
     StatefulSet,
 )
 from stromboli.controllers.workloads import workload_kinds
+from stromboli.controllers.workloads.controller_revisions import ControllerRevision
+from stromboli.controllers.workloads.daemonset import daemon_set
+from stromboli.controllers.workloads.statefulset import stateful_set
 from stromboli.kube.api_resources import RESOURCES, Resource
 
 _BATCH, _FLOW = "batch.volcano.sh", "flow.volcano.sh"
@@ -44,5 +47,9 @@ WATCHED_RESOURCES: dict[type[Object], Resource] = {
     workload_kinds.ReplicationController: Resource(
         "", "v1", "replicationcontrollers", "ReplicationController"
     ),
+    stateful_set.StatefulSet: Resource("apps", "v1", "statefulsets", "StatefulSet"),
+    daemon_set.DaemonSet: Resource("apps", "v1", "daemonsets", "DaemonSet"),
+    daemon_set.Node: Resource("", "v1", "nodes", "Node", namespaced=False),
+    ControllerRevision: Resource("apps", "v1", "controllerrevisions", "ControllerRevision"),
     Command: Resource("bus.volcano.sh", "v1alpha1", "commands", "Command"),
 }

@@ -8,10 +8,10 @@ import pytest
 from stromboli.api.decoding import decode, decode_as
 from stromboli.api.errors import BadObject
 from stromboli.api.types.node import Node
+from stromboli.controllers.workloads.daemonset.node_eligibility import daemon_nodes
 from stromboli.controllers.workloads.workload import Workload, counted_pods, desired_pods
 from stromboli.controllers.workloads.workload_pods import (
     cron_job_run,
-    daemon_nodes,
     daemon_pod,
     job_pod,
     replica_pod,

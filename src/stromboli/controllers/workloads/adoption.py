@@ -5,7 +5,7 @@ Objects without a controller that the selector matches are adopted, own ones tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from stromboli.api.selectors import matches_labels
@@ -26,13 +26,21 @@ class Claims(NamedTuple, Generic[Kind]):
     """They lose theirs."""
 
 
-def claims(owner: Workload, selector: LabelSelector | None, objects: Iterable[Kind]) -> Claims[Kind]:
-    """Nothing changes hands while the owner is being deleted, and nothing that is being deleted is adopted."""
+def claims(
+    owner: Workload,
+    selector: LabelSelector | None,
+    objects: Iterable[Kind],
+    is_member: Callable[[Kind], bool] = lambda obj: True,
+) -> Claims[Kind]:
+    """Nothing changes hands while the owner is being deleted, and nothing that is being deleted is adopted.
+
+    `is_member` is what an object must be besides matching the selector.
+    """
     decided: Claims[Kind] = Claims([], [], [])
     owner_stays = owner.metadata.deletion_timestamp is None
     for obj in objects:
         controller = controller_of(obj)
-        matches = matches_labels(selector, obj.metadata.labels)
+        matches = matches_labels(selector, obj.metadata.labels) and is_member(obj)
         if controller is None:
             if matches and owner_stays and obj.metadata.deletion_timestamp is None:
                 decided.adopted.append(obj)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 from stromboli.api.selectors import matches_labels
@@ -81,11 +81,16 @@ class Dependents(Generic[Kind]):
         late = None if until is None else max(0.0, until - self.context.clock())
         return min((wait for wait in (*waits, late) if wait is not None), default=None)
 
-    async def claim(self, owner: SelectingWorkload, objects: Iterable[Kind] | None = None) -> list[Kind]:
+    async def claim(
+        self,
+        owner: SelectingWorkload,
+        objects: Iterable[Kind] | None = None,
+        is_member: Callable[[Kind], bool] = lambda obj: True,
+    ) -> list[Kind]:
         """The objects of the owner, once orphans were adopted and others released; by default of all that there are."""
         if objects is None:
             objects = [*self.of(owner), *self.orphans(owner)]
-        decided = claims(owner, owner.selector, objects)
+        decided = claims(owner, owner.selector, objects, is_member)
         for obj in decided.released:
             patched = await self.context.writer.patch(
                 obj, release_patch(owner), exact=False, patch_type=STRATEGIC

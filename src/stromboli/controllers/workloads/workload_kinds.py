@@ -20,6 +20,7 @@ from stromboli.api.types.meta import (
     Time,
     Value,
 )
+from stromboli.api.types.pod import NodeAffinity
 from stromboli.controllers.workloads.workload import Workload, WorkloadSpec, WorkloadStatus
 
 
@@ -40,8 +41,15 @@ class WorkloadCondition(Condition, frozen=True):
 # -- pods
 
 
+class PodAffinities(Value, frozen=True):
+    """Only what says for which node the pod of a DaemonSet is meant."""
+
+    node_affinity: NodeAffinity | None = None
+
+
 class PodSpec(Record):
     node_name: str = ""
+    affinity: PodAffinities | None = None
 
 
 class ContainerStatus(Value, frozen=True):

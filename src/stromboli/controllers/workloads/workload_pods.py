@@ -6,14 +6,11 @@ Names that Kubernetes ends in random characters end in characters that follow fr
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 import msgspec
 
 from stromboli.api.errors import BadObject
-from stromboli.api.selectors import matches_node_term, tolerates
-from stromboli.api.types.node import Node, Taint
-from stromboli.api.types.pod import PodSpec, Toleration
 from stromboli.controllers.workloads.workload import (
     INDEXED,
     Manifest,
@@ -45,8 +42,7 @@ NAME_BASE = 58
 """Characters of a generated name before its end: Kubernetes cuts off what is longer."""
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Letters and digits that form no words, as in names that Kubernetes generates."""
-_REPELS = ("NoSchedule", "NoExecute")
-_DAEMON_TOLERATIONS = (
+DAEMON_TOLERATIONS = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
     ("node.kubernetes.io/disk-pressure", "NoSchedule"),
@@ -54,6 +50,9 @@ _DAEMON_TOLERATIONS = (
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 )
+"""Taints, by key and effect, that all pods of DaemonSets tolerate."""
+NETWORK_TOLERATION = ("node.kubernetes.io/network-unavailable", "NoSchedule")
+"""Those in the node's network tolerate this one as well."""
 
 
 def name_suffix(*seed: str, length: int = 5) -> str:
@@ -62,11 +61,16 @@ def name_suffix(*seed: str, length: int = 5) -> str:
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:length])
 
 
+def template_hash(template: Manifest, collisions: int | None = None) -> str:
+    """What tells the revisions of a workload apart by their templates; another one after each collision of names."""
+    encoded = msgspec.json.encode(template, order="sorted").decode()
+    return name_suffix(encoded, *([] if collisions is None else [str(collisions)]), length=10)
+
+
 def replica_set_of(deployment: Workload, collisions: int | None = None) -> Manifest:
     """The ReplicaSet of a Deployment's present template; another one after each collision of its name."""
     template = _copy(deployment.spec.template)
-    seed = msgspec.json.encode(template, order="sorted").decode()
-    revision = name_suffix(seed, *([] if collisions is None else [str(collisions)]), length=10)
+    revision = template_hash(template, collisions)
     metadata = template_part(template, "metadata", "spec.template")
     labels = {**template_part(metadata, "labels", "spec.template.metadata"), TEMPLATE_HASH: revision}
     selector = _copy(deployment.spec.selector or {})
@@ -100,18 +104,26 @@ def replica_pod(owner: Workload, ordinal: int) -> Manifest:
     return _generated_pod(owner, str(ordinal))
 
 
-def stateful_pod(owner: Workload, ordinal: int) -> Manifest:
-    """A pod of a StatefulSet, with its own name as hostname and with its claims."""
-    name = f"{owner.name}-{owner.spec.ordinals.start + ordinal}"
-    revision = name_suffix(msgspec.json.encode(owner.spec.template, order="sorted").decode(), length=10)
+def stateful_pod(
+    owner: Workload, ordinal: int, template: Manifest | None = None, revision: str = ""
+) -> Manifest:
+    """A pod of a StatefulSet, with its own name as hostname and with its claims.
+
+    Its template is that of a revision, which is named, or else the present one.
+    """
+    number = owner.spec.ordinals.start + ordinal
+    name = f"{owner.name}-{number}"
+    template = owner.spec.template if template is None else template
     labels = {
         POD_NAME: name,
-        POD_INDEX: str(owner.spec.ordinals.start + ordinal),
-        REVISION: f"{owner.name}-{revision}",
+        POD_INDEX: str(number),
+        REVISION: revision or f"{owner.name}-{template_hash(template)}",
     }
-    pod = _pod(owner, name, labels)
+    pod = _pod(owner, name, labels, template=template)
     spec = pod["spec"]
-    spec["hostname"], spec["subdomain"] = name, owner.spec.service_name
+    spec["hostname"] = name
+    if owner.spec.service_name:
+        spec["subdomain"] = owner.spec.service_name
     claims = [
         {"name": volume, "persistentVolumeClaim": {"claimName": f"{volume}-{name}"}}
         for volume in map(_claim_name, owner.spec.volume_claim_templates)
@@ -123,18 +135,23 @@ def stateful_pod(owner: Workload, ordinal: int) -> Manifest:
     return pod
 
 
-def stateful_claims(owner: Workload, ordinal: int) -> list[Manifest]:
-    """The claims of a StatefulSet's pod."""
+def stateful_claims(
+    owner: Workload, ordinal: int, match_labels: Mapping[str, str] | None = None
+) -> list[Manifest]:
+    """The claims of a StatefulSet's pod; they have the labels by which the set selects its pods."""
     pod = f"{owner.name}-{owner.spec.ordinals.start + ordinal}"
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": f"{_claim_name(claim)}-{pod}", "namespace": owner.namespace},
-            "spec": _copy(template_part(claim, "spec", "spec.volumeClaimTemplates")),
-        }
-        for claim in owner.spec.volume_claim_templates
-    ]
+    claims = []
+    for template in owner.spec.volume_claim_templates:
+        metadata = template_part(template, "metadata", "spec.volumeClaimTemplates")
+        inside = "spec.volumeClaimTemplates.metadata"
+        labels = {**template_part(metadata, "labels", inside), **(match_labels or {})}
+        annotations = template_part(metadata, "annotations", inside)
+        meta: Manifest = {"name": f"{_claim_name(template)}-{pod}", "namespace": owner.namespace}
+        meta |= {"labels": labels} if labels else {}
+        meta |= {"annotations": dict(annotations)} if annotations else {}
+        spec = _copy(template_part(template, "spec", "spec.volumeClaimTemplates"))
+        claims.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec})
+    return claims
 
 
 def job_labels(name: str, uid: str) -> dict[str, str]:
@@ -172,59 +189,30 @@ def cron_job_run(cron: Workload, name: str) -> Manifest:
     }
 
 
-def daemon_pod(owner: Workload, node: str) -> Manifest:
-    """The pod of a DaemonSet that is meant for a node."""
-    pod = _generated_pod(owner, node)
+def daemon_pod(owner: Workload, node: str, seed: int = 0, revision: str = "") -> Manifest:
+    """The pod of a DaemonSet that is meant for a node; the hash of its revision is given, or that of the template."""
+    labels = {REVISION: revision or template_hash(owner.spec.template)}
+    pod = _generated_pod(owner, f"{node}/{seed}", labels)
     spec = pod["spec"]
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     affinity = dict(spec.get("affinity") or {})
-    affinity["nodeAffinity"] = {
-        **(affinity.get("nodeAffinity") or {}),
-        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [field]}]},
+    node_affinity = dict(affinity.get("nodeAffinity") or {})
+    node_affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
+        "nodeSelectorTerms": [{"matchFields": [field]}]
     }
-    spec["affinity"] = affinity
-    more = [
-        {"key": key, "operator": "Exists", "effect": effect}
-        for key, effect in _daemon_tolerations(bool(spec.get("hostNetwork")))
-    ]
-    spec["tolerations"] = [*(spec.get("tolerations") or ()), *more]
+    spec["affinity"] = {**affinity, "nodeAffinity": node_affinity}
+    added = [*DAEMON_TOLERATIONS, *([NETWORK_TOLERATION] if spec.get("hostNetwork") else [])]
+    more = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in added]
+    given = [each for each in spec.get("tolerations") or () if _without_limit(each) not in more]
+    spec["tolerations"] = [*given, *more]
     return pod
 
 
-def daemon_nodes(owner: Workload, nodes: Iterable[Node]) -> list[str]:
-    """The nodes on which a DaemonSet wants a pod: those that its template selects, and whose taints it tolerates."""
-    manifest = template_part(owner.spec.template, "spec", "spec.template")
-    try:
-        spec = msgspec.convert(manifest, PodSpec)
-    except msgspec.ValidationError as error:
-        raise BadObject("spec.template.spec", str(error), owner.subject) from None
-    more = _daemon_tolerations(bool(manifest.get("hostNetwork")))
-    tolerations = [
-        *spec.tolerations,
-        *(Toleration(key=key, operator="Exists", effect=effect) for key, effect in more),
-    ]
-    return [node.name for node in nodes if _selects(spec, node) and _tolerates_node(tolerations, node)]
-
-
-def _selects(spec: PodSpec, node: Node) -> bool:
-    labels = node.metadata.labels
-    if any(labels.get(key) != value for key, value in (spec.node_selector or {}).items()):
-        return False
-    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    required = affinity.required if affinity is not None else None
-    return required is None or any(
-        matches_node_term(term, labels, node.name) for term in required.node_selector_terms
-    )
-
-
-def _tolerates_node(tolerations: Iterable[Toleration], node: Node) -> bool:
-    taints: list[Taint] = [taint for taint in node.spec.taints if taint.effect in _REPELS]
-    return all(tolerates(tolerations, taint) for taint in taints)
-
-
-def _daemon_tolerations(host_network: bool) -> tuple[tuple[str, str], ...]:
-    more = (("node.kubernetes.io/network-unavailable", "NoSchedule"),) if host_network else ()
-    return (*_DAEMON_TOLERATIONS, *more)
+def _without_limit(toleration: object) -> object:
+    """A toleration as if it held for ever."""
+    if not isinstance(toleration, dict):
+        return toleration
+    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
 
 
 def _generated_pod(
@@ -239,10 +227,14 @@ def _generated_pod(
 
 
 def _pod(
-    owner: Workload, name: str, labels: Manifest | None = None, annotations: Manifest | None = None
+    owner: Workload,
+    name: str,
+    labels: Manifest | None = None,
+    annotations: Manifest | None = None,
+    template: Manifest | None = None,
 ) -> Manifest:
-    """A pod of an owner's template."""
-    template = _copy(owner.spec.template)
+    """A pod of an owner's present template, or of another one."""
+    template = _copy(owner.spec.template if template is None else template)
     metadata = template_part(template, "metadata", "spec.template")
     spec = template_part(template, "spec", "spec.template")
     if not isinstance(spec.get("containers"), list):

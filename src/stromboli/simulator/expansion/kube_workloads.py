@@ -13,6 +13,7 @@ from stromboli.api import names
 from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject
 from stromboli.api.object_bounds import MAX_PODS
+from stromboli.controllers.workloads.daemonset.node_eligibility import daemon_nodes
 from stromboli.controllers.workloads.workload import (
     ORDERED_READY,
     Manifest,
@@ -22,7 +23,6 @@ from stromboli.controllers.workloads.workload import (
 )
 from stromboli.controllers.workloads.workload_pods import (
     cron_job_run,
-    daemon_nodes,
     daemon_pod,
     job_pod,
     replica_pod,

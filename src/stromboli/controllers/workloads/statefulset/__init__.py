@@ -1,0 +1,1 @@
+"""StatefulSets: pods with names, an order and claims of their own."""

@@ -1,0 +1,363 @@
+"""What a StatefulSet does next: pods and claims to create, change and delete, and its status.
+
+Pods are created by rising ordinal and deleted by falling ordinal. In order (OrderedReady), everything waits for a pod
+that is not available, also for one of a broken revision, which stays until somebody deletes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from stromboli.api.int_or_percent import IntOrPercent, scaled_value
+from stromboli.api.types.storage import PersistentVolumeClaim
+from stromboli.controllers.workloads.pod_readiness import ENDED, is_available, is_ready, next_available
+from stromboli.controllers.workloads.statefulset.claim_retention import (
+    ClaimOwners,
+    changed_owners,
+    initial_owners,
+    is_conflicting,
+    is_stale,
+)
+from stromboli.controllers.workloads.statefulset.stateful_set import (
+    StatefulSet,
+    StatefulSetStatus,
+    ordinal_of,
+)
+from stromboli.controllers.workloads.workload import Manifest
+from stromboli.controllers.workloads.workload_kinds import Pod
+from stromboli.controllers.workloads.workload_pods import (
+    POD_INDEX,
+    POD_NAME,
+    REVISION,
+    stateful_claims,
+    stateful_pod,
+)
+
+
+class Revision(NamedTuple):
+    """The name and the template of a ControllerRevision."""
+
+    name: str
+    template: Manifest
+
+
+class Revisions(NamedTuple):
+    """What pods before the partition have, and what the others are to have."""
+
+    current: Revision
+    update: Revision
+    collisions: int = 0
+
+
+ClaimChange = tuple[PersistentVolumeClaim, ClaimOwners]
+"""A claim, and the owners that it is to have."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePod:
+    """Create the claims that are missing, then the pod."""
+
+    pod: Manifest
+    claims: tuple[Manifest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateClaims:
+    """Create claims of a pod that waits for them."""
+
+    pod: str
+    claims: tuple[Manifest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatePod:
+    """Give a pod its identity, and its claims the owners of the retention policy."""
+
+    pod: Pod
+    labels: Mapping[str, str]
+    claims: tuple[ClaimChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateClaims:
+    """Give claims the owners of the retention policy."""
+
+    claims: tuple[ClaimChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePod:
+    pod: Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A pod that cannot be created, or lacks claims, and why; it is tried again."""
+
+    pod: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A claim that something else controls, so that the retention policy is ignored."""
+
+    claim: str
+
+
+FindClaim = Callable[[str], PersistentVolumeClaim | None]
+"""The claim of a name, None if there is none."""
+Action = Conflict | CreatePod | CreateClaims | UpdatePod | UpdateClaims | DeletePod | Blocked
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Actions in their order; what comes after one that fails is left out."""
+
+    actions: list[Action] = field(default_factory=list)
+    status: StatefulSetStatus = field(default_factory=StatefulSetStatus)
+    requeue_after: float | None = None
+
+
+def reconcile(
+    stateful_set: StatefulSet,
+    revisions: Revisions,
+    pods: Sequence[Pod],
+    claim_named: FindClaim,
+    now: float,
+) -> Outcome:
+    """`pods` are those of the set, and `claim_named` finds claims of its namespace."""
+    round_ = _Round(stateful_set, revisions, pods, claim_named, now)
+    if stateful_set.metadata.deletion_timestamp is None:
+        round_.run()
+    return Outcome(
+        round_.actions, round_.status(), next_available(pods, stateful_set.spec.min_ready_seconds, now)
+    )
+
+
+class _Round:
+    """One look at a set; each step says whether the next has to wait."""
+
+    def __init__(
+        self,
+        stateful_set: StatefulSet,
+        revisions: Revisions,
+        pods: Sequence[Pod],
+        claim_named: FindClaim,
+        now: float,
+    ) -> None:
+        self.set = stateful_set
+        self.revisions = revisions
+        self.claim_named = claim_named
+        self.now = now
+        self.actions: list[Action] = []
+        self.replaced = 0
+        """Pods deleted for the sake of an update."""
+        self.pods: dict[int, Pod] = {}
+        for pod in pods:
+            ordinal = ordinal_of(stateful_set.name, pod.name)
+            if ordinal is not None:
+                self.pods[ordinal] = pod
+        start = stateful_set.spec.ordinals.start
+        self.wanted = range(start, start + stateful_set.replicas)
+        self.condemned = sorted(
+            (ordinal for ordinal in self.pods if ordinal not in self.wanted), reverse=True
+        )
+
+    def run(self) -> None:
+        in_order = self.set.in_order
+        for ordinal in self.wanted:
+            if self._keep(ordinal) and in_order:
+                return
+        if any(isinstance(action, Blocked) for action in self.actions):
+            return
+        for ordinal in self.condemned:
+            if changes := self._claim_changes(ordinal):
+                self.actions.append(UpdateClaims(changes))
+        for ordinal in self.condemned:
+            self._scale_down(self.pods[ordinal])
+            if in_order:
+                return
+        self._update()
+
+    # -- wanted pods
+
+    def _keep(self, ordinal: int) -> bool:
+        """Have a pod and its claims; True if later pods have to wait for it."""
+        pod = self.pods.get(ordinal)
+        if pod is None:
+            return self._create(ordinal)
+        if pod.status.phase in ENDED:  # the next pod is created once this one is gone
+            self._delete(pod)
+            return True
+        if pod.status.phase == "Pending":
+            self._add_claims(ordinal, pod)
+        if self.set.in_order and not self._runs(pod):
+            return True
+        labels = {} if pod.metadata.labels.get(POD_NAME) == pod.name else _identity(pod.name, ordinal)
+        changes = self._claim_changes(ordinal)
+        if labels or changes:
+            self.actions.append(UpdatePod(pod, labels, changes))
+        return False
+
+    def _create(self, ordinal: int) -> bool:
+        current, update, _ = self.revisions
+        rolling = self.set.rolling_update
+        kept = rolling is not None and ordinal < self.set.spec.ordinals.start + rolling.partition
+        revision = current if kept else update
+        index = ordinal - self.set.spec.ordinals.start
+        pod = stateful_pod(self.set, index, revision.template, revision.name)
+        name = pod["metadata"]["name"]
+        stored, missing = self._claims(ordinal)
+        if any(is_stale(claim, self.set, name) for claim in stored):
+            return True
+        if reason := _leaving(stored):
+            self.actions.append(Blocked(name, reason))
+            return True
+        self.actions += [Conflict(claim.name) for claim in stored if is_conflicting(claim, self.set, name)]
+        self.actions.append(CreatePod(pod, missing))
+        return True
+
+    def _add_claims(self, ordinal: int, pod: Pod) -> None:
+        """A pod that does not start may lack claims that somebody deleted."""
+        stored, missing = self._claims(ordinal)
+        if missing:
+            self.actions.append(CreateClaims(pod.name, missing))
+        if reason := _leaving(stored):
+            self.actions.append(Blocked(pod.name, reason))
+        elif changes := self._claim_changes(ordinal):
+            self.actions.append(UpdateClaims(changes))
+
+    # -- others
+
+    def _scale_down(self, pod: Pod) -> None:
+        """Delete a pod that is wanted no more; in order, only when those before it are available."""
+        if not self.set.in_order or self._runs(pod) or pod is self._first_unavailable():
+            self._delete(pod)
+
+    def _first_unavailable(self) -> Pod | None:
+        """Of the pods that are wanted no more the lowest that is not available: it may go before it is."""
+        return next(
+            (self.pods[each] for each in reversed(self.condemned) if not self._is_up(self.pods[each])), None
+        )
+
+    def _update(self) -> None:
+        """Delete pods of another revision, from the highest ordinal on; they are created anew."""
+        rolling = self.set.rolling_update
+        if rolling is None:
+            return
+        if rolling.max_unavailable is not None:
+            self._update_several(rolling.partition, rolling.max_unavailable)
+            return
+        for ordinal in reversed(self.wanted[rolling.partition :]):
+            pod = self.pods.get(ordinal)
+            if pod is not None and self._is_old(pod):
+                self._replace(pod)
+                return
+            if pod is None or not self._is_up(pod):
+                return
+
+    def _update_several(self, partition: int, max_unavailable: IntOrPercent) -> None:
+        """So that no more are unavailable than allowed; in parallel, pods that are unavailable anyway go first."""
+        allowed = max(1, scaled_value(max_unavailable, len(self.wanted), round_up=False))
+        down = [
+            ordinal
+            for ordinal in self.wanted
+            if ordinal not in self.pods or not self._is_up(self.pods[ordinal])
+        ]
+        targets = [
+            self.pods[ordinal] for ordinal in reversed(self.wanted[partition:]) if ordinal in self.pods
+        ]
+        old = [pod for pod in targets if self._is_old(pod)]
+        budget = max(0, allowed - len(down))
+        if self.set.in_order:
+            chosen = old[:budget]
+        else:
+            chosen = [pod for pod in old if not self._is_up(pod)]
+            chosen += [pod for pod in old if self._is_up(pod)][:budget]
+        for pod in chosen:
+            self._replace(pod)
+
+    def _is_old(self, pod: Pod) -> bool:
+        return _revision(pod) != self.revisions.update.name and pod.metadata.deletion_timestamp is None
+
+    def _replace(self, pod: Pod) -> None:
+        self._delete(pod)
+        self.replaced += 1
+
+    def _delete(self, pod: Pod) -> None:
+        if pod.metadata.deletion_timestamp is None:
+            self.actions.append(DeletePod(pod))
+
+    def _is_up(self, pod: Pod) -> bool:
+        """Whether a pod is available and stays."""
+        wait = self.set.spec.min_ready_seconds
+        return is_available(pod, wait, self.now) and pod.metadata.deletion_timestamp is None
+
+    def _runs(self, pod: Pod) -> bool:
+        return pod.status.phase == "Running" and self._is_up(pod)
+
+    # -- claims
+
+    def _claims(self, ordinal: int) -> tuple[list[PersistentVolumeClaim], tuple[Manifest, ...]]:
+        """The claims of a pod that exist, and manifests of the others."""
+        owners, selector = initial_owners(self.set), self.set.selector
+        labels = selector.match_labels if selector is not None else {}
+        index = ordinal - self.set.spec.ordinals.start
+        stored: list[PersistentVolumeClaim] = []
+        missing: list[Manifest] = []
+        for manifest in stateful_claims(self.set, index, labels):
+            claim = self.claim_named(manifest["metadata"]["name"])
+            if claim is not None:
+                stored.append(claim)
+            else:
+                missing.append({**manifest, "metadata": {**manifest["metadata"], "ownerReferences": owners}})
+        return stored, tuple(missing)
+
+    def _claim_changes(self, ordinal: int) -> tuple[ClaimChange, ...]:
+        pod, scaled_down = self.pods[ordinal], ordinal not in self.wanted
+        if not self.set.spec.volume_claim_templates:
+            return ()
+        stored, _ = self._claims(ordinal)
+        owners = [(claim, changed_owners(claim, self.set, pod, scaled_down)) for claim in stored]
+        return tuple((claim, changed) for claim, changed in owners if changed is not None)
+
+    # -- status
+
+    def status(self) -> StatefulSetStatus:
+        """Of the pods as they were before the actions; an update is complete when all pods have it and are ready."""
+        current, update, collisions = self.revisions
+        wait = self.set.spec.min_ready_seconds
+        ready = [pod for pod in self.pods.values() if pod.status.phase == "Running" and is_ready(pod)]
+        staying = [_revision(pod) for pod in self.pods.values() if pod.metadata.deletion_timestamp is None]
+        status = StatefulSetStatus(
+            observed_generation=self.set.metadata.generation,
+            replicas=len(self.pods),
+            ready_replicas=len(ready),
+            available_replicas=sum(is_available(pod, wait, self.now) for pod in ready),
+            current_replicas=max(0, staying.count(current.name) - self.replaced),
+            updated_replicas=staying.count(update.name),
+            current_revision=current.name,
+            update_revision=update.name,
+            collision_count=collisions,
+        )
+        everywhere = status.updated_replicas == status.ready_replicas == status.replicas == self.set.replicas
+        if everywhere and self.set.rolling_update is not None:
+            status.current_replicas, status.current_revision = status.updated_replicas, update.name
+        return status
+
+
+def _revision(pod: Pod) -> str:
+    return pod.metadata.labels.get(REVISION, "")
+
+
+def _identity(name: str, ordinal: int) -> dict[str, str]:
+    return {POD_NAME: name, POD_INDEX: str(ordinal)}
+
+
+def _leaving(claims: Sequence[PersistentVolumeClaim]) -> str:
+    """What is wrong if claims are being deleted."""
+    leaving = [claim for claim in claims if claim.metadata.deletion_timestamp is not None]
+    return ", ".join(f"pvc {claim.name} is being deleted" for claim in leaving)
