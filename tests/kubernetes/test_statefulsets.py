@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -255,10 +256,11 @@ def test_only_so_many_past_revisions_are_kept(workloads: WorkloadCluster) -> Non
 
 
 def test_min_ready_seconds_hold_back_the_next_pod(workloads: WorkloadCluster) -> None:
-    stateful_set(workloads, 2, minReadySeconds=2)
+    stateful_set(workloads, 2, minReadySeconds=3600)
     wait_ready(workloads, "web-0")
     workloads.wait_status("statefulsets", "web", readyReplicas=1, availableReplicas=0)
-    assert names(workloads.pods("web")) == ["web-0"]
+    [pod] = wait_exactly(workloads, "web-0")
+    workloads.set_ready([pod], since=datetime.now(UTC) - timedelta(hours=2))
     workloads.wait_status("statefulsets", "web", readyReplicas=1, availableReplicas=1)
     wait_exactly(workloads, "web-0", "web-1")
 
@@ -269,7 +271,8 @@ def test_a_set_adopts_what_another_of_its_name_left(workloads: WorkloadCluster) 
     workloads.wait_status("statefulsets", "web", readyReplicas=1)
     pod, before = workloads.get("pods", "web-0"), revisions(workloads)
     workloads.delete("statefulsets", "web", "Orphan")
-    workloads.wait("pods", "web-0", lambda item: not controller_name(item), "the pod to be an orphan")
+    workloads.eventually(lambda: workloads.get("statefulsets", "web") is None, "the set to be gone")
+    assert not controller_name(workloads.get("pods", "web-0"))
     workloads.plane.request(
         "POST",
         workloads.path("pods"),
