@@ -217,6 +217,26 @@ def test_what_makes_no_sense_is_refused(cluster: Up, space: str) -> None:
     assert "minMember" in cluster.kubectl("apply", "-f", "-", stdin=group, ok=False)
 
 
+def test_a_node_is_described_as_a_kubelet_reports_it(cluster: Up, space: str) -> None:
+    pod = (POD % ("d", "sleep, '1000'")).replace("schedulerName: volcano", "nodeName: real-1")
+    cluster.kubectl("apply", "-f", "-", stdin=pod)
+    described = cluster.kubectl("describe", "node", "real-1")
+    sections = [line.partition(":")[0] for line in described.splitlines() if line[:1].isalpha()]
+    for section in ("Lease", "Conditions", "Addresses", "Capacity", "Allocatable", "System Info"):
+        assert section in sections
+    for text in (
+        "HolderIdentity:  real-1",
+        "kubelet has no disk pressure",
+        "Machine ID:  ",
+        "ephemeral-storage",
+    ):
+        assert text in described
+    allocated = described.partition("Allocated resources:")[2]
+    assert [line.split() for line in allocated.splitlines() if " cpu " in line] == [
+        ["cpu", "100m", "(2%)", "0", "(0%)"]
+    ]
+
+
 def test_a_node_fails_and_comes_back(cluster: Up, space: str) -> None:
     pod = (POD % ("v", "sleep, '1000'")).replace("schedulerName: volcano", "nodeName: n2")
     cluster.kubectl("apply", "-f", "-", stdin=pod)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stromboli import __version__
 from stromboli.api import names
 from stromboli.api.errors import Unreadable
 from stromboli.api.manifests.yaml_reader import documents
@@ -23,6 +21,7 @@ from stromboli.embedded.nodes.node_devices import (
     add_gpus,
     checked_gpus,
 )
+from stromboli.embedded.nodes.node_identity import kubelet_labels
 from stromboli.embedded.nodes.node_types import Content
 
 MAX_NODES = 10_000
@@ -33,7 +32,6 @@ MEMORY_PER_CPU = 4
 DEFAULT_SIZE = "8cpu,32Gi"
 """Of nodes of which only the number is given."""
 MAX_FILE = 32 * 1024 * 1024
-VERSION = "v1.34.0-stromboli"
 _GROUP = re.compile(r"(?:([a-z0-9](?:[-a-z0-9]{0,40}[a-z0-9])?)=)?(?:([0-9]{1,9})x)?(.+)")
 _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)([A-Za-z/.\-]*)")
 _MEMORY = re.compile(r"[KMGTPE]i?")
@@ -165,33 +163,8 @@ def node_manifest(name: str, capacity: dict[str, str], real: bool = False) -> Co
 
 
 def _labels(name: str, real: bool) -> dict[str, str]:
-    return {
-        names.HOSTNAME: name,
-        "kubernetes.io/os": platform.system().lower(),
-        "kubernetes.io/arch": _architecture(),
-        node_annotations.NODE: node_annotations.REAL if real else node_annotations.SIMULATED,
-    }
-
-
-def _architecture() -> str:
-    machine = platform.machine().lower()
-    return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
-
-
-def node_info(real: bool) -> Content:
-    """The `nodeInfo` of its status."""
-    return {
-        "kubeletVersion": VERSION,
-        "kubeProxyVersion": VERSION,
-        "containerRuntimeVersion": f"stromboli://{__version__}",
-        "osImage": f"{platform.system()} (processes)" if real else "Simulated",
-        "kernelVersion": platform.release(),
-        "operatingSystem": platform.system().lower(),
-        "architecture": _architecture(),
-        "machineID": "",
-        "systemUUID": "",
-        "bootID": "",
-    }
+    kind = node_annotations.REAL if real else node_annotations.SIMULATED
+    return {**kubelet_labels(name), node_annotations.NODE: kind}
 
 
 def _from_file(path: Path) -> list[Content]:

@@ -13,12 +13,11 @@ from stromboli.api import names
 from stromboli.api.types.pod import Toleration
 from stromboli.embedded.nodes import pod_status_patches
 from stromboli.embedded.nodes.node_annotations import UNREACHABLE
-from stromboli.embedded.nodes.node_types import Content, NodePod, NodeView
+from stromboli.embedded.nodes.node_report import UNKNOWN, lost_conditions
+from stromboli.embedded.nodes.node_types import NodePod, NodeView
 from stromboli.embedded.nodes.timer_heap import TimerHeap
 from stromboli.embedded.nodes.write_queue import WriteQueue
 from stromboli.kube.timestamps import timestamp
-
-_STATUS_UNKNOWN = "Kubelet stopped posting node status."
 
 
 class NodeLifecycle:
@@ -33,9 +32,9 @@ class NodeLifecycle:
     def fail(self, node: NodeView, pods: Iterable[NodePod]) -> None:
         """A node failed with these pods on it."""
         now = self._clock()
-        if ready_status(node) != "Unknown":
-            condition = ready_condition("Unknown", "NodeStatusUnknown", _STATUS_UNKNOWN, now)
-            self._writes.patch_node(node.name, {"status": {"conditions": [condition]}}, "status")
+        if ready_status(node) != UNKNOWN:
+            conditions = lost_conditions(node, now)
+            self._writes.patch_node(node.name, {"status": {"conditions": conditions}}, "status")
             message = f"Node {node.name} status is now: NodeNotReady"
             self._writes.record_node_event(node.name, names.NORMAL, "NodeNotReady", message)
         if not is_unreachable(node):
@@ -63,7 +62,10 @@ class NodeLifecycle:
         self._timers.cancel(uid)
 
     def recover(self, node: NodeView) -> None:
-        """Remove the taints of a failure."""
+        """Remove the taints of a failure, and tell that it is over."""
+        if ready_status(node) == UNKNOWN:
+            message = f"Node {node.name} status is now: NodeReady"
+            self._writes.record_node_event(node.name, names.NORMAL, "NodeReady", message)
         if is_unreachable(node):
             left = [taint for taint in node.spec.taints or () if taint.get("key") != UNREACHABLE]
             self._writes.patch_node(node.name, {"spec": {"taints": left or None}})
@@ -110,8 +112,3 @@ def ready_status(node: NodeView) -> str:
     """The status of its Ready condition; empty without one."""
     conditions = {condition.type: condition.status for condition in node.status.conditions or ()}
     return conditions.get(names.CONDITION_READY, "")
-
-
-def ready_condition(status: str, reason: str, message: str, now: float) -> Content:
-    times = {"lastHeartbeatTime": timestamp(now), "lastTransitionTime": timestamp(now)}
-    return {"type": names.CONDITION_READY, "status": status, "reason": reason, "message": message, **times}

@@ -17,14 +17,10 @@ from stromboli.api.types.meta import Object
 from stromboli.embedded.nodes import node_annotations
 from stromboli.embedded.nodes.device_plugin import DevicePlugin
 from stromboli.embedded.nodes.node_devices import SLICES, annotation_patch, slice_name
-from stromboli.embedded.nodes.node_groups import node_info
-from stromboli.embedded.nodes.node_lifecycle import (
-    NodeLifecycle,
-    is_unreachable,
-    ready_condition,
-    ready_status,
-)
+from stromboli.embedded.nodes.node_leases import NodeLeases
+from stromboli.embedded.nodes.node_lifecycle import NodeLifecycle, is_unreachable
 from stromboli.embedded.nodes.node_network import label_patch
+from stromboli.embedded.nodes.node_report import metadata_report, status_report
 from stromboli.embedded.nodes.node_types import Content, NodePod, NodeView
 from stromboli.embedded.nodes.pod_addresses import LOCAL, PodAddresses
 from stromboli.embedded.nodes.pod_claims_check import missing_claim
@@ -89,6 +85,7 @@ class NodeService:
         if real is not None:
             self._runtimes[node_annotations.REAL] = real(self._writes)
         self._lifecycle = NodeLifecycle(self._writes, clock)
+        self._leases = NodeLeases(self._writes, clock)
         self._nodes: dict[str, NodeState] = {}
         self._node_names: dict[str, str] = {}
         """Of pods, by uid."""
@@ -116,7 +113,9 @@ class NodeService:
         kind = node["metadata"]["labels"][node_annotations.NODE]
         cidr = self._addresses.range(name).cidr
         full = {**node, "spec": {**node.get("spec", {}), "podCIDR": cidr, "podCIDRs": [cidr]}}
-        full["status"] = {**node["status"], **self._ready(name, kind)}
+        view = msgspec.convert({"metadata": {"name": name}, "status": node["status"]}, NodeView)
+        report = status_report(view, kind, self._host(name, kind), self._clock())
+        full["status"] = {**node["status"], **report}
         try:
             await self._client.create(NODES, full)
         except ApiError as error:
@@ -151,6 +150,7 @@ class NodeService:
                 group.create_task(self._pod_reflector.run())
         finally:
             self._lifecycle.close()
+            self._leases.close()
             for runtime in self._runtimes.values():
                 await runtime.close()
             with suppress(TimeoutError):
@@ -179,8 +179,7 @@ class NodeService:
             return
         if state.failed or is_unreachable(node):
             self._lifecycle.recover(node)
-        if ready_status(node) != "True":
-            self._writes.patch_node(node.name, {"status": self._ready(node.name, kind)}, "status")
+        self._report(node, kind)
         restarted, state.failed = state.failed or not known, False
         for pod in state.pods.values() if restarted else ():
             self._lifecycle.cancel_eviction(pod.uid)
@@ -188,6 +187,7 @@ class NodeService:
 
     def _fail(self, node: NodeView, state: NodeState) -> None:
         state.failed = True
+        self._leases.drop(node.name)
         for pod in state.pods.values():
             self._runtimes[state.kind].drop(pod.uid)
         self._lifecycle.fail(node, list(state.pods.values()))
@@ -195,6 +195,7 @@ class NodeService:
     def _drop_node(self, node: NodeView) -> None:
         state = self._nodes.pop(node.name, None)
         self._devices.forget(node.name)
+        self._leases.drop(node.name)
         if state is None or not state.kind:
             return
         for pod in state.pods.values():
@@ -202,17 +203,16 @@ class NodeService:
             self._node_names.pop(pod.uid, None)
             self._writes.delete_pod(pod)
 
-    def _ready(self, name: str, kind: str) -> Content:
-        """The status of a node that is Ready."""
-        host = LOCAL if kind == node_annotations.REAL else self._addresses.range(name).host
-        return {
-            "conditions": [ready_condition("True", "KubeletReady", f"{kind} node", self._clock())],
-            "addresses": [
-                {"type": "InternalIP", "address": host},
-                {"type": "Hostname", "address": name},
-            ],
-            "nodeInfo": node_info(kind == node_annotations.REAL),
-        }
+    def _report(self, node: NodeView, kind: str) -> None:
+        """Report what a kubelet does, as far as the node lacks it."""
+        if patch := metadata_report(node, self._addresses.range(node.name).cidr):
+            self._writes.patch_node(node.name, patch)
+        if patch := status_report(node, kind, self._host(node.name, kind), self._clock()):
+            self._writes.patch_node(node.name, {"status": patch}, "status")
+        self._leases.put(node)
+
+    def _host(self, name: str, kind: str) -> str:
+        return LOCAL if kind == node_annotations.REAL else self._addresses.range(name).host
 
     # -- pods
 

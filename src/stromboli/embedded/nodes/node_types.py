@@ -83,6 +83,10 @@ class NodeSpec(Record):
 class NodeStatus(Record):
     conditions: tuple[Condition, ...] | None = None
     capacity: dict[str, Any] | None = None
+    allocatable: dict[str, Any] | None = None
+    addresses: list[Content] | None = None
+    node_info: Content | None = None
+    daemon_endpoints: Content | None = None
 
 
 class NodeView(Object):

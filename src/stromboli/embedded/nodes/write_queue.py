@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 PODS = Resource("", "v1", "pods", "Pod")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 APPLY = "application/apply-patch+yaml"
 WIDTH = 16
 TIMEOUT = 15.0
@@ -88,6 +89,18 @@ class WriteQueue:
         """Delete an object that belonged to nodes."""
         path = resource.path("", name)
         self._put(path, PendingWrite(Request("DELETE", path)))
+
+    def renew_lease(self, lease: Content) -> None:
+        """Renew the lease of a node, or create it."""
+        meta, body = lease["metadata"], msgspec.json.encode(lease)
+        create = Request("POST", LEASES.path(meta["namespace"]), body)
+        renew = Request("PATCH", LEASES.path(meta["namespace"], meta["name"]), body, MERGE)
+
+        def failed(error: Exception) -> None:
+            if isinstance(error, ApiError) and error.status == 404:
+                self._put(f"lease {meta['name']}", PendingWrite(create))
+
+        self._put(f"lease {meta['name']}", PendingWrite(renew, failed=failed))
 
     def record_event(self, pod: NodePod, type: str, reason: str, message: str) -> None:
         regarding = ObjectReference("Pod", pod.namespace, pod.name, pod.uid)

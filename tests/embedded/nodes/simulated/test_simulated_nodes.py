@@ -102,6 +102,8 @@ def test_a_node_that_fails_loses_its_pods_and_may_come_back(tmp_path):
                 "n1", lambda node: ready(node) == "Unknown" and node["spec"].get("taints"), NODES
             )
             assert {taint["effect"] for taint in node["spec"]["taints"]} == {"NoSchedule", "NoExecute"}
+            assert {each["status"] for each in node["status"]["conditions"]} == {"Unknown"}
+            assert all("lastHeartbeatTime" in each for each in node["status"]["conditions"])
             waits = await cluster.until("waits", lambda pod: not all(_true(pod)))
             assert waits["status"]["phase"] == "Running"
             await cluster.client.patch(
@@ -146,12 +148,20 @@ def test_a_node_with_our_label_is_run_if_another_client_created_it(tmp_path):
                 "status": {"capacity": {"cpu": "1"}, "allocatable": {"cpu": "1"}},
             }
             await cluster.client.create(NODES, body)
-            await cluster.until(
-                "own", lambda node: node["status"].get("conditions") and ready(node) == "True", NODES
+            own = await cluster.until(
+                "own", lambda node: "podCIDR" in node["spec"] and "nodeInfo" in node["status"], NODES
             )
+            assert ready(own) == "True"
+            assert len(own["status"]["conditions"]) == 4
+            assert own["status"]["allocatable"] == {"cpu": "1", "pods": "110", "ephemeral-storage": "100Gi"}
+            assert own["metadata"]["labels"]["kubernetes.io/hostname"] == "own"
+            assert own["spec"]["podCIDR"] == "10.64.2.0/24"
+            await cluster.nodes.synced()
+            version = (await cluster.get("own", NODES))["metadata"]["resourceVersion"]
             await cluster.pod("p", node="own")
             await cluster.phase("p", "Running")
             assert "simulated" in await cluster.log("p")
+            assert (await cluster.get("own", NODES))["metadata"]["resourceVersion"] == version
 
     asyncio.run(scenario())
 
