@@ -103,6 +103,7 @@ NO_BOUNDS = {
         model.intake.sub_jobs.LONGEST
         model.volumes.claim_kind.MOST_BYTES
         model.volumes.free_volumes.MOST_SIZES
+        controllers.workloads.batch_job.job_tracking.UNCOUNTED_LIMIT
         plugins.deviceshare.plugin.MOST_FITS
     """,
     "what counts as how much of a bound": """

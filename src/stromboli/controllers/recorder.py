@@ -58,8 +58,9 @@ class Recorder:
         if len(self._pending) >= MAX_PENDING:
             self._dropped += 1
             return
-        version = WATCHED_RESOURCES[type(obj)].api_version
-        reference = ObjectReference(type(obj).__name__, obj.namespace, obj.name, obj.metadata.uid, version)
+        resource = WATCHED_RESOURCES[type(obj)]
+        meta = obj.metadata
+        reference = ObjectReference(resource.kind, meta.namespace, meta.name, meta.uid, resource.api_version)
         self._pending.append(PendingEvent(reference, *event, component))
         self._drained.clear()
         self._wake.set()

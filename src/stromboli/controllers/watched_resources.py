@@ -18,6 +18,8 @@ from stromboli.controllers.watched_kinds import (
     StatefulSet,
 )
 from stromboli.controllers.workloads import workload_kinds
+from stromboli.controllers.workloads.batch_cronjob.batch_cronjob_kind import BatchCronJob
+from stromboli.controllers.workloads.batch_job.batch_job_kind import BatchJob
 from stromboli.controllers.workloads.controller_revisions import ControllerRevision
 from stromboli.controllers.workloads.daemonset import daemon_set
 from stromboli.controllers.workloads.statefulset import stateful_set
@@ -51,5 +53,7 @@ WATCHED_RESOURCES: dict[type[Object], Resource] = {
     daemon_set.DaemonSet: Resource("apps", "v1", "daemonsets", "DaemonSet"),
     daemon_set.Node: Resource("", "v1", "nodes", "Node", namespaced=False),
     ControllerRevision: Resource("apps", "v1", "controllerrevisions", "ControllerRevision"),
+    BatchJob: Resource("batch", "v1", "jobs", "Job"),
+    BatchCronJob: Resource("batch", "v1", "cronjobs", "CronJob"),
     Command: Resource("bus.volcano.sh", "v1alpha1", "commands", "Command"),
 }

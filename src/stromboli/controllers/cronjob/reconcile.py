@@ -200,7 +200,7 @@ def _start(
 
 def _apply_concurrency_policy(cron: CronJob, jobs: list[Job], outcome: Outcome) -> bool:
     """What becomes of active jobs; whether another one may start."""
-    running = _first_names(outcome.status.active)
+    running = first_names(outcome.status.active)
     if cron.spec.concurrency_policy == FORBID:
         outcome.warn(
             "ForbidConcurrent", f"not starting a job because of prior execution still running: {running}"
@@ -221,7 +221,7 @@ def _apply_concurrency_policy(cron: CronJob, jobs: list[Job], outcome: Outcome) 
     return True
 
 
-def _first_names(references: Sequence[Reference]) -> str:
+def first_names(references: Sequence[Reference]) -> str:
     more = len(references) - MAX_NAMES_SHOWN
     names_shown = ", ".join(reference.name for reference in references[:MAX_NAMES_SHOWN])
     return f"{names_shown} and {more} more" if more > 0 else names_shown

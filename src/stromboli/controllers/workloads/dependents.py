@@ -92,9 +92,8 @@ class Dependents(Generic[Kind]):
             objects = [*self.of(owner), *self.orphans(owner)]
         decided = claims(owner, owner.selector, objects, is_member)
         for obj in decided.released:
-            patched = await self.context.writer.patch(
-                obj, release_patch(owner), exact=False, patch_type=STRATEGIC
-            )
+            patch = self.release_patch(owner, obj)
+            patched = await self.context.writer.patch(obj, patch, exact=False, patch_type=STRATEGIC)
             self.store.mutated(patched)
         adopted = [await self._adopt(owner, obj) for obj in decided.adopted]
         return [*decided.kept, *(obj for obj in adopted if obj is not None)]
@@ -117,6 +116,9 @@ class Dependents(Generic[Kind]):
 
     def adoption_patch(self, owner: SelectingWorkload, obj: Kind) -> dict[str, Any]:
         return adoption_patch(owner)
+
+    def release_patch(self, owner: SelectingWorkload, obj: Kind) -> dict[str, Any]:
+        return release_patch(owner)
 
     # -- writing
 

@@ -37,6 +37,7 @@ class WorkloadSpec(Record):
     completions: Count | None = None
     completion_mode: str = ""
     suspend: bool = False
+    manual_selector: bool = False
     schedule: str = ""
     time_zone: str = ""
     job_template: Manifest = field(default_factory=dict)

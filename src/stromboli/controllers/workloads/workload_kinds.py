@@ -29,6 +29,7 @@ class WorkloadMeta(ObjectMeta):
 
     generation: Int64 = 0
     finalizers: tuple[str, ...] = ()
+    deletion_grace_period_seconds: Int64 | None = None
 
 
 class WorkloadCondition(Condition, frozen=True):
@@ -47,13 +48,32 @@ class PodAffinities(Value, frozen=True):
     node_affinity: NodeAffinity | None = None
 
 
+class InitContainer(Value, frozen=True):
+    name: str = ""
+    restart_policy: str = ""
+
+
 class PodSpec(Record):
     node_name: str = ""
     affinity: PodAffinities | None = None
+    init_containers: tuple[InitContainer, ...] = ()
+
+
+class Terminated(Value, frozen=True):
+    """How and when a container ended."""
+
+    exit_code: Int32 = 0
+    finished_at: Time | None = None
+
+
+class ContainerState(Value, frozen=True):
+    terminated: Terminated | None = None
 
 
 class ContainerStatus(Value, frozen=True):
+    name: str = ""
     restart_count: Int32 = 0
+    state: ContainerState = ContainerState()
 
 
 class PodStatus(Record):

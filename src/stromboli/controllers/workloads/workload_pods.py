@@ -38,6 +38,9 @@ _OWN_ANNOTATIONS = (
     NOTED_LIMIT,
 )
 """They are about a Deployment or a ReplicaSet alone."""
+INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
+JOB_TRACKING = "batch.kubernetes.io/job-tracking"
+"""The finalizer of pods of Jobs whose end is not counted yet."""
 NAME_BASE = 58
 """Characters of a generated name before its end: Kubernetes cuts off what is longer."""
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -159,16 +162,42 @@ def job_labels(name: str, uid: str) -> dict[str, str]:
     return {CONTROLLER_UID: uid, JOB_NAME: name, "controller-uid": uid, "job-name": name}
 
 
-def job_pod(owner: Workload, ordinal: int) -> Manifest:
-    """A pod of a Job; one that is indexed has its index in name, label and annotation."""
-    labels = job_labels(owner.name, owner.metadata.uid)
-    if owner.spec.completion_mode != INDEXED:
-        return _generated_pod(owner, str(ordinal), labels)
-    suffix = name_suffix(owner.metadata.uid, owner.name, str(ordinal))
-    index = {COMPLETION_INDEX: str(ordinal)}
-    pod = _pod(owner, f"{owner.name}-{ordinal}-{suffix}", {**labels, **index}, index)
-    pod["spec"].setdefault("hostname", f"{owner.name}-{ordinal}")
+def job_pod(owner: Workload, ordinal: int, attempt: int = 0) -> Manifest:
+    """A pod of a Job; one that is indexed has its index in name, label, annotation and environment.
+
+    The finalizer stays until the end of the pod is counted.
+    """
+    labels = {} if owner.spec.manual_selector else job_labels(owner.name, owner.metadata.uid)
+    if owner.spec.completion_mode == INDEXED:
+        pod = _indexed_pod(owner, ordinal, attempt, labels)
+    else:
+        pod = _generated_pod(owner, str(ordinal), labels)
+    pod["metadata"]["finalizers"] = [JOB_TRACKING]
     return pod
+
+
+def _indexed_pod(owner: Workload, index: int, attempt: int, labels: dict[str, str]) -> Manifest:
+    mark, end = {COMPLETION_INDEX: str(index)}, f"-{index}-"
+    base = owner.name[: NAME_BASE - len(end)] + end
+    seed = (str(index), str(attempt)) if attempt else (str(index),)
+    pod = _pod(owner, base + name_suffix(owner.metadata.uid, owner.name, *seed), {**labels, **mark}, mark)
+    pod["metadata"]["generateName"] = base
+    pod["spec"]["hostname"] = f"{owner.name}-{index}"
+    for part in ("containers", "initContainers"):
+        containers = pod["spec"].get(part)
+        for container in containers if isinstance(containers, list) else ():
+            _add_index_variable(container)
+    return pod
+
+
+def _add_index_variable(container: object) -> None:
+    """What is no container is left to validation."""
+    variables = container.get("env") or [] if isinstance(container, dict) else None
+    if not isinstance(container, dict) or not isinstance(variables, list):
+        return
+    if all(_name_of(variable) != INDEX_VARIABLE for variable in variables):
+        source = {"fieldRef": {"fieldPath": f"metadata.labels['{COMPLETION_INDEX}']"}}
+        container["env"] = [*variables, {"name": INDEX_VARIABLE, "valueFrom": source}]
 
 
 def cron_job_run(cron: Workload, name: str) -> Manifest:

@@ -66,8 +66,6 @@ WITHOUT_CONTROLLER = frozenset(
         "replicasets.apps",
         "statefulsets.apps",
         "daemonsets.apps",
-        "jobs.batch",
-        "cronjobs.batch",
     }
 )
 """Kinds of workloads that are stored, but whose controllers are not a part of the embedded cluster."""
