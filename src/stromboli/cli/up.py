@@ -6,6 +6,7 @@ import asyncio
 import errno
 import signal
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from stromboli.embedded.embedded_cluster import EmbeddedCluster
 
 SIMULATED = "4x8cpu,32Gi"
-REAL = "2x4cpu,8Gi"
 PRESET = "full"
 
 DATA = typer.Option(
@@ -35,7 +35,8 @@ def up(
         "--nodes",
         metavar="NODES",
         help="Such as 20, 20x32cpu,256Gi,8gpu, or a file of Node manifests; repeatable. "
-        f"GPUs are devices with 8gpu,dra and shared cards with 8gpu,vgpu. {SIMULATED} unless given.",
+        f"GPUs are devices with 8gpu,dra and shared cards with 8gpu,vgpu. {SIMULATED} unless given, "
+        "with --real this machine as it is.",
     ),
     racks: int = typer.Option(
         0,
@@ -101,6 +102,7 @@ def up(
     from stromboli.embedded.data_files import DataError
     from stromboli.embedded.data_folder import DataFolder
     from stromboli.embedded.embedded_cluster import EmbeddedCluster
+    from stromboli.embedded.nodes.machine.machine_node import machine_node, offer_gpus
     from stromboli.embedded.nodes.node_groups import BadNodes, node_manifests
     from stromboli.embedded.nodes.node_network import has_racks, place_in_racks
     from stromboli.embedded.nodes.simulated.durations import BadDuration, parse_duration
@@ -114,7 +116,11 @@ def up(
     chosen = _policy(policy, preset, catalog, lenient_policy)
     try:
         delays = StageDelays(parse_duration(start_delay), parse_duration(run_time))
-        manifests = node_manifests(nodes or [REAL if real else SIMULATED], real)
+        if real and not nodes:
+            manifests = [machine_node(data or Path(tempfile.gettempdir()))]
+        else:
+            manifests = node_manifests(nodes or [SIMULATED], real)
+            offer_gpus(manifests)
         place_in_racks(manifests, racks, switches)
         config = ServiceConfig(
             manifests,

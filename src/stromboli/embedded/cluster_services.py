@@ -24,11 +24,13 @@ from stromboli.controllers.options import Options as ControllerOptions
 from stromboli.controllers.runner import ControllerRunner
 from stromboli.controllers.workloads.workload_controllers import WORKLOAD_CONTROLLERS
 from stromboli.embedded.data_files import DataError
+from stromboli.embedded.nodes.machine.machine_node import machine_nodes
 from stromboli.embedded.nodes.node_network import configure_discovery, has_racks, wait_until_discovered
 from stromboli.embedded.nodes.node_service import NodeService
 from stromboli.embedded.nodes.node_types import Content
 from stromboli.embedded.nodes.pod_logs import PodLogs
 from stromboli.embedded.nodes.real.process_runtime import ProcessRuntime
+from stromboli.embedded.nodes.real.resources.cgroups import find_cgroups
 from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
 from stromboli.embedded.nodes.write_queue import NODES, WriteQueue
 from stromboli.engine.catalog import Catalog
@@ -78,12 +80,13 @@ async def nodes(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]]:
     async with Client(config.access) as client:
 
         def real(writes: WriteQueue) -> ProcessRuntime:
-            return ProcessRuntime(client, writes, config.data / "work")
+            return ProcessRuntime(client, writes, config.data / "work", find_cgroups=find_cgroups)
 
         service = NodeService(client, config.delays, real)
-        existing = msgspec.json.decode(await client.list(NODES, limit=1)).get("items")
+        limit = 0 if config.nodes_requested else 1  # 0 are all
+        existing = msgspec.json.decode(await client.list(NODES, limit=limit)).get("items") or []
         if config.nodes_requested or not existing:
-            await service.register(config.nodes)
+            await service.register(machine_nodes(config.nodes, existing))
         elif config.racks_requested:
             raise DataError(f"--racks: {config.data} has nodes already; say with --nodes which are in them")
         config.logs.connect(service)

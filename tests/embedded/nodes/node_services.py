@@ -89,23 +89,25 @@ class NodeCluster:
 
 @asynccontextmanager
 async def running_nodes(
-    folder: Path, *groups: str, delays: StageDelays = DELAYS
+    folder: Path, *groups: str, delays: StageDelays = DELAYS, **runtime: Any
 ) -> AsyncIterator[NodeCluster]:
     """Nodes of these groups, on a server of their own; a second run on the same folder continues."""
     async with ApiServer(folder / "data", tls=False) as server:
         access = find_access(str(server.write_kubeconfig(folder / "kubeconfig")))
-        async with nodes_on(access, folder, *groups, delays=delays) as cluster:
+        async with nodes_on(access, folder, *groups, delays=delays, **runtime) as cluster:
             yield cluster
 
 
 @asynccontextmanager
 async def nodes_on(
-    access: Access, folder: Path, *groups: str, delays: StageDelays = DELAYS
+    access: Access, folder: Path, *groups: str, delays: StageDelays = DELAYS, **runtime: Any
 ) -> AsyncIterator[NodeCluster]:
-    """Nodes of these groups, on any server."""
+    """Nodes of these groups, on any server; `runtime` says more of real nodes."""
     async with Client(access) as client:
         nodes = NodeService(
-            client, delays, lambda writes: ProcessRuntime(client, writes, folder / "work", first_backoff=0.1)
+            client,
+            delays,
+            lambda writes: ProcessRuntime(client, writes, folder / "work", first_backoff=0.1, **runtime),
         )
         await nodes.register(node_manifests(list(groups)))
         running = asyncio.create_task(nodes.run())

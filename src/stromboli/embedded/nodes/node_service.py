@@ -126,7 +126,10 @@ class NodeService:
     async def _update(self, node: Content, old: Content) -> None:
         meta, name = node["metadata"], node["metadata"]["name"]
         annotations = annotation_patch(meta.get("annotations") or {})
-        patch = {"labels": label_patch(meta["labels"]), "annotations": annotations}
+        labels = label_patch(meta["labels"])
+        if meta["labels"][node_annotations.NODE] == node_annotations.REAL:  # GPUs that it has no more go
+            labels = {**dict.fromkeys(node_annotations.GPU_LABELS), **labels}
+        patch = {"labels": labels, "annotations": annotations}
         await self._client.patch(NODES, name, {"metadata": patch})
         status = dict(node["status"])
         for amounts in {"capacity", "allocatable"} & status.keys():  # resources that it has no more go

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from stromboli.api import names
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.kube.timestamps import timestamp
 
@@ -24,9 +25,13 @@ class Termination(NamedTuple):
     started: float
     signal: int = 0
     message: str = ""
+    out_of_memory: bool = False
+    """The kernel killed it, as it wanted more memory than its limit."""
 
     @property
     def reason(self) -> str:
+        if self.out_of_memory:
+            return "OOMKilled"
         return "Error" if self.code or self.signal else "Completed"
 
     def state(self, id: str) -> Content:
@@ -89,6 +94,14 @@ def container_status(
     if "waiting" not in state:
         status["containerID"] = container_id(pod, name, restarts)
     return status
+
+
+def allocated_gpus(cards: tuple[str, ...]) -> Content:
+    """The GPUs of a container, as its status tells them."""
+    if not cards:
+        return {}
+    resources = [{"resourceID": card, "health": "Healthy"} for card in cards]
+    return {"allocatedResourcesStatus": [{"name": names.NVIDIA_GPU, "resources": resources}]}
 
 
 def pod_ips(ip: str, host: str) -> Content:

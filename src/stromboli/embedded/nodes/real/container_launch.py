@@ -1,4 +1,4 @@
-"""What a container's process is started with: command, folder and variables."""
+"""What a container's process is started with: command, folder, variables and cgroup."""
 
 from __future__ import annotations
 
@@ -6,24 +6,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from stromboli.api import names
 from stromboli.embedded.nodes.node_types import Content
 from stromboli.embedded.nodes.real.container_environment import command, environment
 from stromboli.embedded.nodes.real.pod_sandbox import PodSandbox
 from stromboli.embedded.nodes.real.process_guardian import ROOT
+from stromboli.embedded.nodes.real.resources.cgroups import ContainerCgroup
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerLaunch:
-    """A command that runs in a container later has the same folder and variables."""
+    """A command that runs in a container later has the same folder, variables and cgroup."""
 
     arguments: list[str]
     folder: Path
     variables: Mapping[str, str]
+    cgroup: ContainerCgroup | None = None
 
 
 def container_launch(sandbox: PodSandbox, spec: Content) -> ContainerLaunch:
     """`ContainerError` if the container cannot be created as its pod asks."""
     volumes = sandbox.mounted_volumes
-    variables = environment(sandbox.pod, spec, sandbox.fetch, {ROOT: str(volumes.root)})
+    gpus = sandbox.resources.variables(str(spec.get("name", "")))
+    variables = environment(sandbox.pod, spec, sandbox.fetch, {ROOT: str(volumes.root), **gpus})
+    for name in sorted(name for name, value in gpus.items() if variables[name] != value):
+        message = f"container {spec.get('name')}: {name} is overridden, it sees its own GPUs alone"
+        sandbox.record(names.WARNING, "VariableOverridden", message)
+    variables |= gpus
     folder = volumes.working_dir(str(spec.get("workingDir") or ""))
     return ContainerLaunch(command(spec, variables), folder, variables)

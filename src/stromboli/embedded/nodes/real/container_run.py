@@ -56,12 +56,16 @@ class ContainerRun:
             self._start(self._attend(hook))
         try:
             code, number = await self._process.wait()
+            out_of_memory = await self._sandbox.resources.end_container(
+                self.container.name, self._process.group.leader, self._process.launch.cgroup
+            )
         except BaseException:
             self.kill()
             raise
         finally:
             await self._clean_up()
-        return Termination(code, self._sandbox.context.clock(), self._began, number)
+        ended = self._sandbox.context.clock()
+        return Termination(code, ended, self._began, number, out_of_memory=out_of_memory)
 
     def stop(self, message: str, kill_at: float) -> None:
         """The preStop hook, SIGTERM, and SIGKILL at this time of the event loop; only that, if it is called again."""

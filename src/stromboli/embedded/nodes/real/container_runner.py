@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stromboli.api import names
 from stromboli.embedded.nodes import pod_status_patches
 from stromboli.embedded.nodes.pod_status_patches import Termination
@@ -79,9 +81,17 @@ class ContainerRunner:
     async def _start(self) -> ContainerProcess:
         container, sandbox = self.container, self._sandbox
         launch = container_launch(sandbox, container.spec)
+        cgroup = await sandbox.resources.create_cgroup(container.spec)
         delete_log(log_file(sandbox.folder, container.name, container.restarts - KEPT_LOGS))
         file = LogFile(log_file(sandbox.folder, container.name, container.restarts), sandbox.context.clock)
-        return await ContainerProcess.start(launch, sandbox.context.guardian, file)
+        try:
+            return await ContainerProcess.start(
+                replace(launch, cgroup=cgroup), sandbox.context.guardian, file
+            )
+        except BaseException:
+            if cgroup is not None:
+                await cgroup.remove()
+            raise
 
     async def _create_failed(self, error: Exception) -> Termination | None:
         """Report why a container cannot be created; one without a command never can, others may later."""

@@ -22,6 +22,8 @@ class Container:
     last: Content | None = None
     process: ContainerProcess | None = None
     failures: int = 0
+    cards: tuple[str, ...] = ()
+    """The UUIDs of its GPUs."""
     health: ContainerHealth | None = None
     """While it runs, and its postStart hook has ended."""
     launched: asyncio.Event = field(default_factory=asyncio.Event)
@@ -50,4 +52,4 @@ class Container:
         status = pod_status_patches.container_status(pod, self.spec, self.state, self.restarts, self.last)
         status["started"] = self.health is not None and self.health.started
         status["ready"] = self.succeeded if init and not is_sidecar(self.spec) else self.ready
-        return status
+        return status | pod_status_patches.allocated_gpus(self.cards)

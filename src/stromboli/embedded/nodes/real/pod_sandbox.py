@@ -14,6 +14,7 @@ from stromboli.embedded.nodes.node_types import NodePod
 from stromboli.embedded.nodes.real.container_environment import ContainerError, Fetch
 from stromboli.embedded.nodes.real.pod_volumes import PodVolumes
 from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
+from stromboli.embedded.nodes.real.resources.pod_resources import NodeResources, PodResources
 from stromboli.embedded.nodes.write_queue import WriteQueue
 
 DEFAULT_GRACE = 30.0
@@ -28,6 +29,7 @@ class NodeContext:
     guardian: ProcessGuardian
     writes: WriteQueue
     fetch_all: Callable[[NodePod], Awaitable[Fetch]]
+    resources: NodeResources
     first_backoff: float = 1.0
     max_backoff: float = 60.0
     clock: Callable[[], float] = time.time
@@ -45,6 +47,7 @@ class PodSandbox:
         self.volumes: PodVolumes | None = None
         self.fetch: Fetch = lambda kind, name: None
         """What the pod refers to, as it was fetched last."""
+        self.resources = PodResources(pod, context.resources, self.record)
         self.stopping = asyncio.Event()
         self.kill_at = math.inf
         """Time of the event loop at which whatever runs is killed."""

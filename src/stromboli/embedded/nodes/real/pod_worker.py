@@ -8,13 +8,13 @@ import math
 from pathlib import Path
 
 from stromboli.api import names
+from stromboli.embedded.nodes.machine.gpu_allocator import GpusUnavailable
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_status_patches import Termination
 from stromboli.embedded.nodes.real.container_environment import ContainerError
 from stromboli.embedded.nodes.real.container_runner import CREATE_RETRY, ContainerRunner
 from stromboli.embedded.nodes.real.containers import Container
 from stromboli.embedded.nodes.real.pod_sandbox import NodeContext, PodSandbox
-from stromboli.embedded.nodes.real.process_guardian import kill_marked
 from stromboli.embedded.nodes.real.restart_policy import NEVER, is_restarted, is_sidecar, restart_policy
 from stromboli.embedded.nodes.real.status_manager import StatusManager, unmet_gates
 
@@ -27,6 +27,7 @@ class PodWorker:
     def __init__(self, pod: NodePod, folder: Path, context: NodeContext) -> None:
         self.sandbox = PodSandbox(pod, folder, context, self._report)
         self._expired = False
+        self._refusal: Content = {}
         self._inits = [self._runner(spec, init=True) for spec in pod.spec.init_containers or ()]
         self._mains = [self._runner(spec) for spec in pod.spec.containers]
         inits, mains = ([each.container for each in group] for group in (self._inits, self._mains))
@@ -67,6 +68,7 @@ class PodWorker:
         self.sandbox.quiet = True
         self.sandbox.stopping.set()
         self.sandbox.kill_at = -math.inf
+        self.sandbox.resources.leave()
         for runner in self._runners:
             runner.kill()
 
@@ -92,17 +94,36 @@ class PodWorker:
         """From the first volume to the final status."""
         timer = self._deadline_timer()
         try:
-            if not self._interrupted and await self._initialise():
+            if not self._interrupted and await self._admit() and await self._initialise():
                 await self._run_containers()
             await self._stop_sidecars()
-            if self.sandbox.volumes is not None:  # processes that left their group
-                await asyncio.to_thread(kill_marked, str(self.sandbox.volumes.root))
+            await self._end_processes()
             self._finish()
         except Exception:
             log.exception("pod %s: its worker failed", self.sandbox.pod.key)
+            self.kill()
+            await self._end_processes()
         finally:
             if timer is not None:
                 timer.cancel()
+
+    async def _admit(self) -> bool:
+        """Get the pod's GPUs; False if it is refused, as by a kubelet that cannot give a pod its devices."""
+        sandbox = self.sandbox
+        try:
+            await sandbox.resources.allocate(sandbox.stopping)
+        except GpusUnavailable as error:
+            self._refusal = {"reason": "UnexpectedAdmissionError", "message": f"Pod was rejected: {error}"}
+            sandbox.record(names.WARNING, "UnexpectedAdmissionError", str(error))
+            return False
+        for runner in self._runners:
+            runner.container.cards = sandbox.resources.cards(runner.container.name)
+        return True
+
+    async def _end_processes(self) -> None:
+        """End processes that left their group."""
+        volumes = self.sandbox.volumes
+        await self.sandbox.resources.end("" if volumes is None else str(volumes.root))
 
     async def _run_containers(self) -> None:
         """Each starts when the postStart hook of the one before has ended."""
@@ -204,5 +225,5 @@ class PodWorker:
         sandbox = self.sandbox
         if not sandbox.quiet:
             failed = not self._initialised or self._expired
-            status = self._statuses.final_status(sandbox.pod, failed, self._expired)
+            status = self._statuses.final_status(sandbox.pod, failed, self._expired) | self._refusal
             sandbox.context.writes.patch_status(sandbox.pod, status)

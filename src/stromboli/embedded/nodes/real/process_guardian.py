@@ -1,24 +1,28 @@
 """Kills the processes of containers if we die without doing so.
 
 A small process of its own reads `+PID` and `-PID` from us. When we are gone, for whatever reason, its input ends, and
-it kills the process groups that are left, and processes that left their group but still have our variable in their
-environment. Run as a script, it is that process.
+it kills the process groups that are left, and processes that left their group but are in our cgroups or still have our
+variable in their environment. Run as a script, it is that process. It holds a lock as long as it lives, so that whoever
+comes after us can wait until it has done its work.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 ROOT = "STROMBOLI_ROOT"
 """The variable that has the root folder of a container, and marks its processes."""
-ROUNDS = 10
-"""How often processes are searched, as they may fork while others are killed."""
+PAUSE = 0.01
+"""Seconds between two searches: processes may fork while others are killed, and take a moment to go."""
+END_TIMEOUT = 5.0
+"""Seconds for killed processes to go, when we are about to end."""
 
 
 class ProcessGuardian:
@@ -27,6 +31,8 @@ class ProcessGuardian:
     def __init__(self, folder: str = "") -> None:
         """`folder` is where the roots of all containers are."""
         self._folder = folder
+        self.cgroups = ""
+        """Where the cgroups of containers are, if they have any; set before the first process starts."""
         self._process: subprocess.Popen[bytes] | None = None
         self._watched: set[int] = set()
 
@@ -52,71 +58,148 @@ class ProcessGuardian:
                 process.kill()
                 process.wait()
 
+    def former_ended(self) -> bool:
+        """Whether the guardian of a former run on the same folder has ended, so that it kills nothing of ours."""
+        with _lock(self._folder) as lock:
+            return lock is not None
+
     def _send(self, line: str) -> None:
         if self._process is None or self._process.poll() is not None:
             if self._process is not None and self._process.stdin is not None:
                 self._process.stdin.close()
             line = "".join(f"+{pid}\n" for pid in self._watched)  # a new guardian gets all
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", __file__, self._folder],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                bufsize=0,
-            )
+            with _lock(self._folder) as lock:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", __file__, self._folder, self.cgroups],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                    bufsize=0,
+                    pass_fds=(lock,) if lock is not None else (),
+                )
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.write(line.encode())
 
 
-def kill_marked(root: str) -> None:
-    """Kill all processes whose root is this folder or below it, whatever their group; on Linux alone."""
+@contextmanager
+def _lock(folder: str) -> Iterator[int | None]:
+    """The lock of the folder, which a process that inherits it goes on to hold; None if it is taken."""
+    lock = os.open(f"{folder}.lock" if folder else os.devnull, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        with suppress(BlockingIOError):
+            if folder:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield lock
+            return
+        yield None
+    finally:
+        os.close(lock)
+
+
+def kill_marked(root: str, seconds: float = 0.1) -> bool:
+    """Kill all processes whose root is this folder or below it, whatever their group; on Linux alone.
+
+    Whether they are gone in time.
+    """
     variables = tuple(f"\0{ROOT}={root.rstrip('/')}{end}".encode() for end in "\0/")
 
-    def is_marked(folder: str) -> bool:
-        with open(f"{folder}/environ", "rb") as file:
+    def is_marked(pid: int) -> bool:
+        with open(f"/proc/{pid}/environ", "rb") as file:
             environment = b"\0" + file.read()
         return any(variable in environment for variable in variables)
 
-    if root.startswith("/"):
-        _kill_all(is_marked)
+    return not root.startswith("/") or _kill_all(is_marked, seconds)
 
 
 def kill_session(leader: int) -> None:
     """Kill all processes of a session, whatever their group; on Linux alone."""
-
-    def is_member(folder: str) -> bool:
-        with open(f"{folder}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[3]) == leader
-
-    _kill_all(is_member)
+    _kill_all(lambda pid: _stat(pid)[_SESSION] == b"%d" % leader)
 
 
-def _kill_all(is_wanted: Callable[[str], bool]) -> None:
-    for _ in range(ROUNDS):
+def kill_group(leader: int, seconds: float) -> bool:
+    """Kill all processes of a group; whether they are gone in time."""
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except OSError:
+        return True
+    return _kill_all(lambda pid: _stat(pid)[_GROUP] == b"%d" % leader, seconds)
+
+
+def _kill_all(is_wanted: Callable[[int], bool], seconds: float = 0.1) -> bool:
+    """Kill processes; whether they are gone in time, and with them whatever they held."""
+    deadline = time.monotonic() + seconds
+    killed: set[tuple[int, bytes]] = set()
+    while True:
         pids = _find(is_wanted)
         for pid in pids:
             with suppress(OSError):
+                killed.add((pid, _stat(pid)[_START]))
                 os.kill(pid, signal.SIGKILL)
-        if not pids:
-            return
-        time.sleep(0.01)
+        killed = {(pid, start) for pid, start in killed if _lives(pid, start)}
+        if not pids and not killed:
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(PAUSE)
 
 
-def _find(is_wanted: Callable[[str], bool]) -> list[int]:
-    """Processes by their folder in /proc."""
+_STATE, _GROUP, _SESSION, _START = 0, 2, 3, 19
+"""Fields of the state of a process, after its name."""
+
+
+def _stat(pid: int) -> list[bytes]:
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return file.read().rpartition(b")")[2].split()
+
+
+def _lives(pid: int, start: bytes) -> bool:
+    """Whether a process is still there; one that waits to be reaped holds nothing any more."""
+    with suppress(OSError):
+        stat = _stat(pid)
+        return stat[_START] == start and stat[_STATE] not in (b"Z", b"X")
+    return False
+
+
+def _find(is_wanted: Callable[[int], bool]) -> list[int]:
     if not sys.platform.startswith("linux"):
         return []
     pids = []
     for pid in (int(name) for name in os.listdir("/proc") if name.isdecimal()):
         with suppress(OSError):  # gone, or not ours to read
-            if pid != os.getpid() and is_wanted(f"/proc/{pid}"):
+            if pid != os.getpid() and is_wanted(pid) and _stat(pid)[_STATE] not in (b"Z", b"X"):
                 pids.append(pid)
     return pids
 
 
-def watch(folder: str) -> None:
+def kill_cgroup(folder: str) -> None:
+    """Kill all processes in a cgroup and below it."""
+    try:
+        with open(f"{folder}/cgroup.kill", "w") as file:
+            file.write("1")
+    except OSError:  # gone, or a kernel before 5.14
+        for path, _, _ in os.walk(folder):
+            with suppress(OSError), open(f"{path}/cgroup.procs") as file:
+                for pid in file.read().split():
+                    os.kill(int(pid), signal.SIGKILL)
+
+
+def remove_cgroups(root: str, seconds: float) -> bool:
+    """Kill whatever is in a cgroup and below it, and remove them; whether they are gone in time."""
+    deadline = time.monotonic() + seconds
+    while os.path.isdir(root):
+        kill_cgroup(root)
+        for path, _, _ in os.walk(root, topdown=False):
+            with suppress(OSError):  # processes in it take a moment to go
+                os.rmdir(path)
+        if time.monotonic() > deadline:
+            return not os.path.isdir(root)
+        time.sleep(PAUSE)
+    return True
+
+
+def watch(folder: str, cgroups: str = "") -> None:
     """Read process groups until the input ends, then kill those that are left."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     groups: set[int] = set()
@@ -126,8 +209,12 @@ def watch(folder: str) -> None:
     for group in groups:
         with suppress(OSError):
             os.killpg(group, signal.SIGKILL)
-    kill_marked(folder)
+    if cgroups:
+        remove_cgroups(cgroups, END_TIMEOUT)
+    for group in groups:
+        kill_group(group, END_TIMEOUT)
+    kill_marked(folder, END_TIMEOUT)
 
 
 if __name__ == "__main__":
-    watch(sys.argv[1])
+    watch(*sys.argv[1:])

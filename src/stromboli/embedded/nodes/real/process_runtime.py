@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from stromboli.embedded.nodes import pod_status_patches
+from stromboli.embedded.nodes.machine.gpu_manager import GpuManager
+from stromboli.embedded.nodes.machine.nvidia_smi import Gpu, find_gpus
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_claims_check import (
     FAILED_MOUNT,
@@ -27,6 +29,9 @@ from stromboli.embedded.nodes.real.container_logs import find_log, pod_folder, r
 from stromboli.embedded.nodes.real.pod_sandbox import NodeContext
 from stromboli.embedded.nodes.real.pod_worker import PodWorker
 from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
+from stromboli.embedded.nodes.real.resources.gpu_capacity import GpuCapacity
+from stromboli.embedded.nodes.real.resources.node_startup import FindCgroups, prepare
+from stromboli.embedded.nodes.real.resources.pod_resources import NodeResources
 from stromboli.embedded.nodes.write_queue import WriteQueue
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
@@ -46,13 +51,33 @@ SHUTDOWN_GRACE = 3.0
 class ProcessRuntime:
     """Runs pods as processes."""
 
-    def __init__(self, client: Client, writes: WriteQueue, folder: Path, first_backoff: float = 1.0) -> None:
-        """`folder` has the folders of pods and of persistent volumes."""
+    def __init__(
+        self,
+        client: Client,
+        writes: WriteQueue,
+        folder: Path,
+        first_backoff: float = 1.0,
+        find_gpus: Callable[[], list[Gpu]] = find_gpus,
+        find_cgroups: FindCgroups | None = None,
+    ) -> None:
+        """`folder` has the folders of pods and of persistent volumes, and the record of GPUs."""
         self._client = client
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         pods = folder / "pods"
         guardian = ProcessGuardian(str(pods))
-        self._context = NodeContext(pods, folder / "claims", guardian, writes, self._fetch_all, first_backoff)
+        gpus = GpuManager(folder / "gpus.json", find_gpus)
+        self._gpu_capacity = GpuCapacity(client, writes, gpus)
+        self._context = NodeContext(
+            pods,
+            folder / "claims",
+            guardian,
+            writes,
+            self._fetch_all,
+            NodeResources(gpus),
+            first_backoff,
+        )
+        self._find_cgroups = find_cgroups
+        self._preparing: asyncio.Task[None] | None = None
         self._workers: dict[str, PodWorker] = {}
         self._folders: dict[str, Path] = {}
         self._terminating: set[str] = set()
@@ -60,6 +85,10 @@ class ProcessRuntime:
         """Tasks of dropped pods that still have to end."""
 
     def put(self, pod: NodePod) -> None:
+        if self._preparing is None:
+            context = self._context
+            preparation = prepare(context.pods, context.guardian, context.resources, self._find_cgroups)
+            self._preparing = asyncio.create_task(preparation)
         worker = self._workers.get(pod.uid)
         folder = self._folders[pod.uid] = pod_folder(self._context.pods, pod.namespace, pod.name, pod.uid)
         if worker is None and not pod.finished and not pod.terminating:
@@ -115,7 +144,12 @@ class ProcessRuntime:
             worker.task.cancel()
             with suppress(asyncio.CancelledError):
                 await worker.task
+        if self._preparing is not None:
+            self._preparing.cancel()
+        self._gpu_capacity.close()
         self._context.guardian.close()
+        if self._context.resources.cgroups is not None:
+            await asyncio.to_thread(self._context.resources.cgroups.close)
 
     def log(self, pod: NodePod, query: LogQuery) -> AsyncGenerator[bytes] | None:
         path = find_log(pod_folder(self._context.pods, pod.namespace, pod.name, pod.uid), query)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from stromboli.daemon.connection_limits import restore_descriptor_limit
-from stromboli.embedded.nodes.real import terminal_launcher
+from stromboli.embedded.nodes.real import process_launcher
 from stromboli.embedded.nodes.real.container_environment import ContainerError
 from stromboli.embedded.nodes.real.container_launch import ContainerLaunch
 from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian, kill_session
@@ -27,6 +27,7 @@ class ProcessGroup:
     ) -> None:
         """A shell on a terminal has a group for each of its jobs."""
         self.guardian = guardian
+        self.leader = process.pid
         self._process = process
         self._terminal = terminal
 
@@ -76,11 +77,13 @@ def _start_failure(program: str, error: Exception) -> str:
 
 
 def _command(launch: ContainerLaunch, stdio: ProcessStdio) -> Sequence[str]:
-    """The command line; one on a terminal is started by the launcher."""
-    if stdio.terminal is None:
+    """The command line; one on a terminal or in a cgroup is started by the launcher."""
+    if stdio.terminal is None and launch.cgroup is None:
         return launch.arguments
     unset = ",".join(name for name in _SET_BY_PYTHON if name not in launch.variables)
-    launcher = (sys.executable, "-I", "-S", terminal_launcher.__file__, unset)
+    cgroup = "" if launch.cgroup is None else str(launch.cgroup.processes)
+    terminal = "" if stdio.terminal is None else "tty"
+    launcher = (sys.executable, "-I", "-S", process_launcher.__file__, unset, cgroup, terminal)
     return (*launcher, _program(launch), *launch.arguments)
 
 

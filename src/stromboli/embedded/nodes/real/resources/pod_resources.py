@@ -1,0 +1,110 @@
+"""The GPUs and cgroups of a pod, from its admission until its last process is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from stromboli.api import names
+from stromboli.embedded.nodes.machine.gpu_allocator import GpuGrant, GpusUnavailable, gpu_variables
+from stromboli.embedded.nodes.machine.gpu_manager import GpuManager
+from stromboli.embedded.nodes.node_types import Content, NodePod
+from stromboli.embedded.nodes.real.process_guardian import END_TIMEOUT, kill_group, kill_marked
+from stromboli.embedded.nodes.real.resources.cgroups import CgroupTree, ContainerCgroup
+from stromboli.embedded.nodes.real.resources.container_limits import cgroup_settings, has_limits
+
+log = logging.getLogger(__name__)
+
+RETRY = 0.2
+"""Seconds until GPUs that processes still hold are looked at again."""
+
+Record = Callable[[str, str, str], None]
+"""Records an event of the pod: type, reason, message."""
+
+
+class NodeResources:
+    """What all pods share."""
+
+    def __init__(self, gpus: GpuManager) -> None:
+        self.gpus = gpus
+        self.cgroups: CgroupTree | None = None
+        self.no_cgroups = ""
+        """Why there are none, until it was told."""
+        self.ready = asyncio.Event()
+        """Set once cgroups were looked for, and the processes of a former run are gone."""
+
+    def warn_of_limits(self) -> None:
+        """Nobody enforces the limits of a container; said once."""
+        if self.no_cgroups:
+            log.warning("limits of CPU and memory are not enforced here: %s", self.no_cgroups)
+            self.no_cgroups = ""
+
+
+class PodResources:
+    """Of one pod."""
+
+    def __init__(self, pod: NodePod, node: NodeResources, record: Record) -> None:
+        self._pod = pod
+        self._node = node
+        self._record = record
+        self._grant: GpuGrant | None = None
+
+    async def allocate(self, stopping: asyncio.Event) -> None:
+        """Get the pod's GPUs, or wait for them until it is to stop; `GpusUnavailable` if it is refused."""
+        await self._node.ready.wait()
+        told = ""
+        while not stopping.is_set():
+            try:
+                self._grant = await self._node.gpus.allocate(self._pod)
+                return
+            except GpusUnavailable as error:
+                if not error.temporary:
+                    raise
+                if str(error) != told:
+                    told = str(error)
+                    self._record(names.WARNING, "WaitingForGpus", told)
+                await asyncio.sleep(RETRY)
+
+    def cards(self, container: str) -> tuple[str, ...]:
+        """The UUIDs of the GPUs that a container has."""
+        return self._grant.containers.get(container, ()) if self._grant is not None else ()
+
+    def variables(self, container: str) -> Mapping[str, str]:
+        """Which the container cannot set otherwise."""
+        return gpu_variables(self.cards(container))
+
+    def leave(self) -> None:
+        """The pod is gone, and its processes are about to."""
+        if self._grant is not None:
+            self._node.gpus.leave(self._grant)
+
+    async def create_cgroup(self, container: Content) -> ContainerCgroup | None:
+        """The cgroup for a run of a container; None where there are none."""
+        if self._node.cgroups is None:
+            if has_limits(container):
+                self._node.warn_of_limits()
+            return None
+        name, settings = str(container.get("name", "")), cgroup_settings(container)
+        return await asyncio.to_thread(self._node.cgroups.create, self._pod.uid, name, settings)
+
+    async def end_container(self, container: str, group: int, cgroup: ContainerCgroup | None) -> bool:
+        """End what a container's process left running; whether the kernel killed it for its memory.
+
+        A container with GPUs has ended when no process of its group is left: until then they may be in use.
+        """
+        out_of_memory = False
+        if cgroup is not None:
+            out_of_memory = cgroup.was_out_of_memory()
+            await cgroup.remove()
+        while self.cards(container) and not await asyncio.to_thread(kill_group, group, END_TIMEOUT):
+            log.warning("pod %s: processes of container %s do not end", self._pod.key, container)
+        return out_of_memory
+
+    async def end(self, root: str) -> None:
+        """Kill processes that left their group, and let the GPUs go when no process is left."""
+        while not await asyncio.to_thread(kill_marked, root) and self._grant is not None:
+            await asyncio.sleep(RETRY)
+        if self._grant is not None:
+            self._node.gpus.release(self._grant)
+            self._grant = None
