@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from stromboli.api.errors import BadObject
@@ -78,8 +78,8 @@ class DaemonSetController(WorkloadController[DaemonSet]):
         """One that is being deleted is left alone: its revisions may be gone before its pods."""
         if owner.metadata.deletion_timestamp is not None:
             return None
+        revision, past, collisions = await self._revision(owner)
         pods = await self.pods.claim(owner)
-        revision, past, collisions = await self._revision(owner, pods)
         revision_hash = revision.metadata.labels[REVISION]
         self._failed_pods.forget(owner.metadata.uid, owner.status.observed_generation)
         now = self.context.clock()
@@ -116,22 +116,26 @@ class DaemonSetController(WorkloadController[DaemonSet]):
 
     # -- revisions
 
-    async def _revision(
-        self, owner: DaemonSet, pods: list[Pod]
-    ) -> tuple[ControllerRevision, list[ControllerRevision], int]:
+    async def _revision(self, owner: DaemonSet) -> tuple[ControllerRevision, list[ControllerRevision], int]:
         """The revision of the present template, those of the past, and how often names were taken."""
         history = [await self._labelled(each) for each in await self.history.past_and_present(owner)]
         collisions = owner.status.collision_count or 0
         revision, wanted, collisions = await self.history.newest(owner, history, collisions)
-        duplicates = {each.metadata.labels[REVISION]: each for each in wanted.duplicates}
-        for pod in pods:
-            if pod.metadata.labels.get(REVISION) in duplicates:
-                labels = {REVISION: revision.metadata.labels[REVISION]}
-                patch = {"metadata": {"labels": labels}}
-                self.pods.store.mutated(await self.context.writer.patch(pod, patch, exact=False))
-        await self.history.delete_all(owner, duplicates.values())
+        if wanted.duplicates:
+            await self._merge(owner, wanted.duplicates, revision)
         present = {revision.name, *(each.name for each in wanted.duplicates)}
         return revision, [each for each in history if each.name not in present], collisions
+
+    async def _merge(
+        self, owner: DaemonSet, duplicates: Sequence[ControllerRevision], revision: ControllerRevision
+    ) -> None:
+        """Give the pods of revisions with the same template to one of them, and delete the others."""
+        hashes = {each.metadata.labels[REVISION] for each in duplicates}
+        patch = {"metadata": {"labels": {REVISION: revision.metadata.labels[REVISION]}}}
+        for pod in self.pods.of(owner):
+            if pod.metadata.labels.get(REVISION) in hashes:
+                self.pods.store.mutated(await self.context.writer.patch(pod, patch, exact=False))
+        await self.history.delete_all(owner, duplicates)
 
     async def _labelled(self, revision: ControllerRevision) -> ControllerRevision:
         """A revision that lacks the label with its hash gets its name for it."""
