@@ -5,9 +5,9 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-import shutil
 import stat
 import tempfile
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from stromboli.embedded.data_files import WRITABLE, unwritable
+from stromboli.embedded.folder_removal import remove_tree
 from stromboli.embedded.running_clusters import (
     KUBECONFIG,
     LOCK,
@@ -25,6 +26,7 @@ from stromboli.embedded.running_clusters import (
     read_record,
     remove_entry,
 )
+from stromboli.embedded.temporary_folders import PREFIX, keep, mark_temporary, remove_abandoned
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +38,11 @@ class DataFolder:
         self.temporary = path is None
         self.path = _temporary_folder() if path is None else _own_folder(path.absolute())
         self._lock = _acquire_lock(self.path)
+        if self.temporary:
+            mark_temporary(self.path)
+            threading.Thread(target=remove_abandoned, name="abandoned folders", daemon=True).start()
+        else:
+            keep(self.path)
         last_run = read_record(self.path / LOCK)
         self.last_port = _port(last_run.url) if last_run is not None else 0
         """The port of the last run, so that kubeconfigs of then still work."""
@@ -56,7 +63,7 @@ class DataFolder:
     def release(self) -> None:
         remove_entry(os.getpid())
         if self.temporary:
-            shutil.rmtree(self.path, ignore_errors=True)
+            remove_tree(self.path)
         else:
             with suppress(OSError):
                 (self.path / KUBECONFIG).unlink(missing_ok=True)
@@ -65,7 +72,7 @@ class DataFolder:
 
 def _temporary_folder() -> Path:
     try:
-        return Path(tempfile.mkdtemp(prefix="stromboli-"))
+        return Path(tempfile.mkdtemp(prefix=PREFIX))
     except OSError as error:
         raise FolderError(
             f"no temporary folder can be made: {error}; --data or TMPDIR names a place"

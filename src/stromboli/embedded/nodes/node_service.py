@@ -50,6 +50,9 @@ class PodRuntime(Protocol):
     def log(self, pod: NodePod, query: LogQuery) -> AsyncGenerator[bytes] | None:
         """A container's log; None if it has none."""
 
+    async def clean_up(self) -> None:
+        """All pods that exist were put: whatever is left of others goes."""
+
     async def close(self) -> None: ...
 
 
@@ -151,6 +154,9 @@ class NodeService:
                 group.create_task(self._node_reflector.run())
                 await self._node_reflector.synced.wait()
                 group.create_task(self._pod_reflector.run())
+                await self._pod_reflector.synced.wait()
+                for runtime in self._runtimes.values():
+                    await runtime.clean_up()
         finally:
             self._lifecycle.close()
             self._leases.close()

@@ -218,3 +218,32 @@ def test_a_pod_is_ready_once_the_condition_of_its_gate_is_set(tmp_path):
             await cluster.until("p", lambda pod: condition(pod, "Ready") == "True")
 
     asyncio.run(scenario())
+
+
+def test_the_last_words_of_a_container_are_in_its_status(tmp_path):
+    said = 'echo "$HOSTNAME gives up" > $STROMBOLI_ROOT/dev/termination-log; exit 3'
+    logs = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+
+    async def scenario():
+        async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
+            await cluster.pod("p", command=["sh", "-c", said], spec={"hostname": "worker-7"})
+            await cluster.pod("logs", command=["sh", "-c", "echo no more room >&2; exit 1"], container=logs)
+            for name, message in (("p", "worker-7 gives up\n"), ("logs", "no more room\n")):
+                pod = await cluster.phase(name, "Failed")
+                assert status(pod)["state"]["terminated"]["message"] == message
+
+    asyncio.run(scenario())
+
+
+def test_a_container_may_have_a_restart_policy_of_its_own(tmp_path):
+    rule = {"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}
+    own = {"restartPolicy": "Never", "restartPolicyRules": [rule]}
+
+    async def scenario():
+        async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
+            script = "test -e tried && exit 1; touch tried; exit 42"
+            await cluster.pod("p", command=["sh", "-c", script], container=own)
+            pod = await cluster.phase("p", "Failed")
+            assert (status(pod)["restartCount"], status(pod)["state"]["terminated"]["exitCode"]) == (1, 1)
+
+    asyncio.run(scenario())

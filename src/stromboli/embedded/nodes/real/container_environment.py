@@ -35,7 +35,7 @@ class ContainerError(Exception):
 def environment(pod: NodePod, container: Content, fetch: Fetch, runtime: Mapping[str, str]) -> dict[str, str]:
     """Inherited variables, those of the runtime, then `envFrom`, then `env`; each may use those before it."""
     variables = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    variables |= {"HOSTNAME": pod.name, **runtime}
+    variables |= {"HOSTNAME": (pod.spec.hostname or pod.name)[:63], **runtime}
     for source in container.get("envFrom") or ():
         variables |= _env_from(source, fetch)
     for variable in container.get("env") or ():

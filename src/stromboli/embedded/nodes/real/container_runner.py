@@ -15,6 +15,7 @@ from stromboli.embedded.nodes.real.container_run import ContainerRun
 from stromboli.embedded.nodes.real.containers import Container
 from stromboli.embedded.nodes.real.pod_sandbox import PodSandbox
 from stromboli.embedded.nodes.real.restart_policy import NEVER, is_restarted
+from stromboli.embedded.nodes.real.termination_message import clear_message, message_path, read_message
 
 KEPT_LOGS = 2
 """Of each container, the log of its last run and the one before."""
@@ -76,12 +77,14 @@ class ContainerRunner:
         self._run = ContainerRun(self.container, sandbox, process, self.policy != NEVER)
         if sandbox.stopping.is_set():
             self.stop()
-        return self._terminated(await self._run.wait())
+        termination = await self._run.wait()
+        return self._terminated(termination._replace(message=self._message(termination)))
 
     async def _start(self) -> ContainerProcess:
         container, sandbox = self.container, self._sandbox
         launch = container_launch(sandbox, container.spec)
         cgroup = await sandbox.resources.create_cgroup(container.spec)
+        clear_message(sandbox.mounted_volumes.path(message_path(container.spec)))
         delete_log(log_file(sandbox.folder, container.name, container.restarts - KEPT_LOGS))
         file = LogFile(log_file(sandbox.folder, container.name, container.restarts), sandbox.context.clock)
         try:
@@ -92,6 +95,13 @@ class ContainerRunner:
             if cgroup is not None:
                 await cgroup.remove()
             raise
+
+    def _message(self, termination: Termination) -> str:
+        container, pod = self.container, self._sandbox.pod
+        count = len(pod.spec.containers) + len(pod.spec.init_containers or ())
+        path = self._sandbox.mounted_volumes.path(message_path(container.spec))
+        log = log_file(self._sandbox.folder, container.name, container.restarts)
+        return read_message(container.spec, path, log, termination.code != 0, count)
 
     async def _create_failed(self, error: Exception) -> Termination | None:
         """Report why a container cannot be created; one without a command never can, others may later."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +25,7 @@ from stromboli.embedded.nodes.pod_logs import LogQuery
 from stromboli.embedded.nodes.real.config_references import references
 from stromboli.embedded.nodes.real.container_environment import ContainerError, Fetch
 from stromboli.embedded.nodes.real.container_logs import find_log, pod_folder, read_log
+from stromboli.embedded.nodes.real.leftovers.pod_folders import PodFolders
 from stromboli.embedded.nodes.real.pod_sandbox import NodeContext
 from stromboli.embedded.nodes.real.pod_worker import PodWorker
 from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
@@ -80,15 +80,13 @@ class ProcessRuntime:
         self._preparing: asyncio.Task[None] | None = None
         self._workers: dict[str, PodWorker] = {}
         self._folders: dict[str, Path] = {}
+        self._pod_folders = PodFolders(pods)
         self._terminating: set[str] = set()
         self._stopping: set[asyncio.Task[None]] = set()
         """Tasks of dropped pods that still have to end."""
 
     def put(self, pod: NodePod) -> None:
-        if self._preparing is None:
-            context = self._context
-            preparation = prepare(context.pods, context.guardian, context.resources, self._find_cgroups)
-            self._preparing = asyncio.create_task(preparation)
+        self._prepare()
         worker = self._workers.get(pod.uid)
         folder = self._folders[pod.uid] = pod_folder(self._context.pods, pod.namespace, pod.name, pod.uid)
         if worker is None and not pod.finished and not pod.terminating:
@@ -97,6 +95,13 @@ class ProcessRuntime:
             worker.update(pod)
         if pod.terminating:
             self._terminate(pod, worker)
+
+    def _prepare(self) -> None:
+        """Before the first pod."""
+        if self._preparing is None:
+            context = self._context
+            preparation = prepare(context.pods, context.guardian, context.resources, self._find_cgroups)
+            self._preparing = asyncio.create_task(preparation)
 
     def _terminate(self, pod: NodePod, worker: PodWorker | None) -> None:
         """Stop the pod's worker, then delete the pod."""
@@ -125,11 +130,11 @@ class ProcessRuntime:
             self._stopping.add(worker.task)
             worker.task.add_done_callback(lambda task: self._stopped(task, worker.sandbox.folder))
         elif folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            self._pod_folders.remove(folder)
 
     def _stopped(self, task: asyncio.Task[None], folder: Path) -> None:
         self._stopping.discard(task)
-        shutil.rmtree(folder, ignore_errors=True)
+        self._pod_folders.remove(folder)
 
     async def close(self) -> None:
         """End all processes, gracefully if they end in time."""
@@ -150,6 +155,14 @@ class ProcessRuntime:
         self._context.guardian.close()
         if self._context.resources.cgroups is not None:
             await asyncio.to_thread(self._context.resources.cgroups.close)
+        await self._pod_folders.close()
+
+    async def clean_up(self) -> None:
+        """Remove what is left of pods that went while we did not run; called when all pods that exist were put."""
+        if self._context.pods.exists():
+            self._prepare()
+            await self._context.resources.ready.wait()
+            await self._pod_folders.remove_others(self._folders.values)
 
     def log(self, pod: NodePod, query: LogQuery) -> AsyncGenerator[bytes] | None:
         path = find_log(pod_folder(self._context.pods, pod.namespace, pod.name, pod.uid), query)

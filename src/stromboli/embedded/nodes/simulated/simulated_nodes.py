@@ -113,6 +113,9 @@ class SimulatedRuntime:
 
         return simulated_log(pod, query, current, self._clock)
 
+    async def clean_up(self) -> None:
+        """Nothing is ever left."""
+
     async def close(self) -> None:
         self._timers.clear()
         for check in self._checks:

@@ -1,0 +1,1 @@
+"""What pods leave behind on a real node, and its removal."""
