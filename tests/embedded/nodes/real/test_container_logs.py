@@ -57,7 +57,7 @@ def test_what_was_said_comes_back_however_it_was_cut(tmp_path_factory, pieces):
 
 
 def test_a_log_is_followed_to_its_end_even_over_a_new_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(container_logs, "LARGEST", 200)
+    monkeypatch.setattr(container_logs, "LARGEST", 100)
     monkeypatch.setattr(container_logs, "POLL", 0.01)
 
     async def scenario():
@@ -84,9 +84,44 @@ def test_a_log_is_followed_to_its_end_even_over_a_new_file(tmp_path, monkeypatch
     assert asyncio.run(scenario()) == b"first\n" + b"".join(b"line %d\n" % n for n in range(6)) + b"last\n"
 
 
+@pytest.mark.parametrize("tail", [0, 1, 2, 5, 6, 7, 9, 10, 11, 1000])
+def test_the_last_lines_are_found_in_whichever_file_they_are(tmp_path, monkeypatch, tail):
+    monkeypatch.setattr(container_logs, "LARGEST", 110)
+    monkeypatch.setattr(container_logs, "READ", 50)
+    path = written(tmp_path, *[b"line %d\n" % number for number in range(10)])
+    assert len(list(path.parent.iterdir())) > 2
+    expected = [b"line %d\n" % number for number in range(10)][10 - min(tail, 10) :]
+    assert read(path, tail=tail) == b"".join(expected)
+
+
+def test_a_reader_that_falls_behind_several_files_goes_on_with_the_oldest(tmp_path, monkeypatch):
+    monkeypatch.setattr(container_logs, "LARGEST", 40)  # a line each
+
+    async def scenario():
+        path = log_file(tmp_path, "main", 0)
+        file = LogFile(path, lambda: 1000.0)
+        file.write(b"line 0\n")
+        pieces = read_log(path, LogQuery("main", follow=True), lambda: done)
+        done = False
+        received = [await anext(pieces)]
+        for number in range(1, 4):
+            file.write(b"line %d\n" % number)
+        received += [await anext(pieces) for _ in range(3)]
+        for number in range(4, 12):
+            file.write(b"line %d\n" % number)
+        file.close()
+        done = True
+        return b"".join(received + [piece async for piece in pieces])
+
+    lines = [int(line.split()[1]) for line in asyncio.run(scenario()).splitlines()]
+    assert lines == [0, 1, 2, 3, 7, 8, 9, 10, 11]
+
+
 def test_a_log_never_grows_beyond_its_bound(tmp_path, monkeypatch):
-    monkeypatch.setattr(container_logs, "LARGEST", 1000)
+    monkeypatch.setattr(container_logs, "LARGEST", 200)
     path = written(tmp_path, *[b"x" * 50 + b"\n"] * 100)
+    (path.with_suffix(".old")).touch()  # of an earlier release
+    assert len(list(path.parent.glob("0.log*"))) == 5
     assert sum(file.stat().st_size for file in path.parent.iterdir()) <= 1000
     assert read(path).endswith(b"x" * 50 + b"\n")
     delete_log(path)
@@ -108,7 +143,7 @@ def test_the_run_before_is_found(tmp_path):
 
 
 def test_a_log_goes_on_when_it_could_not_begin_anew(tmp_path, monkeypatch):
-    monkeypatch.setattr(container_logs, "LARGEST", 100)
+    monkeypatch.setattr(container_logs, "LARGEST", 50)
     path = log_file(tmp_path, "main", 0)
     file = LogFile(path, lambda: 1000.0)
     file.write(b"one\n")
