@@ -38,6 +38,9 @@ class Commands(CommandGroup):
         ),
         "up": CommandEntry("stromboli.cli.up:up", "Start a cluster on this machine, for your kubectl."),
         "down": CommandEntry("stromboli.cli.up:down", "Stop a cluster that `stromboli up` started."),
+        "service": CommandEntry(
+            "stromboli.cli.service:service", "Let systemd run `stromboli up` for you, from when you log in."
+        ),
         "status": CommandEntry(
             "stromboli.cli.status.status_command:status",
             "Show what is used, deserved and free, by queue and nodes.",

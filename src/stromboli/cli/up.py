@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import signal
 import sys
 import tempfile
@@ -12,14 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from stromboli import __version__
 from stromboli.cli.cli_errors import Usage, is_output_error, print_error
 from stromboli.cli.command_group import subcommands
 from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, chosen_policy, preset_names
 from stromboli.daemon import log_format
+from stromboli.daemon.service_notification import READY, STOPPING, ServiceNotification
 
 if TYPE_CHECKING:
     from stromboli.embedded.data_folder import DataFolder
     from stromboli.embedded.embedded_cluster import EmbeddedCluster
+
+log = logging.getLogger(__name__)
 
 SIMULATED = "4x8cpu,32Gi"
 PRESET = "full"
@@ -98,6 +103,7 @@ def up(
     verbose: bool = typer.Option(False, "--verbose", "-v", help="Tell what happens inside."),
 ) -> None:
     """Start a cluster on this machine: an API server for kubectl, nodes, the scheduler and the controllers."""
+    from stromboli.embedded.cluster_log import keep_log
     from stromboli.embedded.cluster_services import ServiceConfig
     from stromboli.embedded.data_files import DataError
     from stromboli.embedded.data_folder import DataFolder
@@ -136,6 +142,8 @@ def up(
     except (BadNodes, BadDuration, FolderError) as error:
         raise Usage(str(error)) from None
     try:
+        if not folder.temporary:
+            keep_log(folder.path)
         cluster = EmbeddedCluster(folder, config, host, port)
         status = asyncio.run(_run(cluster, folder, has_racks(manifests)))
     except DataError as error:
@@ -167,6 +175,7 @@ def _policy(file: Path | None, preset: str | None, catalog: Any, lenient: bool) 
 
 
 async def _run(cluster: EmbeddedCluster, folder: DataFolder, network: bool) -> int:
+    notification = ServiceNotification()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -181,6 +190,8 @@ async def _run(cluster: EmbeddedCluster, folder: DataFolder, network: bool) -> i
     starting.result()
     try:
         _print_instructions(cluster, folder, network)
+        log.info("stromboli %s runs at %s on %s", __version__, cluster.url, folder.path)
+        notification.tell(READY, f"STATUS=at {cluster.url}")
         broken = asyncio.create_task(cluster.wait_failed())
         await asyncio.wait({broken, stopped}, return_when=asyncio.FIRST_COMPLETED)
         if broken.done():
@@ -191,7 +202,9 @@ async def _run(cluster: EmbeddedCluster, folder: DataFolder, network: bool) -> i
         return 0
     finally:
         stopped.cancel()
+        notification.tell(STOPPING)
         await cluster.__aexit__()
+        log.info("stopped")
 
 
 def _print_instructions(cluster: EmbeddedCluster, folder: DataFolder, network: bool) -> None:
@@ -219,11 +232,22 @@ def down(data: Path | None = DATA) -> None:
     except FolderError as error:
         raise Usage(str(error)) from None
     if not stop_cluster(running):
+        unit = running.unit
+        end = (
+            f"systemctl --user kill -s KILL {unit}; systemctl --user stop {unit}"
+            if unit
+            else f"kill -9 {running.pid}"
+        )
         print_error(
-            f"process {running.pid} does not stop; kill -9 {running.pid} ends it, and loses nothing that was written"
+            f"process {running.pid} does not stop; `{end}` ends it, and loses nothing that was written"
         )
         raise typer.Exit(1)
     typer.echo(f"stopped {running.url} ({running.data})")
+    if running.unit:
+        typer.echo(
+            f"{running.unit} starts it again when you log in, or `systemctl --user start {running.unit}`;"
+            " `stromboli service remove` ends that"
+        )
 
 
 node = subcommands("Let nodes of a cluster of `stromboli up` die and come back.")

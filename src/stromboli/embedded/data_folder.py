@@ -20,6 +20,7 @@ from stromboli.embedded.folder_removal import remove_tree
 from stromboli.embedded.running_clusters import (
     KUBECONFIG,
     LOCK,
+    UNIT_VARIABLE,
     FolderError,
     RunningCluster,
     add_entry,
@@ -49,7 +50,8 @@ class DataFolder:
 
     def announce(self, url: str, policy: str = "") -> None:
         """Record the process, address and policy, for other commands."""
-        cluster = RunningCluster(os.getpid(), str(self.path), url, time.time(), policy)
+        unit = os.environ.get(UNIT_VARIABLE, "")
+        cluster = RunningCluster(os.getpid(), str(self.path), url, time.time(), policy, unit)
         try:
             os.ftruncate(self._lock, 0)
             os.pwrite(self._lock, msgspec.json.encode(cluster), 0)

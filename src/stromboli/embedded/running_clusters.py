@@ -25,6 +25,8 @@ from stromboli.embedded.data_files import DataError
 
 LOCK = "lock"
 KUBECONFIG = "kubeconfig"
+UNIT_VARIABLE = "STROMBOLI_UNIT"
+"""Set by a unit of systemd: its own name."""
 POLL = 0.05
 LARGEST_RECORD = 64 * 1024
 """Bytes of a record that are read."""
@@ -45,6 +47,8 @@ class RunningCluster(msgspec.Struct, frozen=True):
     since: float = 0.0
     policy: str = ""
     """The preset or file that its scheduler goes by."""
+    unit: str = ""
+    """The unit of systemd that runs it, if one does."""
 
     @property
     def kubeconfig(self) -> Path:

@@ -29,6 +29,7 @@ from stromboli.embedded.auth.authorization import RequestAuthorizer
 from stromboli.embedded.auth.cluster_authority import ClusterAuthority
 from stromboli.embedded.auth.identity import SHORTEST_SECRET, Tokens
 from stromboli.embedded.data_files import DataError, make_folder, read_file, write_secret
+from stromboli.embedded.data_format import adopt_format
 from stromboli.embedded.http.router import Router
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kube_controllers.controller_loop import ControllerLoop
@@ -78,6 +79,7 @@ class ApiServer:
 
     async def __aenter__(self) -> ApiServer:
         make_folder(self.data)
+        adopt_format(self.data)
         pki = self.data / "pki"
         self.authority = ClusterAuthority(pki)
         self.token = _stored_secret(pki / "token")

@@ -1,0 +1,145 @@
+"""`stromboli service`: `stromboli up` as a service that systemd runs for the user."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import typer
+
+from stromboli.cli.cli_errors import Usage, print_error
+from stromboli.cli.command_group import CommandEntry, LazyCommand, subcommands
+from stromboli.cli.service_unit import NAME, unit_text
+
+SYSTEMCTL_TIMEOUT = 300.0
+"""Seconds for systemd to start or stop the cluster."""
+OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
+"""What is not known here are options of `stromboli up`."""
+DATA = typer.Option(
+    None,
+    "--data",
+    metavar="DIR",
+    help="The cluster's folder; ~/.local/share/stromboli unless given. Other options are those of `stromboli up`.",
+)
+
+service = subcommands("Let systemd run `stromboli up` for you, from when you log in.")
+
+
+@service.command("print", context_settings=OPTIONS)
+def print_unit(context: typer.Context, data: Path | None = DATA) -> None:
+    """Print the unit file, and change nothing."""
+    typer.echo(_unit(context, _folder(data)), nl=False)
+
+
+@service.command("install", context_settings=OPTIONS)
+def install(context: typer.Context, data: Path | None = DATA) -> None:
+    """Write the unit file, and start the cluster now and whenever you log in."""
+    folder, path = _folder(data), unit_path()
+    text = _unit(context, folder)
+    _check_free(folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    typer.echo(f"wrote {path}")
+    for arguments in (("daemon-reload",), ("enable", NAME), ("restart", NAME)):
+        if problem := _systemctl(*arguments):
+            print_error(
+                f"{problem}; where systemd runs for you, `systemctl --user daemon-reload` and"
+                f" `systemctl --user enable --now {NAME}` start it"
+            )
+            raise typer.Exit(1)
+    typer.echo(
+        f"started; its data are in {folder}. To use it:\n\n  export KUBECONFIG={folder / 'kubeconfig'}\n"
+    )
+    typer.echo("It stops when you log out, unless `loginctl enable-linger` lets your services run on.")
+
+
+@service.command("remove")
+def remove() -> None:
+    """Stop the cluster, and take the unit file away; its data stay."""
+    path = _installed()
+    problem = _systemctl("disable", "--now", NAME)
+    path.unlink()
+    problem = _systemctl("daemon-reload") or problem
+    typer.echo(f"removed {path}; the data of the cluster stay")
+    if problem:
+        print_error(f"{problem}; if the cluster still runs, `stromboli down` stops it")
+        raise typer.Exit(1)
+
+
+@service.command("status")
+def status() -> None:
+    """Say whether the service is there, and what it does; exit status 3 if it does not run."""
+    from stromboli.embedded.running_clusters import running_clusters
+
+    typer.echo(f"unit     {_installed()}")
+    for cluster in running_clusters():
+        if cluster.unit == NAME:
+            typer.echo(f"runs     process {cluster.pid} at {cluster.url}")
+            typer.echo(f"data     {cluster.data}\nto use   export KUBECONFIG={cluster.kubeconfig}")
+            return
+    typer.echo(
+        f"runs     no; `systemctl --user start {NAME}` starts it, `journalctl --user -u {NAME}` says why not"
+    )
+    raise typer.Exit(3)
+
+
+def unit_path() -> Path:
+    configuration = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(configuration) / "systemd" / "user" / NAME
+
+
+def _installed() -> Path:
+    path = unit_path()
+    if not path.exists():
+        raise Usage(f"{path}: is not there; `stromboli service install` writes it")
+    return path
+
+
+def _folder(data: Path | None) -> Path:
+    if data is not None:
+        return data.absolute()
+    share = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(share) / "stromboli"
+
+
+def _unit(context: typer.Context, folder: Path) -> str:
+    """The unit file, if `stromboli up` understands the options."""
+    options = ["--data", str(folder), *context.args]
+    up = LazyCommand("up", CommandEntry("stromboli.cli.up:up", "")).load()
+    up.make_context("stromboli up", list(options))
+    command = (sys.executable, "-m", "stromboli", "up", *options)
+    return unit_text(command, os.getcwd(), os.environ.get("PATH") or os.defpath)
+
+
+def _check_free(folder: Path) -> None:
+    from stromboli.embedded.running_clusters import FolderError, find_cluster
+
+    try:
+        running = find_cluster(folder)
+    except FolderError:
+        return
+    if running.unit != NAME:
+        raise Usage(
+            f"{folder}: a cluster runs there already (process {running.pid}); `stromboli down --data {folder}` stops it"
+        )
+
+
+def _systemctl(*arguments: str) -> str:
+    """What went wrong; empty if nothing did."""
+    command = ("systemctl", "--user", *arguments)
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=SYSTEMCTL_TIMEOUT,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{' '.join(command)}: {error}"
+    if done.returncode == 0:
+        return ""
+    return f"{' '.join(command)}: {' '.join(done.stderr.split())[:1000] or f'exit status {done.returncode}'}"
