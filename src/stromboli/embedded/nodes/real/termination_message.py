@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from stromboli.embedded.nodes.node_types import Content
-from stromboli.embedded.nodes.real.container_logs import older
+from stromboli.embedded.nodes.real.container_logs import generations
 
 DEFAULT_PATH = "/dev/termination-log"
 MAX_MESSAGE = 4096
@@ -46,7 +46,8 @@ def read_message(spec: Content, path: Path, log: Path, failed: bool, containers:
 
 
 def _end_of_log(log: Path) -> bytes:
-    lines = (_end(older(log), _LONGEST_READ) + _end(log, _LONGEST_READ)).splitlines(keepends=True)
+    last = [_end(path, _LONGEST_READ) for path in generations(log)[-2:]]
+    lines = b"".join(last).splitlines(keepends=True)
     texts = [line.partition(b" ")[2] for line in lines[-MAX_LOG_LINES:]]
     return b"".join(texts)[-MAX_LOG_BYTES:]
 
