@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from stromboli.embedded.http.api_server import ApiServer
+from stromboli.embedded.nodes.usage.cluster_usage import ContainerUsage, Usage
+from stromboli.embedded.nodes.usage.simulated_usage import Level
 from stromboli.embedded.store.records import Key
 from tests.embedded.api_requests import PODS, ApiCaller, config_map, pod, running
 from tests.embedded.loop_lag import LoopLag
@@ -14,6 +16,7 @@ from tests.embedded.loop_lag import LoopLag
 COUNT = 10_000
 MAPS = "/api/v1/namespaces/default/configmaps"
 OWNER = "00000000-0000-0000-0000-000000000001"
+USAGE = "/apis/metrics.k8s.io/v1beta1/pods"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 METADATA = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 LABELS = "%2C".join(f"a!=v{number}" for number in range(50))
@@ -23,6 +26,8 @@ READS = [
     ("metadata", PODS, METADATA),
     ("a label selector", f"{PODS}?labelSelector={LABELS}", ""),
     ("a field selector", f"{PODS}?fieldSelector=status.phase!=Running,spec.nodeName!=a", ""),
+    ("usage", USAGE, ""),
+    ("a table of usage", USAGE, TABLE),
     ("a watch", f"{PODS}?watch=true&timeoutSeconds=1", ""),
     ("a watch of a table", f"{PODS}?watch=true&timeoutSeconds=1", TABLE),
     (
@@ -31,6 +36,19 @@ READS = [
         "",
     ),
 ]
+
+
+class EveryPodRuns:
+    """Usage of pods that no node runs."""
+
+    async def measure(self) -> None:
+        """There is nothing to measure."""
+
+    def pod_usage(self, namespace: str, pod: str) -> list[ContainerUsage]:
+        return [Level("m", 0.5, 1 << 30, 0.0).at(1000.0)]
+
+    def node_usage(self, node: str) -> Usage | None:
+        return None
 
 
 async def fill(server: ApiServer, names: str, **meta: Any) -> None:
@@ -66,7 +84,7 @@ async def read(api: ApiCaller, path: str, accept: str) -> int:
 
 def test_reading_very_many_objects_lets_others_be_served(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with running(tmp_path, tls=False) as api:
+        async with running(tmp_path, tls=False, usage=EveryPodRuns()) as api:
             await fill(api.server, "p")
             for subject, path, accept in READS:
                 async with LoopLag() as lag:

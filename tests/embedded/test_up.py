@@ -237,6 +237,22 @@ def test_a_node_is_described_as_a_kubelet_reports_it(cluster: Up, space: str) ->
     ]
 
 
+def test_top_shows_what_nodes_pods_and_containers_use(cluster: Up, space: str) -> None:
+    pod = (POD % ("t", "sh, -c, 'while :; do :; done'")).replace("schedulerName: volcano", "nodeName: real-1")
+    cluster.kubectl("apply", "-f", "-", stdin=pod)
+    cluster.kubectl("wait", "--for=condition=Ready", "--timeout=30s", "pod/t")
+    nodes = {line.split()[0]: line.split() for line in cluster.kubectl("top", "nodes").splitlines()}
+    assert {"NAME", "n1", "n2", "real-1", "real-2"} <= nodes.keys()
+    assert all(column.strip("m%Mi").isdecimal() for column in nodes["n1"][1:])
+    header, row = (
+        line.split() for line in cluster.kubectl("top", "pods", "--containers", "-l", "app=web").splitlines()
+    )
+    assert header == ["POD", "NAME", "CPU(cores)", "MEMORY(bytes)"]
+    assert row[:2] == ["t", "main"]
+    assert int(row[2].removesuffix("m")) > 0
+    assert "cpu" in cluster.kubectl("get", "pods.metrics.k8s.io").splitlines()[0].lower()
+
+
 def test_a_node_fails_and_comes_back(cluster: Up, space: str) -> None:
     pod = (POD % ("v", "sleep, '1000'")).replace("schedulerName: volcano", "nodeName: n2")
     cluster.kubectl("apply", "-f", "-", stdin=pod)

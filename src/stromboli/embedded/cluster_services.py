@@ -32,6 +32,7 @@ from stromboli.embedded.nodes.pod_logs import PodLogs
 from stromboli.embedded.nodes.real.process_runtime import ProcessRuntime
 from stromboli.embedded.nodes.real.resources.cgroups import find_cgroups
 from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
+from stromboli.embedded.nodes.usage.cluster_usage import ClusterUsage
 from stromboli.embedded.nodes.write_queue import NODES, WriteQueue
 from stromboli.engine.catalog import Catalog
 from stromboli.kube.api_client import Client
@@ -66,6 +67,7 @@ class ServiceConfig:
     racks_requested: bool = False
     job_plugins_dir: Path | None = None
     logs: PodLogs = field(default_factory=PodLogs)
+    usage: ClusterUsage = field(default_factory=ClusterUsage)
     access: Access = field(default_factory=lambda: Access("https://127.0.0.1"))
     """With `data`, set by the cluster once its server listens."""
     data: Path = Path()
@@ -90,6 +92,7 @@ async def nodes(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]]:
         elif config.racks_requested:
             raise DataError(f"--racks: {config.data} has nodes already; say with --nodes which are in them")
         config.logs.connect(service)
+        config.usage.connect(service)
         async with _task(service.run(), "nodes") as task:
             await _wait_ready(service.synced(), task)
             yield task

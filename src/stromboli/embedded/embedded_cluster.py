@@ -86,6 +86,7 @@ class EmbeddedCluster:
                 crds=True,
                 storage_class=True,
                 logs=self._config.logs,
+                usage=self._config.usage,
                 volcano_settings=settings,
             )
             try:

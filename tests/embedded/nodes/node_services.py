@@ -16,6 +16,7 @@ from stromboli.embedded.nodes.pod_logs import LogQuery
 from stromboli.embedded.nodes.real.process_runtime import ProcessRuntime
 from stromboli.embedded.nodes.simulated.durations import FOREVER, Duration
 from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
+from stromboli.embedded.nodes.usage.cluster_usage import ClusterUsage
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import Access, find_access
@@ -92,9 +93,11 @@ async def running_nodes(
     folder: Path, *groups: str, delays: StageDelays = DELAYS, **runtime: Any
 ) -> AsyncIterator[NodeCluster]:
     """Nodes of these groups, on a server of their own; a second run on the same folder continues."""
-    async with ApiServer(folder / "data", tls=False) as server:
+    usage = ClusterUsage()
+    async with ApiServer(folder / "data", tls=False, usage=usage) as server:
         access = find_access(str(server.write_kubeconfig(folder / "kubeconfig")))
         async with nodes_on(access, folder, *groups, delays=delays, **runtime) as cluster:
+            usage.connect(cluster.nodes)
             yield cluster
 
 

@@ -31,9 +31,11 @@ from stromboli.embedded.auth.identity import SHORTEST_SECRET, Tokens
 from stromboli.embedded.data_files import DataError, make_folder, read_file, write_secret
 from stromboli.embedded.data_format import adopt_format
 from stromboli.embedded.http.router import Router
+from stromboli.embedded.kinds.builtin_kinds import METRICS
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kube_controllers.controller_loop import ControllerLoop
 from stromboli.embedded.nodes.pod_logs import LogSource
+from stromboli.embedded.nodes.usage.cluster_usage import UsageSource
 from stromboli.embedded.objects.api_service import complete_stored_services, publish_api_server
 from stromboli.embedded.objects.bootstrap_objects import bootstrap
 from stromboli.embedded.objects.object_verbs import Objects
@@ -66,6 +68,8 @@ class ApiServer:
     storage_class: bool = False
     """Whether to make a default storage class when the server first starts."""
     logs: LogSource | None = None
+    usage: UsageSource | None = None
+    """If given, `metrics.k8s.io` is served."""
     history: int = HISTORY_LIMIT
     history_bytes: int = HISTORY_BYTES
     watch_bytes: int = WATCH_BYTES
@@ -100,6 +104,8 @@ class ApiServer:
     def _assemble(self, tokens: Tokens) -> None:
         """Connect the parts with the store."""
         registry = KindRegistry()
+        for kind in METRICS if self.usage is not None else ():
+            registry.register(kind)
         self.hub = WatchHub(WatchBuffers(self.watch_bytes))
         authorizer = RequestAuthorizer(self.store)
         settings = self.volcano_settings
@@ -111,7 +117,7 @@ class ApiServer:
         self.store.on_commit(self.hub.publish)
         self.store.on_compaction(self.hub.buffers.compact)
         self.store.wait_for(self.hub.caught_up)
-        self._router = Router(self.objects, self.hub, tokens, authorizer, self.logs)
+        self._router = Router(self.objects, self.hub, tokens, authorizer, self.logs, self.usage)
 
     async def _start(self) -> None:
         await bootstrap(self.objects, self.crds, self.storage_class)

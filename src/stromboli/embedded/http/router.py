@@ -28,9 +28,10 @@ from stromboli.embedded.http.representations import (
 from stromboli.embedded.http.request_headers import check_headers
 from stromboli.embedded.http.request_paths import RequestInfo, parse_request
 from stromboli.embedded.http.streamed_responses import list_response
+from stromboli.embedded.http.usage_responses import UsageResponses
 from stromboli.embedded.http.user_shares import USER_SEATS, UserShares, share_of
 from stromboli.embedded.http.watch_responses import serve_watch
-from stromboli.embedded.kinds.builtin_kinds import REVIEWS
+from stromboli.embedded.kinds.builtin_kinds import METRICS, REVIEWS
 from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.kinds.status_errors import (
     bad_request,
@@ -38,6 +39,7 @@ from stromboli.embedded.kinds.status_errors import (
     too_large_version,
 )
 from stromboli.embedded.nodes.pod_logs import LogSource
+from stromboli.embedded.nodes.usage.cluster_usage import UsageSource
 from stromboli.embedded.objects import subresources
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.rbac.policy_rules import User
@@ -63,6 +65,7 @@ class Router:
         tokens: Tokens,
         authorizer: RequestAuthorizer,
         logs: LogSource | None = None,
+        usage: UsageSource | None = None,
     ):
         self._objects = objects
         self._hub = hub
@@ -70,6 +73,7 @@ class Router:
         self._authorizer = authorizer
         self._authenticator = Authenticator(objects.store, tokens, authorizer)
         self._logs = logs
+        self._usage = None if usage is None else UsageResponses(objects, usage)
         self._shares = UserShares()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -119,7 +123,10 @@ class Router:
     def _width(self, request: web.BaseRequest, info: RequestInfo) -> int:
         """How many seats a request takes: more if its body is large, or many objects are read."""
         if info.verb in ("list", "deletecollection"):
-            return 1 + len(self._objects.store.table(info.kind.id)) // OBJECTS_PER_SEAT
+            kind = info.kind
+            if kind in METRICS and self._usage is not None:
+                kind = self._usage.stored_kind(kind)
+            return 1 + len(self._objects.store.table(kind.id)) // OBJECTS_PER_SEAT
         if request.content_length is None or "Content-Encoding" in request.headers:
             return USER_SEATS if request.body_exists else 1  # a body of unknown size
         return 1 + request.content_length // LARGE
@@ -145,7 +152,10 @@ class Router:
             return await serve_watch(request, store, self._hub, kind, info.namespace, user, turns, query)
         representation = negotiate(request.headers.get("Accept", ""), query.get("includeObject", ""))
         if info.verb == "list":
-            page = await list_pages.list_page(store, kind, info.namespace, query)
+            if kind in METRICS and self._usage is not None:
+                page = await self._usage.page(kind, info.namespace, query)
+            else:
+                page = await list_pages.list_page(store, kind, info.namespace, query)
             await store.wait_committed()
             return self._list_response(request, kind, user, page, representation)
         if info.verb == "get":
@@ -166,6 +176,9 @@ class Router:
     async def _get(
         self, request: web.BaseRequest, info: RequestInfo, representation: Representation, query: Query
     ) -> web.StreamResponse:
+        if info.kind in METRICS and self._usage is not None:
+            metrics = await self._usage.get(info.kind, info.namespace, info.name)
+            return json_response(encode_object(info.kind, metrics, representation))
         current = self._objects.store.revision
         if (revision := read_number(query, "resourceVersion") or 0) > current:
             raise too_large_version(revision, current)

@@ -148,3 +148,11 @@ REVIEWS: tuple[Kind, ...] = tuple(
     )
 )
 """Virtual resources: created, answered and never stored."""
+
+METRICS: tuple[Kind, ...] = tuple(
+    _kind(
+        "metrics.k8s.io", plural, kind, version="v1beta1", verbs=("get", "list"), namespaced=plural == "pods"
+    )
+    for plural, kind in (("nodes", "NodeMetrics"), ("pods", "PodMetrics"))
+)
+"""What nodes and pods use: answered by the nodes and never stored; served where there are nodes."""

@@ -15,10 +15,10 @@ from stromboli.api.schemas.schema_problems import (
     required,
     unsupported,
 )
-from stromboli.embedded.kinds.builtin_kinds import BUILT_IN, REVIEWS
+from stromboli.embedded.kinds.builtin_kinds import BUILT_IN, METRICS, REVIEWS
 from stromboli.embedded.kinds.kind import SCALE, STATUS, Kind, ScalePaths, Subresource
 
-_BUILT_IN_IDS = frozenset(kind.id for kind in (*BUILT_IN, *REVIEWS))
+_BUILT_IN_IDS = frozenset(kind.id for kind in (*BUILT_IN, *REVIEWS, *METRICS))
 
 
 class KindRegistry:

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -25,8 +25,11 @@ from stromboli.embedded.nodes.node_types import Content, NodePod, NodeView
 from stromboli.embedded.nodes.pod_addresses import LOCAL, PodAddresses
 from stromboli.embedded.nodes.pod_claims_check import missing_claim
 from stromboli.embedded.nodes.pod_logs import LogQuery
+from stromboli.embedded.nodes.pod_runtime import PodRuntime
 from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
 from stromboli.embedded.nodes.simulated.simulated_nodes import SimulatedRuntime
+from stromboli.embedded.nodes.usage.cluster_usage import ContainerUsage, Usage, total
+from stromboli.embedded.nodes.usage.simulated_usage import node_level
 from stromboli.embedded.nodes.write_queue import NODES, PODS, WriteQueue
 from stromboli.kube.api_client import Client
 from stromboli.kube.reflector import Reflector, UnusableObject
@@ -38,30 +41,13 @@ FLUSH_TIMEOUT = 2.0
 """Seconds for pending writes when the service ends."""
 
 
-class PodRuntime(Protocol):
-    """Runs the pods of nodes of a kind."""
-
-    def put(self, pod: NodePod) -> None:
-        """A pod was added or updated."""
-
-    def drop(self, uid: str) -> None:
-        """The pod or its node is gone: whatever runs of it ends at once, without a status."""
-
-    def log(self, pod: NodePod, query: LogQuery) -> AsyncGenerator[bytes] | None:
-        """A container's log; None if it has none."""
-
-    async def clean_up(self) -> None:
-        """All pods that exist were put: whatever is left of others goes."""
-
-    async def close(self) -> None: ...
-
-
 @dataclass(slots=True)
 class NodeState:
     """A node and the pods that are bound to it; `kind` is empty while the node is unknown or not ours."""
 
     kind: str = ""
     failed: bool = False
+    capacity: Content = field(default_factory=dict)
     pods: dict[str, NodePod] = field(default_factory=dict)
 
 
@@ -180,6 +166,7 @@ class NodeService:
         state.kind = kind if kind in self._runtimes else ""
         if not state.kind:
             return
+        state.capacity = node.status.capacity or {}
         self._addresses.adopt(node.name, node.spec.pod_cidr)
         self._devices.publish(node)
         if node.metadata.annotations.get(node_annotations.FAILED, "false") != "false":
@@ -255,15 +242,39 @@ class NodeService:
         if state.kind:
             self._runtimes[state.kind].drop(uid)
 
-    # -- logs
+    # -- logs and usage
+
+    def _find(self, namespace: str, name: str) -> tuple[PodRuntime, NodePod] | None:
+        """A pod with the runtime that runs it."""
+        uid = self._uids.get((namespace, name), "")
+        state = self._nodes.get(self._node_names.get(uid, ""))
+        if state is None or not state.kind or uid not in state.pods:
+            return None
+        return self._runtimes[state.kind], state.pods[uid]
 
     def log(self, namespace: str, pod: str, query: LogQuery) -> AsyncGenerator[bytes] | None:
         """A container's log; None if it has none here."""
-        uid = self._uids.get((namespace, pod), "")
-        state = self._nodes.get(self._node_names.get(uid, ""))
-        if state is None or not state.kind:
+        found = self._find(namespace, pod)
+        return None if found is None else found[0].log(found[1], query)
+
+    async def measure(self) -> None:
+        """Bring what is measured up to date."""
+        await asyncio.gather(*(runtime.measure() for runtime in self._runtimes.values()))
+
+    def pod_usage(self, namespace: str, pod: str) -> list[ContainerUsage]:
+        found = self._find(namespace, pod)
+        return [] if found is None else found[0].usage(found[1])
+
+    def node_usage(self, node: str) -> Usage | None:
+        """What its pods use, and on a simulated node a little for itself."""
+        state = self._nodes.get(node)
+        if state is None or not state.kind or state.failed:
             return None
-        return self._runtimes[state.kind].log(state.pods[uid], query)
+        runtime = self._runtimes[state.kind]
+        usages = [each.usage for pod in state.pods.values() for each in runtime.usage(pod)]
+        if state.kind == node_annotations.SIMULATED:
+            usages.append(node_level(node, state.capacity).at(self._clock()).usage)
+        return total(usages)
 
 
 def _is_bound(pod: Any) -> bool:

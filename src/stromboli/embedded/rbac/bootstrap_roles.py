@@ -92,6 +92,8 @@ _ADMIN = [
     rule(["create"], ["authorization.k8s.io"], ["localsubjectaccessreviews"]),
     rule([*READ, *WRITE], [GROUP], ["roles", "rolebindings"]),
 ]
+_METRICS = [rule(READ, ["metrics.k8s.io"], ["nodes", "pods"])]
+"""As the metrics server of Kubernetes brings along."""
 _HEALTH = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
 _DISCOVERY = [*_HEALTH, "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"]
 _NODE = [
@@ -115,11 +117,12 @@ def bootstrap_policy() -> list[tuple[str, Content]]:
     return [
         _role("cluster-admin", [rule(ALL, ALL, ALL), paths(ALL, ALL)]),
         _aggregated_role("admin"),
-        _aggregated_role("edit", aggregate_to="admin"),
-        _aggregated_role("view", aggregate_to="edit"),
+        _aggregated_role("edit", "admin"),
+        _aggregated_role("view", "edit"),
         _role("system:aggregate-to-admin", _ADMIN, "admin"),
         _role("system:aggregate-to-edit", _EDIT, "edit"),
         _role("system:aggregate-to-view", _VIEW, "view"),
+        _role("system:aggregated-metrics-reader", _METRICS, "admin", "edit", "view"),
         _role(
             "system:basic-user",
             [
@@ -146,8 +149,8 @@ def _meta(name: str, **labels: str) -> Content:
     return {"name": name, "labels": {"kubernetes.io/bootstrapping": "rbac-defaults", **labels}}
 
 
-def _role(name: str, rules: list[Content], aggregate_to: str = "") -> tuple[str, Content]:
-    labels = {f"{_LABEL}{aggregate_to}": "true"} if aggregate_to else {}
+def _role(name: str, rules: list[Content], *aggregate_to: str) -> tuple[str, Content]:
+    labels = {f"{_LABEL}{role}": "true" for role in aggregate_to}
     return "clusterroles", {
         "apiVersion": _VERSION,
         "kind": "ClusterRole",
@@ -156,9 +159,9 @@ def _role(name: str, rules: list[Content], aggregate_to: str = "") -> tuple[str,
     }
 
 
-def _aggregated_role(name: str, aggregate_to: str = "") -> tuple[str, Content]:
+def _aggregated_role(name: str, *aggregate_to: str) -> tuple[str, Content]:
     """A role that aggregates the roles labelled for it, and may be aggregated itself."""
-    resource, role = _role(name, [], aggregate_to)
+    resource, role = _role(name, [], *aggregate_to)
     role["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {f"{_LABEL}{name}": "true"}}]}
     return resource, role
 

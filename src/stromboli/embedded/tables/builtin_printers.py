@@ -9,6 +9,7 @@ from stromboli.embedded.tables import (
     pod_rows,
     service_rows,
     storage_rows,
+    usage_rows,
     workload_rows,
 )
 from stromboli.embedded.tables.age_text import age
@@ -20,6 +21,7 @@ PRINTERS: dict[str, TablePrinter] = {
     **cluster_rows.PRINTERS,
     **service_rows.PRINTERS,
     **storage_rows.PRINTERS,
+    **usage_rows.PRINTERS,
     **device_rows.PRINTERS,
     **workload_rows.PRINTERS,
 }

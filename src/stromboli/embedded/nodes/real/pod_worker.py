@@ -12,6 +12,7 @@ from stromboli.embedded.nodes.machine.gpu_allocator import GpusUnavailable
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_status_patches import Termination
 from stromboli.embedded.nodes.real.container_environment import ContainerError
+from stromboli.embedded.nodes.real.container_process import ContainerProcess
 from stromboli.embedded.nodes.real.container_runner import CREATE_RETRY, ContainerRunner
 from stromboli.embedded.nodes.real.containers import Container
 from stromboli.embedded.nodes.real.pod_sandbox import NodeContext, PodSandbox
@@ -78,6 +79,11 @@ class PodWorker:
     def runs(self, name: str) -> bool:
         container = self.container(name)
         return container is not None and container.process is not None
+
+    def running(self) -> list[tuple[Container, ContainerProcess]]:
+        """Containers that run, with their processes."""
+        containers = (runner.container for runner in self._runners)
+        return [(each, each.process) for each in containers if each.process is not None]
 
     @property
     def _runners(self) -> list[ContainerRunner]:

@@ -25,13 +25,18 @@ from stromboli.embedded.nodes.pod_logs import LogQuery
 from stromboli.embedded.nodes.real.config_references import references
 from stromboli.embedded.nodes.real.container_environment import ContainerError, Fetch
 from stromboli.embedded.nodes.real.container_logs import find_log, pod_folder, read_log
+from stromboli.embedded.nodes.real.container_process import ContainerProcess
 from stromboli.embedded.nodes.real.leftovers.pod_folders import PodFolders
 from stromboli.embedded.nodes.real.pod_sandbox import NodeContext
 from stromboli.embedded.nodes.real.pod_worker import PodWorker
 from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
+from stromboli.embedded.nodes.real.resources.container_readings import ProcessPlace, read_containers
 from stromboli.embedded.nodes.real.resources.gpu_capacity import GpuCapacity
 from stromboli.embedded.nodes.real.resources.node_startup import FindCgroups, prepare
 from stromboli.embedded.nodes.real.resources.pod_resources import NodeResources
+from stromboli.embedded.nodes.usage.cluster_usage import ContainerUsage
+from stromboli.embedded.nodes.usage.process_usage import Reading
+from stromboli.embedded.nodes.usage.usage_meter import UsageMeter
 from stromboli.embedded.nodes.write_queue import WriteQueue
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
@@ -79,6 +84,7 @@ class ProcessRuntime:
         self._find_cgroups = find_cgroups
         self._preparing: asyncio.Task[None] | None = None
         self._workers: dict[str, PodWorker] = {}
+        self._meter = UsageMeter(self._read_usage)
         self._folders: dict[str, Path] = {}
         self._pod_folders = PodFolders(pods)
         self._terminating: set[str] = set()
@@ -173,6 +179,26 @@ class ProcessRuntime:
 
         return None if path is None else read_log(path, query, ended)
 
+    async def measure(self) -> None:
+        await self._meter.measure()
+
+    def usage(self, pod: NodePod) -> list[ContainerUsage]:
+        worker = self._workers.get(pod.uid)
+        usages = (
+            (container.name, self._meter.usage(_usage_key(pod.uid, process)))
+            for container, process in (worker.running() if worker is not None else ())
+        )
+        return [ContainerUsage(name, usage) for name, usage in usages if usage is not None]
+
+    async def _read_usage(self) -> dict[str, Reading]:
+        """Of all containers that run now."""
+        places = {
+            _usage_key(uid, process): ProcessPlace(process.group.leader, process.launch.cgroup)
+            for uid, worker in self._workers.items()
+            for _, process in worker.running()
+        }
+        return await asyncio.to_thread(read_containers, places)
+
     async def _fetch_all(self, pod: NodePod) -> Fetch:
         """What a pod refers to; `ContainerError` if it waits for a volume or for devices."""
         missing = await missing_claim(self._client, pod) if needs_claims(pod) else None
@@ -199,3 +225,8 @@ class ProcessRuntime:
         except (ApiError, NoResponse) as error:
             raise ContainerError(f'persistentvolumeclaim "{name}": {error}', FAILED_MOUNT) from None
         return {(VOLUMES.kind, name): msgspec.json.decode(volume)}
+
+
+def _usage_key(uid: str, process: ContainerProcess) -> str:
+    """Of a run of a container."""
+    return f"{uid} {process.group.leader}"

@@ -146,5 +146,13 @@ def started_at(pod: NodePod) -> float | None:
     return max(times, default=None if start is None else start.timestamp())
 
 
+def running_containers(pod: NodePod) -> list[str]:
+    """Names of the containers that run."""
+    if pod.finished:
+        return []
+    statuses = (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
+    return [str(status.get("name")) for status in statuses if (status.get("state") or {}).get("running")]
+
+
 def _running_since(status: Content) -> float:
     return seconds_of(((status.get("state") or {}).get("running") or {}).get("startedAt"))

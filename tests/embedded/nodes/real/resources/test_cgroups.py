@@ -102,13 +102,13 @@ def test_alone_in_a_delegated_cgroup_we_move_below_it(tmp_path):
 
 def test_usage_and_death_by_memory_are_read_from_its_files(tmp_path):
     cgroup = ContainerCgroup(tmp_path)
-    assert cgroup.usage() is None
+    assert cgroup.reading() is None
     assert not cgroup.was_out_of_memory()
     (tmp_path / "cpu.stat").write_text("usage_usec 2500000\nuser_usec 1\n")
     (tmp_path / "memory.current").write_text("5000\n")
     (tmp_path / "memory.stat").write_text("anon 1000\ninactive_file 2000\n")
     (tmp_path / "memory.events").write_text("low 0\noom 1\noom_kill 0\noom_group_kill 1\n")
-    assert cgroup.usage() == (2.5, 3000)
+    assert cgroup.reading() == (2.5, 3000)
     assert cgroup.was_out_of_memory()
 
 

@@ -13,9 +13,9 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from stromboli.embedded.nodes.real.process_guardian import END_TIMEOUT, remove_cgroups
+from stromboli.embedded.nodes.usage.process_usage import Reading
 
 log = logging.getLogger(__name__)
 
@@ -25,14 +25,6 @@ _OURS = "stromboli-up"
 
 class NoCgroups(Exception):
     """Why cgroups cannot be written here."""
-
-
-class Usage(NamedTuple):
-    """What a container has used and uses."""
-
-    cpu_seconds: float
-    memory: int
-    """Bytes without the cache of files that were not used lately, as a kubelet counts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +43,13 @@ class ContainerCgroup:
         events = _numbers(self.path / "memory.events")
         return bool(events.get("oom_kill") or events.get("oom_group_kill"))
 
-    def usage(self) -> Usage | None:
-        """None if it is gone."""
+    def reading(self) -> Reading | None:
+        """What it has used; None if it is gone. Files that were not read lately do not count, as for a kubelet."""
         cpu, memory = _numbers(self.path / "cpu.stat").get("usage_usec"), _text(self.path / "memory.current")
         if cpu is None or not memory.strip().isdecimal():
             return None
         inactive = _numbers(self.path / "memory.stat").get("inactive_file", 0)
-        return Usage(cpu / 1e6, max(0, int(memory) - inactive))
+        return Reading(cpu / 1e6, max(0, int(memory) - inactive))
 
     async def remove(self) -> None:
         """Kill what is in it, and remove it once that is gone, and the pod's with the last of its containers."""
