@@ -127,11 +127,28 @@ class Dependents(Generic[Kind]):
         answer = await self.context.writer.create(self.kind, manifest, owner.namespace)
         if answer is None:
             return None
-        created = decode_response(self.kind, answer)
-        if self.store.get(created.key) is None:
+        return self.created(owner, decode_response(self.kind, answer))
+
+    def created(self, owner: Object, obj: Kind) -> Kind:
+        """Take note of a new object of the owner, as the API server has it."""
+        if self.store.get(obj.key) is None:
             pending = self._pending.setdefault(owner.metadata.uid, PendingWrites())
-            pending.created(created, self.context.clock())
-        return created
+            pending.created(obj, self.context.clock())
+        return obj
+
+    def knows(self, owner: Object, name: str) -> bool:
+        """Whether an object of that name exists, by the store or by our writes."""
+        pending = self._pending.get(owner.metadata.uid)
+        return self.store.get(name, owner.namespace) is not None or (
+            pending is not None and pending.has_created(name)
+        )
+
+    def patched(self, obj: Kind, answer: Kind | None) -> None:
+        """Take note of the answer to a patch: the object as it is now, None if it is gone."""
+        self.store.mutated(answer)
+        for uid in controller_uid(obj):
+            if pending := self._pending.get(uid):
+                pending.patched(obj, answer)
 
     async def delete(self, owner: Object, obj: Kind, propagation: str = BACKGROUND) -> bool:
         """Delete an object of the owner; False if it was gone."""

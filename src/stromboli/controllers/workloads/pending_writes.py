@@ -35,6 +35,17 @@ class PendingWrites(Generic[Kind]):
     def created(self, obj: Kind, now: float) -> None:
         self._created[obj.name] = (obj, now + TIMEOUT)
 
+    def has_created(self, name: str) -> bool:
+        return name in self._created
+
+    def patched(self, obj: Kind, answer: Kind | None) -> None:
+        """An object that the store may not show yet has changed, or is gone."""
+        if obj.name in self._created:
+            if answer is None:
+                del self._created[obj.name]
+            else:
+                self._created[obj.name] = (answer, self._created[obj.name][1])
+
     def deleted(self, obj: Kind, now: float) -> None:
         self._deleted[obj.metadata.uid] = now + TIMEOUT
 

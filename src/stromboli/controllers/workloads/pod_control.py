@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from stromboli.controllers.owner_references import controller_uid
 from stromboli.controllers.workloads.dependents import Dependents
 from stromboli.controllers.workloads.workload import Manifest, Workload
 from stromboli.controllers.workloads.workload_controller import WorkloadController
@@ -37,7 +38,7 @@ class OwnedPods(Dependents[Pod]):
     async def _create(self, owner: Workload, make: Callable[[int], Manifest]) -> None:
         try:
             for _ in range(NAME_ATTEMPTS):
-                pod = await self.create(owner, make(secrets.randbits(64)))
+                pod = await self._create_unless_taken(owner, make(secrets.randbits(64)))
                 if pod is not None:
                     self._recorder.normal(owner, "SuccessfulCreate", f"Created pod: {pod.name}")
                     return
@@ -46,6 +47,18 @@ class OwnedPods(Dependents[Pod]):
                 return
             self._recorder.warning(owner, "FailedCreate", f"Error creating: {error}")
             raise
+
+    async def _create_unless_taken(self, owner: Workload, manifest: Manifest) -> Pod | None:
+        """None if the name is taken. A pod of the owner that was unknown is that of a request whose answer was lost."""
+        name = manifest["metadata"]["name"]
+        if self.knows(owner, name):
+            return None
+        pod = await self.create(owner, manifest)
+        if pod is None:
+            existing = await self.context.writer.read(Pod, name, owner.namespace)
+            if existing is not None and owner.metadata.uid in controller_uid(existing):
+                return self.created(owner, existing)
+        return pod
 
     async def delete_all(self, owner: Workload, pods: Iterable[Pod]) -> None:
         """Delete pods; the first error is raised when all were tried."""

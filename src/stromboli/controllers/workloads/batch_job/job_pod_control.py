@@ -57,10 +57,8 @@ class JobPods(OwnedPods):
 
     async def remove_finalizer(self, pod: Pod) -> None:
         if is_tracked(pod):
-            patched = await self.context.writer.patch(
-                pod, WITHOUT_FINALIZER, exact=False, patch_type=STRATEGIC
-            )
-            self.store.mutated(patched)
+            write = self.context.writer.patch(pod, WITHOUT_FINALIZER, exact=False, patch_type=STRATEGIC)
+            self.patched(pod, await write)
 
 
 def new_pod(job: BatchJob, pod: NewPod, seed: int) -> Manifest:
