@@ -27,9 +27,13 @@ class Termination(NamedTuple):
     message: str = ""
     out_of_memory: bool = False
     """The kernel killed it, as it wanted more memory than its limit."""
+    not_started: bool = False
+    """Its command could not be started."""
 
     @property
     def reason(self) -> str:
+        if self.not_started:
+            return "StartError"
         if self.out_of_memory:
             return "OOMKilled"
         return "Error" if self.code or self.signal else "Completed"

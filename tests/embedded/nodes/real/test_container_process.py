@@ -127,9 +127,9 @@ def test_who_left_the_group_is_known_by_the_root(tmp_path):
     roots = [str(tmp_path / "pods" / "a" / "root"), str(tmp_path / "pods" / "ab" / "root"), "elsewhere"]
     strays = [subprocess.Popen(["sleep", "987"], start_new_session=True, env={ROOT: root}) for root in roots]
     try:
-        kill_marked(roots[0])
+        kill_marked([roots[0]])
         assert strays[0].wait(5) == -9
-        kill_marked("")
+        kill_marked(["", "/"])
         assert strays[1].poll() is None
         guardian = ProcessGuardian(str(tmp_path / "pods"))
         guardian.add(strays[0].pid)

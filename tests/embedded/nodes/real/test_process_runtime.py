@@ -48,6 +48,7 @@ def test_a_command_runs_and_its_exit_code_is_reported(tmp_path):
             assert terminated(await cluster.phase("good", "Succeeded"))["reason"] == "Completed"
             assert terminated(await cluster.phase("bad", "Failed"))["exitCode"] == 3
             assert "no command" in terminated(await cluster.phase("none", "Failed"))["message"]
+            assert terminated(await cluster.get("none"))["reason"] == "StartError"
             assert "/no/such/command" in terminated(await cluster.phase("missing", "Failed"))["message"]
             assert await cluster.log("good") == "out\nerr\n"
             assert await cluster.log("bad", tail=1) == "no\n"

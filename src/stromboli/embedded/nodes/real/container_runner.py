@@ -110,7 +110,7 @@ class ContainerRunner:
         self.container.launched.set()
         if reason == "RunContainerError":
             now = self._sandbox.context.clock()
-            return self._terminated(Termination(128, now, now, message=str(error)))
+            return self._terminated(Termination(128, now, now, message=str(error), not_started=True))
         self.container.state = {"waiting": {"reason": reason, "message": str(error)}}
         self._sandbox.report()
         await self._sandbox.pause(CREATE_RETRY)

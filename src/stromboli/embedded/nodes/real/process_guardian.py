@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 
 ROOT = "STROMBOLI_ROOT"
@@ -98,19 +98,22 @@ def _lock(folder: str) -> Iterator[int | None]:
         os.close(lock)
 
 
-def kill_marked(root: str, seconds: float = 0.1) -> bool:
-    """Kill all processes whose root is this folder or below it, whatever their group; on Linux alone.
+def kill_marked(roots: Collection[str], seconds: float = 0.1) -> bool:
+    """Kill all processes whose root is one of these folders or below it, whatever their group; on Linux alone.
 
     Whether they are gone in time.
     """
-    variables = tuple(f"\0{ROOT}={root.rstrip('/')}{end}".encode() for end in "\0/")
+    wanted = {root.rstrip("/") for root in roots if root.startswith("/")}
 
     def is_marked(pid: int) -> bool:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            environment = b"\0" + file.read()
-        return any(variable in environment for variable in variables)
+            _, mark, rest = (b"\0" + file.read()).partition(f"\0{ROOT}=".encode())
+        folder = os.fsdecode(rest.partition(b"\0")[0]) if mark else ""
+        while folder and folder not in wanted:
+            folder = folder.rpartition("/")[0]
+        return bool(folder)
 
-    return not root.startswith("/") or _kill_all(is_marked, seconds)
+    return not wanted or _kill_all(is_marked, seconds)
 
 
 def kill_session(leader: int) -> None:
@@ -213,7 +216,7 @@ def watch(folder: str, cgroups: str = "") -> None:
         remove_cgroups(cgroups, END_TIMEOUT)
     for group in groups:
         kill_group(group, END_TIMEOUT)
-    kill_marked(folder, END_TIMEOUT)
+    kill_marked([folder], END_TIMEOUT)
 
 
 if __name__ == "__main__":

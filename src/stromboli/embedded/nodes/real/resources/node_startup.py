@@ -31,7 +31,7 @@ async def prepare(
         if find_cgroups is not None:
             await _find_cgroups(pods, guardian, resources, find_cgroups)
         await _await_guardian(pods, guardian)
-        if not pods.exists() or await asyncio.to_thread(kill_marked, str(pods), END_TIMEOUT):
+        if not pods.exists() or await asyncio.to_thread(kill_marked, [str(pods)], END_TIMEOUT):
             for grant in resources.gpus.former:
                 resources.gpus.release(grant)
     except Exception:
@@ -67,5 +67,5 @@ async def _await_guardian(pods: Path, guardian: ProcessGuardian) -> None:
 async def _end_pod(pods: Path, grant: GpuGrant) -> None:
     """Wait until the processes of a pod of the former run have ended."""
     for folder in [folder for folder in pods.iterdir() if folder.name.endswith(f"_{grant.uid}")]:
-        while not await asyncio.to_thread(kill_marked, str(folder), END_TIMEOUT):
+        while not await asyncio.to_thread(kill_marked, [str(folder)], END_TIMEOUT):
             log.warning("pod %s of the former run does not end, and keeps %s", grant.pod, sorted(grant.cards))

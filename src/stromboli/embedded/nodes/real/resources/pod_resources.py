@@ -10,7 +10,8 @@ from stromboli.api import names
 from stromboli.embedded.nodes.machine.gpu_allocator import GpuGrant, GpusUnavailable, gpu_variables
 from stromboli.embedded.nodes.machine.gpu_manager import GpuManager
 from stromboli.embedded.nodes.node_types import Content, NodePod
-from stromboli.embedded.nodes.real.process_guardian import END_TIMEOUT, kill_group, kill_marked
+from stromboli.embedded.nodes.real.leftovers.stray_processes import StrayProcesses
+from stromboli.embedded.nodes.real.process_guardian import END_TIMEOUT, kill_group
 from stromboli.embedded.nodes.real.resources.cgroups import CgroupTree, ContainerCgroup
 from stromboli.embedded.nodes.real.resources.container_limits import cgroup_settings, has_limits
 
@@ -28,6 +29,7 @@ class NodeResources:
 
     def __init__(self, gpus: GpuManager) -> None:
         self.gpus = gpus
+        self.strays = StrayProcesses()
         self.cgroups: CgroupTree | None = None
         self.no_cgroups = ""
         """Why there are none, until it was told."""
@@ -103,7 +105,7 @@ class PodResources:
 
     async def end(self, root: str) -> None:
         """Kill processes that left their group, and let the GPUs go when no process is left."""
-        while not await asyncio.to_thread(kill_marked, root) and self._grant is not None:
+        while not await self._node.strays.kill(root) and self._grant is not None:
             await asyncio.sleep(RETRY)
         if self._grant is not None:
             self._node.gpus.release(self._grant)
