@@ -14,9 +14,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
+from stromboli.api.errors import BadObject
 from stromboli.api.types.meta import Object, Record
 from stromboli.controllers.context import Context
-from stromboli.controllers.controller import Controller
+from stromboli.controllers.controller import Controller, SyncError
 from stromboli.controllers.merge_patch_diff import merge_patch
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.controllers.workloads.workload import Workload
@@ -73,7 +74,11 @@ class WorkloadController(Controller[str], Generic[Owner]):
         rest = self._rests.get(key, 0.0) - time.monotonic()
         if rest > SHORTEST_REST:
             return rest
-        return await self.sync_owner(owner)
+        try:
+            return await self.sync_owner(owner)
+        except BadObject as error:
+            self.recorder.warning(owner, "FailedCreate", f"Error creating: {error}")
+            raise SyncError(str(error)) from None
 
     @abstractmethod
     async def sync_owner(self, owner: Owner) -> float | None:

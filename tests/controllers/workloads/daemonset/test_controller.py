@@ -70,7 +70,7 @@ def test_a_template_that_makes_no_sense_is_told() -> None:
         api = cluster(1, template=template)
         async with running_controllers(api, DaemonSetController):
             await wait_until(lambda: bool(api.events))
-            assert api.events[0][0] == "FailedPlacement"
+            assert api.events[0][0] == "FailedCreate"
             assert "spec.template.spec" in api.events[0][1]
             api.put("nodes", {"metadata": {"name": "later"}})
         assert not api.every("pods")

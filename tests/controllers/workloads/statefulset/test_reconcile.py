@@ -6,19 +6,17 @@ from typing import Any
 
 import pytest
 
-from stromboli.controllers.workloads.statefulset.reconcile import (
+from stromboli.controllers.workloads.statefulset.reconcile import BURST, Outcome, reconcile
+from stromboli.controllers.workloads.statefulset.set_actions import (
     Blocked,
     Conflict,
     CreateClaims,
     CreatePod,
     DeletePod,
-    Outcome,
-    Revision,
-    Revisions,
     UpdateClaims,
     UpdatePod,
-    reconcile,
 )
+from stromboli.controllers.workloads.statefulset.set_status import Revision, Revisions
 from stromboli.controllers.workloads.statefulset.stateful_set import StatefulSet, ordinal_of
 from stromboli.controllers.workloads.workload_kinds import Pod
 from tests.controllers.workloads.workload_objects import NOW, TEMPLATE, claim, owner, pod, stateful_set
@@ -134,6 +132,12 @@ def test_pods_are_created_and_deleted(spec: Any, pods: str, expected: str) -> No
 )
 def test_pods_of_another_revision_are_replaced(spec: Any, pods: str, expected: str) -> None:
     assert words(run(stateful_set(**spec), pods)) == expected
+
+
+@pytest.mark.parametrize("policy", ["Parallel", "OrderedReady"])
+def test_a_set_of_far_too_many_pods_takes_a_step_at_a_time(policy: str) -> None:
+    huge = stateful_set(2**31 - 1, podManagementPolicy=policy, **rolling(maxUnavailable=1))
+    assert len(run(huge, "").actions) == (BURST if policy == "Parallel" else 1)
 
 
 def test_a_pod_has_the_template_of_its_revision() -> None:
@@ -283,6 +287,12 @@ def test_claims_are_owned_as_the_retention_policy_says(
         return
     ((_, owners),) = changes[0].claims
     assert [reference["kind"] for reference in owners.references] == after
+
+
+def test_the_claim_of_a_waiting_pod_is_changed_once() -> None:
+    policy = {"persistentVolumeClaimRetentionPolicy": GOING}
+    outcome = run(stateful_set(1, **PARALLEL, **DATA, **policy), "0:Pending", SAME, [claim("data-web-0")])
+    assert words(outcome) == "UpdateClaims"
 
 
 def test_a_claim_that_something_else_controls_is_told() -> None:

@@ -95,11 +95,7 @@ class DaemonSetController(WorkloadController[DaemonSet]):
         return self.pods.look_again(owner, outcome.requeue_after)
 
     def _all_nodes(self, owner: DaemonSet) -> dict[str, Eligibility]:
-        try:
-            eligibility = self._eligible(owner)
-        except BadObject as error:
-            self.recorder.warning(owner, "FailedPlacement", str(error))
-            raise SyncError(str(error)) from None
+        eligibility = self._eligible(owner)
         return {node.name: eligibility.of(*_placement(node)) for node in self.nodes}
 
     async def _carry_out(self, owner: DaemonSet, revision: str, outcome: Outcome) -> Exception | None:

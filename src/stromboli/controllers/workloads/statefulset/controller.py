@@ -11,7 +11,8 @@ from stromboli.controllers.controller import SyncError
 from stromboli.controllers.workloads.controller_revisions import ControllerRevision, oldest
 from stromboli.controllers.workloads.pod_control import OwnedPods, is_namespace_terminating, slow_start
 from stromboli.controllers.workloads.revision_history import RevisionHistory
-from stromboli.controllers.workloads.statefulset.reconcile import (
+from stromboli.controllers.workloads.statefulset.reconcile import reconcile
+from stromboli.controllers.workloads.statefulset.set_actions import (
     Action,
     Blocked,
     ClaimChange,
@@ -19,12 +20,10 @@ from stromboli.controllers.workloads.statefulset.reconcile import (
     CreateClaims,
     CreatePod,
     DeletePod,
-    Revision,
-    Revisions,
     UpdateClaims,
     UpdatePod,
-    reconcile,
 )
+from stromboli.controllers.workloads.statefulset.set_status import Revision, Revisions
 from stromboli.controllers.workloads.statefulset.stateful_set import StatefulSet, ordinal_of
 from stromboli.controllers.workloads.workload import Manifest
 from stromboli.controllers.workloads.workload_controller import WorkloadController

@@ -6,20 +6,30 @@ that is not available, also for one of a broken revision, which stays until some
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from stromboli.api.int_or_percent import IntOrPercent, scaled_value
 from stromboli.api.types.storage import PersistentVolumeClaim
-from stromboli.controllers.workloads.pod_readiness import ENDED, is_available, is_ready, next_available
+from stromboli.controllers.workloads.pod_readiness import ENDED, is_available, next_available
 from stromboli.controllers.workloads.statefulset.claim_retention import (
-    ClaimOwners,
     changed_owners,
     initial_owners,
     is_conflicting,
     is_stale,
 )
+from stromboli.controllers.workloads.statefulset.set_actions import (
+    Action,
+    Blocked,
+    ClaimChange,
+    Conflict,
+    CreateClaims,
+    CreatePod,
+    DeletePod,
+    UpdateClaims,
+    UpdatePod,
+)
+from stromboli.controllers.workloads.statefulset.set_status import Revisions, revision_of, set_status
 from stromboli.controllers.workloads.statefulset.stateful_set import (
     StatefulSet,
     StatefulSetStatus,
@@ -30,86 +40,14 @@ from stromboli.controllers.workloads.workload_kinds import Pod
 from stromboli.controllers.workloads.workload_pods import (
     POD_INDEX,
     POD_NAME,
-    REVISION,
     stateful_claims,
     stateful_pod,
 )
 
-
-class Revision(NamedTuple):
-    """The name and the template of a ControllerRevision."""
-
-    name: str
-    template: Manifest
-
-
-class Revisions(NamedTuple):
-    """What pods before the partition have, and what the others are to have."""
-
-    current: Revision
-    update: Revision
-    collisions: int = 0
-
-
-ClaimChange = tuple[PersistentVolumeClaim, ClaimOwners]
-"""A claim, and the owners that it is to have."""
-
-
-@dataclass(frozen=True, slots=True)
-class CreatePod:
-    """Create the claims that are missing, then the pod."""
-
-    pod: Manifest
-    claims: tuple[Manifest, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CreateClaims:
-    """Create claims of a pod that waits for them."""
-
-    pod: str
-    claims: tuple[Manifest, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class UpdatePod:
-    """Give a pod its identity, and its claims the owners of the retention policy."""
-
-    pod: Pod
-    labels: Mapping[str, str]
-    claims: tuple[ClaimChange, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateClaims:
-    """Give claims the owners of the retention policy."""
-
-    claims: tuple[ClaimChange, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DeletePod:
-    pod: Pod
-
-
-@dataclass(frozen=True, slots=True)
-class Blocked:
-    """A pod that cannot be created, or lacks claims, and why; it is tried again."""
-
-    pod: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """A claim that something else controls, so that the retention policy is ignored."""
-
-    claim: str
-
-
+BURST = 500
+"""Actions for the pods that a set wants, at most, in one look at it."""
 FindClaim = Callable[[str], PersistentVolumeClaim | None]
 """The claim of a name, None if there is none."""
-Action = Conflict | CreatePod | CreateClaims | UpdatePod | UpdateClaims | DeletePod | Blocked
 
 
 @dataclass(slots=True)
@@ -129,15 +67,17 @@ def reconcile(
     now: float,
 ) -> Outcome:
     """`pods` are those of the set, and `claim_named` finds claims of its namespace."""
-    round_ = _Round(stateful_set, revisions, pods, claim_named, now)
+    work = _Reconciliation(stateful_set, revisions, pods, claim_named, now)
     if stateful_set.metadata.deletion_timestamp is None:
-        round_.run()
+        work.run()
     return Outcome(
-        round_.actions, round_.status(), next_available(pods, stateful_set.spec.min_ready_seconds, now)
+        work.actions,
+        set_status(stateful_set, revisions, work.pods.values(), work.replaced, now),
+        next_available(pods, stateful_set.spec.min_ready_seconds, now),
     )
 
 
-class _Round:
+class _Reconciliation:
     """One look at a set; each step says whether the next has to wait."""
 
     def __init__(
@@ -169,7 +109,7 @@ class _Round:
     def run(self) -> None:
         in_order = self.set.in_order
         for ordinal in self.wanted:
-            if self._keep(ordinal) and in_order:
+            if (self._keep(ordinal) and in_order) or len(self.actions) >= BURST:
                 return
         if any(isinstance(action, Blocked) for action in self.actions):
             return
@@ -192,12 +132,13 @@ class _Round:
         if pod.status.phase in ENDED:  # the next pod is created once this one is gone
             self._delete(pod)
             return True
-        if pod.status.phase == "Pending":
+        pending = pod.status.phase == "Pending"
+        if pending:
             self._add_claims(ordinal, pod)
         if self.set.in_order and not self._runs(pod):
             return True
         labels = {} if pod.metadata.labels.get(POD_NAME) == pod.name else _identity(pod.name, ordinal)
-        changes = self._claim_changes(ordinal)
+        changes = () if pending else self._claim_changes(ordinal)
         if labels or changes:
             self.actions.append(UpdatePod(pod, labels, changes))
         return False
@@ -281,7 +222,7 @@ class _Round:
             self._replace(pod)
 
     def _is_old(self, pod: Pod) -> bool:
-        return _revision(pod) != self.revisions.update.name and pod.metadata.deletion_timestamp is None
+        return revision_of(pod) != self.revisions.update.name and pod.metadata.deletion_timestamp is None
 
     def _replace(self, pod: Pod) -> None:
         self._delete(pod)
@@ -323,34 +264,6 @@ class _Round:
         stored, _ = self._claims(ordinal)
         owners = [(claim, changed_owners(claim, self.set, pod, scaled_down)) for claim in stored]
         return tuple((claim, changed) for claim, changed in owners if changed is not None)
-
-    # -- status
-
-    def status(self) -> StatefulSetStatus:
-        """Of the pods as they were before the actions; an update is complete when all pods have it and are ready."""
-        current, update, collisions = self.revisions
-        wait = self.set.spec.min_ready_seconds
-        ready = [pod for pod in self.pods.values() if pod.status.phase == "Running" and is_ready(pod)]
-        staying = [_revision(pod) for pod in self.pods.values() if pod.metadata.deletion_timestamp is None]
-        status = StatefulSetStatus(
-            observed_generation=self.set.metadata.generation,
-            replicas=len(self.pods),
-            ready_replicas=len(ready),
-            available_replicas=sum(is_available(pod, wait, self.now) for pod in ready),
-            current_replicas=max(0, staying.count(current.name) - self.replaced),
-            updated_replicas=staying.count(update.name),
-            current_revision=current.name,
-            update_revision=update.name,
-            collision_count=collisions,
-        )
-        everywhere = status.updated_replicas == status.ready_replicas == status.replicas == self.set.replicas
-        if everywhere and self.set.rolling_update is not None:
-            status.current_replicas, status.current_revision = status.updated_replicas, update.name
-        return status
-
-
-def _revision(pod: Pod) -> str:
-    return pod.metadata.labels.get(REVISION, "")
 
 
 def _identity(name: str, ordinal: int) -> dict[str, str]:
