@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.embedded.up_process import Up
+from tests.embedded.nodes.machine.fake_nvidia_smi import install, row, uuid
+from tests.embedded.up_process import Up, eventually
 
 _numbers = itertools.count(1)
 ROOT = Path(__file__).parents[2]
@@ -324,6 +325,49 @@ def test_killed_and_started_again_it_goes_on_where_it_was(tmp_path: Path) -> Non
         assert up.process is not None
         assert up.process.wait(30) == 0
         assert "no cluster runs" in up.stromboli("status", ok=False)
+
+
+GPU_POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec:
+  schedulerName: volcano
+  restartPolicy: Never
+  containers:
+  - {name: main, image: none, command: [%s], resources: {limits: {nvidia.com/gpu: 1}}}
+"""
+
+
+def test_the_gpu_of_a_killed_cluster_is_given_out_once_its_processes_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bin = install(tmp_path, row(0))
+    monkeypatch.setenv("PATH", f"{bin}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    with Up(tmp_path / "data", "--real", "--schedule-period", "200ms") as up:
+        [node] = up.json("get", "nodes")["items"]
+        assert node["status"]["allocatable"]["nvidia.com/gpu"] == "1"
+        assert node["metadata"]["labels"]["nvidia.com/gpu.product"] == "NVIDIA-H200"
+        daemon = "setsid sleep 987 & echo $!; echo $CUDA_VISIBLE_DEVICES; wait"
+        up.kubectl("apply", "-f", "-", stdin=GPU_POD % ("old", f"sh, -c, '{daemon}'"))
+        up.kubectl("wait", "--for=condition=Ready", "--timeout=30s", "pod/old")
+        eventually(lambda: len(up.kubectl("logs", "old").split()) == 2)
+        pid, card = up.kubectl("logs", "old").split()
+        assert card == uuid(0)
+        up.kubectl("apply", "-f", "-", stdin=GPU_POD % ("next", f"sh, -c, 'cat /proc/{pid}/status || true'"))
+        up.stop(signal.SIGKILL)
+        up.start()
+        up.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=30s", "pod/next")
+        log = up.kubectl("logs", "next")
+        assert "No such file" in log or "Z (zombie)" in log
+        assert up.json("get", "pod", "old")["status"]["phase"] == "Failed"
+        assert [each["metadata"]["name"] for each in up.json("get", "nodes")["items"]] == [
+            node["metadata"]["name"]
+        ]
+        assert "2 GPUs for real nodes: this machine has 1" in up.stromboli(
+            "up", "--nodes", "2cpu,2gpu,real", ok=False
+        )
 
 
 def test_ctrl_c_stops_it_and_its_processes(tmp_path: Path) -> None:

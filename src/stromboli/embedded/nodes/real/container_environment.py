@@ -14,7 +14,7 @@ from stromboli.api.resources.quantity import QuantityError, exact
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_addresses import LOCAL
 
-INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV")
+INHERITED = ("PATH", "LD_LIBRARY_PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV")
 """Variables that containers inherit from our environment; they get no others."""
 NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _REFERENCE = re.compile(r"\$(?:\$|\(([-._a-zA-Z][-._a-zA-Z0-9]*)\))")

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from stromboli.embedded.nodes.machine.nvidia_smi import Gpu, NvidiaSmiError
-from stromboli.embedded.nodes.real.resources import gpu_capacity
+from stromboli.embedded.nodes.real.resources import gpu_capacity, node_startup
 from stromboli.embedded.nodes.real.resources.gpu_capacity import allocatable_gpus
 from stromboli.kube.api_resources import Resource
 from tests.embedded.nodes.node_services import NODES, running_nodes
@@ -140,6 +140,33 @@ def test_after_a_kill_cards_are_given_out_when_the_processes_of_the_former_run_a
     finally:
         left.kill()
         left.wait()
+
+
+def test_cards_of_a_former_pod_whose_processes_do_not_end_are_kept_and_others_start(tmp_path, monkeypatch):
+    """Such as a process that waits for a driver that hangs, which no signal ends."""
+    stuck, searched = [True], []
+
+    def kill_marked(roots, seconds):
+        searched.extend(roots)
+        return not stuck[0]
+
+    monkeypatch.setattr(node_startup, "kill_marked", kill_marked)
+
+    async def scenario():
+        async with running_nodes(tmp_path, "1x8cpu,real", find_gpus=lambda: CARDS) as cluster:
+            await cluster.pod("both", command=SHOW, container=gpus(2))
+            assert "default/old hold" in await event(cluster, "both", "WaitingForGpus")
+            await cluster.pod("other", command=SHOW, container=gpus(1))
+            await cluster.phase("other", "Succeeded")
+            assert await cluster.log("other") == "GPU-1 GPU-1\n"
+            stuck[0] = False
+            await cluster.phase("both", "Succeeded")
+
+    (tmp_path / "work" / "pods").mkdir(parents=True)
+    record = [{"uid": "uid-old", "pod": "default/old", "containers": {"main": ["GPU-0"]}}]
+    (tmp_path / "work" / "gpus.json").write_text(json.dumps(record))
+    asyncio.run(scenario())
+    assert searched[-1] == str(tmp_path / "work" / "pods" / "default_old_uid-old")
 
 
 def test_no_process_starts_while_the_former_guardian_still_kills(tmp_path):

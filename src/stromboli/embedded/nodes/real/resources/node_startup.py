@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stromboli.embedded.nodes.machine.gpu_allocator import GpuGrant
+from stromboli.embedded.nodes.real.container_logs import pod_folder
 from stromboli.embedded.nodes.real.process_guardian import END_TIMEOUT, ProcessGuardian, kill_marked
 from stromboli.embedded.nodes.real.resources.cgroups import CgroupTree, NoCgroups
 from stromboli.embedded.nodes.real.resources.pod_resources import NodeResources
@@ -66,6 +67,7 @@ async def _await_guardian(pods: Path, guardian: ProcessGuardian) -> None:
 
 async def _end_pod(pods: Path, grant: GpuGrant) -> None:
     """Wait until the processes of a pod of the former run have ended."""
-    for folder in [folder for folder in pods.iterdir() if folder.name.endswith(f"_{grant.uid}")]:
-        while not await asyncio.to_thread(kill_marked, [str(folder)], END_TIMEOUT):
-            log.warning("pod %s of the former run does not end, and keeps %s", grant.pod, sorted(grant.cards))
+    namespace, _, name = grant.pod.partition("/")
+    folder = pod_folder(pods, namespace, name, grant.uid)
+    while not await asyncio.to_thread(kill_marked, [str(folder)], END_TIMEOUT):
+        log.warning("pod %s of the former run does not end, and keeps %s", grant.pod, sorted(grant.cards))
