@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import os
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -12,10 +13,15 @@ import pytest
 
 from stromboli.embedded.http.api_server import ApiServer
 from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import find_access
 from tests.embedded.nodes.node_services import PODS, running_nodes
+from tests.embedded.up_process import Up, eventually
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts in /proc")
+BATCH_JOBS = Resource("batch", "v1", "jobs", "Job")
+VOLCANO_JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 MANY = 1000
 MEBIBYTE = 1 << 20
 
@@ -175,3 +181,60 @@ def test_what_pods_left_that_were_deleted_while_nobody_ran_them_goes_at_the_next
             assert await cluster.log("done") == "said\n"
 
     asyncio.run(scenario())
+
+
+def template(script):
+    container = {"name": "main", "image": "none", "command": ["sh", "-c", script]}
+    return {"spec": {"restartPolicy": "OnFailure", "containers": [container]}}
+
+
+async def create_jobs(client):
+    """Jobs of both sorts in a namespace; those that are slow wait for the file `go` of the data folder."""
+    await client.create(NAMESPACES, {"metadata": {"name": "team"}})
+    for number, wait in enumerate(["", "while [ ! -e ../../../../go ]; do sleep 0.05; done;"] * 5):
+        spec = {"template": template(f"setsid -f sleep 987; {wait} echo {number} > file")}
+        await client.create(BATCH_JOBS, {"metadata": {"name": f"job-{number}"}, "spec": spec}, "team")
+    task = {"name": "task", "replicas": 10, "template": template("setsid -f sleep 987; touch file")}
+    spec = {"minAvailable": 10, "schedulerName": "volcano", "tasks": [task]}
+    await client.create(VOLCANO_JOBS, {"metadata": {"name": "gang"}, "spec": spec}, "team")
+
+
+async def phases(client):
+    items = json.loads(await client.list(PODS, namespace="team"))["items"]
+    return sorted(item["status"].get("phase") for item in items)
+
+
+async def reach(client, *expected):
+    async with asyncio.timeout(60):
+        while await phases(client) != sorted(expected):
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_jobs_leave_nothing_behind_when_up_is_killed_and_their_namespace_is_deleted(tmp_path):
+    data = tmp_path / "data"
+
+    async def with_client(use, *arguments):
+        async with Client(find_access(str(data / "kubeconfig"))) as client:
+            await use(client, *arguments)
+
+    async def delete_namespace(client):
+        await client.delete(NAMESPACES, "team")
+        async with asyncio.timeout(60):
+            while await phases(client):
+                await asyncio.sleep(0.1)
+
+    with Up(data, "--nodes", "2x16cpu,64Gi,real") as up:
+        asyncio.run(with_client(create_jobs))
+        asyncio.run(with_client(reach, *["Running"] * 5, *["Succeeded"] * 15))
+        up.stop(signal.SIGKILL)
+        eventually(lambda: processes(data) == [])
+        assert len(folders(data)) == 20
+        up.start()
+        (data / "go").touch()
+        asyncio.run(with_client(reach, *["Succeeded"] * 20))
+        assert len(folders(data)) == 20
+        asyncio.run(with_client(delete_namespace))
+        eventually(lambda: folders(data) == [])
+        eventually(lambda: len(processes(data)) <= 1)  # the guardian
+    eventually(lambda: processes(data) == [])

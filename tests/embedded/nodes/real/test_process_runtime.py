@@ -321,3 +321,28 @@ def test_a_pod_waits_for_its_volume_and_what_it_writes_there_is_kept(tmp_path):
             assert (folder / "file").read_text() == "kept\n"
 
     asyncio.run(scenario())
+
+
+def test_a_container_for_which_there_is_no_room_is_created_later(tmp_path):
+    async def scenario():
+        async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
+            first = {"name": "first", "image": "x", "command": ["sh", "-c", "touch ../logs/main"]}
+            await cluster.pod("p", command=["true"], spec={"initContainers": [first]})
+            pod = await cluster.until("p", lambda pod: "CreateContainerError" in str(pod["status"]))
+            assert pod["status"]["phase"] == "Pending"
+            (in_the_way,) = (tmp_path / "work" / "pods").glob("*/logs/main")
+            in_the_way.unlink()
+            await cluster.phase("p", "Succeeded")
+
+    asyncio.run(scenario())
+
+
+def test_a_pod_fails_at_its_deadline(tmp_path):
+    async def scenario():
+        async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
+            await cluster.pod("p", command=["sleep", "987"], spec={"activeDeadlineSeconds": 1})
+            pod = await cluster.phase("p", "Failed")
+            assert pod["status"]["reason"] == "DeadlineExceeded"
+            assert terminated(pod)["exitCode"] == 143
+
+    asyncio.run(scenario())

@@ -14,6 +14,7 @@ from stromboli.embedded.nodes.real.container_process import ContainerProcess
 from stromboli.embedded.nodes.real.container_run import ContainerRun
 from stromboli.embedded.nodes.real.containers import Container
 from stromboli.embedded.nodes.real.pod_sandbox import PodSandbox
+from stromboli.embedded.nodes.real.process_start import NO_ROOM
 from stromboli.embedded.nodes.real.restart_policy import NEVER, is_restarted
 from stromboli.embedded.nodes.real.termination_message import clear_message, message_path, read_message
 
@@ -104,8 +105,11 @@ class ContainerRunner:
         return read_message(container.spec, path, log, termination.code != 0, count)
 
     async def _create_failed(self, error: Exception) -> Termination | None:
-        """Report why a container cannot be created; one without a command never can, others may later."""
-        reason = error.reason if isinstance(error, ContainerError) else "RunContainerError"
+        """Report why a container cannot be created; one without a command never can, others may later.
+
+        A full disk, say, has room again at some time.
+        """
+        reason = error.reason if isinstance(error, ContainerError) else NO_ROOM
         self._sandbox.record(names.WARNING, "Failed", f"Error: {error}")
         self.container.launched.set()
         if reason == "RunContainerError":

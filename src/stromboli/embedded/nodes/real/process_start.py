@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -16,6 +17,9 @@ from stromboli.embedded.nodes.real.container_launch import ContainerLaunch
 from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian, kill_session
 from stromboli.embedded.nodes.real.process_stdio import ProcessStdio
 
+NO_ROOM = "CreateContainerError"
+"""The reason of a container that may be created later: the machine has no room now."""
+_TRANSIENT = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC)
 _SET_BY_PYTHON = ("LC_CTYPE",)
 
 
@@ -62,7 +66,8 @@ async def start_process(
         )
     except (OSError, ValueError) as error:
         stdio.close()
-        raise ContainerError(_start_failure(launch.arguments[0], error), "RunContainerError") from None
+        reason = NO_ROOM if getattr(error, "errno", None) in _TRANSIENT else "RunContainerError"
+        raise ContainerError(_start_failure(launch.arguments[0], error), reason) from None
     finally:
         stdio.close_ends()
     restore_descriptor_limit(process.pid)
