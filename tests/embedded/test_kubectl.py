@@ -101,10 +101,8 @@ def test_get_shows_tables_and_objects(kubectl: Kubectl) -> None:
 
 @pytest.mark.slow
 def test_who_creates_what_nobody_acts_on_is_warned(kubectl: Kubectl) -> None:
-    told = (
-        "Warning: no controller here makes the pods of a Deployment; use a Job of batch.volcano.sh, or pods"
-    )
-    create = ("create", "deployment", "once", "--image=busybox", "--dry-run=server")
+    told = "Warning: no controller here makes the pods of a Job; `stromboli up` runs a cluster that does"
+    create = ("create", "job", "once", "--image=busybox", "--dry-run=server")
     assert told in kubectl(*create)
     assert "Warning" not in kubectl("create", "configmap", "once", "--dry-run=server")
 

@@ -19,9 +19,9 @@ def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) ->
     """No selector matches nothing, an empty one everything."""
     if selector is None:
         return False
-    if any(labels.get(key) != value for key, value in selector.match_labels.items()):
+    if not selector.match_labels.items() <= labels.items():
         return False
-    return all(
+    return not selector.match_expressions or all(
         valid_label_requirement(requirement) and _requirement_matches(requirement, labels)
         for requirement in selector.match_expressions
     )

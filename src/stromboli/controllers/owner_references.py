@@ -27,7 +27,10 @@ def controller_reference(owner: Job | CronJob | JobFlow) -> dict[str, Any]:
 
 def controller_of(obj: Object) -> OwnerReference | None:
     """The owner that controls an object."""
-    return next((owner for owner in obj.metadata.owner_references if owner.controller), None)
+    for owner in obj.metadata.owner_references:  # no generator: this is called for every pod of an owner
+        if owner.controller:
+            return owner
+    return None
 
 
 def controller_uid(obj: Object) -> tuple[str, ...]:

@@ -37,6 +37,10 @@ class Index(Generic[Kind]):
         objects = self._objects.get(value)
         return [objects[key] for key in sorted(objects)] if objects else []
 
+    def unordered(self, value: Hashable) -> list[Kind]:
+        """The same in the order in which they came."""
+        return list(self._objects.get(value, {}).values())
+
     def count(self, value: Hashable) -> int:
         return len(self._objects.get(value, ()))
 

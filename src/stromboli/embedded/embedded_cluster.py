@@ -12,7 +12,7 @@ from pathlib import Path
 from stromboli.admission.rules.rule_context import Settings
 from stromboli.controllers.job.plugins.job_plugin_catalog import load_job_plugins
 from stromboli.daemon.connection_limits import raise_descriptor_limit
-from stromboli.embedded.cluster_services import SERVICES, Service, ServiceConfig
+from stromboli.embedded.cluster_services import SERVICES, Service, ServiceConfig, workloads
 from stromboli.embedded.data_folder import DataFolder
 from stromboli.embedded.http.api_server import ApiServer
 from stromboli.embedded.running_clusters import KUBECONFIG
@@ -85,6 +85,7 @@ class EmbeddedCluster:
                 port,
                 crds=True,
                 storage_class=True,
+                workloads=workloads in self._services,
                 logs=self._config.logs,
                 usage=self._config.usage,
                 volcano_settings=settings,

@@ -70,7 +70,7 @@ class Dependents(Generic[Kind]):
 
     def of(self, owner: Object) -> list[Kind]:
         """All objects that the owner controls, as they are after our writes."""
-        stored = self._owned[owner.metadata.uid]
+        stored = self._owned.unordered(owner.metadata.uid)
         pending = self._pending.get(owner.metadata.uid)
         return stored if pending is None else pending.apply(stored, self.context.clock())
 
@@ -88,9 +88,10 @@ class Dependents(Generic[Kind]):
         is_member: Callable[[Kind], bool] = lambda obj: True,
     ) -> list[Kind]:
         """The objects of the owner, once orphans were adopted and others released; by default of all that there are."""
-        if objects is None:
-            objects = [*self.of(owner), *self.orphans(owner)]
-        decided = claims(owner, owner.selector, objects, is_member)
+        with self.controller.computing(owner):
+            if objects is None:
+                objects = [*self.of(owner), *self.orphans(owner)]
+            decided = claims(owner, owner.selector, objects, is_member)
         for obj in decided.released:
             patch = self.release_patch(owner, obj)
             patched = await self.context.writer.patch(obj, patch, exact=False, patch_type=STRATEGIC)

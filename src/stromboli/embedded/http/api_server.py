@@ -67,6 +67,8 @@ class ApiServer:
     """Whether to add Volcano's kinds."""
     storage_class: bool = False
     """Whether to make a default storage class when the server first starts."""
+    workloads: bool = False
+    """Whether controllers run beside the server that make the pods of Kubernetes' workloads."""
     logs: LogSource | None = None
     usage: UsageSource | None = None
     """If given, `metrics.k8s.io` is served."""
@@ -111,7 +113,7 @@ class ApiServer:
         settings = self.volcano_settings
         volcano = VolcanoAdmission(self.store, settings) if settings is not None else None
         admission = AdmissionChain(self.store, authorizer, volcano)
-        self.objects = Objects(self.store, registry, admission)
+        self.objects = Objects(self.store, registry, admission, self.workloads)
         self.controllers = ControllerLoop(self.objects, self.data)
         self.store.on_commit(self.controllers.on_commit)
         self.store.on_commit(self.hub.publish)

@@ -59,16 +59,18 @@ STATUS_ON_CREATE = frozenset({"nodes"})
 """Kinds whose status may be set on creation."""
 STATUS_ALONE = frozenset({"podgroups.scheduling.k8s.io", RESOURCE_CLAIMS})
 """Built-in kinds whose `status` endpoint does not change metadata."""
-WITHOUT_CONTROLLER = frozenset(
+WORKLOADS = frozenset(
     {
         "replicationcontrollers",
         "deployments.apps",
         "replicasets.apps",
         "statefulsets.apps",
         "daemonsets.apps",
+        "jobs.batch",
+        "cronjobs.batch",
     }
 )
-"""Kinds of workloads that are stored, but whose controllers are not a part of the embedded cluster."""
+"""Kinds of workloads, whose controllers are not a part of the API server."""
 AUTOSCALERS = "horizontalpodautoscalers.autoscaling"
 REFUSED = {
     AUTOSCALERS: "nothing here changes the number of pods by what they use: set it with `kubectl scale`"
@@ -90,10 +92,10 @@ def prepare_for_create(kind: Kind, content: Content) -> None:
 
 
 def creation_warnings(kind: Kind) -> tuple[str, ...]:
-    """What somebody who creates an object of this kind would wait for in vain."""
-    if kind.id not in WITHOUT_CONTROLLER:
+    """What somebody who creates an object of this kind waits for in vain if the API server runs alone."""
+    if kind.id not in WORKLOADS:
         return ()
-    return (f"no controller here makes the pods of a {kind.kind}; use a Job of batch.volcano.sh, or pods",)
+    return (f"no controller here makes the pods of a {kind.kind}; `stromboli up` runs a cluster that does",)
 
 
 def service_warnings(service: Content) -> tuple[str, ...]:

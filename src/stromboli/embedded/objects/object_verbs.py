@@ -72,7 +72,11 @@ class WriteResult(NamedTuple):
 class Objects:
     """Verbs on the store, for all kinds."""
 
-    def __init__(self, store: Store, registry: KindRegistry, admission: AdmissionChain):
+    def __init__(
+        self, store: Store, registry: KindRegistry, admission: AdmissionChain, workloads: bool = False
+    ):
+        """`workloads`: whether controllers make the pods of workloads; if not, who creates one is warned."""
+        self.workloads = workloads
         self.store = store
         self.registry = registry
         self.admission = admission
@@ -95,7 +99,9 @@ class Objects:
             meta["name"] = self._generate_name(kind, namespace, str(meta["generateName"]))
         name = meta.get("name")
         name = name if isinstance(name, str) else ""
-        warnings = (*_prune_and_default(request, content), *kind_rules.creation_warnings(kind))
+        warnings = _prune_and_default(request, content)
+        if not self.workloads:
+            warnings = (*warnings, *kind_rules.creation_warnings(kind))
         await pause_if_large(request.size)
         if not name:
             raise invalid(

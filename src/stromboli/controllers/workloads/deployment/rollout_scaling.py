@@ -43,7 +43,7 @@ def old_sizes(deployment: Deployment, revisions: Revisions) -> Sizes:
     """Which old ReplicaSets are made smaller: pods that are not available go first, whatever their age."""
     old, new = active(revisions.old), revisions.new
     assert new is not None
-    unavailable_new = size(new) - new.status.available_replicas
+    unavailable_new = size(new) - _available(new)
     to_remove = total_size(revisions.all) - least_available(deployment) - unavailable_new
     if not old or to_remove <= 0:
         return {}
@@ -53,12 +53,17 @@ def old_sizes(deployment: Deployment, revisions: Revisions) -> Sizes:
         removed = min(to_remove, unhealthy)
         sizes[each.name] -= removed
         to_remove -= removed
-    spare = sum(each.status.available_replicas for each in [*old, new]) - least_available(deployment)
+    spare = sum(map(_available, [*old, new])) - least_available(deployment)
     for each in old:
         removed = max(0, min(spare, sizes[each.name]))
         sizes[each.name] -= removed
         spare -= removed
     return {each.name: sizes[each.name] for each in old if sizes[each.name] != size(each)}
+
+
+def _available(replica_set: ReplicaSet) -> int:
+    """Available pods that stay: the status may still count some that were scaled away."""
+    return min(replica_set.status.available_replicas, size(replica_set))
 
 
 # -- scaling

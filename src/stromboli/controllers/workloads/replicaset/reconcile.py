@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -49,21 +49,19 @@ def status(
 ) -> ReplicaSetStatus:
     """The status for the pods as they were before the scaling, and for its error."""
     template = template_part(owner.spec.template, "metadata", "spec.template")
-    labels = template_part(template, "labels", "spec.template.metadata")
+    labels = template_part(template, "labels", "spec.template.metadata").items()
+    ready = [pod for pod in active if is_ready(pod)]
     wait = owner.spec.min_ready_seconds
+    available = [pod for pod in ready if is_available(pod, wait, now)] if wait else ready
     return ReplicaSetStatus(
         replicas=len(active),
-        fully_labeled_replicas=sum(_has_labels(pod, labels) for pod in active),
-        ready_replicas=sum(map(is_ready, active)),
-        available_replicas=sum(is_available(pod, wait, now) for pod in active),
+        fully_labeled_replicas=sum([labels <= pod.metadata.labels.items() for pod in active]),
+        ready_replicas=len(ready),
+        available_replicas=len(available),
         terminating_replicas=None if terminating is None else len(terminating),
         observed_generation=owner.metadata.generation,
         conditions=_conditions(owner, len(active), error, now),
     )
-
-
-def _has_labels(pod: Pod, labels: Mapping[str, str]) -> bool:
-    return all(pod.metadata.labels.get(key) == value for key, value in labels.items())
 
 
 def _conditions(

@@ -1,0 +1,34 @@
+"""Writes that the store does not show yet."""
+
+from __future__ import annotations
+
+from stromboli.controllers.workloads.pending_writes import TIMEOUT, PendingWrites
+from stromboli.controllers.workloads.workload_kinds import Pod
+from tests.controllers.workloads.replicated_objects import NOW, pod
+
+
+def test_what_was_created_counts_until_the_store_shows_it() -> None:
+    writes: PendingWrites[Pod] = PendingWrites()
+    writes.created(pod("a"), NOW)
+    assert [each.name for each in writes.apply([pod("b")], NOW)] == ["b", "a"]
+    writes.observed(pod("a"))
+    assert writes.apply([pod("b")], NOW) == [pod("b")]
+    assert not writes
+
+
+def test_what_was_deleted_is_being_deleted_until_it_is_gone() -> None:
+    writes: PendingWrites[Pod] = PendingWrites()
+    writes.deleted(pod("a"), NOW)
+    shown = writes.apply([pod("a"), pod("b")], NOW)
+    assert [each.metadata.deletion_timestamp is not None for each in shown] == [True, False]
+    writes.gone(pod("a"))
+    assert not writes
+
+
+def test_what_the_store_never_shows_is_forgotten() -> None:
+    writes: PendingWrites[Pod] = PendingWrites()
+    writes.created(pod("a"), NOW)
+    writes.deleted(pod("b"), NOW)
+    assert writes.until == NOW + TIMEOUT
+    assert writes.apply([], NOW + TIMEOUT + 1) == []
+    assert writes.until is None
