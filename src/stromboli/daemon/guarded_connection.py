@@ -10,7 +10,7 @@ import logging
 import ssl
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
@@ -19,6 +19,19 @@ from stromboli.daemon.request_log import request_log
 
 if TYPE_CHECKING:
     from stromboli.daemon.connection_guard import ConnectionGuard
+
+
+class Upgraded(Protocol):
+    """Another protocol on a connection, after the answer to the request that asked for it."""
+
+    def data_received(self, data: bytes) -> None: ...
+
+    def pause_writing(self) -> None: ...
+
+    def resume_writing(self) -> None: ...
+
+    def end(self) -> None:
+        """The client sends nothing more."""
 
 
 END_OF_HEADER = b"\r\n\r\n"
@@ -57,6 +70,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         """What aiohttp reads from and writes to."""
         self._http: web.RequestHandler | None = None
+        self._upgraded: Upgraded | None = None
         self._handshake: asyncio.Task[None] | None = None
         self._early = b""
         """What came in between the handshake and its end being noticed."""
@@ -110,6 +124,10 @@ class Connection(asyncio.Protocol):
         """The response to the request under way takes as long as its client likes; `left` is called if that leaves."""
         self._streams = True
         self._left = left
+
+    def upgrade(self, upgraded: Upgraded) -> None:
+        """From now on the client speaks another protocol."""
+        self._upgraded = upgraded
 
     def finish(self) -> None:
         """That response comes to its end: what is left of it has to be read as fast as any other."""
@@ -239,6 +257,9 @@ class Connection(asyncio.Protocol):
         if self._transport is not None and self._transport.is_closing():
             return
         self._received += len(data)
+        if self._upgraded is not None:
+            self._upgraded.data_received(data)
+            return
         if self._header is not Header.COMPLETE and not self._take_header(data):
             return
         if self._http is None:
@@ -275,19 +296,27 @@ class Connection(asyncio.Protocol):
         self._transport.close()
 
     def eof_received(self) -> None:
+        if self._upgraded is not None:
+            self._upgraded.end()
         if self._http is not None:
             self._http.eof_received()
 
     def pause_writing(self) -> None:
+        if self._upgraded is not None:
+            self._upgraded.pause_writing()
         if self._http is not None:
             self._http.pause_writing()
 
     def resume_writing(self) -> None:
+        if self._upgraded is not None:
+            self._upgraded.resume_writing()
         if self._http is not None:
             self._http.resume_writing()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._forget()
+        if self._upgraded is not None:
+            self._upgraded.end()
         if self._http is not None:
             self._http.connection_lost(error)
         if self._left is not None:

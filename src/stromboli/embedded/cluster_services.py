@@ -29,6 +29,7 @@ from stromboli.embedded.nodes.node_network import configure_discovery, has_racks
 from stromboli.embedded.nodes.node_service import NodeService
 from stromboli.embedded.nodes.node_types import Content
 from stromboli.embedded.nodes.pod_logs import PodLogs
+from stromboli.embedded.nodes.pod_streams import PodStreams
 from stromboli.embedded.nodes.real.process_runtime import ProcessRuntime
 from stromboli.embedded.nodes.real.resources.cgroups import find_cgroups
 from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
@@ -68,6 +69,7 @@ class ServiceConfig:
     job_plugins_dir: Path | None = None
     logs: PodLogs = field(default_factory=PodLogs)
     usage: ClusterUsage = field(default_factory=ClusterUsage)
+    streams: PodStreams = field(default_factory=PodStreams)
     access: Access = field(default_factory=lambda: Access("https://127.0.0.1"))
     """With `data`, set by the cluster once its server listens."""
     data: Path = Path()
@@ -93,6 +95,7 @@ async def nodes(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]]:
             raise DataError(f"--racks: {config.data} has nodes already; say with --nodes which are in them")
         config.logs.connect(service)
         config.usage.connect(service)
+        config.streams.connect(service.find)
         async with _task(service.run(), "nodes") as task:
             await _wait_ready(service.synced(), task)
             yield task

@@ -88,6 +88,7 @@ class EmbeddedCluster:
                 workloads=workloads in self._services,
                 logs=self._config.logs,
                 usage=self._config.usage,
+                streams=self._config.streams,
                 volcano_settings=settings,
             )
             try:

@@ -13,6 +13,7 @@ from stromboli.embedded.http.api_server import ApiServer
 from stromboli.embedded.nodes.node_groups import node_manifests
 from stromboli.embedded.nodes.node_service import NodeService
 from stromboli.embedded.nodes.pod_logs import LogQuery
+from stromboli.embedded.nodes.pod_streams import PodStreams
 from stromboli.embedded.nodes.real.process_runtime import ProcessRuntime
 from stromboli.embedded.nodes.simulated.durations import FOREVER, Duration
 from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
@@ -31,9 +32,10 @@ DELAYS = StageDelays(Duration(0.05, 0.05), FOREVER, 0.05)
 class NodeCluster:
     """Creates and observes pods on running nodes, as an administrator."""
 
-    def __init__(self, client: Client, nodes: NodeService) -> None:
+    def __init__(self, client: Client, nodes: NodeService, access: Access) -> None:
         self.client = client
         self.nodes = nodes
+        self.access = access
 
     async def pod(self, name: str, node: str = "n1", command: list[str] | None = None, **more: Any) -> None:
         """Create a pod that is bound already."""
@@ -90,14 +92,15 @@ class NodeCluster:
 
 @asynccontextmanager
 async def running_nodes(
-    folder: Path, *groups: str, delays: StageDelays = DELAYS, **runtime: Any
+    folder: Path, *groups: str, delays: StageDelays = DELAYS, tls: bool = False, **runtime: Any
 ) -> AsyncIterator[NodeCluster]:
     """Nodes of these groups, on a server of their own; a second run on the same folder continues."""
-    usage = ClusterUsage()
-    async with ApiServer(folder / "data", tls=False, usage=usage) as server:
+    streams, usage = PodStreams(), ClusterUsage()
+    async with ApiServer(folder / "data", tls=tls, usage=usage, streams=streams) as server:
         access = find_access(str(server.write_kubeconfig(folder / "kubeconfig")))
         async with nodes_on(access, folder, *groups, delays=delays, **runtime) as cluster:
             usage.connect(cluster.nodes)
+            streams.connect(cluster.nodes.find)
             yield cluster
 
 
@@ -116,7 +119,7 @@ async def nodes_on(
         running = asyncio.create_task(nodes.run())
         try:
             await asyncio.wait_for(nodes.synced(), 20)
-            yield NodeCluster(client, nodes)
+            yield NodeCluster(client, nodes, access)
         finally:
             running.cancel()
             with suppress(asyncio.CancelledError):

@@ -35,6 +35,7 @@ from stromboli.embedded.kinds.builtin_kinds import METRICS
 from stromboli.embedded.kinds.kind_registry import KindRegistry
 from stromboli.embedded.kube_controllers.controller_loop import ControllerLoop
 from stromboli.embedded.nodes.pod_logs import LogSource
+from stromboli.embedded.nodes.pod_streams import PodStreams
 from stromboli.embedded.nodes.usage.cluster_usage import UsageSource
 from stromboli.embedded.objects.api_service import complete_stored_services, publish_api_server
 from stromboli.embedded.objects.bootstrap_objects import bootstrap
@@ -72,6 +73,7 @@ class ApiServer:
     logs: LogSource | None = None
     usage: UsageSource | None = None
     """If given, `metrics.k8s.io` is served."""
+    streams: PodStreams | None = None
     history: int = HISTORY_LIMIT
     history_bytes: int = HISTORY_BYTES
     watch_bytes: int = WATCH_BYTES
@@ -119,7 +121,7 @@ class ApiServer:
         self.store.on_commit(self.hub.publish)
         self.store.on_compaction(self.hub.buffers.compact)
         self.store.wait_for(self.hub.caught_up)
-        self._router = Router(self.objects, self.hub, tokens, authorizer, self.logs, self.usage)
+        self._router = Router(self.objects, self.hub, tokens, authorizer, self.logs, self.usage, self.streams)
 
     async def _start(self) -> None:
         await bootstrap(self.objects, self.crds, self.storage_class)

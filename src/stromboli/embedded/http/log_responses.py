@@ -25,7 +25,7 @@ async def send_log(
     name = record.key.name
     if not (pod.get("spec") or {}).get("nodeName"):
         return web.Response(status=204)
-    container = _container(pod, name, query.get("container", ""))
+    container = container_name(pod, name, query.get("container", ""))
     if source is None:
         raise StatusError(500, f"Internal error occurred: nobody here runs pods, so {name} has no log")
     previous = read_flag(query, "previous")
@@ -61,7 +61,8 @@ async def send_log(
     return response
 
 
-def _container(pod: dict[str, Any], name: str, requested: str) -> str:
+def container_name(pod: dict[str, Any], name: str, requested: str) -> str:
+    """The container that is asked for: the only one if none is named."""
     spec = pod.get("spec") or {}
     names = [str(container.get("name")) for container in spec.get("containers") or ()]
     init_names = [str(container.get("name")) for container in spec.get("initContainers") or ()]

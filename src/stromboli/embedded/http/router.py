@@ -28,6 +28,7 @@ from stromboli.embedded.http.representations import (
 from stromboli.embedded.http.request_headers import check_headers
 from stromboli.embedded.http.request_paths import RequestInfo, parse_request
 from stromboli.embedded.http.streamed_responses import list_response
+from stromboli.embedded.http.streams.stream_requests import STREAMS, StreamRequest
 from stromboli.embedded.http.usage_responses import UsageResponses
 from stromboli.embedded.http.user_shares import USER_SEATS, UserShares, share_of
 from stromboli.embedded.http.watch_responses import serve_watch
@@ -39,6 +40,7 @@ from stromboli.embedded.kinds.status_errors import (
     too_large_version,
 )
 from stromboli.embedded.nodes.pod_logs import LogSource
+from stromboli.embedded.nodes.pod_streams import PodStreams
 from stromboli.embedded.nodes.usage.cluster_usage import UsageSource
 from stromboli.embedded.objects import subresources
 from stromboli.embedded.objects.object_verbs import Objects
@@ -66,6 +68,7 @@ class Router:
         authorizer: RequestAuthorizer,
         logs: LogSource | None = None,
         usage: UsageSource | None = None,
+        streams: PodStreams | None = None,
     ):
         self._objects = objects
         self._hub = hub
@@ -74,6 +77,7 @@ class Router:
         self._authenticator = Authenticator(objects.store, tokens, authorizer)
         self._logs = logs
         self._usage = None if usage is None else UsageResponses(objects, usage)
+        self._streams = streams or PodStreams()
         self._shares = UserShares()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -111,6 +115,8 @@ class Router:
         if depth > (1 if path.startswith("/api/") else 2) and not path.startswith(ROOT):
             info = parse_request(path, method, read_flag(query, "watch"), self._objects.registry)
             self._authorizer.check(user, info.attributes(query.get("fieldSelector", "")))
+            if info.subresource in STREAMS:
+                return await self._stream(request, info, user, query)
             if info.verb == "watch" or info.subresource == "log":
                 with self._shares.watch(user):
                     return await self._dispatch(request, info, user, query)
@@ -119,6 +125,15 @@ class Router:
         self._authorizer.check_path(user, path, method.lower())
         async with self._shares.seats(user):
             return await self._document(request, path.rstrip("/"))
+
+    async def _stream(
+        self, request: web.BaseRequest, info: RequestInfo, user: User, query: Query
+    ) -> web.StreamResponse:
+        """A stream changes what runs, so that the right to read does not suffice, whatever the method is."""
+        self._authorizer.check(user, info._replace(verb="create").attributes())
+        with self._shares.stream(user):
+            record = self._objects.get(info.kind, info.namespace, info.name)
+            return await StreamRequest(request, self._streams, record, info.subresource, query).serve()
 
     def _width(self, request: web.BaseRequest, info: RequestInfo) -> int:
         """How many seats a request takes: more if its body is large, or many objects are read."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -36,6 +36,11 @@ MOST_WATCHES = 2_000
 """Watches at a time, and logs that are followed."""
 SHARED_WATCHES = 1_500
 """Of these, how many all users without privileges may have together."""
+MOST_STREAMS = 128
+"""Streams at a time: commands in containers, attached containers, forwarded ports of a pod."""
+SHARED_STREAMS = 96
+"""Of these, how many all users without privileges may have together."""
+USER_STREAMS = 32
 USER_SEATS = 8
 USER_WAITING = 200
 """Requests of a user that may wait for a seat."""
@@ -45,6 +50,7 @@ USER_CONNECTIONS = 512
 ANONYMOUS_SEATS = 1
 ANONYMOUS_WAITING = 8
 ANONYMOUS_WATCHES = 2
+ANONYMOUS_STREAMS = 1
 ANONYMOUS_CONNECTIONS = 16
 PRIVILEGED_WAITING = 2_000
 RETRY_AFTER = 1
@@ -67,6 +73,7 @@ class Share(NamedTuple):
     waiting: int
     watches: int
     connections: int
+    streams: int = USER_STREAMS
 
     @property
     def subject(self) -> str:
@@ -82,9 +89,18 @@ def is_privileged(user: User) -> bool:
 
 def share_of(user: User) -> Share:
     if is_privileged(user):
-        return Share(user.name, PRIVILEGED_SEATS, PRIVILEGED_WAITING, MOST_WATCHES, MOST_CONNECTIONS)
+        return Share(
+            user.name, PRIVILEGED_SEATS, PRIVILEGED_WAITING, MOST_WATCHES, MOST_STREAMS, MOST_CONNECTIONS
+        )
     if user.name == ANONYMOUS.name:
-        return Share(user.name, ANONYMOUS_SEATS, ANONYMOUS_WAITING, ANONYMOUS_WATCHES, ANONYMOUS_CONNECTIONS)
+        return Share(
+            user.name,
+            ANONYMOUS_SEATS,
+            ANONYMOUS_WAITING,
+            ANONYMOUS_WATCHES,
+            ANONYMOUS_CONNECTIONS,
+            ANONYMOUS_STREAMS,
+        )
     prefix, _, account = user.name.rpartition(":")
     owner = prefix if account and prefix.startswith(SERVICE_ACCOUNTS) else user.name
     return Share(owner, USER_SEATS, USER_WAITING, USER_WATCHES, USER_CONNECTIONS)
@@ -200,16 +216,52 @@ class Seats(AbstractAsyncContextManager[None]):
         asyncio.get_running_loop().call_soon(self._pool.release, self._share, self._width)
 
 
+class OpenResponses:
+    """Responses without an end of their own, counted by user."""
+
+    def __init__(self, noun: str, most: int, shared: int):
+        """`noun` is what errors call them; `shared` is how many all users without privileges may have together."""
+        self._noun = noun
+        self._most = most
+        self._shared = shared
+        self._counts: dict[str, int] = {}
+        self._shared_count = 0
+
+    @contextmanager
+    def count(self, share: Share, allowed: int, shared: bool) -> Iterator[None]:
+        """An error if the user, or all together, have too many."""
+        count = self._counts.get(share.owner, 0)
+        if count >= allowed:
+            raise self._too_many(share, count, f"{allowed} are allowed")
+        everybody = self._shared_count if shared else sum(self._counts.values())
+        most = self._shared if shared else self._most
+        if everybody >= most:
+            raise self._too_many(share, count, f"all users {everybody} of {most}")
+        self._counts[share.owner] = count + 1
+        self._shared_count += shared
+        try:
+            yield
+        finally:
+            self._shared_count -= shared
+            self._counts[share.owner] -= 1
+            if not self._counts[share.owner]:
+                del self._counts[share.owner]
+
+    def _too_many(self, share: Share, count: int, why: str) -> StatusError:
+        message = f"{share.subject} {count} {self._noun} open, and {why}: close some, or try again later"
+        return StatusError(429, message, retry_after=WATCH_RETRY_AFTER)
+
+
 class UserShares:
-    """The seats and watches of all users."""
+    """The seats, watches and streams of all users."""
 
     def __init__(self) -> None:
         self._shared = SeatPool(SHARED_SEATS)
         self._privileged = SeatPool(PRIVILEGED_SEATS)
         self._turns = SeatPool(TURNS)
         self._privileged_turns = SeatPool(TURNS)
-        self._watches: dict[str, int] = {}
-        self._shared_watches = 0
+        self._watches = OpenResponses("watches", MOST_WATCHES, SHARED_WATCHES)
+        self._streams = OpenResponses("streams", MOST_STREAMS, SHARED_STREAMS)
 
     def seats(self, user: User, width: int = 1) -> Seats:
         """For a request, once it is the user's turn; an error if too many of their requests wait already."""
@@ -224,28 +276,12 @@ class UserShares:
         share = share_of(user)._replace(seats=TURNS if privileged else USER_TURNS, waiting=MOST_CONNECTIONS)
         return Seats(pool, share, 1)
 
-    @contextmanager
-    def watch(self, user: User) -> Iterator[None]:
+    def watch(self, user: User) -> AbstractContextManager[None]:
         """A watch, or a log that is followed; an error if the user has too many."""
-        share, shared = share_of(user), not is_privileged(user)
-        count = self._watches.get(share.owner, 0)
-        if count >= share.watches:
-            raise _too_many_watches(share, f"{count} watches open, and {share.watches} are allowed")
-        everybody = self._shared_watches if shared else sum(self._watches.values())
-        most = SHARED_WATCHES if shared else MOST_WATCHES
-        if everybody >= most:
-            raise _too_many_watches(share, f"{count} watches open, and all users {everybody} of {most}")
-        self._watches[share.owner] = count + 1
-        self._shared_watches += shared
-        try:
-            yield
-        finally:
-            self._shared_watches -= shared
-            self._watches[share.owner] -= 1
-            if not self._watches[share.owner]:
-                del self._watches[share.owner]
+        share = share_of(user)
+        return self._watches.count(share, share.watches, not is_privileged(user))
 
-
-def _too_many_watches(share: Share, why: str) -> StatusError:
-    message = f"{share.subject} {why}: close some, or try again later"
-    return StatusError(429, message, retry_after=WATCH_RETRY_AFTER)
+    def stream(self, user: User) -> AbstractContextManager[None]:
+        """A stream of a pod; an error if the user has too many."""
+        share = share_of(user)
+        return self._streams.count(share, share.streams, not is_privileged(user))

@@ -43,9 +43,12 @@ _EVENT_FIELDS = (
     "type",
 )
 _POD_SUBRESOURCES = (
+    Subresource("attach", ("create", "get"), "PodAttachOptions"),
     Subresource("binding", ("create",), "Binding"),
     Subresource("eviction", ("create",), "Eviction", "policy", "v1"),
+    Subresource("exec", ("create", "get"), "PodExecOptions"),
     Subresource("log", ("get",)),
+    Subresource("portforward", ("create", "get"), "PodPortForwardOptions"),
     STATUS,
 )
 _TOKEN = Subresource("token", ("create",), "TokenRequest", "authentication.k8s.io", "v1")

@@ -244,7 +244,7 @@ class NodeService:
 
     # -- logs and usage
 
-    def _find(self, namespace: str, name: str) -> tuple[PodRuntime, NodePod] | None:
+    def find(self, namespace: str, name: str) -> tuple[PodRuntime, NodePod] | None:
         """A pod with the runtime that runs it."""
         uid = self._uids.get((namespace, name), "")
         state = self._nodes.get(self._node_names.get(uid, ""))
@@ -254,7 +254,7 @@ class NodeService:
 
     def log(self, namespace: str, pod: str, query: LogQuery) -> AsyncGenerator[bytes] | None:
         """A container's log; None if it has none here."""
-        found = self._find(namespace, pod)
+        found = self.find(namespace, pod)
         return None if found is None else found[0].log(found[1], query)
 
     async def measure(self) -> None:
@@ -262,7 +262,7 @@ class NodeService:
         await asyncio.gather(*(runtime.measure() for runtime in self._runtimes.values()))
 
     def pod_usage(self, namespace: str, pod: str) -> list[ContainerUsage]:
-        found = self._find(namespace, pod)
+        found = self.find(namespace, pod)
         return [] if found is None else found[0].usage(found[1])
 
     def node_usage(self, node: str) -> Usage | None:

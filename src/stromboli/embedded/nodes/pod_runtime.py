@@ -7,10 +7,11 @@ from typing import Protocol
 
 from stromboli.embedded.nodes.node_types import NodePod
 from stromboli.embedded.nodes.pod_logs import LogQuery
+from stromboli.embedded.nodes.pod_streams import StreamRuntime
 from stromboli.embedded.nodes.usage.cluster_usage import ContainerUsage
 
 
-class PodRuntime(Protocol):
+class PodRuntime(StreamRuntime, Protocol):
     """Runs the pods of nodes of a kind."""
 
     def put(self, pod: NodePod) -> None:

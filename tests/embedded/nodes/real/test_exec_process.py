@@ -110,8 +110,24 @@ def test_a_command_on_a_terminal_sees_its_size_and_its_signals(tmp_path):
 
     output, code = run(tmp_path, scenario)
     assert output[:2] == [b"33", b"123"]
-    assert set(output[2:]) <= {b"COLOUR", b"PATH", b"PWD", b"OLDPWD", b"SHLVL", b"_"}
+    assert set(output[2:]) <= {b"COLOUR", b"TERM", b"PATH", b"PWD", b"OLDPWD", b"SHLVL", b"_"}
     assert code == 42
+
+
+def test_the_last_output_on_a_terminal_is_not_lost(tmp_path):
+    async def scenario(running):
+        stdio = await ProcessStdio.pseudo_terminal()
+        async with await ExecProcess.start(
+            running, ["sh", "-c", "echo one; seq 500; echo end"], stdio
+        ) as command:
+            await command.wait()
+            output = b""
+            while piece := await stdio.stdout.read():
+                output += piece
+            return output
+
+    output = run(tmp_path, scenario).split()
+    assert (output[0], output[-1], len(output)) == (b"one", b"end", 502)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")

@@ -22,6 +22,9 @@ class ContainerLaunch:
     folder: Path
     variables: Mapping[str, str]
     cgroup: ContainerCgroup | None = None
+    stdin: bool = False
+    stdin_once: bool = False
+    tty: bool = False
 
 
 def container_launch(sandbox: PodSandbox, spec: Content) -> ContainerLaunch:
@@ -34,4 +37,6 @@ def container_launch(sandbox: PodSandbox, spec: Content) -> ContainerLaunch:
         sandbox.record(names.WARNING, "VariableOverridden", message)
     variables |= gpus
     folder = volumes.working_dir(str(spec.get("workingDir") or ""))
-    return ContainerLaunch(command(spec, variables), folder, variables)
+    stdin, once, tty = (bool(spec.get(name)) for name in ("stdin", "stdinOnce", "tty"))
+    arguments = command(spec, variables)
+    return ContainerLaunch(arguments, folder, variables, stdin=stdin, stdin_once=once, tty=tty)

@@ -39,24 +39,26 @@ class LogFile:
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self._path = path
         self._clock = clock
-        self._rest = b""
+        self._rests: dict[object, bytes] = {}
+        """The beginning of a line, by where it comes from."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file: BinaryIO = path.open("wb", buffering=0)
         self._size = 0
 
-    def write(self, piece: bytes) -> None:
-        lines = (self._rest + piece).split(b"\n")
-        self._rest = lines.pop()
-        if len(self._rest) > LONGEST_LINE:
-            lines.append(self._rest)
-            self._rest = b""
+    def write(self, piece: bytes, source: object = None) -> None:
+        """Lines of several sources are not mixed."""
+        *lines, rest = (self._rests.pop(source, b"") + piece).split(b"\n")
+        if len(rest) > LONGEST_LINE:
+            lines.append(rest)
+        elif rest:
+            self._rests[source] = rest
         if lines:
             self._put(lines)
 
     def close(self) -> None:
-        if self._rest:
-            self._put([self._rest])
-            self._rest = b""
+        if self._rests:
+            self._put([*self._rests.values()])
+            self._rests.clear()
         self._file.close()
 
     def _put(self, lines: list[bytes]) -> None:

@@ -7,12 +7,13 @@ import signal
 from contextlib import suppress
 from typing import Protocol
 
+from stromboli.embedded.nodes.real.attached_container import AttachedContainer
 from stromboli.embedded.nodes.real.container_environment import ContainerError
 from stromboli.embedded.nodes.real.container_launch import ContainerLaunch
 from stromboli.embedded.nodes.real.container_logs import LogFile
 from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
 from stromboli.embedded.nodes.real.process_start import ProcessGroup, start_process
-from stromboli.embedded.nodes.real.process_stdio import ProcessStdio
+from stromboli.embedded.nodes.real.process_stdio import ProcessOutput, ProcessStdio
 
 
 class Command(Protocol):
@@ -31,17 +32,21 @@ class ContainerProcess:
         self.group = group
         self.commands: set[Command] = set()
         """Which end with it."""
+        self.attached: set[AttachedContainer] = set()
         self.exited = False
-        self._stdio = stdio
+        self.stdio = stdio
         self._log = log
-        self._copying = asyncio.create_task(self._copy_output())
+        self._copying = asyncio.gather(*(self._copy(output) for output in (stdio.stdout, stdio.stderr)))
 
     @classmethod
     async def start(
         cls, launch: ContainerLaunch, guardian: ProcessGuardian, log: LogFile
     ) -> ContainerProcess:
         """`ContainerError` if there is no such command."""
-        stdio = await ProcessStdio.pipes()
+        if launch.tty:
+            stdio = await ProcessStdio.pseudo_terminal()
+        else:  # errors between the lines of the output that they belong to, unless a client wants them apart
+            stdio = await ProcessStdio.pipes(stdin=launch.stdin, stderr=launch.stdin)
         try:
             group = await start_process(launch, guardian, stdio)
         except ContainerError:
@@ -55,10 +60,12 @@ class ContainerProcess:
         self.exited = True
         for command in tuple(self.commands):
             command.kill()
-        self._stdio.end()
+        self.stdio.end()
         with suppress(asyncio.CancelledError):
             await self._copying
-        self._stdio.close()
+        for client in tuple(self.attached):
+            client.end()
+        self.stdio.close()
         self._log.close()
         return end
 
@@ -68,6 +75,10 @@ class ContainerProcess:
     def kill(self) -> None:
         self.group.signal(signal.SIGKILL)
 
-    async def _copy_output(self) -> None:
-        while piece := await self._stdio.stdout.read():
-            self._log.write(piece)
+    async def _copy(self, output: ProcessOutput | None) -> None:
+        """Output to the log and to those who are attached; a container waits for a slow client, though not for long."""
+        while output is not None and (piece := await output.read()):
+            self._log.write(piece, output)
+            if self.attached:
+                error = output is self.stdio.stderr
+                await asyncio.gather(*(client.put(piece, error) for client in self.attached))

@@ -22,6 +22,8 @@ from stromboli.embedded.nodes.pod_claims_check import (
     volume_claims,
 )
 from stromboli.embedded.nodes.pod_logs import LogQuery
+from stromboli.embedded.nodes.pod_streams import CommandRequest, Remote, Socket, StreamRefused
+from stromboli.embedded.nodes.real import container_streams
 from stromboli.embedded.nodes.real.config_references import references
 from stromboli.embedded.nodes.real.container_environment import ContainerError, Fetch
 from stromboli.embedded.nodes.real.container_logs import find_log, pod_folder, read_log
@@ -198,6 +200,27 @@ class ProcessRuntime:
             for _, process in worker.running()
         }
         return await asyncio.to_thread(read_containers, places)
+
+    def check_streams(self, pod: NodePod, container: str) -> None:
+        if container:
+            self._process(pod, container)
+        elif pod.uid not in self._workers or pod.finished:
+            raise StreamRefused(f"pod {pod.name} does not run: it is {pod.status.phase or 'Pending'}")
+
+    async def open_command(self, pod: NodePod, request: CommandRequest) -> Remote:
+        return await container_streams.open_command(self._process(pod, request.container), request)
+
+    async def open_port(self, pod: NodePod, port: int) -> Socket:
+        self.check_streams(pod, "")
+        return await container_streams.open_port(pod, port)
+
+    def _process(self, pod: NodePod, container: str) -> ContainerProcess:
+        """The running process of a container."""
+        worker = self._workers.get(pod.uid)
+        named = worker.container(container) if worker is not None else None
+        if named is None or named.process is None:
+            raise StreamRefused(f'container not found ("{container}"): it does not run')
+        return named.process
 
     async def _fetch_all(self, pod: NodePod) -> Fetch:
         """What a pod refers to; `ContainerError` if it waits for a volume or for devices."""

@@ -20,6 +20,8 @@ from stromboli.embedded.nodes.real.process_stdio import ProcessStdio
 NO_ROOM = "CreateContainerError"
 """The reason of a container that may be created later: the machine has no room now."""
 _TRANSIENT = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC)
+TERMINAL_VARIABLES = {"TERM": "xterm"}
+"""Of processes on a terminal, unless they are set: containers know no other name of it."""
 _SET_BY_PYTHON = ("LC_CTYPE",)
 
 
@@ -58,7 +60,7 @@ async def start_process(
         process = await asyncio.create_subprocess_exec(
             *_command(launch, stdio),
             cwd=launch.folder,
-            env=dict(launch.variables),
+            env=_variables(launch, stdio),
             stdin=asyncio.subprocess.DEVNULL if stdin < 0 else stdin,
             stdout=stdout,
             stderr=stderr,
@@ -79,6 +81,10 @@ def _start_failure(program: str, error: Exception) -> str:
     if isinstance(error, FileNotFoundError) and "/" not in program:
         return f"{program}: executable file not found in $PATH"
     return f"{program}: {error}"
+
+
+def _variables(launch: ContainerLaunch, stdio: ProcessStdio) -> dict[str, str]:
+    return {**TERMINAL_VARIABLES, **launch.variables} if stdio.terminal is not None else {**launch.variables}
 
 
 def _command(launch: ContainerLaunch, stdio: ProcessStdio) -> Sequence[str]:

@@ -7,6 +7,7 @@ read stays in the pipe, so that a process whose reader is slow waits, and nothin
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
 import struct
@@ -25,6 +26,13 @@ LATE_WAIT = 0.05
 """Seconds that each of these waits."""
 
 
+class _OutputProtocol(asyncio.StreamReaderProtocol):
+    """A terminal whose other end is closed is at its end; as an error, that would hide what was not read yet."""
+
+    def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(None if isinstance(error, OSError) and error.errno == errno.EIO else error)
+
+
 class ProcessOutput:
     """What a process writes to a pipe or terminal."""
 
@@ -38,7 +46,7 @@ class ProcessOutput:
     async def open(cls, descriptor: int) -> ProcessOutput:
         reader = asyncio.StreamReader()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", buffering=0)
+            lambda: _OutputProtocol(reader), os.fdopen(descriptor, "rb", buffering=0)
         )
         return cls(reader, transport)
 
@@ -51,7 +59,7 @@ class ProcessOutput:
             if self._exited.done():
                 await asyncio.wait({reading}, timeout=self._patience())
             return reading.result() if reading.done() else b""
-        except OSError:  # a terminal whose other end is closed
+        except OSError:
             return b""
         finally:
             reading.cancel()

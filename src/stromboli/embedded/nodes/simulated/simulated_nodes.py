@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
+from typing import NoReturn
 
 from stromboli.api import names
 from stromboli.embedded.nodes import pod_status_patches
@@ -13,6 +14,7 @@ from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_addresses import PodAddresses
 from stromboli.embedded.nodes.pod_claims_check import MissingClaim, needs_claims
 from stromboli.embedded.nodes.pod_logs import LogQuery
+from stromboli.embedded.nodes.pod_streams import CommandRequest, Remote, Socket, StreamRefused
 from stromboli.embedded.nodes.simulated.pod_run import PodRun, full_name
 from stromboli.embedded.nodes.simulated.pod_run_status import PodRunStatus
 from stromboli.embedded.nodes.simulated.pod_stages import (
@@ -132,6 +134,18 @@ class SimulatedRuntime:
             simulated.levels = container_levels(pod)
         now, levels = self._clock(), simulated.levels
         return [levels[name].at(now) for name in running_containers(simulated.pod) if name in levels]
+
+    def check_streams(self, pod: NodePod, container: str) -> NoReturn:
+        raise StreamRefused(
+            f"pod {pod.name} is on the simulated node {pod.spec.node_name}, which runs no processes:"
+            " there is nothing to exec into, to attach to or to connect to; stromboli up --real runs pods as processes"
+        )
+
+    async def open_command(self, pod: NodePod, request: CommandRequest) -> Remote:
+        self.check_streams(pod, request.container)
+
+    async def open_port(self, pod: NodePod, port: int) -> Socket:
+        self.check_streams(pod, "")
 
     async def close(self) -> None:
         self._timers.clear()
