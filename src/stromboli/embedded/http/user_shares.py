@@ -90,7 +90,7 @@ def is_privileged(user: User) -> bool:
 def share_of(user: User) -> Share:
     if is_privileged(user):
         return Share(
-            user.name, PRIVILEGED_SEATS, PRIVILEGED_WAITING, MOST_WATCHES, MOST_STREAMS, MOST_CONNECTIONS
+            user.name, PRIVILEGED_SEATS, PRIVILEGED_WAITING, MOST_WATCHES, MOST_CONNECTIONS, MOST_STREAMS
         )
     if user.name == ANONYMOUS.name:
         return Share(
@@ -103,7 +103,7 @@ def share_of(user: User) -> Share:
         )
     prefix, _, account = user.name.rpartition(":")
     owner = prefix if account and prefix.startswith(SERVICE_ACCOUNTS) else user.name
-    return Share(owner, USER_SEATS, USER_WAITING, USER_WATCHES, USER_CONNECTIONS)
+    return Share(owner, USER_SEATS, USER_WAITING, USER_WATCHES, USER_CONNECTIONS, USER_STREAMS)
 
 
 @dataclass(slots=True)
