@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.error
 from typing import Any
 
 import pytest
@@ -65,3 +66,28 @@ def test_a_matching_orphan_is_adopted_and_one_that_stops_matching_released(
     workloads.patch("pods", "orphan", {"metadata": {"labels": {"app": "other"}}})
     workloads.wait("pods", "orphan", lambda pod: not controller_name(pod), "the pod to be released")
     workloads.wait_pods(2, "web")
+
+
+def test_a_replication_controller_selects_by_the_labels_of_its_template(workloads: WorkloadCluster) -> None:
+    made = workloads.create("replicationcontrollers", "rc", {"replicas": 2, "template": template(LABELS)})
+    assert made["spec"]["selector"] == LABELS
+    assert made["metadata"]["labels"] == LABELS
+    workloads.wait_pods(2, "rc")
+    workloads.wait_status("replicationcontrollers", "rc", replicas=2, fullyLabeledReplicas=2)
+
+
+@pytest.mark.parametrize(
+    ("plural", "selector"),
+    [
+        ("replicationcontrollers", {"app": "another"}),
+        ("replicasets", {"matchLabels": {"app": "another"}}),
+        ("replicasets", {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}),
+    ],
+)
+def test_an_owner_that_would_not_know_its_pods_again_is_refused(
+    workloads: WorkloadCluster, plural: str, selector: Any
+) -> None:
+    with pytest.raises(urllib.error.HTTPError) as refusal:
+        workloads.create(plural, "lost", {"selector": selector, "template": template(LABELS)})
+    assert refusal.value.code == 422
+    assert "`selector` does not match template `labels`" in refusal.value.read().decode()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
+
 from stromboli.api.schemas.devices import allocation_validation, claim_validation, slice_validation
 from stromboli.api.schemas.metadata_rules import label_problems, metadata_problems
 from stromboli.api.schemas.pod_group_rules import (
@@ -26,6 +28,8 @@ from stromboli.api.schemas.schema_problems import (
 from stromboli.api.schemas.services.service_fields import set_service_defaults
 from stromboli.api.schemas.services.service_validation import service_problems, service_update_problems
 from stromboli.api.schemas.storage import storage_validation, volume_validation
+from stromboli.api.selectors import matches_labels
+from stromboli.api.types.meta import LabelSelector
 
 Content = dict[str, Any]
 Update = Callable[[Content, Content], Iterator[Problem]]
@@ -93,6 +97,16 @@ def _set_job(job: Content) -> None:
     spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
 
 
+def _set_replication(controller: Content) -> None:
+    """Its pods, and it itself, have the labels of the template, unless it says otherwise."""
+    spec = controller.get("spec") or {}
+    if labels := _template_labels(spec):
+        if not spec.get("selector"):
+            spec["selector"] = dict(labels)
+        if not controller["metadata"].get("labels"):
+            controller["metadata"]["labels"] = dict(labels)
+
+
 def _set_limits(limits: Content) -> None:
     for limit in (limits.get("spec") or {}).get("limits") or ():
         if limit.get("type") == "Container":
@@ -119,6 +133,7 @@ _DEFAULTS: dict[str, Callable[[Content], None]] = {
     "Pod": _set_pod,
     "Service": set_service_defaults,
     "Job": _set_job,
+    "ReplicationController": _set_replication,
     "LimitRange": _set_limits,
     "NetworkPolicy": _set_policy,
     "RoleBinding": _set_subjects,
@@ -176,10 +191,12 @@ def _template_problems(content: Content, kind: str, spec: Content) -> Iterator[P
     path = ".".join((*_TEMPLATES[kind], "restartPolicy"))
     if kind in ("Job", "CronJob") and policy == "Always":
         yield required(path, f'valid values: "OnFailure", "Never", and not "{policy}"')
-    elif kind in _SELECTING and policy != "Always":
+    elif kind in (*_SELECTING, "ReplicationController") and policy != "Always":
         yield unsupported(path, policy, ("Always",))
     if kind in _SELECTING:
         yield from _selector_problems(content["spec"])
+    if kind == "ReplicationController":
+        yield from _replication_problems(content["spec"])
     if kind == "StatefulSet":
         for index, claim in enumerate(content["spec"].get("volumeClaimTemplates") or ()):
             if not (claim.get("metadata") or {}).get("name"):
@@ -195,11 +212,24 @@ def _strategy_problems(strategy: Content) -> Iterator[Problem]:
 
 
 def _selector_problems(spec: Content) -> Iterator[Problem]:
-    selected = (spec.get("selector") or {}).get("matchLabels") or {}
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    labels = _template_labels(spec)
     yield from label_problems(labels, "spec.template.labels")
-    if any(labels.get(key) != value for key, value in selected.items()):
+    if not matches_labels(msgspec.convert(spec.get("selector") or {}, LabelSelector), labels):
         yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+
+
+def _replication_problems(spec: Content) -> Iterator[Problem]:
+    labels, selector = _template_labels(spec), spec.get("selector") or {}
+    if not selector:
+        yield required("spec.selector")
+    if not selector.items() <= labels.items():
+        detail = "`selector` does not match template `labels`"
+        yield invalid("spec.template.metadata.labels", labels or None, detail)
+
+
+def _template_labels(spec: Content) -> dict[str, str]:
+    labels: dict[str, str] = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    return labels
 
 
 def update_problems(old: Content, new: Content, kind: str) -> list[Problem]:

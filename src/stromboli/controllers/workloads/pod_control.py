@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from stromboli.api.errors import BadObject
+from stromboli.api.selectors import matches_labels
 from stromboli.controllers.owner_references import controller_uid
 from stromboli.controllers.workloads.dependents import Dependents
 from stromboli.controllers.workloads.workload import Manifest, Workload
@@ -31,8 +33,12 @@ class OwnedPods(Dependents[Pod]):
     async def create_all(self, owner: Workload, makers: Sequence[Callable[[int], Manifest]]) -> None:
         """Create pods in batches that grow; after an error the rest is left to the next sync, and it is raised.
 
-        A maker gets a random number that its pod's name may follow from, and another if the name is taken.
+        A maker gets a random number that its pod's name may follow from, and another if the name is taken. An owner
+        that would not know its pods again gets none, or there would be more of them with every sync.
         """
+        selector = getattr(owner, "selector", None)
+        if makers and not matches_labels(selector, makers[0](0)["metadata"].get("labels") or {}):
+            raise BadObject("spec.selector", "does not select the pods of spec.template", owner.subject)
         await slow_start([partial(self._create, owner, make) for make in makers])
 
     async def _create(self, owner: Workload, make: Callable[[int], Manifest]) -> None:
