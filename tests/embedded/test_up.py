@@ -47,6 +47,47 @@ spec:
     spec: {containers: [{name: main, image: none}]}
 """
 
+_TEMPLATE = """
+  template:
+    metadata: {labels: {app: %s}}
+    spec:
+      nodeSelector: {stromboli.sh/node: real}
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: main
+        image: none
+        command: [sh, -c, 'echo started >> "$STROMBOLI_ROOT/data/log"; exec sleep 1000']
+        volumeMounts: [{name: d, mountPath: /data}]
+"""
+_CLAIM = "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}"
+CLAIMS = f"""
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {{name: data}}
+{_CLAIM}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: shared}}
+spec:
+  replicas: 2
+  selector: {{matchLabels: {{app: shared}}}}
+{_TEMPLATE % "shared"}
+      volumes: [{{name: d, persistentVolumeClaim: {{claimName: data}}}}]
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {{name: own}}
+spec:
+  serviceName: own
+  replicas: 1
+  selector: {{matchLabels: {{app: own}}}}
+{_TEMPLATE % "own"}
+  volumeClaimTemplates:
+  - metadata: {{name: d}}
+    {_CLAIM}
+"""
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
@@ -216,6 +257,30 @@ def test_what_makes_no_sense_is_refused(cluster: Up, space: str) -> None:
     assert "schedulerNaem" in cluster.kubectl("apply", "-f", "-", stdin=wrong, ok=False)
     group = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {name: g}\nspec: {minMember: many}"
     assert "minMember" in cluster.kubectl("apply", "-f", "-", stdin=group, ok=False)
+
+
+def test_claims_of_workloads_are_bound_to_folders_that_outlive_their_pods(cluster: Up, space: str) -> None:
+    cluster.kubectl("apply", "-f", "-", stdin=CLAIMS)
+    cluster.kubectl("rollout", "status", "deployment/shared", "--timeout=60s")
+    cluster.kubectl("rollout", "status", "statefulset/own", "--timeout=60s")
+    claims = {item["metadata"]["name"]: item for item in cluster.json("get", "pvc")["items"]}
+    assert {name: claim["status"]["phase"] for name, claim in claims.items()} == {
+        "data": "Bound",
+        "d-own-0": "Bound",
+    }
+    volumes = {name: cluster.data / "volumes" / claim["spec"]["volumeName"] for name, claim in claims.items()}
+
+    def starts(claim: str) -> int:
+        file = volumes[claim] / "log"
+        return file.read_text().count("started\n") if file.exists() else 0
+
+    eventually(lambda: starts("data") == 2)
+    cluster.kubectl("delete", "pod", "own-0")
+    cluster.kubectl("wait", "--for=condition=Ready", "--timeout=60s", "pod/own-0")
+    eventually(lambda: starts("d-own-0") == 2)
+    cluster.kubectl("delete", "deployment/shared", "statefulset/own")
+    cluster.kubectl("delete", "pvc", "--all", "--timeout=60s")
+    eventually(lambda: not any(folder.exists() for folder in volumes.values()))
 
 
 def test_a_node_is_described_as_a_kubelet_reports_it(cluster: Up, space: str) -> None:
