@@ -47,7 +47,7 @@ class EveryPodRuns:
     def pod_usage(self, namespace: str, pod: str) -> list[ContainerUsage]:
         return [Level("m", 0.5, 1 << 30, 0.0).at(1000.0)]
 
-    def node_usage(self, node: str) -> Usage | None:
+    async def node_usage(self, node: str) -> Usage | None:
         return None
 
 

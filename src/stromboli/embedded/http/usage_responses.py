@@ -44,19 +44,19 @@ class UsageResponses:
         for record in page.records:
             if slices.due:
                 await slices.pause()
-            if (metrics := self._metrics(kind, record)) is not None:
+            if (metrics := await self._metrics(kind, record)) is not None:
                 records.append(metrics)
         return Page(records, page.meta)
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Record:
         await self._source.measure()
         record = self._objects.store.get(kind.plural, namespace, name)
-        metrics = self._metrics(kind, record) if record is not None else None
+        metrics = await self._metrics(kind, record) if record is not None else None
         if metrics is None:
             raise not_found(kind, f"{namespace}/{name}" if namespace else name)
         return metrics
 
-    def _metrics(self, kind: Kind, record: Record) -> Record | None:
+    async def _metrics(self, kind: Kind, record: Record) -> Record | None:
         """Of a node or pod; None if it does not run."""
         namespace, name = record.key.namespace, record.key.name
         used: dict[str, Any]
@@ -65,7 +65,7 @@ class UsageResponses:
             used = {"containers": [{"name": each.name, "usage": _amounts(each.usage)} for each in containers]}
             windows = [each.usage.window for each in containers]
         else:
-            usage = self._source.node_usage(name)
+            usage = await self._source.node_usage(name)
             used = {} if usage is None else {"usage": _amounts(usage)}
             windows = [] if usage is None else [usage.window]
         if not windows:

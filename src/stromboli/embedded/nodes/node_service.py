@@ -31,6 +31,7 @@ from stromboli.embedded.nodes.simulated.simulated_nodes import SimulatedRuntime
 from stromboli.embedded.nodes.usage.cluster_usage import ContainerUsage, Usage, total
 from stromboli.embedded.nodes.usage.simulated_usage import node_level
 from stromboli.embedded.nodes.write_queue import NODES, PODS, WriteQueue
+from stromboli.embedded.time_slices import TimeSlices
 from stromboli.kube.api_client import Client
 from stromboli.kube.reflector import Reflector, UnusableObject
 from stromboli.kube.request import ApiError
@@ -265,13 +266,16 @@ class NodeService:
         found = self.find(namespace, pod)
         return [] if found is None else found[0].usage(found[1])
 
-    def node_usage(self, node: str) -> Usage | None:
+    async def node_usage(self, node: str) -> Usage | None:
         """What its pods use, and on a simulated node a little for itself."""
         state = self._nodes.get(node)
         if state is None or not state.kind or state.failed:
             return None
-        runtime = self._runtimes[state.kind]
-        usages = [each.usage for pod in state.pods.values() for each in runtime.usage(pod)]
+        runtime, usages, slices = self._runtimes[state.kind], list[Usage](), TimeSlices()
+        for pod in tuple(state.pods.values()):
+            usages += (each.usage for each in runtime.usage(pod))
+            if slices.due:
+                await slices.pause()
         if state.kind == node_annotations.SIMULATED:
             usages.append(node_level(node, state.capacity).at(self._clock()).usage)
         return total(usages)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stromboli.embedded.nodes.usage.simulated_usage import WINDOW, container_levels, node_level
+from stromboli.embedded.nodes.usage.simulated_usage import WINDOW, container_usages, node_level
 from tests.embedded.nodes.node_pods import pod
 
 NOW = 1_700_000_010.0
@@ -11,7 +11,7 @@ GIB = 1 << 30
 
 def usage_of(name="p", now=NOW, **resources):
     given = pod(name, spec={"containers": [{"name": "main", "resources": resources}]})
-    return container_levels(given)["main"].at(now).usage
+    return container_usages(given, ["main"], now)[0].usage
 
 
 @pytest.mark.parametrize("kind", ["requests", "limits"])
@@ -43,7 +43,7 @@ def test_all_who_ask_in_a_while_get_the_same_and_later_nearly_the_same():
 )
 def test_amounts_that_cannot_be_read_count_as_none(resources):
     given = pod(spec={"containers": [{"name": "main", "resources": resources}]})
-    assert container_levels(given)["main"].at(NOW).usage.cpus < 0.01
+    assert container_usages(given, ["main"], NOW)[0].usage.cpus < 0.01
 
 
 def test_an_idle_node_uses_little_of_what_it_has():

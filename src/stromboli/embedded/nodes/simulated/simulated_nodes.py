@@ -32,7 +32,7 @@ from stromboli.embedded.nodes.simulated.pod_stages import (
 from stromboli.embedded.nodes.simulated.simulated_logs import simulated_log
 from stromboli.embedded.nodes.timer_heap import TimerHeap
 from stromboli.embedded.nodes.usage.cluster_usage import ContainerUsage
-from stromboli.embedded.nodes.usage.simulated_usage import Level, container_levels
+from stromboli.embedded.nodes.usage.simulated_usage import container_usages
 from stromboli.embedded.nodes.write_queue import WriteQueue
 
 FIRST_RETRY, MAX_RETRY = 1.0, 60.0
@@ -61,8 +61,6 @@ class SimulatedPod:
     run: PodRun | None = None
     """Its containers, if their commands plainly do something."""
     run_status: PodRunStatus | None = None
-    levels: dict[str, Level] | None = None
-    """What its containers seem to use, once somebody has asked."""
 
     def plan(self) -> None:
         """Read what its containers do, and go on where they are."""
@@ -127,13 +125,8 @@ class SimulatedRuntime:
         """Nothing is measured here."""
 
     def usage(self, pod: NodePod) -> list[ContainerUsage]:
-        simulated = self._pods.get(pod.uid)
-        if simulated is None:
-            return []
-        if simulated.levels is None:
-            simulated.levels = container_levels(pod)
-        now, levels = self._clock(), simulated.levels
-        return [levels[name].at(now) for name in running_containers(simulated.pod) if name in levels]
+        names = running_containers(pod) if pod.uid in self._pods else []
+        return container_usages(pod, names, self._clock())
 
     def check_streams(self, pod: NodePod, container: str) -> NoReturn:
         raise StreamRefused(

@@ -38,7 +38,7 @@ class UsageSource(Protocol):
     def pod_usage(self, namespace: str, pod: str) -> list[ContainerUsage]:
         """Of its running containers; empty if none of them runs, or none is known."""
 
-    def node_usage(self, node: str) -> Usage | None:
+    async def node_usage(self, node: str) -> Usage | None:
         """None if it does not run."""
 
 
@@ -58,5 +58,5 @@ class ClusterUsage:
     def pod_usage(self, namespace: str, pod: str) -> list[ContainerUsage]:
         return [] if self._source is None else self._source.pod_usage(namespace, pod)
 
-    def node_usage(self, node: str) -> Usage | None:
-        return None if self._source is None else self._source.node_usage(node)
+    async def node_usage(self, node: str) -> Usage | None:
+        return None if self._source is None else await self._source.node_usage(node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -35,10 +36,10 @@ class Level(NamedTuple):
         return ContainerUsage(self.name, Usage(self.cpus * swing, int(self.memory * swing), WINDOW))
 
 
-def container_levels(pod: NodePod) -> dict[str, Level]:
-    """Of all containers of a pod, by name."""
+def container_usages(pod: NodePod, names: Collection[str], now: float) -> list[ContainerUsage]:
+    """Of the containers of a pod that have these names."""
     containers = (*(pod.spec.init_containers or ()), *pod.spec.containers)
-    return {level.name: level for level in (_container_level(pod, container) for container in containers)}
+    return [_container_level(pod, each).at(now) for each in containers if each.get("name") in names]
 
 
 def node_level(name: str, capacity: Content) -> Level:
