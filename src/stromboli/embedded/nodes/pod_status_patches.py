@@ -100,6 +100,16 @@ def container_status(
     return status
 
 
+def init_container_status(
+    pod: NodePod, spec: Content, state: Content, restarts: int = 0, last: Content | None = None
+) -> Content:
+    """As of any container, but one that is no sidecar is ready when it has succeeded."""
+    status = container_status(pod, spec, state, restarts, last)
+    if spec.get("restartPolicy") != names.RESTART_ALWAYS:
+        status["ready"] = state.get("terminated", {}).get("exitCode") == 0
+    return status
+
+
 def allocated_gpus(cards: tuple[str, ...]) -> Content:
     """The GPUs of a container, as its status tells them."""
     if not cards:
@@ -125,7 +135,7 @@ def running(pod: NodePod, now: float, ip: str, host: str) -> Content:
     }
     if pod.spec.init_containers:
         status["initContainerStatuses"] = [
-            container_status(
+            init_container_status(
                 pod,
                 spec,
                 started if spec.get("restartPolicy") == "Always" else _terminated(pod, spec, completed),

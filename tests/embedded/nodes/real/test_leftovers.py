@@ -76,6 +76,13 @@ def tasks():
     return sum("stromboli/embedded/nodes/real/" in file for file in files)
 
 
+def timers():
+    """Of nodes."""
+    handles = [handle for handle in asyncio.get_running_loop()._scheduled if not handle.cancelled()]
+    modules = [getattr(handle._callback, "__module__", None) or "" for handle in handles]
+    return sum(module.startswith("stromboli.embedded.nodes.real") for module in modules)
+
+
 async def pods_left(cluster):
     return json.loads(await cluster.client.list(PODS, namespace="default"))["items"]
 
@@ -114,6 +121,7 @@ def test_a_thousand_short_pods_leave_nothing_behind(tmp_path):
             await settles(lambda: len(folders(tmp_path)), 0)
             await settles(descriptors, opened)
             await settles(tasks, 0)
+            await settles(timers, 0)
             gc.collect()
             assert resident() < memory + 100 * MEBIBYTE
             runtime = cluster.nodes._runtimes["real"]

@@ -130,6 +130,7 @@ def test_init_containers_run_in_turn_and_sidecars_beside():
     assert clock.content["status"]["phase"] == "Pending"
     assert clock.at(3.05)[0] == "Init:2/3"
     assert clock.at(4) == ("Running", "2/2", "0")
+    assert [each["ready"] for each in clock.content["status"]["initContainerStatuses"]] == [True] * 3
     assert clock.at(9) == ("Completed", "0/2", "0")
     assert all("terminated" in each["state"] for each in clock.content["status"]["initContainerStatuses"]), (
         "sidecars end with the others"

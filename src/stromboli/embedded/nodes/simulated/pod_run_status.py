@@ -5,11 +5,12 @@ from __future__ import annotations
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_status_patches import (
     container_status,
+    init_container_status,
     pod_condition,
     pod_ips,
     terminal_conditions,
 )
-from stromboli.embedded.nodes.simulated.pod_run import ContainerRun, PodRun
+from stromboli.embedded.nodes.simulated.pod_run import PodRun
 from stromboli.kube.timestamps import timestamp
 
 
@@ -37,10 +38,15 @@ class PodRunStatus:
             "startTime": timestamp(run.started),
             **pod_ips(*addresses),
             "conditions": [self._with_transition_time(each) for each in self._conditions(now, code)],
-            "containerStatuses": [_container_status(pod, each) for each in run.mains],
+            "containerStatuses": [
+                container_status(pod, each.spec, each.state, each.restarts, each.last) for each in run.mains
+            ],
         }
         if run.inits:
-            status["initContainerStatuses"] = [_container_status(pod, each) for each in run.inits]
+            status["initContainerStatuses"] = [
+                init_container_status(pod, each.spec, each.state, each.restarts, each.last)
+                for each in run.inits
+            ]
         return status
 
     def _phase(self, code: int | None) -> str:
@@ -78,7 +84,3 @@ class PodRunStatus:
             time = condition["lastTransitionTime"]
             self._transitions[type] = status, time
         return {"reason": None, "message": None, **condition, "lastTransitionTime": time}
-
-
-def _container_status(pod: NodePod, run: ContainerRun) -> Content:
-    return container_status(pod, run.spec, run.state, run.restarts, run.last)

@@ -2,10 +2,13 @@
 
 import asyncio
 import os
+import ssl
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from stromboli.daemon.certificates import Authority, new_authority
 from stromboli.embedded.nodes.real.container_launch import ContainerLaunch
 from stromboli.embedded.nodes.real.container_logs import LogFile
 from stromboli.embedded.nodes.real.container_process import ContainerProcess
@@ -22,7 +25,7 @@ SPEC = {"name": "main", "ports": [{"name": "web", "containerPort": 8080}, {"cont
 
 
 @asynccontextmanager
-async def responding(*responses):
+async def responding(*responses, tls=None):
     """A server that sends these bytes, each to a connection; the requests that it got."""
     requests, left, done = [], list(responses), []
 
@@ -35,7 +38,7 @@ async def responding(*responses):
         await reader.read()
         writer.close()
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls) as server:
         yield server.sockets[0].getsockname()[1], requests
         await asyncio.gather(*done, return_exceptions=True)
 
@@ -48,6 +51,23 @@ def http(*responses, timeout=5.0, path="/healthz", **action):
             return outcome, requests, port
 
     return asyncio.run(scenario())
+
+
+def test_the_certificate_of_a_server_is_not_verified(tmp_path):
+    now = datetime.now(UTC)
+    authority = Authority(new_authority("unknown", now, timedelta(days=1)))
+    pair = authority.for_server("other", ["other.example"], now, timedelta(days=1))
+    file = tmp_path / "pair"
+    file.write_bytes(pair.key + pair.certificate)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(file)
+
+    async def scenario():
+        async with responding(response(200, b"secret"), tls=context) as (port, _):
+            return await run_handler({"httpGet": {"port": port, "scheme": "HTTPS"}}, SPEC, None, 5.0)
+
+    outcome = asyncio.run(scenario())
+    assert (outcome.success, outcome.output) == (True, "secret")
 
 
 def response(status, body=b"", *headers):
