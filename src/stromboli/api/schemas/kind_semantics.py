@@ -233,7 +233,7 @@ def _template_labels(spec: Content) -> dict[str, str]:
 
 
 def update_problems(old: Content, new: Content, kind: str) -> list[Problem]:
-    """What an update may not change: specs of pods, groups and claims, selectors, templates of jobs, and so on."""
+    """What an update may not change: specs of pods, groups and claims, selectors, and so on."""
     if (problems_of := _UPDATE_PROBLEMS.get(kind)) is not None:
         return first_problems(problems_of(old, new))
     before, after = old.get("spec") or {}, new.get("spec") or {}
@@ -244,12 +244,6 @@ def update_problems(old: Content, new: Content, kind: str) -> list[Problem]:
     immutable: tuple[str, ...] = ()
     if kind in _SELECTING:
         immutable = ("selector",)
-    elif kind == "Job":
-        immutable = (
-            ("selector", "completionMode")
-            if before.get("suspend")
-            else ("selector", "completionMode", "template")
-        )
     elif kind in ("RoleBinding", "ClusterRoleBinding"):
         before, after, immutable = old, new, ("roleRef",)
     elif kind == "PriorityClass":

@@ -1,4 +1,4 @@
-"""Jobs of `batch/v1`: the selector and the labels that the server generates, and their validation."""
+"""Jobs and CronJobs of `batch/v1`: the selector and the labels that the server generates, and their validation."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.schemas.batch.cronjob_spec_rules import cronjob_problems
+from stromboli.api.schemas.batch.job_spec_rules import job_problems, job_update_problems
 from stromboli.api.schemas.schema_problems import Problem, invalid, required
 from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import LabelSelector
@@ -14,6 +16,8 @@ from stromboli.controllers.workloads.workload_pods import CONTROLLER_UID, job_la
 from stromboli.embedded.kinds.kind import Content
 
 KIND = "jobs.batch"
+CRON_JOBS = "cronjobs.batch"
+KINDS = (KIND, CRON_JOBS)
 _LABELS = "spec.template.metadata.labels"
 
 
@@ -40,7 +44,21 @@ def _generated_labels(job: Content) -> dict[str, str]:
     return job_labels(job["metadata"]["name"], job["metadata"]["uid"])
 
 
-def problems(job: Content) -> Iterator[Problem]:
+def problems(kind: str, content: Content, old: Content | None) -> Iterator[Problem]:
+    """What is wrong with a Job or CronJob that is new or whose spec has changed; its status says nothing of that."""
+    if old is not None and old["spec"] == content["spec"]:
+        return
+    if kind == CRON_JOBS:
+        yield from cronjob_problems(content, old)
+        return
+    yield from job_problems(content)
+    if old is None:
+        yield from _selector_problems(content)
+    else:
+        yield from job_update_problems(old, content)
+
+
+def _selector_problems(job: Content) -> Iterator[Problem]:
     """What is wrong with the selector of a new job, or with labels that contradict it."""
     spec = job["spec"]
     labels, selector = _template_labels(spec), spec.get("selector")

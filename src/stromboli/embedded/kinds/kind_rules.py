@@ -263,8 +263,8 @@ def _desired_rollout(deployment: Content) -> Content:
 def problems(kind: Kind, content: Content, old: Content | None) -> Iterable[Problem]:
     if kind.id == DEFINITIONS:
         return definition_problems(content) + _scope_problems(content, old)
-    if kind.id == batch_job_rules.KIND and old is None:
-        return list(batch_job_rules.problems(content))
+    if kind.id in batch_job_rules.KINDS:
+        return batch_job_rules.problems(kind.id, content, old)
     if kind.id == config_data_rules.CONFIG_MAPS:
         return config_data_rules.config_map_problems(content, old or {})
     if kind.id == config_data_rules.SECRETS:
