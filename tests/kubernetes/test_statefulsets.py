@@ -217,6 +217,32 @@ def test_pods_before_the_partition_keep_their_revision(workloads: WorkloadCluste
     workloads.eventually(lambda: images(workloads) == ["busybox:2"] * 2, "the update to go on")
 
 
+def test_as_many_pods_are_replaced_at_once_as_may_be_missing(workloads: WorkloadCluster) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
+    owner = stateful_set(workloads, 3, podManagementPolicy="Parallel", updateStrategy=strategy)
+    kept = owner["spec"]["updateStrategy"]["rollingUpdate"].get("maxUnavailable", 1)
+    before = wait_exactly(workloads, "web-0", "web-1", "web-2")
+    workloads.set_ready(before)
+    workloads.wait_status("statefulsets", "web", readyReplicas=3)
+    change_template(workloads, "busybox:2")
+    for pod in before[3 - kept :]:
+        wait_new(workloads, pod)
+    workloads.wait_status("statefulsets", "web", updatedReplicas=kept, readyReplicas=3 - kept)
+    assert images(workloads).count("busybox:2") == kept
+
+
+def test_a_pod_gets_its_identity_back(workloads: WorkloadCluster) -> None:
+    stateful_set(workloads, 1)
+    wait_ready(workloads, "web-0")
+    workloads.wait_status("statefulsets", "web", readyReplicas=1)
+    label = "statefulset.kubernetes.io/pod-name"
+    workloads.patch("pods", "web-0", {"metadata": {"labels": {label: None}}})
+    workloads.wait("pods", "web-0", lambda pod: label in pod["metadata"]["labels"], "the label to come back")
+    text = "Update Pod web-0 in StatefulSet web successful"
+    event = ("statefulset-controller", "SuccessfulUpdate", text)
+    workloads.eventually(lambda: event in workloads.event_texts("web"), "an event on it")
+
+
 def test_with_on_delete_a_pod_gets_its_revision_when_somebody_deletes_it(workloads: WorkloadCluster) -> None:
     stateful_set(workloads, 1, updateStrategy={"type": "OnDelete"})
     wait_ready(workloads, "web-0")
