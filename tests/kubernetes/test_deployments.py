@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.kubernetes.workload_cluster import WorkloadCluster, names, template
+from tests.kubernetes.workload_cluster import WorkloadCluster, controller_name, names, template
 
 pytestmark = pytest.mark.everywhere
 
@@ -155,3 +155,95 @@ def test_kubectl_rolls_out_undoes_pauses_and_restarts(workloads: WorkloadCluster
     workloads.eventually(lambda: len(workloads.list("replicasets")) == 4, "the ReplicaSet of the restart")
     finish(workloads, "three", 1)
     assert names(workloads.pods()) != before
+
+
+def test_scaling_in_a_rollout_keeps_the_proportions(workloads: WorkloadCluster) -> None:
+    limits = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2, "maxUnavailable": 1}}
+    deployment(workloads, 4, strategy=limits)
+    finish(workloads, "busybox", 4)
+    change_image(workloads, "two")
+    workloads.eventually(lambda: sizes(workloads) == {"busybox": 3, "two": 3}, "the middle of a rollout")
+    workloads.kubectl("scale", "deployment/web", "--replicas=10")
+    workloads.eventually(lambda: sizes(workloads) == {"busybox": 6, "two": 6}, "both to grow")
+    finish(workloads, "two", 10)
+
+
+def test_a_rollout_that_makes_no_progress_is_late(workloads: WorkloadCluster) -> None:
+    deployment(workloads, 1, progressDeadlineSeconds=1)
+    late = workloads.wait(
+        "deployments", "web", lambda item: condition(item, "Progressing")[0] == "False", "the deadline"
+    )
+    assert condition(late, "Progressing") == ("False", "ProgressDeadlineExceeded")
+    status = workloads.kubectl("rollout", "status", "deployment/web", "--timeout=5s", check=False)
+    assert "successfully" not in status
+    finish(workloads, "busybox", 1)
+
+
+def test_only_so_many_old_replica_sets_are_kept_as_the_history_has(workloads: WorkloadCluster) -> None:
+    deployment(workloads, 1, revisionHistoryLimit=1)
+    for image in ("busybox", "two", "three"):
+        if image != "busybox":
+            change_image(workloads, image)
+        finish(workloads, image, 1)
+    workloads.eventually(lambda: sizes(workloads) == {"two": 0, "three": 1}, "the first to be deleted")
+    revisions = {
+        image_of(each): each["metadata"]["annotations"][REVISION] for each in workloads.list("replicasets")
+    }
+    assert revisions == {"two": "2", "three": "3"}
+
+
+def test_a_taken_name_is_a_collision_and_another_hash_is_used(workloads: WorkloadCluster) -> None:
+    deployment(workloads, 0, name="first")
+    (made,) = wait_replica_sets(workloads, 1)
+    revision = made["metadata"]["labels"]["pod-template-hash"]
+    other = {"app": "other"}
+    workloads.create(
+        "replicasets",
+        f"web-{revision}",
+        {"replicas": 0, "selector": {"matchLabels": other}, "template": template(other)},
+    )
+    deployment(workloads, 0)
+    workloads.wait_status("deployments", "web", collisionCount=1)
+    workloads.eventually(
+        lambda: [controller_name(each) for each in workloads.list("replicasets")].count("web") == 1,
+        "a ReplicaSet with another hash",
+    )
+
+
+def test_a_replica_set_with_the_same_template_is_adopted(workloads: WorkloadCluster) -> None:
+    labels = {**LABELS, "pod-template-hash": "mine"}
+    workloads.create(
+        "replicasets",
+        "mine",
+        {"replicas": 1, "selector": {"matchLabels": labels}, "template": template(labels)},
+        labels=labels,
+    )
+    workloads.wait_pods(1, "mine")
+    deployment(workloads, 2)
+    workloads.wait("replicasets", "mine", lambda item: controller_name(item) == "web", "adoption")
+    workloads.wait_pods(2, "mine")
+    assert names(workloads.list("replicasets")) == ["mine"]
+    workloads.delete("deployments", "web", "Foreground")
+    workloads.eventually(lambda: not workloads.list("deployments"), "the Deployment to be gone")
+    assert workloads.list("replicasets") == workloads.list("pods") == []
+
+
+def test_a_quota_is_told_by_the_deployment(workloads: WorkloadCluster) -> None:
+    path = f"/api/v1/namespaces/{workloads.namespace}/resourcequotas"
+    quota = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
+    workloads.plane.request("POST", path, quota)
+    workloads.eventually(
+        lambda: b'"used"' in workloads.plane.request("GET", f"{path}/none"), "the quota to be counted"
+    )
+    deployment(workloads, 1)
+    workloads.wait(
+        "deployments",
+        "web",
+        lambda item: condition(item, "ReplicaFailure") == ("True", "FailedCreate"),
+        "the failure of its ReplicaSet",
+    )
+
+
+def wait_replica_sets(cluster: WorkloadCluster, count: int) -> list[Json]:
+    cluster.eventually(lambda: len(cluster.list("replicasets")) == count, f"{count} ReplicaSets")
+    return cluster.list("replicasets")

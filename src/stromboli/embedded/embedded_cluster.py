@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import logging
 import sys
 from contextlib import AsyncExitStack
@@ -21,6 +22,9 @@ from stromboli.policy.policy_file import PolicyFile
 
 log = logging.getLogger(__name__)
 
+GC_THRESHOLDS = (2_000, 5, 500)
+"""Of Python's garbage collector: small steps, since nobody is served meanwhile. It counts new objects less those that
+went, so where thousands of pods change there are many more in each step than the threshold says."""
 SWITCH_INTERVAL = 0.001
 """Seconds for which a scheduling cycle holds the interpreter lock while a request waits."""
 
@@ -71,6 +75,7 @@ class EmbeddedCluster:
         config.data = self._folder.path
         for service in self._services:
             self._tasks.append(await self._stack.enter_async_context(service(config)))
+        gc.set_threshold(*GC_THRESHOLDS)  # after the scheduler has set its own
         policy = config.policy
         name = str(policy.path.absolute()) if isinstance(policy, PolicyFile) else policy.source_name
         self._folder.announce(self.url, name)
