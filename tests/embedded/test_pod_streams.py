@@ -24,6 +24,7 @@ from kubernetes.stream import portforward, stream
 
 from stromboli.embedded.http import user_shares
 from stromboli.embedded.http.streams import remote_command
+from stromboli.embedded.http.streams.stream_requests import LARGEST_MESSAGE
 from stromboli.embedded.nodes.real import attached_container
 from tests.embedded.nodes.node_services import NodeCluster, running_nodes
 from tests.kubernetes.embedded import kubectl_program
@@ -329,7 +330,9 @@ def test_ports_of_a_pod_are_forwarded(tmp_path: Path, env: dict[str, str]) -> No
     on_a_real_node(tmp_path, scenario)
 
 
-def test_a_port_of_a_service_is_one_of_its_pods_and_an_error_tells_if_nothing_listens(tmp_path: Path) -> None:
+def test_services_and_deployments_stand_for_their_pods_and_an_error_tells_if_nothing_listens(
+    tmp_path: Path,
+) -> None:
     async def scenario(kubectl: Kubectl) -> None:
         await kubectl.running("a", [sys.executable, "-c", SERVER, "close"])
         port = int((await logged(kubectl.cluster, "a", r"port (\d+)"))[1])
@@ -343,6 +346,14 @@ def test_a_port_of_a_service_is_one_of_its_pods_and_an_error_tells_if_nothing_li
         service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}
         service["spec"] = {"selector": {"app": "web"}, "ports": ports}
         assert (await kubectl("apply", "-f", "-", stdin=json.dumps(service).encode()))[0] == 0
+        template = {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "main", "image": "none"}]},
+        }
+        deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}
+        deployment["spec"] = {"selector": {"matchLabels": {"app": "web"}}, "template": template}
+        assert (await kubectl("apply", "-f", "-", stdin=json.dumps(deployment).encode()))[0] == 0
+        assert await kubectl("exec", "deployment/web", "--", "echo", "it is") == (0, "it is\n", "")
         process, local = await forwarded(kubectl, "service/web", ":80", ":81")
         for number, answer in enumerate((b"hello x", b"")):
             reader, writer = await asyncio.open_connection("127.0.0.1", local[number])
@@ -478,6 +489,33 @@ def test_a_command_that_does_not_read_makes_its_client_wait_and_ends_with_it(
     on_a_real_node(tmp_path, scenario, tls=False)
 
 
+def test_a_stream_on_which_nothing_moves_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_command, "CLIENT_CHECK", 0.05)
+    monkeypatch.setattr(remote_command, "STREAM_IDLE_TIME", 0.3)
+
+    async def scenario(kubectl: Kubectl) -> None:
+        await kubectl.running("a", ENDLESS)
+        async with web_socket(kubectl, "exec", command=["sleep", "987"], stdout="true") as (opened, _):
+            messages = [message.data async for message in opened]
+            assert "nothing moved for 0.3 seconds" in json.loads(messages[-1][1:])["message"]
+        (worker,) = kubectl.cluster.nodes._runtimes["real"]._workers.values()
+        assert not worker.container("main").process.commands
+
+    on_a_real_node(tmp_path, scenario, tls=False)
+
+
+def test_a_message_that_is_too_large_ends_the_stream(tmp_path: Path) -> None:
+    async def scenario(kubectl: Kubectl) -> None:
+        await kubectl.running("a", ENDLESS)
+        async with web_socket(kubectl, "exec", command=["cat"], stdin="true", stdout="true") as (opened, _):
+            await opened.send_bytes(b"\0" + bytes(LARGEST_MESSAGE))
+            while (message := await asyncio.wait_for(opened.receive(), 20)).type is aiohttp.WSMsgType.BINARY:
+                pass
+            assert (message.type, message.data) == (aiohttp.WSMsgType.CLOSE, 1009)
+
+    on_a_real_node(tmp_path, scenario, tls=False)
+
+
 def test_streams_of_a_user_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(user_shares, "MOST_STREAMS", 2)
 
@@ -490,7 +528,7 @@ def test_streams_of_a_user_are_counted(tmp_path: Path, monkeypatch: pytest.Monke
                     pass
             assert refused.value.status == 429
         async with asyncio.timeout(20):
-            while kubectl.cluster.nodes._runtimes["real"]._workers and await _refused(kubectl, query):
+            while await _refused(kubectl, query):
                 await asyncio.sleep(0.05)
 
     on_a_real_node(tmp_path, scenario, tls=False)

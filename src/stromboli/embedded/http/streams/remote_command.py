@@ -57,15 +57,15 @@ async def serve_command(
     """Until the process ends or the client leaves; `left` tells whether it has, also while nothing is read from it."""
     async with remote as process:
         output = asyncio.create_task(_serve_output(channels, process, wanted))
-        others = (_read_client(channels, process), _watch_client(channels, left))
-        running = [output, *map(asyncio.create_task, others)]
+        watching = asyncio.create_task(_watch_client(channels, left))
+        tasks = [output, watching, asyncio.create_task(_read_client(channels, process))]
         try:
-            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            status = output.result() if output.done() else b""
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            status = b"".join(task.result() for task in (output, watching) if task.done())
         finally:
-            for task in running:
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
     if status:
         await channels.finish(status)
 
@@ -96,8 +96,8 @@ async def _copy(output: Output, channels: CommandChannels, channel: Channel | No
             await channels.send(channel, piece)
 
 
-async def _read_client(channels: CommandChannels, process: RemoteProcess) -> None:
-    """Until the client leaves."""
+async def _read_client(channels: CommandChannels, process: RemoteProcess) -> bytes:
+    """Until the client leaves; there is nothing to tell it then."""
     stdin = process.stdio.stdin
     while (frame := await channels.receive()) is not None:
         if frame.channel is Channel.RESIZE:
@@ -110,11 +110,15 @@ async def _read_client(channels: CommandChannels, process: RemoteProcess) -> Non
                 channels.unread = False
             if frame.end:
                 stdin.end()
+    return b""
 
 
-async def _watch_client(channels: CommandChannels, left: Callable[[], bool]) -> None:
-    """Until the client has left, or nothing has moved for too long."""
-    while not left() and time.monotonic() - channels.active < STREAM_IDLE_TIME:
+async def _watch_client(channels: CommandChannels, left: Callable[[], bool]) -> bytes:
+    """Until the client has left, or nothing has moved for too long, which the status says."""
+    while not left():
+        if time.monotonic() - channels.active > STREAM_IDLE_TIME:
+            return error_status(StreamRefused(f"nothing moved for {STREAM_IDLE_TIME:g} seconds"))
         await asyncio.sleep(CLIENT_CHECK)
         if channels.unread:
             await channels.ping()
+    return b""

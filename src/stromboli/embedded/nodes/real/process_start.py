@@ -70,6 +70,9 @@ async def start_process(
         stdio.close()
         reason = NO_ROOM if getattr(error, "errno", None) in _TRANSIENT else "RunContainerError"
         raise ContainerError(_start_failure(launch.arguments[0], error), reason) from None
+    except asyncio.CancelledError:
+        stdio.close()
+        raise
     finally:
         stdio.close_ends()
     restore_descriptor_limit(process.pid)
