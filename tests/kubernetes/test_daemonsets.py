@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import urllib.error
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -302,3 +304,17 @@ def test_a_daemon_set_adopts_what_another_left_and_deletes_what_it_has(
     workloads.eventually(
         lambda: not workloads.list("pods") and not workloads.list("controllerrevisions"), "all to be deleted"
     )
+
+
+@pytest.mark.parametrize(
+    ("rolling", "problem"),
+    [
+        ({"maxSurge": 1, "maxUnavailable": 1}, "may not be set when maxUnavailable is non-zero"),
+        ({"maxSurge": 1}, "may not be set when maxUnavailable is non-zero"),
+        ({"maxSurge": 0, "maxUnavailable": "0%"}, "cannot be 0 when maxSurge is 0"),
+    ],
+)
+def test_an_update_that_could_not_begin_is_refused(pool: NodePool, rolling: Any, problem: str) -> None:
+    with pytest.raises(urllib.error.HTTPError) as error:
+        daemon_set(pool, updateStrategy={"type": "RollingUpdate", "rollingUpdate": rolling})
+    assert problem in json.loads(error.value.read())["message"]

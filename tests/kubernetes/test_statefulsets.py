@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import urllib.error
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -362,3 +364,30 @@ def test_pods_and_revisions_go_with_their_set(workloads: WorkloadCluster) -> Non
     workloads.eventually(
         lambda: not workloads.list("pods") and not workloads.list("controllerrevisions"), "all to be deleted"
     )
+
+
+def test_most_of_a_set_and_the_data_of_a_revision_cannot_be_changed(workloads: WorkloadCluster) -> None:
+    stateful_set(workloads, 0, volumeClaimTemplates=[CLAIM])
+    workloads.eventually(lambda: revisions(workloads), "the first revision")
+    changeable = (
+        "'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "
+        "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds'"
+    )
+    text = f"spec: Forbidden: updates to statefulset spec for fields other than {changeable} are forbidden"
+    for spec in ({"serviceName": "other"}, {"volumeClaimTemplates": []}):
+        assert text in refusal(workloads, "statefulsets", "web", {"spec": spec})
+    change(workloads, minReadySeconds=1, revisionHistoryLimit=2, ordinals={"start": 4})
+    strategy = {"type": "OnDelete", "rollingUpdate": {"partition": 1}}
+    text = "only allowed for updateStrategy 'RollingUpdate'"
+    assert text in refusal(workloads, "statefulsets", "web", {"spec": {"updateStrategy": strategy}})
+    assert "data: Invalid value" in refusal(
+        workloads, "controllerrevisions", revisions(workloads)[1], {"data": {"other": 1}}
+    )
+
+
+def refusal(cluster: WorkloadCluster, plural: str, name: str, change: Any) -> str:
+    """What the server says to a change that it refuses."""
+    with pytest.raises(urllib.error.HTTPError) as error:
+        cluster.patch(plural, name, change)
+    assert error.value.code == 422
+    return str(json.loads(error.value.read())["message"])

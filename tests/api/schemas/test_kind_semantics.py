@@ -187,7 +187,7 @@ def test_a_gated_pod_may_be_let_go_and_steered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "field"), [("Deployment", "selector"), ("ReplicaSet", "selector"), ("StatefulSet", "selector")]
+    ("kind", "field"), [("Deployment", "selector"), ("ReplicaSet", "selector"), ("DaemonSet", "selector")]
 )
 def test_selectors_stay(kind: str, field: str) -> None:
     old, new = {"spec": {field: {"a": 1}}}, {"spec": {field: {"a": 2}}}

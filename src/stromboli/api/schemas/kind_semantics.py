@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from stromboli.api.schemas.apps import set_rules
 from stromboli.api.schemas.devices import allocation_validation, claim_validation, slice_validation
 from stromboli.api.schemas.metadata_rules import label_problems, metadata_problems
 from stromboli.api.schemas.pod_group_rules import (
@@ -201,6 +202,9 @@ def _template_problems(content: Content, kind: str, spec: Content) -> Iterator[P
         for index, claim in enumerate(content["spec"].get("volumeClaimTemplates") or ()):
             if not (claim.get("metadata") or {}).get("name"):
                 yield required(f"{'.'.join(_TEMPLATES[kind])}.volumes[{index}].name")
+        yield from set_rules.stateful_set_problems(content["spec"])
+    if kind == "DaemonSet":
+        yield from set_rules.daemon_set_problems(content["spec"])
     if kind == "Deployment":
         yield from _strategy_problems(content["spec"].get("strategy") or {})
 
@@ -267,6 +271,8 @@ def _fixed_spec(old: Content, new: Content) -> Iterator[Problem]:
 
 
 _UPDATE_PROBLEMS: dict[str, Update] = {
+    "StatefulSet": set_rules.stateful_set_update_problems,
+    "ControllerRevision": set_rules.revision_update_problems,
     "ResourceClaim": _resource_claim_update,
     "ResourceClaimTemplate": _fixed_spec,
     "ResourceSlice": slice_validation.slice_update_problems,

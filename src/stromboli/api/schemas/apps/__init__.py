@@ -1,0 +1,1 @@
+"""What is wrong with objects of the group `apps` beyond their fields one by one."""
