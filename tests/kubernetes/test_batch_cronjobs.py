@@ -25,7 +25,8 @@ def job_spec(**spec: Json) -> Json:
 def create(cluster: WorkloadCluster, schedule: str = "0 * * * *", job: Json = None, **spec: Json) -> Json:
     """A suspended CronJob."""
     labels = {"metadata": {"labels": {"l": "1"}, "annotations": {"a": "2"}}}
-    body = {"schedule": schedule, "suspend": True, "jobTemplate": {**labels, "spec": job or job_spec()}}
+    body: Json = {"schedule": schedule, "timeZone": "Etc/UTC", "suspend": True}
+    body["jobTemplate"] = {**labels, "spec": job or job_spec()}
     return cluster.create("cronjobs", "tick", {**body, **spec})
 
 

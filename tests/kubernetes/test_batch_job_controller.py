@@ -164,6 +164,21 @@ def test_a_job_for_which_nothing_is_to_be_done_is_complete(workloads: WorkloadCl
     assert workloads.list("pods") == []
 
 
+def test_ends_that_nobody_saw_are_counted_when_the_controller_is_back(workloads: WorkloadCluster) -> None:
+    create(workloads, parallelism=3, completions=4)
+    first, second, third = workloads.wait_pods(3, "it")
+    workloads.wait_status("jobs", "it", active=3)
+    workloads.plane.kill("kube-controller-manager")
+    workloads.end(first)
+    workloads.end(second)
+    workloads.delete("pods", second["metadata"]["name"])
+    fail(workloads, third)
+    workloads.delete("pods", third["metadata"]["name"])
+    workloads.plane.start("kube-controller-manager")
+    workloads.wait_status("jobs", "it", succeeded=2, failed=1, active=2)
+    workloads.eventually(lambda: len(workloads.list("pods")) == 3, "the deleted pods to go")
+
+
 # -- failures
 
 

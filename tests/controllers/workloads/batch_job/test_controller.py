@@ -17,6 +17,7 @@ from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.controllers.in_memory_api import InMemoryApi, Manifest
 from tests.controllers.running import running_controllers, wait_until, wait_until_idle
 from tests.controllers.workloads.batch_job.simulated_batch_job import TEMPLATE
+from tests.embedded.loop_lag import LoopLag
 
 KINDS = (BatchJobController, TrackingFinalizerController)
 TRACKING = "batch.kubernetes.io/job-tracking"
@@ -216,7 +217,9 @@ def test_thousands_of_changes_of_pods_are_handled_by_few_syncs() -> None:
             before = len([request for request in api.requests if request.path.endswith("/jobs/it/status")])
             for pod in active(api):
                 end(api, pod)
-            await wait_until(lambda: status(api).get("succeeded") == count, 60)
+            async with LoopLag() as lag:
+                await wait_until(lambda: status(api).get("succeeded") == count, 60)
+        lag.check(f"counting the ends of {count} pods")
         written = [request for request in api.requests if request.path.endswith("/jobs/it/status")]
         assert len(written) - before < count / 20
 
