@@ -163,25 +163,30 @@ def test_hooks_run_after_the_start_and_before_the_end(tmp_path):
     }
     slow = {"preStop": {"sleep": {"seconds": 900}}}
     broken = {"preStop": {"httpGet": {"port": 1}}}
+    quits = {"preStop": shell("touch quit; sleep 987")}
+    until_quit = ["sh", "-c", "while [ ! -e quit ]; do sleep 0.02; done"]
 
     async def scenario():
         async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
             await cluster.pod("p", spec={"containers": [first, second]})
             await cluster.pod("slow", command=WAITS, container={"lifecycle": slow})
             await cluster.pod("broken", command=WAITS, container={"lifecycle": broken})
-            for name in ("p", "slow", "broken"):
+            await cluster.pod("quits", command=until_quit, container={"lifecycle": quits})
+            for name in ("p", "slow", "broken", "quits"):
                 await cluster.until(name, lambda pod: condition(pod, "Ready") == "True")
             async with asyncio.timeout(10):
                 while "second" not in record.read_text():
                     await asyncio.sleep(0.02)
-            for name in ("p", "broken"):
+            for name in ("p", "broken", "quits"):
                 await cluster.delete(name)
             await cluster.delete("slow", grace=1)
             await events(
                 cluster, "broken", "FailedPreStopHook: PreStopHook failed: Get", "Killing: Stopping container"
             )
-            for name in ("p", "slow", "broken"):
+            for name in ("p", "slow", "broken", "quits"):
                 await cluster.gone(name)
+            texts = await events(cluster, "quits", "Killing: Stopping container")
+            assert not any("FailedPreStopHook" in text for text in texts)
         assert record.read_text().splitlines() == ["postStart", "second", "preStop", "TERM"]
 
     asyncio.run(scenario())

@@ -105,7 +105,8 @@ class ContainerRun:
             await run_hook(hook, self.container.spec, self._process)
             return True
         except HandlerError as error:
-            self._record(names.WARNING, f"Failed{name}", f"{name} failed: {error}")
+            if not self._process.exited:  # else it ended with its container
+                self._record(names.WARNING, f"Failed{name}", f"{name} failed: {error}")
         except Exception:
             log.exception("pod %s: %s of container %s", self._sandbox.pod.key, name, self.container.name)
         return False
