@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 from typing import NamedTuple
 
 log = logging.getLogger(__name__)
@@ -50,8 +51,14 @@ def find_gpus(environment: Mapping[str, str] = os.environ) -> list[Gpu]:
     output = _run([program, f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits"], environment)
     gpus, problems = parse_gpus(output)
     for problem in problems:
-        log.warning("%s: %s; it is left out", PROGRAM, problem)
+        _warn(problem)
     return visible_gpus(gpus, environment.get(VISIBLE))
+
+
+@lru_cache(maxsize=MAX_GPUS)
+def _warn(problem: str) -> None:
+    """Said once, however often the cards are looked at."""
+    log.warning("%s: %s; it is left out", PROGRAM, problem)
 
 
 def parse_gpus(output: str) -> tuple[list[Gpu], list[str]]:

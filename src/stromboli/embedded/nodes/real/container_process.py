@@ -11,7 +11,7 @@ from stromboli.embedded.nodes.real.attached_container import AttachedContainer
 from stromboli.embedded.nodes.real.container_environment import ContainerError
 from stromboli.embedded.nodes.real.container_launch import ContainerLaunch
 from stromboli.embedded.nodes.real.container_logs import LogFile
-from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
+from stromboli.embedded.nodes.real.process_guardian import END_TIMEOUT, ProcessGuardian
 from stromboli.embedded.nodes.real.process_start import ProcessGroup, start_process
 from stromboli.embedded.nodes.real.process_stdio import ProcessOutput, ProcessStdio
 
@@ -20,6 +20,8 @@ class Command(Protocol):
     """A further command that runs in the container."""
 
     def kill(self) -> None: ...
+
+    async def wait(self) -> int: ...
 
 
 class ContainerProcess:
@@ -58,8 +60,7 @@ class ContainerProcess:
         """The exit code and the signal, once the process exited; whatever it left running is killed."""
         end = await self.group.wait()
         self.exited = True
-        for command in tuple(self.commands):
-            command.kill()
+        await self._end_commands()
         self.stdio.end()
         with suppress(asyncio.CancelledError):
             await self._copying
@@ -68,6 +69,14 @@ class ContainerProcess:
         self.stdio.close()
         self._log.close()
         return end
+
+    async def _end_commands(self) -> None:
+        """Kill further commands, and wait until they are gone: they may hold what the container has."""
+        for command in self.commands:
+            command.kill()
+        if self.commands:
+            ends = {asyncio.ensure_future(command.wait()) for command in self.commands}
+            await asyncio.wait(ends, timeout=END_TIMEOUT)
 
     def terminate(self) -> None:
         self.group.signal(signal.SIGTERM)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from stromboli.embedded.nodes.real.process_guardian import remove_cgroups
+from stromboli.embedded.nodes.real.container_launch import ContainerLaunch
+from stromboli.embedded.nodes.real.container_logs import LogFile
+from stromboli.embedded.nodes.real.container_process import ContainerProcess
+from stromboli.embedded.nodes.real.exec_process import run_command
+from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian, remove_cgroups
 from stromboli.embedded.nodes.real.resources import cgroups
 from stromboli.embedded.nodes.real.resources.cgroups import (
     CgroupTree,
@@ -147,6 +152,63 @@ def test_containers_and_their_commands_run_inside_their_cgroup_and_nothing_escap
             assert "/no/such/command" in str((await cluster.phase("missing", "Failed"))["status"])
 
     asyncio.run(scenario())
+
+
+def test_further_commands_run_inside_the_cgroup_of_their_container(tmp_path, real_tree):
+    async def scenario():
+        cgroup, guardian = real_tree.create("pod", "main", {}), ProcessGuardian()
+        launch = ContainerLaunch(["sleep", "987"], tmp_path, {"PATH": os.environ["PATH"], "A": "b"}, cgroup)
+        running = await ContainerProcess.start(launch, guardian, LogFile(tmp_path / "0.log"))
+        try:
+            command = ["sh", "-c", "cat /proc/self/cgroup; env"]
+            return (await run_command(running, command, 20, 10_000)).output.decode()
+        finally:
+            running.kill()
+            await running.wait()
+            await cgroup.remove()
+            guardian.close()
+
+    output = asyncio.run(scenario())
+    assert f"/{real_tree.root.name}/pod/main\n" in output
+    assert "\nA=b\n" in output
+    assert "LC_CTYPE" not in output  # which the launcher must not leave behind
+
+
+def test_a_container_that_the_kernel_killed_for_its_memory_says_so(tmp_path, monkeypatch):
+    """A folder of plain files, since this machine may have no cgroups with a limit of memory."""
+    monkeypatch.setattr(
+        cgroups, "remove_cgroups", lambda root, seconds: not shutil.rmtree(root, ignore_errors=True)
+    )
+    tree = CgroupTree(tmp_path / "cgroup")
+    tree.root.mkdir()
+
+    async def scenario():
+        async with running_nodes(tmp_path, "1x8cpu,real", find_cgroups=lambda name: tree) as cluster:
+            killed = (
+                f"for own in {tree.root}/*/main; do echo oom_kill 1 > $own/memory.events; done; kill -9 $$$$"
+            )
+            limits = {"resources": {"limits": {"memory": "64Mi"}}}
+            await cluster.pod("fat", command=["sh", "-c", killed], container=limits)
+            state = (await cluster.phase("fat", "Failed"))["status"]["containerStatuses"][0]["state"]
+            assert (state["terminated"]["reason"], state["terminated"]["exitCode"]) == ("OOMKilled", 137)
+
+    asyncio.run(scenario())
+
+
+def test_limits_that_nobody_enforces_are_told_once(tmp_path, caplog):
+    def find(name):
+        raise NoCgroups("/sys/fs/cgroup: without the controllers memory")
+
+    async def scenario():
+        async with running_nodes(tmp_path, "1x8cpu,real", find_cgroups=find) as cluster:
+            for name in ("free", "a", "b"):
+                limits = {} if name == "free" else {"resources": {"limits": {"cpu": "1"}}}
+                await cluster.pod(name, command=["true"], container=limits)
+                await cluster.phase(name, "Succeeded")
+
+    asyncio.run(scenario())
+    [message] = [message for message in caplog.messages if "limits" in message]
+    assert message.endswith("not enforced here: /sys/fs/cgroup: without the controllers memory")
 
 
 def test_what_a_former_run_left_is_killed_and_removed(real_tree):

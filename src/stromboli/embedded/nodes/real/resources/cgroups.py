@@ -53,8 +53,10 @@ class ContainerCgroup:
 
     async def remove(self) -> None:
         """Kill what is in it, and remove it once that is gone, and the pod's with the last of its containers."""
-        while not await asyncio.to_thread(remove_cgroups, str(self.path), END_TIMEOUT):
+        if not await asyncio.to_thread(remove_cgroups, str(self.path), END_TIMEOUT):
             log.warning("%s: cannot be removed yet: processes in it do not end", self.path)
+            while not await asyncio.to_thread(remove_cgroups, str(self.path), END_TIMEOUT):
+                await asyncio.sleep(1.0)
         with suppress(OSError):
             self.path.parent.rmdir()
 

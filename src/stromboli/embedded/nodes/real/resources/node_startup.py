@@ -69,5 +69,6 @@ async def _end_pod(pods: Path, grant: GpuGrant) -> None:
     """Wait until the processes of a pod of the former run have ended."""
     namespace, _, name = grant.pod.partition("/")
     folder = pod_folder(pods, namespace, name, grant.uid)
+    log.warning("pod %s of the former run does not end, and keeps %s", grant.pod, sorted(grant.cards))
     while not await asyncio.to_thread(kill_marked, [str(folder)], END_TIMEOUT):
-        log.warning("pod %s of the former run does not end, and keeps %s", grant.pod, sorted(grant.cards))
+        await asyncio.sleep(PAUSE)

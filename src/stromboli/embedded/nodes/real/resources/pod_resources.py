@@ -99,8 +99,10 @@ class PodResources:
         if cgroup is not None:
             out_of_memory = cgroup.was_out_of_memory()
             await cgroup.remove()
-        while self.cards(container) and not await asyncio.to_thread(kill_group, group, END_TIMEOUT):
+        if self.cards(container) and not await asyncio.to_thread(kill_group, group, END_TIMEOUT):
             log.warning("pod %s: processes of container %s do not end", self._pod.key, container)
+            while not await asyncio.to_thread(kill_group, group, END_TIMEOUT):
+                await asyncio.sleep(RETRY)
         return out_of_memory
 
     async def end(self, root: str) -> None:
