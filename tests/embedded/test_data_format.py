@@ -10,7 +10,7 @@ import pytest
 
 from stromboli import __version__
 from stromboli.embedded.data_files import DataError
-from stromboli.embedded.data_format import FORMAT, NAME, adopt_format
+from stromboli.embedded.data_format import FORMAT, NAME, check_format, mark_format
 from tests.embedded.api_requests import running
 
 
@@ -26,7 +26,9 @@ def test_a_new_folder_is_marked_and_opened_again(tmp_path: Path) -> None:
 
 def test_a_folder_of_an_earlier_release_is_adopted(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text('{"format": 1, "release": "0.0.1", "unknown": true}')
-    adopt_format(tmp_path)
+    assert not check_format(tmp_path)
+    mark_format(tmp_path)
+    assert check_format(tmp_path)
     assert json.loads((tmp_path / NAME).read_text())["format"] == FORMAT
 
 
@@ -48,4 +50,4 @@ def test_a_folder_of_a_later_format_is_refused_and_not_touched(tmp_path: Path) -
 def test_a_mark_that_cannot_be_read_is_told_with_the_way_out(tmp_path: Path, content: str) -> None:
     (tmp_path / NAME).write_text(content)
     with pytest.raises(DataError, match=r"format\.json: cannot be read: .*; delete it if"):
-        adopt_format(tmp_path)
+        check_format(tmp_path)

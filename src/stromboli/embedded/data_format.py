@@ -28,8 +28,8 @@ class Mark(msgspec.Struct, frozen=True):
     release: str = ""
 
 
-def adopt_format(folder: Path) -> None:
-    """Mark a folder as written by this release; `DataError` if its format is a later one."""
+def check_format(folder: Path) -> bool:
+    """Whether this very release used a folder last; `DataError` if its format is a later one."""
     path = folder / NAME
     mark = _read(path) if os.path.lexists(path) else None
     if mark is not None and mark.format > FORMAT:
@@ -38,9 +38,12 @@ def adopt_format(folder: Path) -> None:
             f" this is {__version__}, which knows up to {FORMAT}. Install that release (pip install -U stromboli),"
             " or take another folder"
         )
-    current = Mark(FORMAT, __version__)
-    if mark != current:
-        write_secret(path, msgspec.json.encode(current) + b"\n")
+    return mark == Mark(FORMAT, __version__)
+
+
+def mark_format(folder: Path) -> None:
+    """Once everything in it is up to date."""
+    write_secret(folder / NAME, msgspec.json.encode(Mark(FORMAT, __version__)) + b"\n")
 
 
 def _read(path: Path) -> Mark:

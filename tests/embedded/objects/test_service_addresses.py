@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from stromboli.embedded.api_status import StatusError
+from stromboli.embedded.data_format import NAME
 from stromboli.embedded.kinds.builtin_kinds import BUILT_IN
 from stromboli.embedded.objects.service_addresses import SERVICES, ServiceAddresses
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Key
 from tests.embedded.api_requests import running
+from tests.embedded.kube_controllers.test_controller_loop import eventually
 
 PATH = "/api/v1/namespaces/default/services"
 KIND = next(kind for kind in BUILT_IN if kind.id == SERVICES)
@@ -65,6 +67,7 @@ def test_services_of_a_release_without_addresses_get_them(tmp_path: Path) -> Non
         nonlocal store
         async with running(tmp_path):
             pass
+        (tmp_path / NAME).unlink()  # there were no marks
         store = Store(tmp_path / "objects.db")
         old("plain", type="ClusterIP")
         old("ports", type="NodePort", ports=[{"port": 80, "nodePort": 30100}, {"port": 81}])
@@ -135,5 +138,21 @@ def test_the_service_of_the_api_server_leads_to_its_port(tmp_path: Path) -> None
                 assert subset["ports"][0]["port"] == port
                 path = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes"
                 assert (await api.get(path))["ports"][0]["port"] == port
+
+    asyncio.run(scenario())
+
+
+def test_the_service_of_the_api_server_comes_back_when_it_is_deleted(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            before = await api.get(f"{PATH}/kubernetes")
+            await api.request("DELETE", PATH)
+
+            async def back() -> bool:
+                status, again = await api.request("GET", f"{PATH}/kubernetes")
+                endpoints = await api.request("GET", "/api/v1/namespaces/default/endpoints/kubernetes")
+                return (status, endpoints[0]) == (200, 200) and again["spec"] == before["spec"]
+
+            await eventually(back)
 
     asyncio.run(scenario())

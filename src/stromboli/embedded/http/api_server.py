@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import secrets
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +30,7 @@ from stromboli.embedded.auth.authorization import RequestAuthorizer
 from stromboli.embedded.auth.cluster_authority import ClusterAuthority
 from stromboli.embedded.auth.identity import SHORTEST_SECRET, Tokens
 from stromboli.embedded.data_files import DataError, make_folder, read_file, write_secret
-from stromboli.embedded.data_format import adopt_format
+from stromboli.embedded.data_format import check_format, mark_format
 from stromboli.embedded.http.router import Router
 from stromboli.embedded.kinds.builtin_kinds import METRICS
 from stromboli.embedded.kinds.kind_registry import KindRegistry
@@ -37,11 +38,13 @@ from stromboli.embedded.kube_controllers.controller_loop import ControllerLoop
 from stromboli.embedded.nodes.pod_logs import LogSource
 from stromboli.embedded.nodes.pod_streams import PodStreams
 from stromboli.embedded.nodes.usage.cluster_usage import UsageSource
-from stromboli.embedded.objects.api_service import complete_stored_services, publish_api_server
+from stromboli.embedded.objects.api_service import is_published, publish_api_server
 from stromboli.embedded.objects.bootstrap_objects import bootstrap
+from stromboli.embedded.objects.former_objects import bring_up_to_date
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.history import HISTORY_BYTES, HISTORY_LIMIT
 from stromboli.embedded.store.object_store import Store
+from stromboli.embedded.store.records import Change
 from stromboli.embedded.store.watch_buffers import WATCH_BYTES, WatchBuffers
 from stromboli.embedded.store.watch_hub import WatchHub
 from stromboli.embedded.time_slices import warn_of_lag
@@ -87,7 +90,7 @@ class ApiServer:
 
     async def __aenter__(self) -> ApiServer:
         make_folder(self.data)
-        adopt_format(self.data)
+        is_current = check_format(self.data)
         pki = self.data / "pki"
         self.authority = ClusterAuthority(pki)
         self.token = _stored_secret(pki / "token")
@@ -99,7 +102,7 @@ class ApiServer:
             await self.store.close()
             raise
         try:
-            await self._start()
+            await self._start(is_current)
         except BaseException:
             await self.__aexit__()
             raise
@@ -123,18 +126,31 @@ class ApiServer:
         self.store.wait_for(self.hub.caught_up)
         self._router = Router(self.objects, self.hub, tokens, authorizer, self.logs, self.usage, self.streams)
 
-    async def _start(self) -> None:
+    async def _start(self, is_current: bool) -> None:
         await bootstrap(self.objects, self.crds, self.storage_class)
         self._tell_unknown_kinds()
-        complete_stored_services(self.objects)
+        if not is_current:
+            bring_up_to_date(self.objects)
+            await self.store.wait_committed()
+            mark_format(self.data)
         await self.controllers.start()
         await self._listen()
         await publish_api_server(self.objects, self.url)
+        self.store.on_commit(self._keep_service)
         self._tasks = [
             asyncio.create_task(self._run_periodically()),
             asyncio.create_task(self.controllers.run()),
             asyncio.create_task(warn_of_lag()),
         ]
+
+    def _keep_service(self, batch: Sequence[Change]) -> None:
+        """Whoever deletes `default/kubernetes` or its endpoints, with all others say, gets them back."""
+        if any(change.after is None and is_published(change.key) for change in batch):
+            self._tasks.append(asyncio.create_task(self._restore_service()))
+
+    async def _restore_service(self) -> None:
+        with TelemetryGuard()("the Service of the API server"):
+            await publish_api_server(self.objects, self.url)
 
     def _tell_unknown_kinds(self) -> None:
         """Objects that a later release may have stored are kept, though nobody can ask for them."""
@@ -216,8 +232,6 @@ class ApiServer:
                 self.hub.send_bookmarks()
             with guard("expiry of events"):
                 await self.controllers.event_expiry.expire()
-            with guard("the Service of the API server"):
-                await publish_api_server(self.objects, self.url)
 
 
 def _stored_secret(path: Path) -> str:

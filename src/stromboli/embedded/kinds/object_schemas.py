@@ -52,7 +52,11 @@ def subresource_problems(api_version: str, kind: str, content: Content) -> list[
 
 def unknown_fields(kind: Kind, content: Any) -> list[str]:
     """Paths of fields that the schema does not have; the object is not changed."""
-    return prune(kind, msgspec.json.decode(msgspec.json.encode(content)))
+    return prune(kind, copy(content))
+
+
+def copy(content: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(content))
 
 
 def prune(kind: Kind, content: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""The Service `default/kubernetes` with its endpoints; and addresses for Services of earlier releases."""
+"""The Service `default/kubernetes`, which leads to the API server, with its endpoints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds import object_metadata
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.objects.object_verbs import Objects
-from stromboli.embedded.objects.service_addresses import SERVICES, allocate_stored, needs_allocation
+from stromboli.embedded.objects.service_addresses import SERVICES
 from stromboli.embedded.store.records import Key
 
 NAME, NAMESPACE = "kubernetes", "default"
@@ -19,8 +19,13 @@ _LABELS = {"component": "apiserver", "provider": "kubernetes"}
 _SLICES = "endpointslices.discovery.k8s.io"
 
 
+def is_published(key: Key) -> bool:
+    """Whether an object is made here."""
+    return key[1:] == (NAMESPACE, NAME) and key.resource in (SERVICES, "endpoints", _SLICES)
+
+
 async def publish_api_server(objects: Objects, url: str) -> None:
-    """Make the Service and its endpoints show where the server listens; whoever deletes them gets them back."""
+    """Make the Service and its endpoints show where the server listens."""
     address, port = _listens_at(url)
     await _ensure_service(objects, port)
     _put_endpoints(objects, address, port)
@@ -100,15 +105,3 @@ def _kind(objects: Objects, resource: str) -> Kind:
     kind = objects.registry.by_id(resource)
     assert kind is not None, resource
     return kind
-
-
-def complete_stored_services(objects: Objects) -> None:
-    """Give Services of releases that had no addresses what they would get today."""
-    kind = _kind(objects, SERVICES)
-    for record in list(objects.store.list(SERVICES)):
-        with objects.store.reading(record):
-            content = record.object()
-        if needs_allocation(content):
-            objects.system_update(
-                record, lambda service: allocate_stored(objects.service_addresses, kind, service)
-            )

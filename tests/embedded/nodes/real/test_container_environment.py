@@ -79,8 +79,9 @@ def test_our_own_secrets_are_not_handed_down(monkeypatch):
 def test_a_command_is_put_together():
     container = {"command": ["echo", "$(A)"], "args": ["$$(A)", "$(B)"]}
     assert command(container, {"A": "1"}) == ["echo", "1", "$(A)", "$(B)"]
+    assert command({"args": ["echo", "$(A)"]}, {"A": "1"}) == ["echo", "1"]  # `kubectl run ... -- echo`
     with pytest.raises(ContainerError, match="no command"):
-        command({"args": ["x"]}, {})
+        command({"args": []}, {})
     with pytest.raises(ContainerError, match="zero byte"):
         command({"command": ["a\0b"]}, {})
 

@@ -52,13 +52,13 @@ def environment(pod: NodePod, container: Content, fetch: Fetch, runtime: Mapping
 
 
 def command(container: Content, variables: Mapping[str, str]) -> list[str]:
-    """The command line; without an image, the command must be given."""
-    if not container.get("command"):
+    """The command line. Without an image nothing comes before the arguments: they may be all of it (`kubectl run`)."""
+    arguments = [*(container.get("command") or ()), *(container.get("args") or ())]
+    if not arguments:
         raise ContainerError(
             "no command: a real node runs no images, so spec.containers[].command must say what to run",
             "RunContainerError",
         )
-    arguments = [*container["command"], *(container.get("args") or ())]
     expanded = [expand(str(argument), variables) for argument in arguments]
     if any("\0" in argument for argument in expanded):
         raise ContainerError("a zero byte in the command", "RunContainerError")
