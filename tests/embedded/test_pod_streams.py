@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import termios
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ from kubernetes.stream import portforward, stream
 
 from stromboli.embedded.http import user_shares
 from stromboli.embedded.http.streams import remote_command
+from stromboli.embedded.http.streams.command_channels import FIRST_MESSAGE_DELAY
 from stromboli.embedded.http.streams.stream_requests import LARGEST_MESSAGE
 from stromboli.embedded.nodes.real import attached_container
 from tests.embedded.nodes.node_services import NodeCluster, running_nodes
@@ -472,7 +474,6 @@ def test_a_command_that_does_not_read_makes_its_client_wait_and_ends_with_it(
         await kubectl.running("a", ENDLESS)
         query = {"command": ["sh", "-c", "echo $$; exec sleep 987"], "stdout": "true", "stdin": "true"}
         async with web_socket(kubectl, "exec", **query) as (opened, _):
-            await opened.receive()
             pid = int((await opened.receive()).data[1:])
             sent = 0
             try:
@@ -500,6 +501,17 @@ def test_a_stream_on_which_nothing_moves_is_closed(tmp_path: Path, monkeypatch: 
             assert "nothing moved for 0.3 seconds" in json.loads(messages[-1][1:])["message"]
         (worker,) = kubectl.cluster.nodes._runtimes["real"]._workers.values()
         assert not worker.container("main").process.commands
+
+    on_a_real_node(tmp_path, scenario, tls=False)
+
+
+def test_a_client_has_time_to_set_up_its_streams(tmp_path: Path) -> None:
+    async def scenario(kubectl: Kubectl) -> None:
+        await kubectl.running("a", ENDLESS)
+        begin = time.monotonic()
+        async with web_socket(kubectl, "exec", command=["echo", "early"], stdout="true") as (opened, _):
+            assert (await opened.receive()).data == b"\1early\n"
+            assert time.monotonic() - begin >= FIRST_MESSAGE_DELAY
 
     on_a_real_node(tmp_path, scenario, tls=False)
 

@@ -16,6 +16,11 @@ from stromboli.embedded.http.streams.spdy_session import SpdySession, SpdyStream
 
 STREAMS_TIMEOUT = 30.0
 """Seconds for a client to open the streams of a command."""
+FIRST_MESSAGE_DELAY = 0.05
+"""Seconds from the handshake of a WebSocket to the first message.
+
+kubectl 1.32, and others of its age, drop what comes before their streams are set up: output, and an exit code too.
+"""
 _STREAM_TYPES = {
     "stdin": Channel.STDIN,
     "stdout": Channel.STDOUT,
@@ -52,10 +57,13 @@ class WebSocketChannels:
         self._protocol = socket.ws_protocol or ""
         self._sending = asyncio.Lock()
         self.active = time.monotonic()
+        self._ready = self.active + FIRST_MESSAGE_DELAY
         self.unread = False
 
     async def send(self, channel: Channel, data: bytes) -> None:
         async with self._sending:
+            if (early := self._ready - time.monotonic()) > 0:
+                await asyncio.sleep(early)
             await self.socket.send_bytes(encode_frame(channel, data))
         self.active = time.monotonic()
 

@@ -97,9 +97,8 @@ class StreamRequest:
         return wanted - {Channel.STDERR} if command.tty else wanted
 
     async def _web_socket(self, command: CommandRequest) -> web.StreamResponse:
-        channels, wanted = WebSocketChannels(await self._accept(PROTOCOLS)), self._wanted(command)
-        await channels.send(min(wanted), b"")  # as kubelets do, to tell that the connection is made
-        await self._serve(channels, command, wanted)
+        channels = WebSocketChannels(await self._accept(PROTOCOLS))
+        await self._serve(channels, command, self._wanted(command))
         return channels.socket
 
     async def _spdy(self, command: CommandRequest) -> web.StreamResponse:
