@@ -52,7 +52,7 @@ def test_a_revision_whose_name_is_taken_gets_another() -> None:
     asyncio.run(scenario())
 
 
-def test_a_claim_that_is_refused_is_told_and_holds_back_its_pod_alone() -> None:
+def test_a_claim_that_is_refused_is_told_and_its_pod_waits() -> None:
     async def scenario() -> None:
         api = cluster(volumeClaimTemplates=CLAIMS)
 
@@ -66,8 +66,8 @@ def test_a_claim_that_is_refused_is_told_and_holds_back_its_pod_alone() -> None:
 
         api.before = refuse
         async with running_controllers(api, StatefulSetController):
-            await wait_until(lambda: len(api.events) >= 2)
-            assert status(api)["replicas"] == 0
+            await wait_until(lambda: len(api.events) >= 2 and status(api).get("replicas") == 0)
+            assert not api.every("pods")
             api.before = lambda request: None
             await wait_until(lambda: names(api.every("pods")) == ["web-0", "web-1"])
         assert api.events[:2] == [
