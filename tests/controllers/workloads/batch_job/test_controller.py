@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import random
+import time
 from collections import Counter
 from typing import Any
 
@@ -16,7 +17,7 @@ from stromboli.controllers.workloads.batch_job.tracking_finalizers import Tracki
 from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.controllers.in_memory_api import InMemoryApi, Manifest
 from tests.controllers.running import running_controllers, wait_until, wait_until_idle
-from tests.controllers.workloads.batch_job.simulated_batch_job import TEMPLATE
+from tests.controllers.workloads.batch_job.simulated_batch_job import NOW, TEMPLATE
 from tests.embedded.loop_lag import LoopLag
 
 KINDS = (BatchJobController, TrackingFinalizerController)
@@ -173,6 +174,23 @@ def test_pods_that_are_removed_before_anybody_sees_them_do_not_count_as_failures
             await wait_until_idle(api, runner)
             assert status(api).get("failed") is None
         assert len(api.every("pods")) == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_deadline_holds_for_a_job_whose_pods_are_refused() -> None:
+    async def scenario() -> None:
+        api, start = cluster(completions=1, parallelism=1, activeDeadlineSeconds=1), time.monotonic()
+
+        def refuse(request: Request) -> None:
+            if request.method == "POST" and request.path.endswith("/pods"):
+                raise ApiError(422, "Invalid", "no such pod")
+
+        api.before = refuse
+        async with running_controllers(api, *KINDS, clock=lambda: NOW + time.monotonic() - start):
+            await wait_until(lambda: len(status(api).get("conditions", ())) == 2, 30)
+        assert {each["reason"] for each in status(api)["conditions"]} == {"DeadlineExceeded"}
+        assert ("FailedCreate", "Error creating: no such pod") in api.events
 
     asyncio.run(scenario())
 

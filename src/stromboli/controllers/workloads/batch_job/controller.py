@@ -14,6 +14,9 @@ from stromboli.controllers.workloads.workload import INDEXED, Workload
 from stromboli.controllers.workloads.workload_controller import WorkloadController
 from stromboli.kube.request import ApiError, NoResponse
 
+RETRY = 60.0
+"""Seconds after which a job is synced again at the latest whose pods could not be written: a quota may have room."""
+
 
 class BatchJobController(WorkloadController[BatchJob]):
     """Keeps as many pods active as the job asks for, until enough have succeeded or too many have failed."""
@@ -52,10 +55,12 @@ class BatchJobController(WorkloadController[BatchJob]):
         finished, error = await self._count_ends(job, decision)
         for event in finished.events:
             self.recorder.record(job, event)
+        wait = self.pods.look_again(job, decision.requeue_after)
         for each in (*errors, error):
             if each is not None:
+                self.queue.add_after(job.key, RETRY if wait is None else min(wait, RETRY))
                 raise each
-        return self.pods.look_again(job, decision.requeue_after)
+        return wait
 
     async def _change_pods(self, job: BatchJob, changes: PodChanges) -> Exception | None:
         try:

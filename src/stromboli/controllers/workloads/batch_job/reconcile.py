@@ -57,7 +57,7 @@ class Decision:
 
 
 @dataclass(slots=True)
-class Record:
+class Recorded:
     """The status to be written before the finalizers of `tracking.release` are removed."""
 
     tracking: Tracking
@@ -91,7 +91,7 @@ def reconcile(job: BatchJob, pods: Sequence[Pod], backoff: PodBackoff, now: floa
     return Decision(view, changes, None, min(waits, default=None))
 
 
-def record(decision: Decision, pods: Iterable[Pod], now: float) -> Record:
+def record(decision: Decision, pods: Iterable[Pod], now: float) -> Recorded:
     """`pods` are as they are after the changes."""
     pods, view, moment = list(pods), decision.view, _moment(now)
     job, status = view.job, msgspec.structs.replace(view.job.status)
@@ -108,7 +108,7 @@ def record(decision: Decision, pods: Iterable[Pod], now: float) -> Record:
     tracking = track(view, pods, status, end, _deleted_at_end(decision, pods))
     if end is not None:
         with_condition(status, end)
-    return Record(tracking, end, events)
+    return Recorded(tracking, end, events)
 
 
 def _deleted_at_end(decision: Decision, pods: Iterable[Pod]) -> set[str]:
@@ -120,7 +120,7 @@ def _deleted_at_end(decision: Decision, pods: Iterable[Pod]) -> set[str]:
     return {pod.metadata.uid for pod in pods if pod.metadata.deletion_timestamp is not None}
 
 
-def finish(decision: Decision, recorded: Record, released: Iterable[Pod], now: float) -> Finish:
+def finish(decision: Decision, recorded: Recorded, released: Iterable[Pod], now: float) -> Finish:
     """`released` are the pods whose finalizers are removed now."""
     status, end = settle(recorded.tracking, released), recorded.end
     unfinished = status.terminating or status.uncounted_terminated_pods or not recorded.tracking.all_noted
