@@ -170,9 +170,12 @@ def is_final(error: BaseException) -> bool:
 
     Webhooks also answer 400, and may change their mind when something else changes.
     """
-    if not isinstance(error, ApiError) or error.status not in (400, 413, 422):
-        return False
-    return "denied the request" not in str(error)
+    return isinstance(error, ApiError) and error.status in (400, 413, 422) and not is_denied(error)
+
+
+def is_denied(error: ApiError) -> bool:
+    """Whether a webhook refused the write."""
+    return "denied the request" in str(error)
 
 
 def decode_response(kind: type[Kind], answer: bytes) -> Kind:

@@ -284,6 +284,27 @@ def test_a_pod_whose_group_the_api_server_rejects_is_told() -> None:
     asyncio.run(run())
 
 
+def test_a_pod_whose_group_a_webhook_denies_is_told_once_and_gets_it_when_the_webhook_allows_it() -> None:
+    async def run() -> None:
+        api = InMemoryApi()
+        api.put("pods", pod("a"))
+        denied = []
+
+        def deny(request: Request) -> None:
+            if request.method == "POST" and request.path.endswith("/podgroups") and len(denied) < 3:
+                denied.append(request)
+                raise ApiError(400, "BadRequest", 'admission webhook "x" denied the request: no queue test')
+
+        api.before = deny
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until(lambda: bool(group_of(api, "a")))
+            await wait_until_idle(api, runner)
+        text = 'refuses the PodGroup of the pod: admission webhook "x" denied the request: no queue test'
+        assert api.events == [("Rejected", f"The API server {text}")]
+
+    asyncio.run(run())
+
+
 def test_a_pod_of_too_many_containers_gets_no_group_and_is_told() -> None:
     async def run() -> None:
         api = InMemoryApi()

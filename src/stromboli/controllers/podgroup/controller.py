@@ -10,7 +10,7 @@ from stromboli.api.object_bounds import pod_sizes
 from stromboli.api.types.meta import Object, OwnerReference
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.controllers import selection
-from stromboli.controllers.api_writer import decode_response
+from stromboli.controllers.api_writer import decode_response, is_denied
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller, SyncError
 from stromboli.controllers.job.job_pod_counts import ENDED
@@ -120,6 +120,12 @@ class PodGroupController(Controller[Key]):
         except NameTaken as error:
             self._tell(pod, names.NAME_TAKEN, str(error))
             return NAME_TAKEN_RETRY
+        except ApiError as error:
+            if is_denied(
+                error
+            ):  # its queue is missing, say; that is tried again, and the user must know meanwhile
+                self.gave_up(key, error)
+            raise
         self._told.pop(key.key, None)
         return None
 
