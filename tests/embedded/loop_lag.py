@@ -24,6 +24,8 @@ class LoopLag:
 
     def __init__(self) -> None:
         self.worst = 0.0
+        self.own = 0.0
+        """The same without other threads."""
 
     async def __aenter__(self) -> LoopLag:
         gc.collect()
@@ -43,9 +45,10 @@ class LoopLag:
 
     async def _measure(self) -> None:
         while True:
-            start = time.process_time()
+            start, own = time.process_time(), time.thread_time()
             await asyncio.sleep(TICK)
             self.worst = max(self.worst, time.process_time() - start)
+            self.own = max(self.own, time.thread_time() - own)
 
     def check(self, subject: str) -> None:
         """The longest must be within the limit."""

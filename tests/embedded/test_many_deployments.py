@@ -82,7 +82,8 @@ async def measure(
         while not done(msgspec.json.decode(await client.list(resource, "default", limit=10))["items"]):
             await asyncio.sleep(0.2)
     used = f"{time.monotonic() - begin:.1f} s, {time.process_time() - cpu:.1f} s of CPU"
-    print(f"{PODS} pods {subject}: {used}, the loop was busy for {1000 * lag.worst:.0f} ms at most")
+    longest = f"{1000 * lag.own:.0f} ms, with other threads {1000 * lag.worst:.0f} ms"
+    print(f"{PODS} pods {subject}: {used}; longest turn of the loop: {longest}")
     lag.check(f"{PODS} pods {subject}")
 
 
