@@ -456,13 +456,33 @@ def test_slices_hold_a_hundred_endpoints_each(plane: ControlPlane) -> None:
     wait_shown(plane, wide, expected)
 
 
-def test_endpoints_of_a_service_without_selector_belong_to_who_makes_them(plane: ControlPlane) -> None:
+def test_endpoints_of_a_service_without_selector_are_mirrored_into_slices(plane: ControlPlane) -> None:
     outside = service(plane)
-    subsets = [{"addresses": [{"ip": "10.6.0.1"}], "ports": [{"port": 5432, "protocol": "TCP"}]}]
+    subsets = [
+        {
+            "addresses": [{"ip": "10.6.0.1"}],
+            "notReadyAddresses": [{"ip": "10.6.0.2"}],
+            "ports": [{"port": 5432, "protocol": "TCP"}],
+        }
+    ]
     made = create(plane, "Endpoints", {"subsets": subsets}, outside["metadata"]["name"])
-    web = service(plane, selector={"app": name_it("app")})
-    plane.wait(lambda: bool(endpoints(plane, web)), "other endpoints to be made", 60)
+
+    def mirrored() -> list[tuple[str, bool]]:
+        listed = [endpoint for each in slices(plane, outside) for endpoint in each.get("endpoints") or ()]
+        return sorted((endpoint["addresses"][0], endpoint["conditions"]["ready"]) for endpoint in listed)
+
+    plane.wait(lambda: mirrored() == [("10.6.0.1", True), ("10.6.0.2", False)], "a slice of them", 60)
+    (each,) = slices(plane, outside)
+    assert each["ports"] == [{"name": "", "port": 5432, "protocol": "TCP"}]
+    manager = each["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"]
+    assert manager == "endpointslicemirroring-controller.k8s.io"
+    (owner,) = each["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"]) == ("Endpoints", made["metadata"]["uid"])
     assert read(plane, made)["subsets"] == subsets
+    patch(plane, made, {"subsets": [{"addresses": [{"ip": "10.6.0.3"}], "ports": subsets[0]["ports"]}]})
+    plane.wait(lambda: mirrored() == [("10.6.0.3", True)], "the slice to follow", 60)
+    delete(plane, made)
+    plane.wait(lambda: mirrored() == [], "the slice to go", 60)
 
 
 def test_endpoints_that_somebody_changes_are_put_right(plane: ControlPlane) -> None:

@@ -16,8 +16,9 @@ from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.controller import Controller
-from stromboli.embedded.kube_controllers.services import endpoint_slices, endpoint_subsets
-from stromboli.embedded.kube_controllers.services.endpoint_slices import slice_changes
+from stromboli.embedded.kube_controllers.services import endpoint_mirroring, endpoint_slices, endpoint_subsets
+from stromboli.embedded.kube_controllers.services.endpoint_mirroring import mirror_changes
+from stromboli.embedded.kube_controllers.services.endpoint_slices import SliceChanges, slice_changes
 from stromboli.embedded.kube_controllers.services.endpoint_subsets import endpoints_of
 from stromboli.embedded.kube_controllers.services.selected_pods import SelectedPod, Service, selected_pod
 from stromboli.embedded.kube_controllers.services.selectors_index import SelectorsIndex
@@ -154,8 +155,14 @@ class EndpointsController(Controller):
             await self._delete(record)
 
     async def _publish(self, service: Service) -> None:
-        if service.selector is None or service.spec.get("type") == EXTERNAL_NAME:
-            return  # who makes such a Service makes its endpoints
+        if service.spec.get("type") == EXTERNAL_NAME:
+            return
+        if service.selector is None:  # who makes such a Service makes its endpoints
+            record = self._objects.store.get(ENDPOINTS, service.namespace, service.name)
+            existing = await self._existing_slices(service, endpoint_mirroring.CONTROLLER)
+            endpoints = record.object() if record is not None else None
+            await self._apply(service, mirror_changes(endpoints, existing))
+            return
         pods = await self._pods(service)
         await self._write_endpoints(service, endpoints_of(service, pods))
         await asyncio.sleep(0)
@@ -193,19 +200,22 @@ class EndpointsController(Controller):
         self._update(record, update)
 
     async def _write_slices(self, service: Service, pods: list[SelectedPod]) -> None:
-        store = self._objects.store
-        records = [store.get(*key) for key in sorted(self._slices.get(_key_of(service), ()))]
-        slices = TimeSlices()
-        existing: list[Content] = []
-        for record in records:
-            if (
-                record is not None
-                and record.labels.get(endpoint_slices.MANAGED_BY) == endpoint_slices.CONTROLLER
-            ):
+        existing = await self._existing_slices(service, endpoint_slices.CONTROLLER)
+        await self._apply(service, slice_changes(service, pods, existing, self._zones()))
+
+    async def _existing_slices(self, service: Service, manager: str) -> list[Content]:
+        """Those of a Service that are managed as these are."""
+        existing, slices = list[Content](), TimeSlices()
+        for key in sorted(self._slices.get(_key_of(service), ())):
+            record = self._objects.store.get(*key)
+            if record is not None and record.labels.get(endpoint_slices.MANAGED_BY) == manager:
                 existing.append(record.object())
             if slices.due:
                 await slices.pause()
-        changes = slice_changes(service, pods, existing, self._zones())
+        return existing
+
+    async def _apply(self, service: Service, changes: SliceChanges) -> None:
+        store = self._objects.store
         for content in () if service.is_being_deleted else changes.create:
             await self._create_here(SLICES, service.namespace, content)
             await asyncio.sleep(0)
