@@ -104,7 +104,7 @@ def patterns(node: Any) -> list[str]:
 
 
 def test_volcanos_patterns_are_taken() -> None:
-    all_patterns = patterns(volcano_definitions())
+    all_patterns = patterns(list(volcano_definitions()))
     assert all_patterns
     assert {pattern_error(pattern) for pattern in all_patterns} == {""}
 

@@ -11,7 +11,7 @@ from stromboli.api.schemas.crd_schemas import MAX_DEPTH, SchemaError, from_crd
 from stromboli.api.schemas.normalization import normalize
 from stromboli.api.schemas.volcano_definitions import volcano_definitions
 
-DEFINITIONS = volcano_definitions()
+DEFINITIONS = list(volcano_definitions())
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda definition: definition["metadata"]["name"])

@@ -6,7 +6,7 @@ Kubernetes. `make crds` writes the whole definitions to `deploy/crds`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -27,15 +27,12 @@ def definition_files() -> dict[str, str]:
     return {name: texts[name] for name in sorted(texts) if name != SHARED_TYPES}
 
 
-def volcano_definitions(groups: Iterable[str] = ()) -> list[Node]:
-    """The definitions of these groups, or all."""
+def volcano_definitions(groups: Iterable[str] = ()) -> Iterator[Node]:
+    """The definitions of these groups, or all; each is read when it is its turn."""
     wanted = set(groups)
-    return [
-        resolved(definition)
-        for name, text in definition_files().items()
-        if not wanted or name.partition("_")[0] in wanted
-        for definition in documents(text)
-    ]
+    for name, text in definition_files().items():
+        if not wanted or name.partition("_")[0] in wanted:
+            yield from map(resolved, documents(text))
 
 
 def resolved(node: Any) -> Any:

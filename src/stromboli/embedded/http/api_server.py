@@ -130,7 +130,7 @@ class ApiServer:
         await bootstrap(self.objects, self.crds, self.storage_class)
         self._tell_unknown_kinds()
         if not is_current:
-            bring_up_to_date(self.objects)
+            await bring_up_to_date(self.objects)
             await self.store.wait_committed()
             mark_format(self.data)
         await self.controllers.start()

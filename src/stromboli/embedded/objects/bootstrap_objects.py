@@ -14,6 +14,7 @@ from stromboli.embedded.kinds import kind_rules, object_schemas
 from stromboli.embedded.kinds.kind_rules import DEFINITIONS
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.rbac.bootstrap_roles import bootstrap_policy
+from stromboli.embedded.time_slices import TimeSlices
 
 STORAGE_CLASS = "standard"
 STORAGE_CLASS_MADE = "stromboli.sh/storage-class-made"
@@ -54,9 +55,12 @@ async def bootstrap(objects: Objects, crds: bool, storage_class: bool = False) -
 
 async def _bootstrap_volcano(objects: Objects) -> None:
     """Volcano's kinds, and the queues that its scheduler would create; without them no job is admitted."""
+    slices = TimeSlices()
     for content in volcano_definitions():
         if not await _ensure(objects, content):
             _update_definition(objects, content)
+        if slices.due:
+            await slices.pause()
     await objects.store.wait_committed()
     for name in (names.ROOT_QUEUE, names.DEFAULT_QUEUE):
         await _ensure(

@@ -7,12 +7,14 @@ A workload that lacked a default would differ from the ReplicaSet that is made o
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds import object_schemas
 from stromboli.embedded.kinds.kind import Content, Kind
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.objects.service_addresses import SERVICES, allocate_stored, needs_allocation
+from stromboli.embedded.time_slices import TimeSlices
 
 TEMPLATED = (
     "deployments.apps",
@@ -26,21 +28,24 @@ TEMPLATED = (
 """Kinds with templates of what their controllers make."""
 
 
-def bring_up_to_date(objects: Objects) -> None:
+async def bring_up_to_date(objects: Objects) -> None:
     """Complete what is stored."""
+    slices = TimeSlices()
     for resource in (*TEMPLATED, SERVICES):
         kind = objects.registry.by_id(resource)
         assert kind is not None, resource
         for record in list(objects.store.list(resource)):
-
-            def complete(content: Content, kind: Kind = kind) -> None:
-                _set_defaults(kind, content)
-                if kind.id == SERVICES and needs_allocation(content):
-                    with suppress(StatusError):  # the range is full
-                        allocate_stored(objects.service_addresses, kind, content)
-
             with objects.store.reading(record):
-                objects.system_update(record, complete)
+                objects.system_update(record, partial(_complete, objects, kind))
+            if slices.due:
+                await slices.pause()
+
+
+def _complete(objects: Objects, kind: Kind, content: Content) -> None:
+    _set_defaults(kind, content)
+    if kind.id == SERVICES and needs_allocation(content):
+        with suppress(StatusError):  # the range is full
+            allocate_stored(objects.service_addresses, kind, content)
 
 
 def _set_defaults(kind: Kind, content: Content) -> None:
