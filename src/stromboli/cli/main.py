@@ -36,8 +36,10 @@ class Commands(CommandGroup):
         "demo": CommandEntry(
             "stromboli.cli.demo:demo", "Watch two teams share a cluster, live, in half a minute."
         ),
-        "up": CommandEntry("stromboli.cli.up:up", "Start a cluster on this machine, for your kubectl."),
-        "down": CommandEntry("stromboli.cli.up:down", "Stop a cluster that `stromboli up` started."),
+        "up": CommandEntry(
+            "stromboli.cli.up.up_command:up", "Start a cluster on this machine, for your kubectl."
+        ),
+        "down": CommandEntry("stromboli.cli.up.down:down", "Stop a cluster that `stromboli up` started."),
         "service": CommandEntry(
             "stromboli.cli.service:service", "Let systemd run `stromboli up` for you, from when you log in."
         ),
@@ -46,7 +48,8 @@ class Commands(CommandGroup):
             "Show what is used, deserved and free, by queue and nodes.",
         ),
         "node": CommandEntry(
-            "stromboli.cli.up:node", "Let nodes of a cluster of `stromboli up` die and come back."
+            "stromboli.cli.up.node_commands:node",
+            "Let nodes of a cluster of `stromboli up` die and come back.",
         ),
         "scheduler": CommandEntry(
             "stromboli.cli.scheduler:scheduler",

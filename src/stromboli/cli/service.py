@@ -107,7 +107,7 @@ def _folder(data: Path | None) -> Path:
 def _unit(context: typer.Context, folder: Path) -> str:
     """The unit file, if `stromboli up` understands the options."""
     options = ["--data", str(folder), *context.args]
-    up = LazyCommand("up", CommandEntry("stromboli.cli.up:up", "")).load()
+    up = LazyCommand("up", CommandEntry("stromboli.cli.up.up_command:up", "")).load()
     up.make_context("stromboli up", list(options))
     command = (sys.executable, "-m", "stromboli", "up", *options)
     return unit_text(command, os.getcwd(), os.environ.get("PATH") or os.defpath)

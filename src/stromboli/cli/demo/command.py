@@ -69,7 +69,7 @@ def play(show: Show, print_line: Callable[[str], None], speed: float) -> Rendera
     """Play the story on a cluster of its own; the summary at its end."""
     from stromboli.cli.demo.story import NODES
     from stromboli.cli.policy_options import chosen_policy
-    from stromboli.cli.up import PRESET
+    from stromboli.cli.up.up_options import PRESET
     from stromboli.embedded.cluster_services import ServiceConfig
     from stromboli.embedded.data_folder import DataFolder
     from stromboli.embedded.embedded_cluster import EmbeddedCluster

@@ -1,0 +1,1 @@
+"""`stromboli up`, `down` and `node`: a cluster on this machine, with nothing but Python."""

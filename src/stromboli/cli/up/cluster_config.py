@@ -1,0 +1,56 @@
+"""The configuration of a cluster, from the options of `stromboli up`."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from stromboli.cli.policy_options import chosen_policy
+from stromboli.cli.up.up_options import PRESET, SIMULATED, UpOptions
+from stromboli.embedded.cluster_services import ServiceConfig
+from stromboli.embedded.nodes.machine.machine_node import machine_node, offer_gpus
+from stromboli.embedded.nodes.node_groups import node_manifests
+from stromboli.embedded.nodes.node_network import place_in_racks
+from stromboli.embedded.nodes.node_types import Content
+from stromboli.embedded.nodes.simulated.durations import parse_duration
+from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
+from stromboli.engine.catalog import Catalog
+from stromboli.extensions import load_catalog
+from stromboli.policy.policy import Policy
+from stromboli.policy.policy_file import PolicyFile
+
+
+def service_config(options: UpOptions) -> ServiceConfig:
+    """`BadNodes` and `BadDuration` say what cannot be read in the options."""
+    catalog = load_catalog(options.plugins_dir)
+    policy = _policy(options, catalog)
+    delays = StageDelays(parse_duration(options.start_delay), parse_duration(options.run_time))
+    return ServiceConfig(
+        _nodes(options),
+        catalog,
+        policy,
+        delays,
+        parse_duration(options.schedule_period).low,
+        nodes_requested=bool(options.nodes) or options.real,
+        racks_requested=options.racks > 0,
+        job_plugins_dir=options.job_plugins_dir,
+    )
+
+
+def _policy(options: UpOptions, catalog: Catalog) -> Policy | PolicyFile:
+    """A file is read again when it changes; a preset never does."""
+    if options.policy is not None and options.preset is None:
+        return PolicyFile(options.policy, catalog, options.lenient_policy)
+    policy = chosen_policy(options.policy, options.preset or PRESET, catalog, options.lenient_policy)
+    assert policy is not None
+    return policy
+
+
+def _nodes(options: UpOptions) -> list[Content]:
+    if options.real and not options.nodes:
+        manifests = [machine_node(options.data or Path(tempfile.gettempdir()))]
+    else:
+        manifests = node_manifests(options.nodes or [SIMULATED], options.real)
+        offer_gpus(manifests)
+    place_in_racks(manifests, options.racks, options.switches)
+    return manifests

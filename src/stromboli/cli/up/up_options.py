@@ -1,0 +1,96 @@
+"""The options of `stromboli up`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from stromboli.cli.policy_options import preset_names
+
+SIMULATED = "4x8cpu,32Gi"
+"""The nodes, if none are given."""
+PRESET = "full"
+
+NODES = typer.Option(
+    [],
+    "--nodes",
+    metavar="NODES",
+    help="Such as 20, 20x32cpu,256Gi,8gpu, or a file of Node manifests; repeatable. "
+    f"GPUs are devices with 8gpu,dra and shared cards with 8gpu,vgpu. {SIMULATED} unless given, "
+    "with --real this machine as it is.",
+)
+RACKS = typer.Option(
+    0, "--racks", metavar="N", min=0, help="Divide the nodes among so many racks, as HyperNodes of tier 1."
+)
+SWITCHES = typer.Option(
+    0,
+    "--switches",
+    metavar="N",
+    min=0,
+    help="Divide the racks among so many switches, as HyperNodes of tier 2.",
+)
+REAL = typer.Option(False, "--real", help="Run the commands of pods as processes of this machine.")
+DATA = typer.Option(
+    None,
+    "--data",
+    metavar="DIR",
+    help="Keep everything there, and go on from there; a temporary folder unless given.",
+)
+POLICY = typer.Option(
+    None, "--policy", metavar="FILE", help="The scheduler's configuration; reread when it changes."
+)
+PRESET_NAME = typer.Option(
+    None,
+    "--preset",
+    metavar="NAME",
+    help=f"A policy that comes along; {PRESET} unless given.",
+    autocompletion=preset_names,
+)
+JOB_PLUGINS_DIR = typer.Option(
+    None, "--job-plugins-dir", metavar="DIR", help="A folder of Python files with your own job plugins."
+)
+RUN_TIME = typer.Option(
+    "forever",
+    "--run-time",
+    metavar="SPAN",
+    help="How long simulated pods run that do not say: 30s, 10s..60s, exp(30s), forever.",
+)
+START_DELAY = typer.Option(
+    "500ms", "--start-delay", metavar="SPAN", help="How long simulated pods take to start."
+)
+SCHEDULE_PERIOD = typer.Option(
+    "1s", "--schedule-period", metavar="TIME", help="Rest between two scheduling cycles."
+)
+HOST = typer.Option(
+    "127.0.0.1", "--host", help="Where to listen; others than this machine may ask if told so."
+)
+PORT = typer.Option(0, "--port", min=0, max=65535, help="Where to listen; any free port unless given.")
+VERBOSE = typer.Option(False, "--verbose", "-v", help="Tell what happens inside.")
+
+CLUSTER = typer.Option(
+    None, "--data", metavar="DIR", help="The cluster's folder; unless given, the only cluster that runs."
+)
+"""Of commands that look for a cluster of `stromboli up`."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    """What the cluster is to be like, as the command line says it."""
+
+    nodes: list[str]
+    racks: int
+    switches: int
+    real: bool
+    data: Path | None
+    policy: Path | None
+    preset: str | None
+    plugins_dir: Path | None
+    job_plugins_dir: Path | None
+    lenient_policy: bool
+    run_time: str
+    start_delay: str
+    schedule_period: str
+    host: str
+    port: int
