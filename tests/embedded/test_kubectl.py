@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -109,16 +108,17 @@ def test_who_creates_what_nobody_acts_on_is_warned(kubectl: Kubectl) -> None:
 
 @pytest.mark.slow
 def test_watching_shows_what_happens(kubectl: Kubectl) -> None:
-    watching = kubectl.start("get", "configmaps", "-w", "--output-watch-events")
+    kubectl("create", "configmap", "first", "-n", "kube-public")
+    watching = kubectl.start("get", "configmaps", "-w", "--output-watch-events", "-n", "kube-public")
     assert watching.stdout is not None
-    time.sleep(1.0)
-    kubectl("create", "configmap", "seen", "--from-literal=a=b")
-    kubectl("delete", "configmap", "seen")
-    lines = [watching.stdout.readline().split()[:2] for _ in range(3)]
+    lines = [watching.stdout.readline().split()[:2] for _ in range(2)]
+    kubectl("create", "configmap", "seen", "--from-literal=a=b", "-n", "kube-public")
+    kubectl("delete", "configmap", "seen", "-n", "kube-public")
+    lines += [watching.stdout.readline().split()[:2] for _ in range(2)]
     watching.kill()
     watching.wait()
     watching.stdout.close()
-    assert lines == [["EVENT", "NAME"], ["ADDED", "seen"], ["DELETED", "seen"]]
+    assert lines == [["EVENT", "NAME"], ["ADDED", "first"], ["ADDED", "seen"], ["DELETED", "seen"]]
 
 
 @pytest.mark.slow

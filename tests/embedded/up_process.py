@@ -16,6 +16,16 @@ from typer.testing import CliRunner
 
 from stromboli.cli.main import app
 
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, labels: {app: web, tier: front}}
+spec:
+  schedulerName: volcano
+  restartPolicy: Never
+  containers: [{name: main, image: none, command: [%s], resources: {requests: {cpu: 100m}}}]
+"""
+
 
 def eventually(holds: Callable[[], bool], seconds: float = 30) -> None:
     """Wait until something holds."""

@@ -12,7 +12,9 @@ from stromboli.embedded.store.records import Key
 COUNT = 2_000
 
 
-def test_a_folder_with_thousands_of_workloads_is_brought_up_to_date_while_others_are_served(tmp_path: Path) -> None:
+def test_a_folder_with_thousands_of_workloads_is_brought_up_to_date_while_others_are_served(
+    tmp_path: Path,
+) -> None:
     async def scenario() -> None:
         async with ApiServer(tmp_path, tls=False) as server:
             for number in range(COUNT):
