@@ -76,6 +76,10 @@ class Controller(ABC, Generic[Key]):
         If it raises, the key is requeued with a growing delay.
         """
 
+    def pause_before(self, key: Key) -> float:
+        """Seconds for which a key waits before it is synced; how often it has failed stays as it is."""
+        return 0.0
+
     def gave_up(self, key: Key, error: Exception) -> None:
         """The key failed `max_retries` times in a row, or the API server rejected a write for good: tell the user."""
 
@@ -106,7 +110,11 @@ class Controller(ABC, Generic[Key]):
         while True:
             key = await self.queue.get()
             try:
-                await self._sync_once(key)
+                pause = self.pause_before(key)
+                if pause > 0:
+                    self.queue.add_after(key, pause)
+                else:
+                    await self._sync_once(key)
             finally:
                 self.queue.done(key)
 

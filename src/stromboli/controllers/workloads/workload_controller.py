@@ -62,23 +62,32 @@ class WorkloadController(Controller[str], Generic[Owner]):
         if now is not None:
             return [now.key]
         if before is not None:
-            self._rests.pop(before.key, None)
-            for forget in self.on_owner_gone:
-                forget(before)
+            self._forget_owner(before)
         return []
+
+    def _forget_owner(self, owner: Workload) -> None:
+        self._rests.pop(owner.key, None)
+        for forget in self.on_owner_gone:
+            forget(owner)
+
+    def pause_before(self, key: str) -> float:
+        """The time for which an owner still rests."""
+        rest = self._rests.get(key, 0.0) - time.monotonic()
+        return rest if rest > SHORTEST_REST else 0.0
 
     async def sync(self, key: str) -> float | None:
         owner: Any = self.owners.get(key)
         if owner is None:
             return None
-        rest = self._rests.get(key, 0.0) - time.monotonic()
-        if rest > SHORTEST_REST:
-            return rest
         try:
             return await self.sync_owner(owner)
         except BadObject as error:
             self.recorder.warning(owner, "FailedCreate", f"Error creating: {error}")
             raise SyncError(str(error)) from None
+        finally:
+            now = self.owners.get(key)
+            if now is None or now.metadata.uid != owner.metadata.uid:  # gone, and noted by this sync once more
+                self._forget_owner(owner)
 
     @abstractmethod
     async def sync_owner(self, owner: Owner) -> float | None:
