@@ -34,8 +34,21 @@ def controller_of(obj: Object) -> OwnerReference | None:
 
 
 def controller_uid(obj: Object) -> tuple[str, ...]:
-    """The uid of the controlling owner; an index function of stores."""
+    """The uid of the controlling owner, in a tuple; an empty one if there is none."""
     return tuple(owner.uid for owner in obj.metadata.owner_references if owner.controller)
+
+
+def owned_by(obj: Object) -> tuple[tuple[str, str], ...]:
+    """Index function of stores: the controlling owner, as `owner_key` names it.
+
+    An owner is in the namespace of what it owns: others may be claimed by whoever writes the object.
+    """
+    return tuple((obj.namespace, uid) for uid in controller_uid(obj))
+
+
+def owner_key(owner: Object) -> tuple[str, str]:
+    """Under which an index by `owned_by` has what an owner controls."""
+    return owner.namespace, owner.metadata.uid
 
 
 def controller_keys(kind: type[Job | CronJob | JobFlow], *objects: Object | None) -> set[str]:

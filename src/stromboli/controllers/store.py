@@ -152,8 +152,3 @@ def _newer(now: Object, before: Object) -> bool:
     if new.isdecimal() and old.isdecimal():
         return int(new) > int(old)
     return new != old
-
-
-def controller_uid(obj: Object) -> tuple[str, ...]:
-    """Index function: the uid of the controlling owner."""
-    return tuple(owner.uid for owner in obj.metadata.owner_references if owner.controller)

@@ -18,7 +18,7 @@ from stromboli.controllers.controller import Controller, SyncError
 from stromboli.controllers.cronjob.reconcile import reconcile, started
 from stromboli.controllers.job.owned_objects import NameTaken, refuse_foreign
 from stromboli.controllers.merge_patch_diff import merge_patch
-from stromboli.controllers.owner_references import controller_keys, controller_uid
+from stromboli.controllers.owner_references import controller_keys, controller_uid, owned_by, owner_key
 from stromboli.kube.request import ApiError, NoResponse
 
 
@@ -32,7 +32,7 @@ class CronJobController(Controller[str]):
         self.workers = max(1, context.options.worker_threads_for_cronjob)
         self.crons = self.watch(CronJob, self._cron_changed)
         self.jobs = self.watch(Job, self._job_changed)
-        self._owned = self.jobs.index(controller_uid)
+        self._owned = self.jobs.index(owned_by)
         self._rescheduled: dict[str, float] = {}
         """When a CronJob was given another schedule, by uid: earlier times of the new schedule are not missed ones."""
 
@@ -73,7 +73,7 @@ class CronJobController(Controller[str]):
 
     async def _jobs_of(self, cron: CronJob) -> list[Job]:
         """All jobs of a CronJob; active ones that the store does not have yet are read from the API server."""
-        jobs = {job.metadata.uid: job for job in self._owned[cron.metadata.uid]}
+        jobs = {job.metadata.uid: job for job in self._owned[owner_key(cron)]}
         for reference in cron.status.active:
             if reference.uid not in jobs:
                 fresh = await self.context.writer.read(Job, reference.name, cron.namespace)

@@ -17,7 +17,7 @@ from stromboli.controllers.job.job_volumes import generated_claim_name
 from stromboli.controllers.job.observed_events import version_of
 from stromboli.controllers.job.observed_state import ObservedState
 from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
-from stromboli.controllers.owner_references import controller_uid
+from stromboli.controllers.owner_references import controller_uid, owned_by, owner_key
 from stromboli.controllers.store import Index, Store
 from stromboli.controllers.watched_kinds import Pod
 
@@ -35,7 +35,7 @@ class JobObserver:
         """Without classes all priorities are equal; without commands there are none. `commands` by the key of a job."""
         self._context = context
         self._plugins = plugins
-        self._own_pods = context.store(Pod).index(controller_uid)
+        self._own_pods = context.store(Pod).index(owned_by)
         self._groups = context.store(PodGroup)
         self._queues = context.store(Queue)
         self._classes = classes
@@ -43,7 +43,7 @@ class JobObserver:
 
     async def observe(self, job: Job, record: JobRecord) -> ObservedState:
         job = with_default_names(job)
-        stored = (pod for pod in self._own_pods[job.metadata.uid] if _is_annotated(pod))
+        stored = (pod for pod in self._own_pods[owner_key(job)] if _is_annotated(pod))
         group = self._group(job, group_name(job)) or self._group(job, job.name)
         await self._find_claims(job, record)
         classes = self._classes or ()

@@ -22,7 +22,7 @@ from stromboli.controllers.jobflow.reconcile import (
     waiting_for_probes,
 )
 from stromboli.controllers.merge_patch_diff import merge_patch
-from stromboli.controllers.owner_references import controller_keys, controller_uid
+from stromboli.controllers.owner_references import controller_keys, controller_uid, owned_by, owner_key
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.kube.request import ApiError
 
@@ -46,8 +46,8 @@ class JobFlowController(Controller[str]):
         self.jobs = self.watch(Job, self._job_changed)
         self.templates = self.watch(JobTemplate, self._template_changed)
         self.pods = self.watch(Pod)
-        self._owned = self.jobs.index(controller_uid)
-        self._pods_of = self.pods.index(controller_uid)
+        self._owned = self.jobs.index(owned_by)
+        self._pods_of = self.pods.index(owned_by)
         self._told: dict[str, list[str]] = {}
         """What kept flows from their jobs when they were last looked at, by uid."""
 
@@ -83,11 +83,11 @@ class JobFlowController(Controller[str]):
             why = f"the flow has {steps} steps, at most {MAX_STEPS} are allowed: use several flows"
             self._tell_obstacles(flow, [why])
             return None
-        jobs = {job.name: job for job in self._owned[flow.metadata.uid]}
+        jobs = {job.name: job for job in self._owned[owner_key(flow)]}
         passed = {
             step.name
             for step in waiting_for_probes(flow, jobs)
-            if await passes(flow, step, jobs, lambda job: self._pods_of[job.metadata.uid])
+            if await passes(flow, step, jobs, lambda job: self._pods_of[owner_key(job)])
         }
         templates = {step.name: self.templates.get(step.name, flow.namespace) for step in flow.spec.flows}
         known = {name: template for name, template in templates.items() if template is not None}

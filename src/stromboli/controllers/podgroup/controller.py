@@ -15,7 +15,7 @@ from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller, SyncError
 from stromboli.controllers.job.job_pod_counts import ENDED
 from stromboli.controllers.job.owned_objects import NameTaken, refuse_foreign
-from stromboli.controllers.owner_references import controller_of, controller_uid
+from stromboli.controllers.owner_references import controller_of, controller_uid, owned_by, owner_key
 from stromboli.controllers.podgroup.implied_groups import (
     PREFIX,
     Annotations,
@@ -61,7 +61,7 @@ class PodGroupController(Controller[Key]):
         super().__init__(context)
         self.workers = max(1, context.options.worker_threads_for_podgroup)
         self._members = context.store(Pod).index(_group)
-        self._owned = context.store(Pod).index(controller_uid)
+        self._owned = context.store(Pod).index(owned_by)
         self.pods = self.watch(Pod, self._pod_changed)
         self.groups = self.watch(PodGroup, self._group_changed)
         self._owners: dict[str, Store[Any]] = {}
@@ -93,7 +93,7 @@ class PodGroupController(Controller[Key]):
         if now.spec.replicas == 0:
             return [Key(type(now).__name__, now.key)]
         scaled_up = before is not None and before.spec.replicas == 0
-        return [Key("Pod", pod.key) for pod in self._owned[now.metadata.uid]] if scaled_up else []
+        return [Key("Pod", pod.key) for pod in self._owned[owner_key(now)]] if scaled_up else []
 
     def _needs_group(self, pod: Pod) -> bool:
         """Whether a pod is for our schedulers and has no group, Volcano's or Kubernetes' own."""

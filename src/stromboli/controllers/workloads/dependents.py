@@ -9,7 +9,7 @@ from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import Object
 from stromboli.controllers.api_writer import BACKGROUND, decode_response
 from stromboli.controllers.controller import SyncError
-from stromboli.controllers.owner_references import controller_of, controller_uid
+from stromboli.controllers.owner_references import controller_of, controller_uid, owned_by, owner_key
 from stromboli.controllers.workloads.adoption import adoption_patch, claims, release_patch
 from stromboli.controllers.workloads.pending_writes import PendingWrites
 from stromboli.controllers.workloads.workload_controller import WorkloadController
@@ -33,7 +33,7 @@ class Dependents(Generic[Kind]):
         self.controller = controller
         self.context = controller.context
         self.store = controller.watch(kind, self._changed)
-        self._owned = self.store.index(controller_uid)
+        self._owned = self.store.index(owned_by)
         self._orphans = self.store.index(orphan_namespace)
         self._pending: dict[str, PendingWrites[Kind]] = {}
         """By the owner's uid."""
@@ -70,7 +70,7 @@ class Dependents(Generic[Kind]):
 
     def of(self, owner: Object) -> list[Kind]:
         """All objects that the owner controls, as they are after our writes."""
-        stored = self._owned.unordered(owner.metadata.uid)
+        stored = self._owned.unordered(owner_key(owner))
         pending = self._pending.get(owner.metadata.uid)
         return stored if pending is None else pending.apply(stored, self.context.clock())
 

@@ -10,19 +10,19 @@ from tests.controllers.workloads.replicated_objects import NOW, pod, replica_set
 
 def test_missing_pods_are_created_and_those_too_many_deleted() -> None:
     pods = [pod("a", ready=5), pod("b", node=""), pod("c", ready=5)]
-    assert scale(replica_set("web", 5), pods, pods, NOW) == (2, [])
-    assert scale(replica_set("web", 2), pods, pods, NOW) == (0, [pods[1]])
-    assert scale(replica_set("web", 3), pods, pods, NOW) == (0, [])
+    assert scale(replica_set("web", 5), pods, lambda: pods, NOW) == (2, [])
+    assert scale(replica_set("web", 2), pods, lambda: pods, NOW) == (0, [pods[1]])
+    assert scale(replica_set("web", 3), pods, lambda: pods, NOW) == (0, [])
 
 
 def test_one_that_is_being_deleted_does_nothing() -> None:
-    assert scale(replica_set("web", 5, deleting=True), [], [], NOW) == (0, [])
+    assert scale(replica_set("web", 5, deleting=True), [], list, NOW) == (0, [])
 
 
 def test_a_sync_does_no_more_than_a_burst() -> None:
-    assert scale(replica_set("web", 3 * BURST), [], [], NOW).create == BURST
+    assert scale(replica_set("web", 3 * BURST), [], list, NOW).create == BURST
     pods = [pod(f"p{number}") for number in range(BURST + 7)]
-    assert len(scale(replica_set("web", 0), pods, pods, NOW).delete) == BURST
+    assert len(scale(replica_set("web", 0), pods, lambda: pods, NOW).delete) == BURST
 
 
 def test_the_status_counts_ready_available_and_fully_labelled_pods() -> None:

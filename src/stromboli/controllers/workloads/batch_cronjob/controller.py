@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from stromboli.controllers.api_writer import decode_response, is_final
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import SyncError
-from stromboli.controllers.owner_references import controller_of, controller_uid
+from stromboli.controllers.owner_references import controller_of, controller_uid, owned_by, owner_key
 from stromboli.controllers.workloads.batch_cronjob.batch_cronjob_kind import BatchCronJob
 from stromboli.controllers.workloads.batch_cronjob.reconcile import reconcile, started
 from stromboli.controllers.workloads.batch_job.batch_job_kind import BatchJob
@@ -28,7 +28,7 @@ class BatchCronJobController(WorkloadController[BatchCronJob]):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.jobs = self.watch(BatchJob, self._job_changed)
-        self._owned = self.jobs.index(controller_uid)
+        self._owned = self.jobs.index(owned_by)
         self._rescheduled: dict[str, float] = {}
         """When a CronJob was given another schedule, by uid: earlier times of that are not missed ones."""
         self.on_owner_gone.append(lambda owner: self._rescheduled.pop(owner.metadata.uid, None))
@@ -67,7 +67,7 @@ class BatchCronJobController(WorkloadController[BatchCronJob]):
 
     async def _jobs_of(self, cron: BatchCronJob) -> list[BatchJob]:
         """All jobs of a CronJob; active ones that the store does not have yet are read from the API server."""
-        jobs = {job.metadata.uid: job for job in self._owned[cron.metadata.uid]}
+        jobs = {job.metadata.uid: job for job in self._owned[owner_key(cron)]}
         for reference in cron.status.active:
             if reference.uid not in jobs:
                 fresh = await self.context.writer.read(BatchJob, reference.name, cron.namespace)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
-from stromboli.controllers.owner_references import controller_of, controller_uid
+from stromboli.controllers.owner_references import controller_of, owned_by, owner_key
 from stromboli.controllers.workloads.batch_job.batch_job_kind import BatchJob
 from stromboli.controllers.workloads.batch_job.job_pod_control import WITHOUT_FINALIZER
 from stromboli.controllers.workloads.batch_job.pod_ends import is_tracked
@@ -27,14 +27,14 @@ class TrackingFinalizerController(Controller[str]):
         super().__init__(context)
         self.jobs = self.watch(BatchJob, self._job_changed)
         self.pods = self.watch(Pod, self._pod_changed)
-        self._owned = self.pods.index(controller_uid)
+        self._owned = self.pods.index(owned_by)
 
     def _job_changed(self, before: BatchJob | None, now: BatchJob | None) -> Iterable[str]:
         """The pods of a job that has ended, or is gone."""
         job = now or before
         if job is None or (now is not None and now.finished is None):
             return []
-        return [pod.key for pod in self._owned[job.metadata.uid] if is_tracked(pod)]
+        return [pod.key for pod in self._owned[owner_key(job)] if is_tracked(pod)]
 
     def _pod_changed(self, before: Pod | None, now: Pod | None) -> Iterable[str]:
         return [now.key] if now is not None and self._is_left_behind(now) else []

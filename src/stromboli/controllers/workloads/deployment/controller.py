@@ -10,7 +10,7 @@ import msgspec
 from stromboli.api.types.meta import LabelSelector
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import SyncError
-from stromboli.controllers.owner_references import controller_of, controller_uid
+from stromboli.controllers.owner_references import controller_of, controller_uid, owned_by, owner_key
 from stromboli.controllers.workloads.dependents import Dependents
 from stromboli.controllers.workloads.deployment.reconcile import Outcome, Update, reconcile
 from stromboli.controllers.workloads.deployment.revisions import revisions_of
@@ -41,7 +41,7 @@ class DeploymentController(WorkloadController[Deployment]):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.replica_sets = Dependents(self, ReplicaSet)
-        self._pods = self.watch(Pod, self._pod_changed).index(controller_uid)
+        self._pods = self.watch(Pod, self._pod_changed).index(owned_by)
 
     def _pod_changed(self, before: Pod | None, now: Pod | None) -> Iterable[str]:
         """A Recreate waits until the last old pod is gone."""
@@ -76,7 +76,7 @@ class DeploymentController(WorkloadController[Deployment]):
         if owner.spec.strategy.type != RECREATE:
             return False
         old = revisions_of(owner, replica_sets).old
-        return any(pod.status.phase not in ENDED for each in old for pod in self._pods[each.metadata.uid])
+        return any(pod.status.phase not in ENDED for each in old for pod in self._pods[owner_key(each)])
 
     async def _write(self, owner: Deployment, outcome: Outcome) -> None:
         for update in outcome.updates:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import ClassVar
 
 from stromboli.controllers.context import Context
-from stromboli.controllers.owner_references import controller_uid
+from stromboli.controllers.owner_references import owned_by
 from stromboli.controllers.workloads.pod_control import OwnedPods
 from stromboli.controllers.workloads.pod_readiness import is_active, is_terminating, next_available
 from stromboli.controllers.workloads.replicaset import reconcile
@@ -27,7 +27,7 @@ class ReplicaSetController(WorkloadController[Owner]):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.pods = OwnedPods(self)
-        self._siblings = self.owners.index(controller_uid)
+        self._siblings = self.owners.index(owned_by)
 
     async def sync_owner(self, owner: Owner) -> float | None:
         """Claim pods, scale, and write the status; an error of the scaling is in the status, and raised then."""
@@ -35,7 +35,7 @@ class ReplicaSetController(WorkloadController[Owner]):
         now = self.context.clock()
         with self.computing(owner):
             active = [pod for pod in pods if is_active(pod)]
-            scale = reconcile.scale(owner, active, self._related(owner, pods), now)
+            scale = reconcile.scale(owner, active, partial(self._related, owner, pods), now)
         error = await self._scale(owner, scale)
         with self.computing(owner):
             status = reconcile.status(owner, active, self._terminating(pods), error, now)
@@ -54,8 +54,7 @@ class ReplicaSetController(WorkloadController[Owner]):
 
     def _related(self, owner: Owner, pods: list[Pod]) -> list[Pod]:
         """The pods of all ReplicaSets of the same owner: a pod that shares its node with others of them goes first."""
-        uids = controller_uid(owner)
-        siblings = self._siblings[uids[0]] if uids else [owner]
+        siblings = [each for key in owned_by(owner) for each in self._siblings[key]]
         others = [pod for each in siblings if each is not owner for pod in self.pods.of(each)]
         return [*pods, *others]
 

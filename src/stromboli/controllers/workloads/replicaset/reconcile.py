@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -30,14 +30,14 @@ class Scale(NamedTuple):
     delete: list[Pod]
 
 
-def scale(owner: Owner, active: Sequence[Pod], related: Sequence[Pod], now: float) -> Scale:
-    """What brings the number of active pods to the desired one."""
+def scale(owner: Owner, active: Sequence[Pod], related: Callable[[], Sequence[Pod]], now: float) -> Scale:
+    """What brings the number of active pods to the desired one; `related` are looked for if some have to go."""
     missing = desired_pods(owner) - len(active)
     if owner.metadata.deletion_timestamp is not None or not missing:
         return Scale(0, [])
     if missing > 0:
         return Scale(min(missing, BURST), [])
-    return Scale(0, pods_to_delete(active, related, min(-missing, BURST), now))
+    return Scale(0, pods_to_delete(active, related(), min(-missing, BURST), now))
 
 
 def status(
