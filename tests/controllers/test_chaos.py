@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stromboli.controllers.job import expectations
+from stromboli.controllers import pending_writes
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.options import Options
 from stromboli.controllers.runner import CONTROLLERS, ControllerRunner
@@ -171,7 +171,7 @@ def test_whatever_goes_wrong_all_is_right_in_the_end(seed: int, often: float, de
     logging.disable(logging.CRITICAL)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(expectations, "TIMEOUT", 5.0)
+            patch.setattr(pending_writes, "TIMEOUT", 5.0)
             asyncio.run(tumble(api, chaos, trouble, seed, deaths))
     finally:
         logging.disable(logging.NOTSET)

@@ -112,8 +112,7 @@ NO_BOUNDS = {
     """,
     "a pause, or a time after which something is looked at again": """
         controllers.job.controller.ORPHAN_COMMAND_TTL
-        controllers.job.expectations.TIMEOUT
-        controllers.workloads.pending_writes.TIMEOUT
+        controllers.pending_writes.TIMEOUT
         model.devices.binding_conditions.BINDING_TIMEOUT
         embedded.kube_controllers.status_controllers.BUDGET_DELAY
         embedded.nodes.timer_heap.TimerHeap.MAX_WAIT

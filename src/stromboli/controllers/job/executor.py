@@ -138,7 +138,7 @@ class Executor:
                 self._context.store(PodGroup).mutated(changed)
             case DeleteGroup(group):
                 await writer.delete(group)
-                expectations.deleted(group.metadata.uid)
+                expectations.group_deleted(group)
             case CreateClaim(manifest):
                 await self._create_owned(job, PersistentVolumeClaim, manifest)
             case Attach(wanted):
@@ -246,7 +246,7 @@ class Executor:
             patch = {"metadata": {"annotations": {names.OUT_OF_SYNC: "true"}}}
             await self._writer.patch(pod, patch, exact=False)
         await self._writer.delete(pod)
-        expectations.deleted(pod.metadata.uid)
+        expectations.pod_deleted(pod)
 
 
 def _briefest(errors: list[Exception]) -> Exception:

@@ -1,20 +1,12 @@
-"""Writes of ours that the stores do not show yet, so that no pod, group or command is handled twice meanwhile.
-
-An expectation ends when the store shows the write, or after a timeout in case that never happens.
-"""
+"""Writes for a job that the stores do not show yet, so that no pod, group or command is handled twice meanwhile."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
-
-import msgspec
 
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.api.types.volcano_job import Command, JobPod
-
-TIMEOUT = 60.0
-"""Seconds after which an expectation is dropped."""
+from stromboli.controllers.pending_writes import PendingWrites
 
 
 class Expectations:
@@ -22,74 +14,48 @@ class Expectations:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._created: dict[str, tuple[JobPod, float]] = {}
-        """By name, with the time at which the expectation ends; so are the others."""
-        self._deleted: dict[str, float] = {}
-        """By uid."""
-        self._group: tuple[PodGroup, float] | None = None
+        self._pods: PendingWrites[JobPod] = PendingWrites()
+        self._groups: PendingWrites[PodGroup] = PendingWrites()
         self._executed: set[str] = set()
         """Commands that were deleted and may still be in the store, by uid."""
 
+    # -- pods
+
     def pod_created(self, pod: JobPod) -> None:
-        self._created[pod.name] = (pod, self._clock() + TIMEOUT)
+        self._pods.created(pod, self._clock())
 
-    def group_created(self, group: PodGroup) -> None:
-        self._group = (group, self._clock() + TIMEOUT)
-
-    def deleted(self, uid: str) -> None:
-        self._deleted[uid] = self._clock() + TIMEOUT
-
-    def command_executed(self, uid: str) -> None:
-        self._executed.add(uid)
+    def pod_deleted(self, pod: JobPod) -> None:
+        self._pods.deleted(pod, self._clock())
 
     def pod_observed(self, pod: JobPod) -> bool:
         """The store has a new state of a pod; whether that is just the one that we created."""
-        expected = self._created.get(pod.name)
-        if expected is None or expected[0].metadata.resource_version != pod.metadata.resource_version:
-            return False
-        del self._created[pod.name]
-        return True
+        return self._pods.observed(pod)
 
     def pod_gone(self, pod: JobPod) -> None:
         """The store has lost a pod."""
-        expected = self._created.get(pod.name)
-        if expected is not None and expected[0].metadata.uid == pod.metadata.uid:
-            del self._created[pod.name]
-        self._deleted.pop(pod.metadata.uid, None)
+        self._pods.gone(pod)
 
     def pods(self, stored: Iterable[JobPod]) -> dict[str, JobPod]:
-        """The stored pods with our writes applied."""
-        now = self._clock()
-        pods = {pod.name: pod for pod in stored}
-        self._created = {
-            name: (pod, until)
-            for name, (pod, until) in self._created.items()
-            if name not in pods and until > now
-        }
-        pods |= {name: pod for name, (pod, _) in self._created.items()}
-        self._deleted = {uid: until for uid, until in self._deleted.items() if until > now}
-        if self._deleted:
-            pods = {name: self._marked_deleted(pod, now) for name, pod in pods.items()}
-        return pods
+        """The stored pods with our writes applied, by name."""
+        return {pod.name: pod for pod in self._pods.apply(stored, self._clock())}
 
-    def _marked_deleted(self, pod: JobPod, now: float) -> JobPod:
-        if pod.metadata.uid not in self._deleted or pod.metadata.deletion_timestamp is not None:
-            return pod
-        at = datetime.fromtimestamp(now, UTC)
-        metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=at)
-        return msgspec.structs.replace(pod, metadata=metadata)
+    # -- the group
+
+    def group_created(self, group: PodGroup) -> None:
+        self._groups.created(group, self._clock())
+
+    def group_deleted(self, group: PodGroup) -> None:
+        self._groups.deleted(group, self._clock())
 
     def group(self, stored: PodGroup | None) -> PodGroup | None:
         """The stored group with our writes applied."""
-        now = self._clock()
-        if stored is not None and self._deleted.get(stored.metadata.uid, now) > now:
-            stored = None
-        if self._group is not None and (stored is not None or self._group[1] <= now):
-            self._group = None
-        if stored is None and self._group is not None:
-            created = self._group[0]
-            return None if self._deleted.get(created.metadata.uid, now) > now else created
-        return stored
+        groups = self._groups.apply([] if stored is None else [stored], self._clock())
+        return next((group for group in groups if not self._groups.has_deleted(group)), None)
+
+    # -- commands
+
+    def command_executed(self, uid: str) -> None:
+        self._executed.add(uid)
 
     def commands(self, stored: list[Command]) -> list[Command]:
         """The stored commands that are not executed and deleted yet."""
@@ -98,7 +64,6 @@ class Expectations:
 
     @property
     def until(self) -> float | None:
-        """When the first expectation times out."""
-        times = [until for _, until in self._created.values()] + list(self._deleted.values())
-        times += [self._group[1]] if self._group is not None else []
-        return min(times, default=None)
+        """When the first write is forgotten."""
+        times = [writes.until for writes in (self._pods, self._groups)]
+        return min((time for time in times if time is not None), default=None)

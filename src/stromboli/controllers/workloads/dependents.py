@@ -10,8 +10,8 @@ from stromboli.api.types.meta import Object
 from stromboli.controllers.api_writer import BACKGROUND, decode_response
 from stromboli.controllers.controller import SyncError
 from stromboli.controllers.owner_references import controller_of, controller_uid, owned_by, owner_key
+from stromboli.controllers.pending_writes import PendingWrites
 from stromboli.controllers.workloads.adoption import adoption_patch, claims, release_patch
-from stromboli.controllers.workloads.pending_writes import PendingWrites
 from stromboli.controllers.workloads.workload_controller import WorkloadController
 from stromboli.controllers.workloads.workload_kinds import SelectingWorkload
 from stromboli.kube.request import STRATEGIC
@@ -158,7 +158,7 @@ class Dependents(Generic[Kind]):
         try:
             return await self.context.writer.delete(obj, propagation)
         except BaseException:
-            pending.gone(obj)
+            pending.not_deleted(obj)
             raise
 
 

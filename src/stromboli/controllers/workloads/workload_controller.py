@@ -86,7 +86,9 @@ class WorkloadController(Controller[str], Generic[Owner]):
             raise SyncError(str(error)) from None
         finally:
             now = self.owners.get(key)
-            if now is None or now.metadata.uid != owner.metadata.uid:  # gone, and noted by this sync once more
+            if (
+                now is None or now.metadata.uid != owner.metadata.uid
+            ):  # gone, and noted by this sync once more
                 self._forget_owner(owner)
 
     @abstractmethod

@@ -49,11 +49,23 @@ class PendingWrites(Generic[Kind]):
     def deleted(self, obj: Kind, now: float) -> None:
         self._deleted[obj.metadata.uid] = now + TIMEOUT
 
-    def observed(self, obj: Kind) -> None:
-        """The store shows a state of the object, or shows that it is gone."""
-        self._created.pop(obj.name, None)
+    def not_deleted(self, obj: Kind) -> None:
+        """The deletion failed."""
+        self._deleted.pop(obj.metadata.uid, None)
+
+    def has_deleted(self, obj: Kind) -> bool:
+        return obj.metadata.uid in self._deleted
+
+    def observed(self, obj: Kind) -> bool:
+        """The store shows a state of the object; whether that is just the one which was created."""
+        created, _ = self._created.get(obj.name, (None, 0.0))
+        if created is None or created.metadata.uid != obj.metadata.uid:
+            return False
+        del self._created[obj.name]
+        return created.metadata.resource_version == obj.metadata.resource_version
 
     def gone(self, obj: Kind) -> None:
+        """The store shows that the object is gone."""
         self.observed(obj)
         self._deleted.pop(obj.metadata.uid, None)
 
@@ -62,14 +74,20 @@ class PendingWrites(Generic[Kind]):
         if not self:
             return list(stored)
         objects = {obj.name: obj for obj in stored}
+        self._deleted = {uid: until for uid, until in self._deleted.items() if until > now}
         self._created = {
             name: (obj, until)
             for name, (obj, until) in self._created.items()
-            if name not in objects and until > now
+            if until > now and not self._is_shown(obj, objects.get(name))
         }
-        self._deleted = {uid: until for uid, until in self._deleted.items() if until > now}
         objects |= {name: obj for name, (obj, _) in self._created.items()}
         return [self._marked(obj, now) for obj in objects.values()]
+
+    def _is_shown(self, created: Kind, stored: Kind | None) -> bool:
+        """Whether the store shows an object that was created, and not its predecessor, which was deleted."""
+        if stored is None:
+            return False
+        return stored.metadata.uid == created.metadata.uid or stored.metadata.uid not in self._deleted
 
     def _marked(self, obj: Kind, now: float) -> Kind:
         """An object that was deleted has a deletion timestamp."""
