@@ -52,6 +52,7 @@ class Up:
         return os.environ | {
             "KUBECONFIG": str(self.data / "kubeconfig"),
             "XDG_RUNTIME_DIR": str(runtime),
+            "XDG_STATE_HOME": str(runtime),
             "HOME": str(self.data.parent),
             "PATH": paths,
         }

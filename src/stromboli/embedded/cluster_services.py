@@ -24,6 +24,7 @@ from stromboli.controllers.options import Options as ControllerOptions
 from stromboli.controllers.runner import ControllerRunner
 from stromboli.controllers.workloads.workload_controllers import WORKLOAD_CONTROLLERS
 from stromboli.embedded.data_files import DataError
+from stromboli.embedded.nodes.machine.gpu_locks import locks_folder
 from stromboli.embedded.nodes.machine.machine_node import machine_nodes
 from stromboli.embedded.nodes.node_network import configure_discovery, has_racks, wait_until_discovered
 from stromboli.embedded.nodes.node_service import NodeService
@@ -84,7 +85,13 @@ async def nodes(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]]:
     async with Client(config.access) as client:
 
         def real(writes: WriteQueue) -> ProcessRuntime:
-            return ProcessRuntime(client, writes, config.data / "work", find_cgroups=find_cgroups)
+            return ProcessRuntime(
+                client,
+                writes,
+                config.data / "work",
+                find_cgroups=find_cgroups,
+                gpu_locks=locks_folder(),
+            )
 
         service = NodeService(client, config.delays, real)
         limit = 0 if config.nodes_requested else 1  # 0 are all

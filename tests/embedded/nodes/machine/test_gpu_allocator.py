@@ -16,11 +16,13 @@ from stromboli.embedded.nodes.machine.gpu_allocator import (
     gpu_variables,
     needed_gpus,
 )
+from stromboli.embedded.nodes.machine.gpu_locks import GpuLocks
 from stromboli.embedded.nodes.machine.gpu_manager import GpuManager
 from stromboli.embedded.nodes.machine.nvidia_smi import Gpu, NvidiaSmiError
 from tests.embedded.nodes.node_pods import pod
 
 CARDS = ["A", "B", "C", "D"]
+FOLDER = Path("/pods/p")
 
 
 def container(name, count, **more):
@@ -85,6 +87,10 @@ def test_no_card_hides_all_from_cuda_and_cannot_be_taken_for_unset():
     )
 
 
+def locks(folder: Path) -> GpuLocks:
+    return GpuLocks(folder / "locks", FOLDER.parent, lambda pod: False)
+
+
 class Machine:
     """Cards, pods with processes that may outlive them, and the manager, which may be killed and started again."""
 
@@ -96,7 +102,8 @@ class Machine:
         self.start()
 
     def start(self) -> None:
-        self.manager = GpuManager(self.record, self.find, clock=lambda: 0.0)
+        self.locks = locks(self.record.parent)
+        self.manager = GpuManager(self.record, self.locks, self.find, clock=lambda: 0.0)
         self.grants = {}
         self.leaving = self.manager.former
 
@@ -116,6 +123,7 @@ class Machine:
             case "gone" if self.leaving:
                 self.end(self.leaving.pop())
             case "kill":  # -9: processes live on
+                self.locks.close()
                 self.start()
             case "fail":
                 self.working = [card for card in self.working if card != CARDS[number % 4]]
@@ -129,7 +137,7 @@ class Machine:
         running = [card for cards in self.processes for card in cards]
         free = [card for card in self.working if card not in running]
         try:
-            grant = asyncio.run(self.manager.allocate(request))
+            grant = asyncio.run(self.manager.allocate(request, FOLDER))
         except GpusUnavailable:
             assert len(free) < needed_gpus(request), "a card was lost"
             return
@@ -154,38 +162,40 @@ def test_no_card_is_given_twice_and_none_is_lost(tmp_path_factory, actions):
     for grant in [*machine.grants.values(), *machine.leaving]:
         machine.end(grant)
     machine.act("repair", 0)
-    assert asyncio.run(machine.manager.allocate(asking(4, name="all"))).cards == set(CARDS)
+    assert asyncio.run(machine.manager.allocate(asking(4, name="all"), FOLDER)).cards == set(CARDS)
 
 
 def manager(folder, find=lambda: [Gpu(0, "A", "x", 1)]):
-    return GpuManager(folder / "gpus.json", find)
+    return GpuManager(folder / "gpus.json", locks(folder), find)
 
 
 def test_pods_that_start_in_the_same_moment_have_different_cards(tmp_path):
     async def scenario():
         both = manager(tmp_path, lambda: [Gpu(number, card, "x", 1) for number, card in enumerate(CARDS)])
-        starts = [both.allocate(asking(1, name=f"p{number}")) for number in range(4)]
+        starts = [both.allocate(asking(1, name=f"p{number}"), FOLDER) for number in range(4)]
         return [grant.cards for grant in await asyncio.gather(*starts)]
 
     assert sorted(map(sorted, asyncio.run(scenario()))) == [["A"], ["B"], ["C"], ["D"]]
 
 
 def test_the_record_can_be_read_and_is_not_lost_by_a_kill(tmp_path):
-    asyncio.run(manager(tmp_path).allocate(asking(1)))
+    first = manager(tmp_path)
+    asyncio.run(first.allocate(asking(1), FOLDER))
     assert json.loads((tmp_path / "gpus.json").read_text()) == [
         {"uid": "uid-p", "pod": "default/p", "containers": {"c0": ["A"]}}
     ]
+    first.close()
     again = manager(tmp_path)
     with pytest.raises(GpusUnavailable, match="default/p"):
-        asyncio.run(again.allocate(asking(1, name="q")))
+        asyncio.run(again.allocate(asking(1, name="q"), FOLDER))
     again.release(again.former[0])
-    assert asyncio.run(again.allocate(asking(1, name="q"))).cards == {"A"}
+    assert asyncio.run(again.allocate(asking(1, name="q"), FOLDER)).cards == {"A"}
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"uid": 1}', '[{"uid": "u"}]'])
 def test_a_damaged_record_stops_nobody(tmp_path, content, caplog):
     (tmp_path / "gpus.json").write_text(content)
-    assert asyncio.run(manager(tmp_path).allocate(asking(1))).cards == {"A"}
+    assert asyncio.run(manager(tmp_path).allocate(asking(1), FOLDER)).cards == {"A"}
     assert "gpus.json" in caplog.text
 
 
@@ -193,7 +203,7 @@ def test_a_pod_without_cards_asks_nobody(tmp_path):
     def find():
         raise AssertionError("nvidia-smi was asked")
 
-    assert asyncio.run(manager(tmp_path, find).allocate(asking(0))) is None
+    assert asyncio.run(manager(tmp_path, find).allocate(asking(0), FOLDER)) is None
     assert not (tmp_path / "gpus.json").exists()
 
 
@@ -202,7 +212,7 @@ def test_cards_that_cannot_be_listed_are_waited_for(tmp_path):
         raise NvidiaSmiError("nvidia-smi does not answer")
 
     with pytest.raises(GpusUnavailable, match="does not answer") as refusal:
-        asyncio.run(manager(tmp_path, find).allocate(asking(1)))
+        asyncio.run(manager(tmp_path, find).allocate(asking(1), FOLDER))
     assert refusal.value.temporary
 
 
@@ -211,9 +221,9 @@ def test_a_record_that_cannot_be_written_starts_nothing(tmp_path):
         gpus = manager(tmp_path)
         (tmp_path / "gpus.new").mkdir()
         with pytest.raises(GpusUnavailable, match="cannot be written"):
-            await gpus.allocate(asking(1))
+            await gpus.allocate(asking(1), FOLDER)
         (tmp_path / "gpus.new").rmdir()
-        return await gpus.allocate(asking(1))
+        return await gpus.allocate(asking(1), FOLDER)
 
     assert asyncio.run(scenario()).cards == {"A"}
 
@@ -226,10 +236,10 @@ def test_cards_are_looked_at_again_after_a_while_alone(tmp_path):
         return [Gpu(0, "A", "x", 1)][: 2 - len(looks)]
 
     async def scenario():
-        gpus = GpuManager(tmp_path / "gpus.json", find, clock=lambda: now[0])
+        gpus = GpuManager(tmp_path / "gpus.json", locks(tmp_path), find, clock=lambda: now[0])
         for time in (0.0, 1.0, gpu_manager.CHECK_AFTER + 1):
             now[0] = time
-            gpus.release(await gpus.allocate(asking(1)))
+            gpus.release(await gpus.allocate(asking(1), FOLDER))
 
     with pytest.raises(GpusUnavailable, match="Available: 0"):
         asyncio.run(scenario())

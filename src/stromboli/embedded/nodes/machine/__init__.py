@@ -1,1 +1,1 @@
-"""This machine, on which real nodes run: its size, its GPUs, and the limits that its kernel enforces (cgroups)."""
+"""This machine, on which real nodes run: its size as a node, its GPUs, and which pod has which of them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from stromboli.api import names
@@ -14,7 +14,7 @@ Division = dict[str, tuple[str, ...]]
 
 
 class GpusUnavailable(Exception):
-    """A pod cannot have its cards; `temporary` if processes that are about to end hold them."""
+    """A pod cannot have its cards; `temporary` if it may have them later: their holders are about to end, say."""
 
     def __init__(self, message: str, temporary: bool) -> None:
         super().__init__(message)
@@ -44,18 +44,15 @@ class GpuAllocator:
         """Those that work, in the order in which they are given out. Cards of grants may be missing."""
         self.grants: list[GpuGrant] = []
 
-    def allocate(self, pod: NodePod) -> GpuGrant:
-        """`GpusUnavailable` if there are not enough."""
-        free = self._free(self.grants)
+    def allocate(self, pod: NodePod, elsewhere: Collection[str] = ()) -> GpuGrant:
+        """`GpusUnavailable` if there are not enough; cards that are used `elsewhere` are waited for."""
+        free = [card for card in self._free(self.grants) if card not in elsewhere]
         division = divide(pod, free)
         if division is None:
             soon = self._free(grant for grant in self.grants if not grant.leaving)
             if divide(pod, soon) is None:
                 raise GpusUnavailable(_shortage(pod, len(free)), temporary=False)
-            holders = ", ".join(grant.pod for grant in self.grants if grant.leaving)
-            raise GpusUnavailable(
-                f"processes of {holders} hold {names.NVIDIA_GPU} and are ending", temporary=True
-            )
+            raise GpusUnavailable(self._holders(elsewhere), temporary=True)
         grant = GpuGrant(pod.uid, pod.key, division)
         self.grants.append(grant)
         return grant
@@ -64,6 +61,13 @@ class GpuAllocator:
         """No process of the pod is left."""
         if grant in self.grants:
             self.grants.remove(grant)
+
+    def _holders(self, elsewhere: Collection[str]) -> str:
+        leaving = ", ".join(grant.pod for grant in self.grants if grant.leaving)
+        reasons = [f"processes of {leaving} hold {names.NVIDIA_GPU} and are ending"] if leaving else []
+        if elsewhere:
+            reasons.append(f"pods of another cluster of yours have {', '.join(sorted(elsewhere))}")
+        return "; ".join(reasons)
 
     def _free(self, grants: Iterable[GpuGrant]) -> list[str]:
         held = {card for grant in grants for card in grant.cards}

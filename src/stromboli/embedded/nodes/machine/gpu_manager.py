@@ -23,6 +23,7 @@ from stromboli.embedded.nodes.machine.gpu_allocator import (
     GpusUnavailable,
     asks_for_gpus,
 )
+from stromboli.embedded.nodes.machine.gpu_locks import GpuLocks
 from stromboli.embedded.nodes.machine.nvidia_smi import Gpu, NvidiaSmiError, find_gpus
 from stromboli.embedded.nodes.node_types import NodePod
 
@@ -38,36 +39,50 @@ class GpuManager:
     def __init__(
         self,
         record: Path,
+        locks: GpuLocks,
         find: Callable[[], list[Gpu]] = find_gpus,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.changed: Callable[[int], None] = lambda count: None
         """Called with the number of cards that work when that changes."""
         self._record = record
+        self._locks = locks
         self._find = find
         self._clock = clock
         self._allocator = GpuAllocator()
         self._allocator.grants = _read(record)
         self._checked_at: float | None = None
         self._check = asyncio.Lock()
+        self._allocating = asyncio.Lock()
 
     @property
     def former(self) -> list[GpuGrant]:
         """Grants of the former run, and of pods that are gone, which nobody released yet."""
         return [grant for grant in self._allocator.grants if grant.leaving]
 
-    async def allocate(self, pod: NodePod) -> GpuGrant | None:
-        """The cards of a pod, None if it asks for none; `GpusUnavailable` if it cannot have them."""
+    async def allocate(self, pod: NodePod, folder: Path) -> GpuGrant | None:
+        """The cards of a pod in its folder, None if it asks for none; `GpusUnavailable` if it cannot have them."""
         if not asks_for_gpus(pod):
             return None
         await self._look()
-        grant = self._allocator.allocate(pod)
-        try:
-            self._write()
-        except OSError as error:
-            self._allocator.release(grant)
-            raise GpusUnavailable(f"{self._record}: cannot be written: {error.strerror}", True) from None
-        return grant
+        async with self._allocating:
+            return await self._allocate(pod, folder)
+
+    async def _allocate(self, pod: NodePod, folder: Path) -> GpuGrant:
+        elsewhere: set[str] = set()
+        while True:
+            grant = self._allocator.allocate(pod, elsewhere)
+            try:
+                taken = await asyncio.to_thread(self._locks.lock, grant.cards, folder)
+                if not taken:
+                    self._write()
+                    return grant
+            except OSError as error:
+                self._drop(grant)
+                message = f"{error.filename or self._record}: cannot be written: {error.strerror}"
+                raise GpusUnavailable(message, True) from None
+            self._drop(grant)
+            elsewhere |= taken
 
     def leave(self, grant: GpuGrant) -> None:
         """The pod is gone, its processes may not be: whoever needs the cards waits for them."""
@@ -75,13 +90,18 @@ class GpuManager:
 
     def release(self, grant: GpuGrant) -> None:
         """No process of the pod is left."""
-        self._allocator.release(grant)
+        self._drop(grant)
         try:
             self._write()
-        except (
-            OSError
-        ) as error:  # too many cards in it are no danger: the next start looks whether they are in use
+        except OSError as error:  # cards too many in it do no harm: the next start sees that nobody uses them
             log.warning("%s: cannot be written: %s", self._record, error.strerror)
+
+    def close(self) -> None:
+        self._locks.close()
+
+    def _drop(self, grant: GpuGrant) -> None:
+        self._allocator.release(grant)
+        self._locks.unlock(grant.cards)
 
     async def look(self) -> None:
         """Look which cards work; if that cannot be told, it stays as it is."""

@@ -47,7 +47,7 @@ class PodSandbox:
         self.volumes: PodVolumes | None = None
         self.fetch: Fetch = lambda kind, name: None
         """What the pod refers to, as it was fetched last."""
-        self.resources = PodResources(pod, context.resources, self.record)
+        self.resources = PodResources(pod, folder, context.resources, self.record)
         self.stopping = asyncio.Event()
         self.kill_at = math.inf
         """Time of the event loop at which whatever runs is killed."""

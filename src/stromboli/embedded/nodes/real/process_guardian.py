@@ -104,16 +104,24 @@ def kill_marked(roots: Collection[str], seconds: float = 0.1) -> bool:
     Whether they are gone in time.
     """
     wanted = {root.rstrip("/") for root in roots if root.startswith("/")}
+    return not wanted or _kill_all(_is_marked(wanted), seconds)
 
+
+def has_marked(root: str) -> bool:
+    """Whether there are processes whose root is this folder or below it; on Linux alone."""
+    return bool(_find(_is_marked({root})))
+
+
+def _is_marked(roots: Collection[str]) -> Callable[[int], bool]:
     def is_marked(pid: int) -> bool:
         with open(f"/proc/{pid}/environ", "rb") as file:
             _, mark, rest = (b"\0" + file.read()).partition(f"\0{ROOT}=".encode())
         folder = os.fsdecode(rest.partition(b"\0")[0]) if mark else ""
-        while folder and folder not in wanted:
+        while folder and folder not in roots:
             folder = folder.rpartition("/")[0]
         return bool(folder)
 
-    return not wanted or _kill_all(is_marked, seconds)
+    return is_marked
 
 
 def kill_session(leader: int) -> None:

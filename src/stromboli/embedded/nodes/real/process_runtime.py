@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from stromboli.embedded.nodes import pod_status_patches
+from stromboli.embedded.nodes.machine.gpu_locks import GpuLocks
 from stromboli.embedded.nodes.machine.gpu_manager import GpuManager
 from stromboli.embedded.nodes.machine.nvidia_smi import Gpu, find_gpus
 from stromboli.embedded.nodes.node_types import Content, NodePod
@@ -31,7 +32,7 @@ from stromboli.embedded.nodes.real.container_process import ContainerProcess
 from stromboli.embedded.nodes.real.leftovers.pod_folders import PodFolders
 from stromboli.embedded.nodes.real.pod_sandbox import NodeContext
 from stromboli.embedded.nodes.real.pod_worker import PodWorker
-from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian
+from stromboli.embedded.nodes.real.process_guardian import ProcessGuardian, has_marked
 from stromboli.embedded.nodes.real.resources.container_readings import ProcessPlace, read_containers
 from stromboli.embedded.nodes.real.resources.gpu_capacity import GpuCapacity
 from stromboli.embedded.nodes.real.resources.node_startup import FindCgroups, prepare
@@ -66,13 +67,17 @@ class ProcessRuntime:
         first_backoff: float = 1.0,
         find_gpus: Callable[[], list[Gpu]] = find_gpus,
         find_cgroups: FindCgroups | None = None,
+        gpu_locks: Path | None = None,
     ) -> None:
-        """`folder` has the folders of pods and of persistent volumes, and the record of GPUs."""
+        """`folder` has the folders of pods and of persistent volumes, and the record of GPUs; `gpu_locks` is shared
+        with the other clusters of the user.
+        """
         self._client = client
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         pods = folder / "pods"
         guardian = ProcessGuardian(str(pods))
-        gpus = GpuManager(folder / "gpus.json", find_gpus)
+        locks = GpuLocks(gpu_locks or folder / "gpu-locks", pods, has_marked)
+        gpus = GpuManager(folder / "gpus.json", locks, find_gpus)
         self._gpu_capacity = GpuCapacity(client, writes, gpus)
         self._context = NodeContext(
             pods,
@@ -163,6 +168,7 @@ class ProcessRuntime:
         self._context.guardian.close()
         if self._context.resources.cgroups is not None:
             await asyncio.to_thread(self._context.resources.cgroups.close)
+        self._context.resources.gpus.close()
         await self._pod_folders.close()
 
     async def clean_up(self) -> None:

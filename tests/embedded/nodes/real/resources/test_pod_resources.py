@@ -120,6 +120,25 @@ def test_a_card_is_given_out_when_all_processes_of_its_former_pod_are_gone(tmp_p
     asyncio.run(scenario())
 
 
+def test_clusters_that_share_a_machine_take_turns_with_its_cards(tmp_path):
+    async def scenario():
+        shared = {"find_gpus": lambda: CARDS[:1], "gpu_locks": tmp_path / "locks"}
+        async with (
+            running_nodes(tmp_path / "a", "1x8cpu,real", **shared) as first,
+            running_nodes(tmp_path / "b", "1x8cpu,real", **shared) as second,
+        ):
+            await first.pod("p", command=ENDLESS, container=gpus(1))
+            await first.phase("p", "Running")
+            await second.pod("q", command=SHOW, container=gpus(1))
+            assert "another cluster of yours have GPU-0" in await event(second, "q", "WaitingForGpus")
+            await first.delete("p", grace=0)
+            await second.phase("q", "Succeeded")
+
+    for cluster in ("a", "b"):
+        (tmp_path / cluster).mkdir()
+    asyncio.run(scenario())
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found by /proc")
 def test_after_a_kill_cards_are_given_out_when_the_processes_of_the_former_run_are_gone(tmp_path):
     """Whoever ran before was killed with its guardian, so nobody ended its processes."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
 
 from stromboli.api import names
 from stromboli.embedded.nodes.machine.gpu_allocator import GpuGrant, GpusUnavailable, gpu_variables
@@ -17,8 +19,8 @@ from stromboli.embedded.nodes.real.resources.container_limits import cgroup_sett
 
 log = logging.getLogger(__name__)
 
-RETRY = 0.2
-"""Seconds until GPUs that processes still hold are looked at again."""
+RETRY, SLOW_RETRY = 0.2, 5.0
+"""Seconds until GPUs that others still hold are looked at again, doubling."""
 
 Record = Callable[[str, str, str], None]
 """Records an event of the pod: type, reason, message."""
@@ -46,8 +48,9 @@ class NodeResources:
 class PodResources:
     """Of one pod."""
 
-    def __init__(self, pod: NodePod, node: NodeResources, record: Record) -> None:
+    def __init__(self, pod: NodePod, folder: Path, node: NodeResources, record: Record) -> None:
         self._pod = pod
+        self._folder = folder
         self._node = node
         self._record = record
         self._grant: GpuGrant | None = None
@@ -55,10 +58,10 @@ class PodResources:
     async def allocate(self, stopping: asyncio.Event) -> None:
         """Get the pod's GPUs, or wait for them until it is to stop; `GpusUnavailable` if it is refused."""
         await self._node.ready.wait()
-        told = ""
+        told, pause = "", RETRY
         while not stopping.is_set():
             try:
-                self._grant = await self._node.gpus.allocate(self._pod)
+                self._grant = await self._node.gpus.allocate(self._pod, self._folder)
                 return
             except GpusUnavailable as error:
                 if not error.temporary:
@@ -66,7 +69,9 @@ class PodResources:
                 if str(error) != told:
                     told = str(error)
                     self._record(names.WARNING, "WaitingForGpus", told)
-                await asyncio.sleep(RETRY)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stopping.wait(), pause)
+                pause = min(SLOW_RETRY, pause * 2)
 
     def cards(self, container: str) -> tuple[str, ...]:
         """The UUIDs of the GPUs that a container has."""
