@@ -88,6 +88,20 @@ def test_a_command_that_is_not_there_is_named(tmp_path):
         run(tmp_path, "/no/such/thing")
 
 
+def test_a_process_that_nobody_would_kill_after_us_does_not_run(tmp_path, monkeypatch):
+    """As many files are open as may be, say, when its guardian is to start."""
+
+    def no_guardian(self, line):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(ProcessGuardian, "_send", no_guardian)
+    with pytest.raises(ContainerError, match="Too many open files") as failure:
+        run(tmp_path, "sh", "-c", "echo $$ > pid; exec sleep 987")
+    assert failure.value.reason == "CreateContainerError"
+    if (tmp_path / "pid").exists():
+        assert not _lives(int((tmp_path / "pid").read_text()))
+
+
 def test_nothing_outlives_us_even_if_we_are_killed(tmp_path):
     code = """
 import subprocess, sys, time

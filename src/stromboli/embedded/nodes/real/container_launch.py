@@ -30,12 +30,12 @@ class ContainerLaunch:
 def container_launch(sandbox: PodSandbox, spec: Content) -> ContainerLaunch:
     """`ContainerError` if the container cannot be created as its pod asks."""
     volumes = sandbox.mounted_volumes
-    gpus = sandbox.resources.variables(str(spec.get("name", "")))
-    variables = environment(sandbox.pod, spec, sandbox.fetch, {ROOT: str(volumes.root), **gpus})
-    for name in sorted(name for name, value in gpus.items() if variables[name] != value):
-        message = f"container {spec.get('name')}: {name} is overridden, it sees its own GPUs alone"
+    fixed = {ROOT: str(volumes.root), **sandbox.resources.variables(str(spec.get("name", "")))}
+    variables = environment(sandbox.pod, spec, sandbox.fetch, fixed)
+    for name in sorted(name for name, value in fixed.items() if variables[name] != value):
+        message = f"container {spec.get('name')}: {name} is overridden, the node alone sets it"
         sandbox.record(names.WARNING, "VariableOverridden", message)
-    variables |= gpus
+    variables |= fixed
     folder = volumes.working_dir(str(spec.get("workingDir") or ""))
     stdin, once, tty = (bool(spec.get(name)) for name in ("stdin", "stdinOnce", "tty"))
     arguments = command(spec, variables)

@@ -232,4 +232,6 @@ class PodWorker:
         if not sandbox.quiet:
             failed = not self._initialised or self._expired
             status = self._statuses.final_status(sandbox.pod, failed, self._expired) | self._refusal
+            if self._refusal:  # so that its reason shows, and not that of a container
+                status |= {"containerStatuses": None, "initContainerStatuses": None}
             sandbox.context.writes.patch_status(sandbox.pod, status)

@@ -37,13 +37,19 @@ class ProcessGuardian:
         self._watched: set[int] = set()
 
     def add(self, pid: int) -> None:
+        """`OSError` if there can be no guardian now."""
         self._watched.add(pid)
-        self._send(f"+{pid}\n")
+        try:
+            self._send(f"+{pid}\n")
+        except OSError:
+            self._watched.discard(pid)
+            raise
 
     def remove(self, pid: int) -> None:
         self._watched.discard(pid)
         if self._process is not None:
-            self._send(f"-{pid}\n")
+            with suppress(OSError):  # it has ended, and there can be no other one now
+                self._send(f"-{pid}\n")
 
     def close(self) -> None:
         """End the guardian, which kills what is left."""
@@ -66,7 +72,8 @@ class ProcessGuardian:
     def _send(self, line: str) -> None:
         if self._process is None or self._process.poll() is not None:
             if self._process is not None and self._process.stdin is not None:
-                self._process.stdin.close()
+                with suppress(OSError):
+                    self._process.stdin.close()
             line = "".join(f"+{pid}\n" for pid in self._watched)  # a new guardian gets all
             with _lock(self._folder) as lock:
                 self._process = subprocess.Popen(

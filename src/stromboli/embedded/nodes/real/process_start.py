@@ -76,8 +76,15 @@ async def start_process(
     finally:
         stdio.close_ends()
     restore_descriptor_limit(process.pid)
-    guardian.add(process.pid)
-    return ProcessGroup(process, guardian, stdio.terminal is not None)
+    group = ProcessGroup(process, guardian, stdio.terminal is not None)
+    try:
+        guardian.add(process.pid)
+    except OSError as error:
+        group.signal(signal.SIGKILL)
+        await group.wait()
+        stdio.close()
+        raise ContainerError(f"its processes cannot be guarded: {error}", NO_ROOM) from None
+    return group
 
 
 def _start_failure(program: str, error: Exception) -> str:

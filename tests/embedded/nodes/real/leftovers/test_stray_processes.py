@@ -40,9 +40,14 @@ def test_pods_that_end_at_the_same_time_share_a_search(tmp_path, monkeypatch):
             stray.wait()
 
 
-def test_a_search_that_fails_keeps_no_pod_waiting(monkeypatch):
+@pytest.mark.parametrize("error", [OSError("no /proc"), IndexError("a strange stat")])
+def test_a_search_that_fails_keeps_no_pod_waiting_now_or_later(monkeypatch, error):
     def search(_):
-        raise OSError("no /proc")
+        raise error
+
+    async def scenario():
+        killer = StrayProcesses()
+        return [await asyncio.wait_for(killer.kill("/root"), 10) for _ in range(2)]
 
     monkeypatch.setattr(stray_processes, "kill_marked", search)
-    assert asyncio.run(StrayProcesses().kill("/root")) is False
+    assert asyncio.run(scenario()) == [False, False]

@@ -64,13 +64,13 @@ def test_a_container_sees_its_own_cards_and_none_if_it_asks_for_none(tmp_path):
 def test_a_pod_cannot_widen_what_it_sees(tmp_path):
     async def scenario():
         async with running_nodes(tmp_path, "1x8cpu,real", find_gpus=lambda: CARDS) as cluster:
-            variables = [{"name": "CUDA_VISIBLE_DEVICES", "value": "0,1"}]
-            await cluster.pod("greedy", command=SHOW, container={"env": variables})
+            names = ("CUDA_VISIBLE_DEVICES", "STROMBOLI_ROOT")
+            variables = [{"name": name, "value": "0,1"} for name in names]
+            script = [*SHOW[:2], f"{SHOW[2]}; test $STROMBOLI_ROOT = $PWD && echo marked"]
+            await cluster.pod("greedy", command=script, container={"env": variables})
             await cluster.phase("greedy", "Succeeded")
-            assert await cluster.log("greedy") == "-1 void\n"
-            assert "CUDA_VISIBLE_DEVICES is overridden" in await event(
-                cluster, "greedy", "VariableOverridden"
-            )
+            assert await cluster.log("greedy") == "-1 void\nmarked\n"
+            assert "is overridden" in await event(cluster, "greedy", "VariableOverridden")
 
     asyncio.run(scenario())
 
@@ -89,6 +89,7 @@ def test_pods_that_start_in_the_same_moment_have_different_cards_and_a_third_is_
             [refused] = [pod for pod in pods if pod not in running]
             assert refused["status"]["reason"] == "UnexpectedAdmissionError"
             assert "Requested: 1, Available: 0" in refused["status"]["message"]
+            assert "containerStatuses" not in refused["status"], "kubectl would show why a container waits"
             name = running[0]["metadata"]["name"]
             await cluster.delete(name)
             await cluster.gone(name)

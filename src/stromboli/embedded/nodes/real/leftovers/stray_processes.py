@@ -31,9 +31,8 @@ class StrayProcesses:
             gone = False
             try:
                 gone = await asyncio.to_thread(kill_marked, pods.keys())
-            except OSError as error:
-                log.warning("processes that left their containers are not found: %s", error)
-            finally:
-                for future in pods.values():
-                    future.set_result(gone)
+            except Exception:
+                log.exception("processes that left their containers are not found")
+            for future in pods.values():
+                future.set_result(gone)
         self._searching = None

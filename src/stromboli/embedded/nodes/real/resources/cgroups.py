@@ -7,17 +7,14 @@ lies below our own cgroup if it was delegated to us (a service of systemd with `
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from stromboli.embedded.nodes.real.leftovers.kill_until_gone import kill_until_gone
 from stromboli.embedded.nodes.real.process_guardian import END_TIMEOUT, remove_cgroups
 from stromboli.embedded.nodes.usage.process_usage import Reading
-
-log = logging.getLogger(__name__)
 
 CONTROLLERS = frozenset(("cpu", "memory", "pids"))
 _OURS = "stromboli-up"
@@ -53,10 +50,7 @@ class ContainerCgroup:
 
     async def remove(self) -> None:
         """Kill what is in it, and remove it once that is gone, and the pod's with the last of its containers."""
-        if not await asyncio.to_thread(remove_cgroups, str(self.path), END_TIMEOUT):
-            log.warning("%s: cannot be removed yet: processes in it do not end", self.path)
-            while not await asyncio.to_thread(remove_cgroups, str(self.path), END_TIMEOUT):
-                await asyncio.sleep(1.0)
+        await kill_until_gone(lambda seconds: remove_cgroups(str(self.path), seconds), f"cgroup {self.path}")
         with suppress(OSError):
             self.path.parent.rmdir()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from stromboli.embedded.nodes.machine.gpu_allocator import GpuGrant
 from stromboli.embedded.nodes.real.container_logs import pod_folder
+from stromboli.embedded.nodes.real.leftovers.kill_until_gone import kill_until_gone
 from stromboli.embedded.nodes.real.process_guardian import END_TIMEOUT, ProcessGuardian, kill_marked
 from stromboli.embedded.nodes.real.resources.cgroups import CgroupTree, NoCgroups
 from stromboli.embedded.nodes.real.resources.pod_resources import NodeResources
@@ -39,6 +40,7 @@ async def prepare(
         log.exception("real nodes: what a former run left in %s is not known", pods)
     resources.ready.set()
     for grant in resources.gpus.former:
+        log.warning("pod %s of the former run does not end, and keeps %s", grant.pod, sorted(grant.cards))
         await _end_pod(pods, grant)
         resources.gpus.release(grant)
 
@@ -66,9 +68,6 @@ async def _await_guardian(pods: Path, guardian: ProcessGuardian) -> None:
 
 
 async def _end_pod(pods: Path, grant: GpuGrant) -> None:
-    """Wait until the processes of a pod of the former run have ended."""
     namespace, _, name = grant.pod.partition("/")
-    folder = pod_folder(pods, namespace, name, grant.uid)
-    log.warning("pod %s of the former run does not end, and keeps %s", grant.pod, sorted(grant.cards))
-    while not await asyncio.to_thread(kill_marked, [str(folder)], END_TIMEOUT):
-        await asyncio.sleep(PAUSE)
+    folder = str(pod_folder(pods, namespace, name, grant.uid))
+    await kill_until_gone(lambda seconds: kill_marked([folder], seconds), f"pod {grant.pod}")

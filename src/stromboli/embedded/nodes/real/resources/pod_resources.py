@@ -12,15 +12,16 @@ from stromboli.api import names
 from stromboli.embedded.nodes.machine.gpu_allocator import GpuGrant, GpusUnavailable, gpu_variables
 from stromboli.embedded.nodes.machine.gpu_manager import GpuManager
 from stromboli.embedded.nodes.node_types import Content, NodePod
+from stromboli.embedded.nodes.real.leftovers.kill_until_gone import RETRY, kill_until_gone
 from stromboli.embedded.nodes.real.leftovers.stray_processes import StrayProcesses
-from stromboli.embedded.nodes.real.process_guardian import END_TIMEOUT, kill_group
+from stromboli.embedded.nodes.real.process_guardian import kill_group
 from stromboli.embedded.nodes.real.resources.cgroups import CgroupTree, ContainerCgroup
 from stromboli.embedded.nodes.real.resources.container_limits import cgroup_settings, has_limits
 
 log = logging.getLogger(__name__)
 
-RETRY, SLOW_RETRY = 0.2, 5.0
-"""Seconds until GPUs that others still hold are looked at again, doubling."""
+SLOW_RETRY = 5.0
+"""Seconds until GPUs that others still hold are looked at again; doubling up to these."""
 
 Record = Callable[[str, str, str], None]
 """Records an event of the pod: type, reason, message."""
@@ -104,10 +105,9 @@ class PodResources:
         if cgroup is not None:
             out_of_memory = cgroup.was_out_of_memory()
             await cgroup.remove()
-        if self.cards(container) and not await asyncio.to_thread(kill_group, group, END_TIMEOUT):
-            log.warning("pod %s: processes of container %s do not end", self._pod.key, container)
-            while not await asyncio.to_thread(kill_group, group, END_TIMEOUT):
-                await asyncio.sleep(RETRY)
+        if self.cards(container):
+            owner = f"pod {self._pod.key}, container {container}"
+            await kill_until_gone(lambda seconds: kill_group(group, seconds), owner)
         return out_of_memory
 
     async def end(self, root: str) -> None:
