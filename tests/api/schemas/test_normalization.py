@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from stromboli.api.schemas import builtin_schemas
+from stromboli.api.schemas import builtin_schemas, normalization
 from stromboli.api.schemas.compiled_schema import compiled
 from stromboli.api.schemas.normalization import default, normalize, prune
 from stromboli.api.schemas.schema import Schema
@@ -31,6 +31,16 @@ def test_unknown_fields_go_and_are_named() -> None:
     assert normalize(it, pod_schema()).unknown == ["spec.containers[0].foo", "spec.bar"]
     assert "foo" not in it["spec"]["containers"][0]
     assert "bar" not in it["spec"]
+
+
+def test_an_object_with_nulls_is_checked_the_quick_way_once_they_are_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(normalization, "problems", None)
+    it = pod()
+    it["status"] = {"conditions": [{"type": "Ready", "status": "True", "lastProbeTime": None}]}
+    assert normalize(it, pod_schema()) == ([], [])
+    assert it["status"]["conditions"] == [{"type": "Ready", "status": "True"}]
 
 
 def test_what_is_open_keeps_everything_but_only_there() -> None:

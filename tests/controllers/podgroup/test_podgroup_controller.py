@@ -223,6 +223,24 @@ def test_a_group_that_is_deleted_under_living_pods_comes_back() -> None:
     asyncio.run(run())
 
 
+def test_a_group_that_goes_with_its_owner_does_not_come_back_for_pods_that_go_as_well() -> None:
+    async def run() -> None:
+        api = InMemoryApi()
+        api.put("replicasets", workload("web", 1))
+        api.put("pods", pod("web-0", owner("ReplicaSet", "web")))
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until_idle(api, runner)
+            api.remove("replicasets", "web", "ns")
+            await wait_until_idle(api, runner)
+            writes = len(api.writes)
+            api.remove("podgroups", "podgroup-uid-web", "ns")
+            await wait_until_idle(api, runner)
+            assert len(api.writes) == writes
+        assert api.every("podgroups") == []
+
+    asyncio.run(run())
+
+
 def test_a_pod_that_went_meanwhile_is_no_trouble() -> None:
     async def run() -> None:
         api = InMemoryApi()

@@ -33,6 +33,9 @@ def normalize(content: Any, schema: Schema, path: str = "") -> ValidationResult:
         if compiled(schema)(content):
             return VALID
     unknown = prune(content, schema, path)
+    with matching():
+        if compiled(schema)(content):  # nearly always only nulls and unknown fields were in the way
+            return ValidationResult(unknown, [])
     default(content, schema)
     with matching():
         return ValidationResult(unknown, problems(content, schema, path))

@@ -82,7 +82,7 @@ class PodGroupController(Controller[Key]):
         """Pods without their group are not scheduled, so a group that is deleted while it has pods is created again."""
         if before is None or now is not None or not before.name.startswith(PREFIX):
             return []
-        return [Key("Pod", pod.key) for pod in self._members[before.key]]
+        return [Key("Pod", pod.key) for pod in self._members[before.key] if not self._is_owner_gone(pod)]
 
     def _owner_changed(
         self, before: ReplicaSet | StatefulSet | None, now: ReplicaSet | StatefulSet | None
@@ -145,6 +145,8 @@ class PodGroupController(Controller[Key]):
         needs_group = self._needs_group(pod)
         if not self._alive(pod) or not (needs_group or _group(pod) == (f"{pod.namespace}/{name}",)):
             return
+        if not needs_group and self._is_owner_gone(pod):
+            return
         group = self.groups.get(name, pod.namespace)
         if group is not None:
             _refuse_foreign(pod, group)
@@ -173,6 +175,14 @@ class PodGroupController(Controller[Key]):
             return False
         owner = self._owner_in_store(pod, controller_of(pod))
         return owner is None or owner.spec.replicas != 0
+
+    def _is_owner_gone(self, pod: Pod) -> bool:
+        """Whether the owner of a pod that has had a group is gone or going: the pod goes too, as its group did."""
+        reference = controller_of(pod)
+        if reference is None or reference.api_version != "apps/v1" or reference.kind not in self._owners:
+            return False
+        owner = self._owner_in_store(pod, reference)
+        return owner is None or owner.metadata.deletion_timestamp is not None
 
     def _is_current_revision(self, pod: Pod) -> bool:
         """Whether the group of all pods of an owner follows this new pod: not if it is of an old revision."""

@@ -61,7 +61,6 @@ def pod_condition(type: str, true: bool, now: float, reason: str = "", message: 
     condition: Content = {
         "type": type,
         "status": "True" if true else "False",
-        "lastProbeTime": None,
         "lastTransitionTime": timestamp(now),
     }
     if reason:

@@ -55,7 +55,7 @@ def bind(objects: Objects, request: WriteRequest, body: Content) -> bytes:
     for field in ("annotations", "labels"):
         if isinstance(meta.get(field), dict) and meta[field]:
             pod["metadata"][field] = {**(pod["metadata"].get(field) or {}), **meta[field]}
-    set_condition(pod, {"type": "PodScheduled", "status": "True", "lastProbeTime": None})
+    set_condition(pod, {"type": "PodScheduled", "status": "True"})
     objects.write(request, record.key, pod)
     return msgspec.json.encode(SUCCESS)
 
