@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.error
 from typing import Any
 
 import pytest
@@ -61,6 +62,31 @@ def finish(cluster: WorkloadCluster, image: str, replicas: int, name: str = "web
         lambda item: condition(item, "Progressing") == ("True", "NewReplicaSetAvailable"),
         "the rollout to be complete",
     )
+
+
+REFUSED: list[tuple[str, Json, str]] = [
+    *((plural, {"selector": {}}, "empty selector") for plural in ("deployments", "replicasets")),
+    *((plural, {"selector": {}}, "empty selector") for plural in ("statefulsets", "daemonsets")),
+    ("deployments", {"strategy": {"rollingUpdate": {"maxSurge": "abc"}}}, "maxSurge"),
+    ("deployments", {"strategy": {"rollingUpdate": {"maxSurge": -1}}}, "maxSurge"),
+    ("deployments", {"strategy": {"rollingUpdate": {"maxUnavailable": "101%"}}}, "maxUnavailable"),
+    ("deployments", {"strategy": {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 0}}}, "may not be 0"),
+    ("deployments", {"strategy": {"type": "Strange"}}, "supported values"),
+    ("deployments", {"progressDeadlineSeconds": 5, "minReadySeconds": 5}, "greater than minReadySeconds"),
+    ("statefulsets", {"minReadySeconds": -1}, "minReadySeconds"),
+    ("statefulsets", {"ordinals": {"start": -1}}, "ordinals.start"),
+    ("statefulsets", {"updateStrategy": {"rollingUpdate": {"partition": -1}}}, "partition"),
+    ("daemonsets", {"updateStrategy": {"rollingUpdate": {"maxUnavailable": "x%"}}}, "maxUnavailable"),
+    ("daemonsets", {"revisionHistoryLimit": -1}, "revisionHistoryLimit"),
+]
+
+
+def test_selectors_limits_and_times_that_make_no_sense_are_refused(workloads: WorkloadCluster) -> None:
+    for plural, change, problem in REFUSED:
+        spec = {"selector": {"matchLabels": LABELS}, "template": template(LABELS), **change}
+        with pytest.raises(urllib.error.HTTPError) as error:
+            workloads.create(plural, "web", spec)
+        assert (error.value.code, problem in error.value.read().decode()) == (422, True), (plural, change)
 
 
 def test_a_deployment_makes_a_replica_set_that_makes_pods(workloads: WorkloadCluster) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from stromboli.api.schemas.apps import set_rules
+from stromboli.api.schemas.apps.deployment_rules import deployment_problems
 from stromboli.api.schemas.devices import allocation_validation, claim_validation, slice_validation
 from stromboli.api.schemas.metadata_rules import label_problems, metadata_problems
 from stromboli.api.schemas.pod_group_rules import (
@@ -21,7 +22,6 @@ from stromboli.api.schemas.pods.pod_validation import pod_problems
 from stromboli.api.schemas.schema_problems import (
     Problem,
     first_problems,
-    forbidden,
     invalid,
     required,
     unsupported,
@@ -195,7 +195,7 @@ def _template_problems(content: Content, kind: str, spec: Content) -> Iterator[P
     elif kind in (*_SELECTING, "ReplicationController") and policy != "Always":
         yield unsupported(path, policy, ("Always",))
     if kind in _SELECTING:
-        yield from _selector_problems(content["spec"])
+        yield from _selector_problems(content["spec"], kind)
     if kind == "ReplicationController":
         yield from _replication_problems(content["spec"])
     if kind == "StatefulSet":
@@ -206,19 +206,16 @@ def _template_problems(content: Content, kind: str, spec: Content) -> Iterator[P
     if kind == "DaemonSet":
         yield from set_rules.daemon_set_problems(content["spec"])
     if kind == "Deployment":
-        yield from _strategy_problems(content["spec"].get("strategy") or {})
+        yield from deployment_problems(content["spec"])
 
 
-def _strategy_problems(strategy: Content) -> Iterator[Problem]:
-    if strategy.get("type") == "Recreate" and "rollingUpdate" in strategy:
-        detail = "may not be specified when strategy `type` is 'Recreate'"
-        yield forbidden("spec.strategy.rollingUpdate", detail)
-
-
-def _selector_problems(spec: Content) -> Iterator[Problem]:
-    labels = _template_labels(spec)
+def _selector_problems(spec: Content, kind: str) -> Iterator[Problem]:
+    """A selector that is empty would select the pods of everybody."""
+    labels, selector = _template_labels(spec), msgspec.convert(spec.get("selector") or {}, LabelSelector)
     yield from label_problems(labels, "spec.template.labels")
-    if not matches_labels(msgspec.convert(spec.get("selector") or {}, LabelSelector), labels):
+    if selector == LabelSelector():
+        yield invalid("spec.selector", {}, f"empty selector is invalid for {kind.lower()}")
+    if not matches_labels(selector, labels):
         yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
 
 

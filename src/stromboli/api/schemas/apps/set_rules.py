@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from stromboli.api.schemas.apps.rollout_limit_rules import is_zero, limit_problems
 from stromboli.api.schemas.schema_problems import Problem, forbidden, invalid, required
 
 Content = dict[str, Any]
@@ -22,10 +23,15 @@ _ROLLING = "spec.updateStrategy.rollingUpdate"
 
 
 def stateful_set_problems(spec: Content) -> Iterator[Problem]:
-    """A strategy with options of another one."""
+    """A strategy with options of another one, and a limit that allows no update."""
     strategy = spec.get("updateStrategy") or {}
-    if strategy.get("type") == "OnDelete" and strategy.get("rollingUpdate") is not None:
-        yield invalid(_ROLLING, strategy["rollingUpdate"], "only allowed for updateStrategy 'RollingUpdate'")
+    rolling = strategy.get("rollingUpdate")
+    if strategy.get("type") == "OnDelete" and rolling is not None:
+        yield invalid(_ROLLING, rolling, "only allowed for updateStrategy 'RollingUpdate'")
+    elif isinstance(rolling, dict) and (limit := rolling.get("maxUnavailable")) is not None:
+        yield from limit_problems(limit, f"{_ROLLING}.maxUnavailable")
+        if is_zero(limit):
+            yield invalid(f"{_ROLLING}.maxUnavailable", limit, "cannot be 0")
 
 
 def daemon_set_problems(spec: Content) -> Iterator[Problem]:
@@ -34,16 +40,13 @@ def daemon_set_problems(spec: Content) -> Iterator[Problem]:
     rolling = strategy.get("rollingUpdate")
     if strategy.get("type") == "OnDelete" or not isinstance(rolling, dict):
         return
-    surge = rolling.get("maxSurge", 0)
-    unavailable, surges = _is_positive(rolling.get("maxUnavailable", 1)), _is_positive(surge)
-    if unavailable and surges:
+    unavailable, surge = rolling.get("maxUnavailable", 1), rolling.get("maxSurge", 0)
+    yield from limit_problems(unavailable, f"{_ROLLING}.maxUnavailable")
+    yield from limit_problems(surge, f"{_ROLLING}.maxSurge")
+    if not is_zero(unavailable) and not is_zero(surge):
         yield invalid(f"{_ROLLING}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
-    elif not unavailable and not surges:
+    elif is_zero(unavailable) and is_zero(surge):
         yield required(f"{_ROLLING}.maxUnavailable", "cannot be 0 when maxSurge is 0")
-
-
-def _is_positive(value: Any) -> bool:
-    return value not in (0, "0%", None)
 
 
 def stateful_set_update_problems(old: Content, new: Content) -> Iterator[Problem]:
