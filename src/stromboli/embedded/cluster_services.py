@@ -27,6 +27,7 @@ from stromboli.embedded.data_files import DataError
 from stromboli.embedded.nodes.machine.gpu_locks import locks_folder
 from stromboli.embedded.nodes.machine.machine_node import machine_nodes
 from stromboli.embedded.nodes.node_network import configure_discovery, has_racks, wait_until_discovered
+from stromboli.embedded.nodes.node_registration import register_nodes
 from stromboli.embedded.nodes.node_service import NodeService
 from stromboli.embedded.nodes.node_types import Content
 from stromboli.embedded.nodes.pod_logs import PodLogs
@@ -97,7 +98,7 @@ async def nodes(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]]:
         limit = 0 if config.nodes_requested else 1  # 0 are all
         existing = msgspec.json.decode(await client.list(NODES, limit=limit)).get("items") or []
         if config.nodes_requested or not existing:
-            await service.register(machine_nodes(config.nodes, existing))
+            await register_nodes(client, machine_nodes(config.nodes, existing), existing)
         elif config.racks_requested:
             raise DataError(f"--racks: {config.data} has nodes already; say with --nodes which are in them")
         config.logs.connect(service)

@@ -11,6 +11,7 @@ from typing import Any
 
 from stromboli.embedded.http.api_server import ApiServer
 from stromboli.embedded.nodes.node_groups import node_manifests
+from stromboli.embedded.nodes.node_registration import register_nodes
 from stromboli.embedded.nodes.node_service import NodeService
 from stromboli.embedded.nodes.pod_logs import LogQuery
 from stromboli.embedded.nodes.pod_streams import PodStreams
@@ -115,7 +116,8 @@ async def nodes_on(
             delays,
             lambda writes: ProcessRuntime(client, writes, folder / "work", first_backoff=0.1, **runtime),
         )
-        await nodes.register(node_manifests(list(groups)))
+        existing = json.loads(await client.list(NODES))["items"]
+        await register_nodes(client, node_manifests(list(groups)), existing)
         running = asyncio.create_task(nodes.run())
         try:
             await asyncio.wait_for(nodes.synced(), 20)

@@ -11,18 +11,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from stromboli.api.types.meta import Object
 from stromboli.embedded.nodes import node_annotations
 from stromboli.embedded.nodes.device_plugin import DevicePlugin
-from stromboli.embedded.nodes.node_devices import SLICES, annotation_patch, slice_name
+from stromboli.embedded.nodes.node_devices import SLICES
 from stromboli.embedded.nodes.node_leases import NodeLeases
 from stromboli.embedded.nodes.node_lifecycle import NodeLifecycle, is_unreachable
-from stromboli.embedded.nodes.node_network import label_patch
 from stromboli.embedded.nodes.node_report import metadata_report, status_report
 from stromboli.embedded.nodes.node_types import Content, NodePod, NodeView
-from stromboli.embedded.nodes.pod_addresses import LOCAL, PodAddresses
+from stromboli.embedded.nodes.pod_addresses import PodAddresses
 from stromboli.embedded.nodes.pod_claims_check import missing_claim
 from stromboli.embedded.nodes.pod_logs import LogQuery
 from stromboli.embedded.nodes.pod_runtime import PodRuntime
@@ -34,7 +31,6 @@ from stromboli.embedded.nodes.write_queue import NODES, PODS, WriteQueue
 from stromboli.embedded.time_slices import TimeSlices
 from stromboli.kube.api_client import Client
 from stromboli.kube.reflector import Reflector, UnusableObject
-from stromboli.kube.request import ApiError
 
 log = logging.getLogger(__name__)
 
@@ -87,50 +83,6 @@ class NodeService:
         slice_sink = _Sink(lambda _: None, lambda deleted: self._devices.restore(deleted.name))
         self._slice_reflector = Reflector(client, SLICES, Object, slice_sink)
 
-    async def register(self, manifests: list[Content]) -> None:
-        """Create these nodes, or update their labels, capacity and GPUs."""
-        nodes = msgspec.json.decode(await self._client.list(NODES))["items"]
-        existing = {str(node["metadata"]["name"]): node for node in nodes}
-        for name, node in existing.items():
-            self._addresses.adopt(name, (node.get("spec") or {}).get("podCIDR", ""))
-        for begin in range(0, len(manifests), 64):
-            await asyncio.gather(
-                *(self._create(manifest, existing) for manifest in manifests[begin : begin + 64])
-            )
-
-    async def _create(self, node: Content, existing: dict[str, Content]) -> None:
-        name = node["metadata"]["name"]
-        kind = node["metadata"]["labels"][node_annotations.NODE]
-        cidr = self._addresses.range(name).cidr
-        full = {**node, "spec": {**node.get("spec", {}), "podCIDR": cidr, "podCIDRs": [cidr]}}
-        view = msgspec.convert({"metadata": {"name": name}, "status": node["status"]}, NodeView)
-        report = status_report(view, kind, self._host(name, kind), self._clock())
-        full["status"] = {**node["status"], **report}
-        try:
-            await self._client.create(NODES, full)
-        except ApiError as error:
-            if error.status != 409:
-                raise
-            await self._update(node, existing.get(name) or {})
-
-    async def _update(self, node: Content, old: Content) -> None:
-        meta, name = node["metadata"], node["metadata"]["name"]
-        annotations = annotation_patch(meta.get("annotations") or {})
-        labels = label_patch(meta["labels"])
-        if meta["labels"][node_annotations.NODE] == node_annotations.REAL:  # GPUs that it has no more go
-            labels = {**dict.fromkeys(node_annotations.GPU_LABELS), **labels}
-        patch = {"labels": labels, "annotations": annotations}
-        await self._client.patch(NODES, name, {"metadata": patch})
-        status = dict(node["status"])
-        for amounts in {"capacity", "allocatable"} & status.keys():  # resources that it has no more go
-            gone = (old.get("status") or {}).get(amounts) or {}
-            status[amounts] = {**dict.fromkeys(gone), **status[amounts]}
-        await self._client.patch(NODES, name, {"status": status}, subresource="status")
-        had = ((old.get("metadata") or {}).get("annotations") or {}).get(node_annotations.DEVICES)
-        if had and annotations[node_annotations.DEVICES] is None:
-            with suppress(ApiError):  # somebody has deleted it
-                await self._client.delete(SLICES, slice_name(name))
-
     async def run(self) -> None:
         """Run until cancelled."""
         self._writes.queue.start()
@@ -163,9 +115,13 @@ class NodeService:
 
     def _put_node(self, node: NodeView) -> None:
         state = self._nodes.setdefault(node.name, NodeState())
-        known, kind = state.kind, node.metadata.labels.get(node_annotations.NODE, "")
-        state.kind = kind if kind in self._runtimes else ""
-        if not state.kind:
+        label = node.metadata.labels.get(node_annotations.NODE, "")
+        kind = label if label in self._runtimes else ""
+        known = state.kind == kind
+        if not known and state.kind:
+            self._abandon(node.name, state)
+        state.kind = kind
+        if not kind:
             return
         state.capacity = node.status.capacity or {}
         self._addresses.adopt(node.name, node.spec.pod_cidr)
@@ -182,21 +138,24 @@ class NodeService:
             self._lifecycle.cancel_eviction(pod.uid)
             self._runtimes[kind].put(pod)
 
-    def _fail(self, node: NodeView, state: NodeState) -> None:
-        state.failed = True
-        self._leases.drop(node.name)
+    def _abandon(self, name: str, state: NodeState) -> None:
+        """Run a node no more: whatever runs on it ends."""
+        self._leases.drop(name)
         for pod in state.pods.values():
             self._runtimes[state.kind].drop(pod.uid)
+
+    def _fail(self, node: NodeView, state: NodeState) -> None:
+        state.failed = True
+        self._abandon(node.name, state)
         self._lifecycle.fail(node, list(state.pods.values()))
 
     def _drop_node(self, node: NodeView) -> None:
         state = self._nodes.pop(node.name, None)
         self._devices.forget(node.name)
-        self._leases.drop(node.name)
         if state is None or not state.kind:
             return
+        self._abandon(node.name, state)
         for pod in state.pods.values():
-            self._runtimes[state.kind].drop(pod.uid)
             self._node_names.pop(pod.uid, None)
             self._writes.delete_pod(pod)
 
@@ -204,12 +163,10 @@ class NodeService:
         """Report what a kubelet does, as far as the node lacks it."""
         if patch := metadata_report(node, self._addresses.range(node.name).cidr):
             self._writes.patch_node(node.name, patch)
-        if patch := status_report(node, kind, self._host(node.name, kind), self._clock()):
+        host = self._addresses.host(node.name, kind)
+        if patch := status_report(node, kind, host, self._clock()):
             self._writes.patch_node(node.name, {"status": patch}, "status")
         self._leases.put(node)
-
-    def _host(self, name: str, kind: str) -> str:
-        return LOCAL if kind == node_annotations.REAL else self._addresses.range(name).host
 
     # -- pods
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from stromboli.embedded.nodes import node_annotations
 from stromboli.embedded.nodes.node_types import NodePod
 
 LOCAL = "127.0.0.1"
@@ -57,6 +58,10 @@ class PodAddresses:
             self._last += 1
             self._ranges[node] = NodeRange(self._last)
         return self._ranges[node]
+
+    def host(self, node: str, kind: str) -> str:
+        """The address of a node itself."""
+        return LOCAL if kind == node_annotations.REAL else self.range(node).host
 
     def adopt(self, node: str, cidr: str) -> None:
         """Take over the range that a node has already."""
