@@ -167,6 +167,13 @@ def test_without_systemd_the_unit_is_written_and_the_rest_is_told(home: Path) ->
     assert (home / ".config/systemd/user" / NAME).exists()
 
 
+def test_a_place_that_cannot_be_written_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/dev/null")
+    status, output = run("install")
+    assert status == 2
+    assert "/dev/null/systemd/user/stromboli.service: cannot be written: Not a directory" in output
+
+
 def test_the_unit_can_be_printed(home: Path) -> None:
     status, output = run("print", "--data", "mine")
     assert status == 0

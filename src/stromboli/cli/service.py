@@ -39,8 +39,14 @@ def install(context: typer.Context, data: Path | None = DATA) -> None:
     folder, path = _folder(data), unit_path()
     text = _unit(context, folder)
     _check_free(folder)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    except OSError as error:
+        raise Usage(
+            f"{path}: cannot be written: {error.strerror}; `stromboli service print` shows the unit file,"
+            " for a place of your own"
+        ) from None
     typer.echo(f"wrote {path}")
     for arguments in (("daemon-reload",), ("enable", NAME), ("restart", NAME)):
         if problem := _systemctl(*arguments):

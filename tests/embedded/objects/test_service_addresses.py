@@ -57,6 +57,20 @@ def test_services_that_come_at_once_get_different_addresses(tmp_path: Path) -> N
     asyncio.run(scenario())
 
 
+def test_a_service_cannot_have_a_port_of_nodes_twice(tmp_path: Path) -> None:
+    local = {"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": 30100}
+
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            twice = service("twice", **local, ports=[{"port": 80, "nodePort": 30100}])
+            status, answer = await api.request("POST", PATH, twice)
+            assert status == 422
+            assert "healthCheckNodePort: Invalid value: 30100: provided port is already" in answer["message"]
+            await api.post(PATH, service("apart", **local, ports=[{"port": 80, "nodePort": 30101}]))
+
+    asyncio.run(scenario())
+
+
 def test_services_of_a_release_without_addresses_get_them(tmp_path: Path) -> None:
     def old(name: str, **spec: Any) -> None:
         content = service(name, **spec)

@@ -36,6 +36,7 @@ NODE_PORTS = range(30000, 32768)
 _STATIC_ADDRESSES = 256
 """At the beginning of the range, for those who ask for a certain address."""
 _STATIC_PORTS = 86
+_TAKEN = "provided port is already allocated"
 
 
 class ServiceAddresses:
@@ -141,6 +142,8 @@ class ServiceAddresses:
         port = spec.get("healthCheckNodePort")
         if not port:
             spec["healthCheckNodePort"] = self._next_port(taken)
+        elif port in taken:
+            yield invalid("spec.healthCheckNodePort", port, _TAKEN)
         elif port not in held and (why := self._why_no_port(port)):
             yield invalid("spec.healthCheckNodePort", port, why)
 
@@ -148,7 +151,7 @@ class ServiceAddresses:
         if port not in self._ports:
             first, last = self._ports[0], self._ports[-1]
             return f"provided port is not in the valid range. The range of valid ports is {first}-{last}"
-        return "provided port is already allocated" if port in self._used_ports else ""
+        return _TAKEN if port in self._used_ports else ""
 
     def _next_port(self, taken: Collection[int]) -> int:
         size = len(self._ports)
