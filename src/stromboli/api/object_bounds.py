@@ -10,7 +10,7 @@ MAX_QUEUE_DEPTH = 64
 MAX_TASKS = 1_000
 """Tasks of a Job."""
 MAX_PODS = 100_000
-"""Pods of a Job: the replicas of all its tasks."""
+"""Pods of a Job (the replicas of all its tasks), or of another workload."""
 MAX_CONTAINERS = 1_000
 """Containers of a pod, init containers included."""
 MAX_PLACEMENT_TERMS = 100

@@ -34,6 +34,11 @@ TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [containe
 # -- defaults
 
 
+def workload(**spec: Any) -> Any:
+    base = {"selector": {"matchLabels": TEMPLATE["metadata"]["labels"]}, "template": copy.deepcopy(TEMPLATE)}
+    return made("Deployment", "apps/v1", spec={**base, **spec})
+
+
 @pytest.mark.parametrize(
     ("image", "policy"),
     [
@@ -122,6 +127,14 @@ def test_a_deployment_rolls_a_quarter_at_a_time() -> None:
                 spec={"selector": {"matchLabels": {"a": "c"}}, "template": copy.deepcopy(TEMPLATE)},
             ),
             "`selector` does not match template `labels`",
+        ),
+        (
+            lambda: workload(replicas=100_001),
+            "spec.replicas: Invalid value: 100001: must be no more than 100000",
+        ),
+        (
+            lambda: workload(selector={}),
+            "spec.selector: Invalid value: {}: empty selector is invalid for deployment",
         ),
     ],
 )

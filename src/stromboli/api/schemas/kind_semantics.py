@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import msgspec
-
-from stromboli.api.schemas.apps import set_rules
+from stromboli.api.schemas.apps import owner_rules, set_rules
 from stromboli.api.schemas.apps.deployment_rules import deployment_problems
 from stromboli.api.schemas.devices import allocation_validation, claim_validation, slice_validation
-from stromboli.api.schemas.metadata_rules import label_problems, metadata_problems
+from stromboli.api.schemas.metadata_rules import metadata_problems
 from stromboli.api.schemas.pod_group_rules import (
     GROUP_FIELDS,
     WORKLOAD_FIELDS,
@@ -29,8 +27,6 @@ from stromboli.api.schemas.schema_problems import (
 from stromboli.api.schemas.services.service_fields import set_service_defaults
 from stromboli.api.schemas.services.service_validation import service_problems, service_update_problems
 from stromboli.api.schemas.storage import storage_validation, volume_validation
-from stromboli.api.selectors import matches_labels
-from stromboli.api.types.meta import LabelSelector
 
 Content = dict[str, Any]
 Update = Callable[[Content, Content], Iterator[Problem]]
@@ -101,7 +97,7 @@ def _set_job(job: Content) -> None:
 def _set_replication(controller: Content) -> None:
     """Its pods, and it itself, have the labels of the template, unless it says otherwise."""
     spec = controller.get("spec") or {}
-    if labels := _template_labels(spec):
+    if labels := owner_rules.template_labels(spec):
         if not spec.get("selector"):
             spec["selector"] = dict(labels)
         if not controller["metadata"].get("labels"):
@@ -188,6 +184,7 @@ def _with_claims(spec: Content, claims: list[Content]) -> Content:
 
 
 def _template_problems(content: Content, kind: str, spec: Content) -> Iterator[Problem]:
+    yield from owner_rules.size_problems(content.get("spec") or {}, kind)
     policy = spec.get("restartPolicy", "Always")
     path = ".".join((*_TEMPLATES[kind], "restartPolicy"))
     if kind in ("Job", "CronJob") and policy == "Always":
@@ -195,9 +192,9 @@ def _template_problems(content: Content, kind: str, spec: Content) -> Iterator[P
     elif kind in (*_SELECTING, "ReplicationController") and policy != "Always":
         yield unsupported(path, policy, ("Always",))
     if kind in _SELECTING:
-        yield from _selector_problems(content["spec"], kind)
+        yield from owner_rules.selector_problems(content["spec"], kind)
     if kind == "ReplicationController":
-        yield from _replication_problems(content["spec"])
+        yield from owner_rules.replication_problems(content["spec"])
     if kind == "StatefulSet":
         for index, claim in enumerate(content["spec"].get("volumeClaimTemplates") or ()):
             if not (claim.get("metadata") or {}).get("name"):
@@ -207,30 +204,6 @@ def _template_problems(content: Content, kind: str, spec: Content) -> Iterator[P
         yield from set_rules.daemon_set_problems(content["spec"])
     if kind == "Deployment":
         yield from deployment_problems(content["spec"])
-
-
-def _selector_problems(spec: Content, kind: str) -> Iterator[Problem]:
-    """A selector that is empty would select the pods of everybody."""
-    labels, selector = _template_labels(spec), msgspec.convert(spec.get("selector") or {}, LabelSelector)
-    yield from label_problems(labels, "spec.template.labels")
-    if selector == LabelSelector():
-        yield invalid("spec.selector", {}, f"empty selector is invalid for {kind.lower()}")
-    if not matches_labels(selector, labels):
-        yield invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
-
-
-def _replication_problems(spec: Content) -> Iterator[Problem]:
-    labels, selector = _template_labels(spec), spec.get("selector") or {}
-    if not selector:
-        yield required("spec.selector")
-    if not selector.items() <= labels.items():
-        detail = "`selector` does not match template `labels`"
-        yield invalid("spec.template.metadata.labels", labels or None, detail)
-
-
-def _template_labels(spec: Content) -> dict[str, str]:
-    labels: dict[str, str] = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    return labels
 
 
 def update_problems(old: Content, new: Content, kind: str) -> list[Problem]:
