@@ -36,7 +36,6 @@ class WorkloadCondition(Condition, frozen=True):
     """A condition in the status of a workload."""
 
     last_update_time: Time | None = None
-    last_probe_time: Time | None = None
 
 
 # -- pods

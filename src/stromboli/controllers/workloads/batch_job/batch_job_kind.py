@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from stromboli.api.types.meta import Count, Int32, Int64, LabelSelector, Time, Value
+from stromboli.api.types.meta import Condition, Count, Int32, Int64, LabelSelector, Time, Value
 from stromboli.controllers.workloads.workload import INDEXED, WorkloadSpec, WorkloadStatus
 from stromboli.controllers.workloads.workload_kinds import SelectingWorkload
 
@@ -64,13 +64,8 @@ class BatchJobSpec(WorkloadSpec):
     managed_by: str | None = None
 
 
-class JobCondition(Value, frozen=True):
-    type: str = ""
-    status: str = ""
+class JobCondition(Condition, frozen=True):
     last_probe_time: Time | None = None
-    last_transition_time: Time | None = None
-    reason: str = ""
-    message: str = ""
 
 
 class UncountedPods(Value, frozen=True):
@@ -143,7 +138,7 @@ def true_condition(status: BatchJobStatus, *types: str) -> JobCondition | None:
 
 
 def new_condition(type_: str, reason: str, message: str, now: Time, status: str = TRUE) -> JobCondition:
-    return JobCondition(type_, status, now, now, reason, message)
+    return JobCondition(type_, status, reason, message, last_transition_time=now, last_probe_time=now)
 
 
 def with_condition(status: BatchJobStatus, condition: JobCondition) -> bool:

@@ -9,6 +9,7 @@ import msgspec
 
 from stromboli.controllers.workloads.deployment.revisions import Revisions
 from stromboli.controllers.workloads.deployment.rollout_limits import least_available, total_size
+from stromboli.controllers.workloads.replicaset.reconcile import REPLICA_FAILURE
 from stromboli.controllers.workloads.workload import desired_pods
 from stromboli.controllers.workloads.workload_kinds import (
     Deployment,
@@ -17,7 +18,7 @@ from stromboli.controllers.workloads.workload_kinds import (
     WorkloadCondition,
 )
 
-AVAILABLE, PROGRESSING, REPLICA_FAILURE = "Available", "Progressing", "ReplicaFailure"
+AVAILABLE, PROGRESSING = "Available", "Progressing"
 TIMED_OUT, COMPLETE, PAUSED = "ProgressDeadlineExceeded", "NewReplicaSetAvailable", "DeploymentPaused"
 NO_DEADLINE = 2**31 - 1
 Conditions = tuple[WorkloadCondition, ...]
