@@ -2,7 +2,9 @@
 
     STROMBOLI_DEPLOYMENT_PODS=5000 python -m pytest -s tests/embedded/test_many_deployments.py
 
-measures it for so many pods; by default they are few.
+measures it for so many pods; by default they are few. Nothing that the loop does in a turn may take 100 ms of its
+thread's CPU time, for few pods or many; a slower machine has more. What the scheduler's thread does meanwhile comes on
+top, and is only kept within what a slow machine takes.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from stromboli.kube.cluster_access import find_access
 from stromboli.policy.policy import default_policy
 from tests.embedded.loop_lag import LoopLag
 
-PODS = int(os.environ.get("STROMBOLI_DEPLOYMENT_PODS", "240"))
+PODS = int(os.environ.get("STROMBOLI_DEPLOYMENT_PODS", "600"))
 COUNT = 2
 SIZE = PODS // COUNT
 PATIENCE = 120.0 + PODS
@@ -85,6 +87,7 @@ async def measure(
     longest = f"{1000 * lag.own:.0f} ms, with other threads {1000 * lag.worst:.0f} ms"
     print(f"{PODS} pods {subject}: {used}; longest turn of the loop: {longest}")
     lag.check(f"{PODS} pods {subject}")
+    lag.check_own(f"{PODS} pods {subject}")
 
 
 @pytest.mark.slow

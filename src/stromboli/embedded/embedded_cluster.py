@@ -22,7 +22,7 @@ from stromboli.policy.policy_file import PolicyFile
 
 log = logging.getLogger(__name__)
 
-GC_THRESHOLDS = (2_000, 5, 500)
+GC_THRESHOLDS = (1_000, 2, 2_500)
 """Of Python's garbage collector: small steps, since nobody is served meanwhile. It counts new objects less those that
 went, so where thousands of pods change there are many more in each step than the threshold says."""
 SWITCH_INTERVAL = 0.001

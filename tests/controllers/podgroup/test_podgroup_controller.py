@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from stromboli.controllers.options import Options
 from stromboli.controllers.podgroup.controller import PodGroupController
 from stromboli.kube.request import ApiError, Request
@@ -223,14 +225,17 @@ def test_a_group_that_is_deleted_under_living_pods_comes_back() -> None:
     asyncio.run(run())
 
 
-def test_a_group_that_goes_with_its_owner_does_not_come_back_for_pods_that_go_as_well() -> None:
+@pytest.mark.parametrize(("plural", "kind"), [("replicasets", "ReplicaSet"), ("daemonsets", "DaemonSet")])
+def test_a_group_that_goes_with_its_owner_does_not_come_back_for_pods_that_go_as_well(
+    plural: str, kind: str
+) -> None:
     async def run() -> None:
         api = InMemoryApi()
-        api.put("replicasets", workload("web", 1))
-        api.put("pods", pod("web-0", owner("ReplicaSet", "web")))
+        api.put(plural, workload("web", 1))
+        api.put("pods", pod("web-0", owner(kind, "web")))
         async with running_controllers(api, PodGroupController) as runner:
             await wait_until_idle(api, runner)
-            api.remove("replicasets", "web", "ns")
+            api.remove(plural, "web", "ns")
             await wait_until_idle(api, runner)
             writes = len(api.writes)
             api.remove("podgroups", "podgroup-uid-web", "ns")

@@ -82,7 +82,7 @@ class PodGroupController(Controller[Key]):
         """Pods without their group are not scheduled, so a group that is deleted while it has pods is created again."""
         if before is None or now is not None or not before.name.startswith(PREFIX):
             return []
-        return [Key("Pod", pod.key) for pod in self._members[before.key] if not self._is_owner_gone(pod)]
+        return [Key("Pod", pod.key) for pod in self._members[before.key]]
 
     def _owner_changed(
         self, before: ReplicaSet | StatefulSet | None, now: ReplicaSet | StatefulSet | None
@@ -145,12 +145,10 @@ class PodGroupController(Controller[Key]):
         needs_group = self._needs_group(pod)
         if not self._alive(pod) or not (needs_group or _group(pod) == (f"{pod.namespace}/{name}",)):
             return
-        if not needs_group and self._is_owner_gone(pod):
-            return
         group = self.groups.get(name, pod.namespace)
         if group is not None:
             _refuse_foreign(pod, group)
-        else:
+        elif needs_group or not await self._is_owner_gone(pod):
             await self._create_group(pod)
         if group is not None and needs_group and self._is_current_revision(pod):
             patch = changes(group, await self._group_manifest(pod))
@@ -176,13 +174,25 @@ class PodGroupController(Controller[Key]):
         owner = self._owner_in_store(pod, controller_of(pod))
         return owner is None or owner.spec.replicas != 0
 
-    def _is_owner_gone(self, pod: Pod) -> bool:
+    async def _is_owner_gone(self, pod: Pod) -> bool:
         """Whether the owner of a pod that has had a group is gone or going: the pod goes too, as its group did."""
         reference = controller_of(pod)
-        if reference is None or reference.api_version != "apps/v1" or reference.kind not in self._owners:
+        if reference is None or (reference.api_version, reference.kind) not in OWNER_RESOURCES:
             return False
-        owner = self._owner_in_store(pod, reference)
-        return owner is None or owner.metadata.deletion_timestamp is not None
+        if reference.kind in self._owners:
+            owner = self._owner_in_store(pod, reference)
+        else:
+            try:
+                owner = await self._read_owner(pod, reference)
+            except ApiError as error:
+                if error.status != 403:
+                    raise
+                return False
+        return (
+            owner is None
+            or owner.metadata.uid != reference.uid
+            or owner.metadata.deletion_timestamp is not None
+        )
 
     def _is_current_revision(self, pod: Pod) -> bool:
         """Whether the group of all pods of an owner follows this new pod: not if it is of an old revision."""
@@ -206,16 +216,18 @@ class PodGroupController(Controller[Key]):
     async def _annotations(self, pod: Pod, reference: OwnerReference) -> Annotations:
         """The annotations of an owner; none if it is gone or we may not read it."""
         owner: Object | None = self._owner_in_store(pod, reference)
-        resource = OWNER_RESOURCES.get((reference.api_version, reference.kind))
-        if owner is None and resource is not None:
+        if owner is None and (reference.api_version, reference.kind) in OWNER_RESOURCES:
             try:
-                answer = await self.context.writer.read_at(resource, reference.name, pod.namespace)
+                owner = await self._read_owner(pod, reference)
             except ApiError as error:
                 if error.status != 403:
                     raise
-                answer = None
-            owner = decode_response(Owner, answer) if answer is not None else None
         return owner.metadata.annotations if owner is not None else {}
+
+    async def _read_owner(self, pod: Pod, reference: OwnerReference) -> Owner | None:
+        resource = OWNER_RESOURCES[reference.api_version, reference.kind]
+        answer = await self.context.writer.read_at(resource, reference.name, pod.namespace)
+        return decode_response(Owner, answer) if answer is not None else None
 
     async def _sync_scaled_down(self, owner: Any) -> None:
         """Delete the group of an owner with zero replicas; the owner is read first, as it may have been scaled up."""

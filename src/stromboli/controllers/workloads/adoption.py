@@ -40,15 +40,16 @@ def claims(
     owner_stays = owner.metadata.deletion_timestamp is None
     for obj in objects:
         controller = controller_of(obj)
+        if controller is not None and controller.uid != owner.metadata.uid:
+            continue
         matches = matches_labels(selector, obj.metadata.labels) and is_member(obj)
         if controller is None:
             if matches and owner_stays and obj.metadata.deletion_timestamp is None:
                 decided.adopted.append(obj)
-        elif controller.uid == owner.metadata.uid:
-            if matches:
-                decided.kept.append(obj)
-            elif owner_stays:
-                decided.released.append(obj)
+        elif matches:
+            decided.kept.append(obj)
+        elif owner_stays:
+            decided.released.append(obj)
     return decided
 
 

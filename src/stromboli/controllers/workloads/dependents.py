@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -92,6 +93,7 @@ class Dependents(Generic[Kind]):
             if objects is None:
                 objects = [*self.of(owner), *self.orphans(owner)]
             decided = claims(owner, owner.selector, objects, is_member)
+        await asyncio.sleep(0)  # of thousands of objects this takes as long as what the sync does next
         for obj in decided.released:
             patch = self.release_patch(owner, obj)
             patched = await self.context.writer.patch(obj, patch, exact=False, patch_type=STRATEGIC)

@@ -24,8 +24,8 @@ from stromboli.controllers.workloads.workload import Workload
 
 Owner = TypeVar("Owner", bound=Workload)
 
-REST = 9.0
-"""An owner rests for so many times of what its sync computed: at most a tenth of the time goes into it."""
+REST = 19.0
+"""An owner rests for so many times of what its sync computed: at most a twentieth of the time goes into it."""
 SHORTEST_REST = 0.02
 """Seconds below which an owner does not rest."""
 
@@ -97,13 +97,13 @@ class WorkloadController(Controller[str], Generic[Owner]):
 
     @contextmanager
     def computing(self, owner: Owner) -> Iterator[None]:
-        """The owner rests in proportion to the time that such blocks of a sync take; they await nothing."""
-        begin = time.monotonic()
+        """The owner rests in proportion to the CPU time that such blocks of a sync take; they await nothing."""
+        begin = time.thread_time()
         try:
             yield
         finally:
-            end = time.monotonic()
-            self._rests[owner.key] = max(end, self._rests.get(owner.key, 0.0)) + REST * (end - begin)
+            took = time.thread_time() - begin
+            self._rests[owner.key] = max(time.monotonic(), self._rests.get(owner.key, 0.0)) + REST * took
 
     async def write_status(self, owner: Owner, status: Record) -> None:
         """Patch what differs from the owner's status."""

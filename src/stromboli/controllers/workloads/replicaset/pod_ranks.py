@@ -45,7 +45,9 @@ def _rank(pod: Pod, doubled: int, now: float) -> tuple[Any, ...]:
 
 def deletion_cost(pod: Pod) -> int:
     """What the pod's annotation says, 0 if it is no whole number of 32 bits."""
-    text = pod.metadata.annotations.get(DELETION_COST, "")
+    text = pod.metadata.annotations.get(DELETION_COST)
+    if not text:
+        return 0
     digits = text.removeprefix("-")
     if (
         not digits.isascii()
@@ -60,7 +62,7 @@ def deletion_cost(pod: Pod) -> int:
 
 def _negative_restarts(pod: Pod) -> int:
     statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    return -max((status.restart_count for status in statuses), default=0)
+    return -max([status.restart_count for status in statuses], default=0)
 
 
 def _magnitude(since: Time | None, now: float) -> int:
