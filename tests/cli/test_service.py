@@ -35,6 +35,7 @@ HOSTILE = [
     "%%$$",
     "[x]",
 ]
+PRINTABLE = st.characters(codec="utf-8", exclude_categories=("C", "Z"), include_characters=" ")
 COMMANDS = """#!/bin/sh
 echo "$@" >> "$HOME/calls"
 """
@@ -69,11 +70,7 @@ def exec_start(text: str) -> list[str]:
 
 
 @example(HOSTILE)
-@given(
-    st.lists(
-        st.text(min_size=1, max_size=10).filter(lambda text: text.isprintable() and text == text.strip())
-    )
-)
+@given(st.lists(st.text(PRINTABLE, min_size=1, max_size=10).filter(lambda text: text == text.strip())))
 def test_systemd_reads_the_arguments_that_were_meant(arguments: list[str]) -> None:
     command = ["/opt/a $b/python", *arguments]
     assert exec_start(unit_text(command, "/home/me", "/bin")) == command
@@ -178,4 +175,25 @@ def test_the_unit_can_be_printed(home: Path) -> None:
     status, output = run("print", "--data", "mine")
     assert status == 0
     assert exec_start(output)[-2:] == ["--data", str(Path.cwd() / "mine")]
+    assert not (home / ".config").exists()
+
+
+def test_a_folder_is_written_without_detours(home: Path) -> None:
+    status, output = run("print", "--data", "../mine")
+    assert status == 0
+    assert exec_start(output)[-2:] == ["--data", str(Path.cwd().parent / "mine")]
+
+
+def test_an_empty_name_of_a_folder_is_refused(home: Path) -> None:
+    for arguments in (["up"], ["down"], ["status"], ["service", "print"], ["service", "install"]):
+        done = CliRunner().invoke(app, [*arguments, "--data", ""])
+        assert (done.exit_code, "is empty; name a folder" in done.output) == (2, True), arguments
+
+
+def test_a_folder_that_up_would_refuse_is_refused_before_anything_is_written(home: Path) -> None:
+    (home / "www").mkdir()
+    (home / "www/index.html").write_text("")
+    status, output = run("install", "--data", str(home / "www"))
+    assert status == 2
+    assert "not empty (index.html)" in output.replace("\n", " ")
     assert not (home / ".config").exists()

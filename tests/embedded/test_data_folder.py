@@ -113,3 +113,36 @@ def test_a_cluster_runs_where_it_cannot_be_listed(
     with pytest.raises(FolderError, match=r"cannot be listed.*--data names"):
         find_cluster(None)
     folder.release()
+
+
+def test_a_folder_with_files_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    site = tmp_path / "www"
+    site.mkdir()
+    for name in ("a.html", "b.html", "c.html", "d.html"):
+        (site / name).write_text("")
+    with pytest.raises(
+        FolderError, match=rf"{site}: .*not empty \(a.html, b.html, c.html, \.\.\.\); take an empty"
+    ):
+        DataFolder(site)
+    assert sorted(os.listdir(site)) == ["a.html", "b.html", "c.html", "d.html"]
+
+
+@pytest.mark.parametrize("mark", ["lock", "objects.db", "format.json"])
+def test_a_folder_that_any_release_left_is_opened(mark: str, tmp_path: Path) -> None:
+    former = tmp_path / "former"
+    former.mkdir()
+    (former / mark).write_text("")
+    (former / "notes.txt").write_text("mine")
+    DataFolder(former).release()
+
+
+def test_an_empty_disk_is_as_good_as_an_empty_folder(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    (disk / "lost+found").mkdir(parents=True)
+    DataFolder(disk).release()
+
+
+def test_a_folder_is_known_by_its_path_without_detours(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / "runtime" / ".." / "data")
+    assert folder.path == tmp_path / "data"
+    folder.release()

@@ -11,6 +11,7 @@ import typer
 
 from stromboli.cli.cli_errors import Usage, print_error
 from stromboli.cli.command_group import CommandEntry, LazyCommand, subcommands
+from stromboli.cli.data_option import data_folder
 from stromboli.cli.service_unit import NAME, unit_text
 
 SYSTEMCTL_TIMEOUT = 300.0
@@ -20,6 +21,7 @@ OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
 DATA = typer.Option(
     None,
     "--data",
+    parser=data_folder,
     metavar="DIR",
     help="The cluster's folder; ~/.local/share/stromboli unless given. Other options are those of `stromboli up`.",
 )
@@ -105,7 +107,7 @@ def _installed() -> Path:
 
 def _folder(data: Path | None) -> Path:
     if data is not None:
-        return data.absolute()
+        return data
     share = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     return Path(share) / "stromboli"
 
@@ -120,8 +122,11 @@ def _unit(context: typer.Context, folder: Path) -> str:
 
 
 def _check_free(folder: Path) -> None:
+    """Refuse a folder that `stromboli up` would refuse, before the unit is written."""
+    from stromboli.embedded.data_folder import check_content
     from stromboli.embedded.running_clusters import FolderError, find_cluster
 
+    check_content(folder)
     try:
         running = find_cluster(folder)
     except FolderError:

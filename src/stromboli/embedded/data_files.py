@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+OBJECTS = "objects.db"
+"""The file of all objects."""
 WRITABLE = "take a folder that you may write to, on a disk with room"
 
 

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from stromboli.embedded.data_files import WRITABLE, unwritable
+from stromboli.embedded.data_files import OBJECTS, WRITABLE, unwritable
+from stromboli.embedded.data_format import NAME as FORMAT_FILE
 from stromboli.embedded.folder_removal import remove_tree
 from stromboli.embedded.running_clusters import (
     KUBECONFIG,
@@ -31,13 +32,18 @@ from stromboli.embedded.temporary_folders import PREFIX, keep, mark_temporary, r
 
 log = logging.getLogger(__name__)
 
+_MARKS = (LOCK, FORMAT_FILE, OBJECTS)
+"""Files by which the folder of a cluster is known, of whatever release."""
+_NOBODYS = ("lost+found", ".DS_Store")
+"""What is in a folder although nobody put it there."""
+
 
 class DataFolder:
     """Locked until `release`, which deletes a temporary folder."""
 
     def __init__(self, path: Path | None) -> None:
         self.temporary = path is None
-        self.path = _temporary_folder() if path is None else _own_folder(path.absolute())
+        self.path = _temporary_folder() if path is None else _own_folder(path.resolve())
         self._lock = _acquire_lock(self.path)
         if self.temporary:
             mark_temporary(self.path)
@@ -81,8 +87,24 @@ def _temporary_folder() -> Path:
         ) from None
 
 
+def check_content(path: Path) -> None:
+    """`FolderError` if a folder has files, and none that a cluster leaves: somebody uses it for something else."""
+    try:
+        content = sorted(os.listdir(path))
+    except OSError:
+        return  # it is not there, or cannot be used anyway
+    others = [name for name in content if name not in _NOBODYS]
+    if others and not any(name in _MARKS for name in others):
+        named = ", ".join(name[:60] for name in others[:3]) + ", ..." * (len(others) > 3)
+        raise FolderError(
+            f"{path}: is not the folder of a cluster, and not empty ({named}); take an empty folder or a new one,"
+            f" such as {path / 'stromboli'}"
+        )
+
+
 def _own_folder(path: Path) -> Path:
     """A folder that exists or is made, in which nobody can put keys of their own."""
+    check_content(path)
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         mode = path.stat().st_mode

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from stromboli.cli.cli_errors import Usage, print_error
+from stromboli.cli.data_option import data_folder
 from stromboli.cli.output import StatusFormat, console, write_as
 from stromboli.cli.policy_options import PLUGINS_DIR, chosen_policy, preset_names
 from stromboli.embedded.running_clusters import FolderError, RunningCluster, find_cluster, running_clusters
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
 
 def status(
     data: Path | None = typer.Option(
-        None, "--data", metavar="DIR", help="The folder of a cluster of `stromboli up`."
+        None,
+        "--data",
+        parser=data_folder,
+        metavar="DIR",
+        help="The folder of a cluster of `stromboli up`.",
     ),
     kubeconfig: str = typer.Option(
         "", "--kubeconfig", metavar="FILE", help="Any other cluster; $KUBECONFIG unless given."

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from stromboli.cli.data_option import data_folder
 from stromboli.cli.policy_options import preset_names
 
 SIMULATED = "4x8cpu,32Gi"
@@ -35,6 +36,7 @@ REAL = typer.Option(False, "--real", help="Run the commands of pods as processes
 DATA = typer.Option(
     None,
     "--data",
+    parser=data_folder,
     metavar="DIR",
     help="Keep everything there, and go on from there; a temporary folder unless given.",
 )
@@ -70,7 +72,11 @@ PORT = typer.Option(0, "--port", min=0, max=65535, help="Where to listen; any fr
 VERBOSE = typer.Option(False, "--verbose", "-v", help="Tell what happens inside.")
 
 CLUSTER = typer.Option(
-    None, "--data", metavar="DIR", help="The cluster's folder; unless given, the only cluster that runs."
+    None,
+    "--data",
+    parser=data_folder,
+    metavar="DIR",
+    help="The cluster's folder; unless given, the only cluster that runs.",
 )
 """Of commands that look for a cluster of `stromboli up`."""
 

@@ -29,7 +29,7 @@ from stromboli.embedded.admission.volcano_admission import VolcanoAdmission
 from stromboli.embedded.auth.authorization import RequestAuthorizer
 from stromboli.embedded.auth.cluster_authority import ClusterAuthority
 from stromboli.embedded.auth.identity import SHORTEST_SECRET, Tokens
-from stromboli.embedded.data_files import DataError, make_folder, read_file, write_secret
+from stromboli.embedded.data_files import OBJECTS, DataError, make_folder, read_file, write_secret
 from stromboli.embedded.data_format import check_format, mark_format
 from stromboli.embedded.http.router import Router
 from stromboli.embedded.kinds.builtin_kinds import METRICS
@@ -95,7 +95,7 @@ class ApiServer:
         self.authority = ClusterAuthority(pki)
         self.token = _stored_secret(pki / "token")
         tokens = Tokens(_stored_secret(pki / "signing").encode(), self.token)
-        self.store = Store(self.data / "objects.db", self.history, self.power_safe, self.history_bytes)
+        self.store = Store(self.data / OBJECTS, self.history, self.power_safe, self.history_bytes)
         try:
             self._assemble(tokens)
         except BaseException:

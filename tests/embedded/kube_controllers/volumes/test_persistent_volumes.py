@@ -327,3 +327,19 @@ def test_the_default_class_is_made_once_and_serves_claims_without_a_class(tmp_pa
             assert await classes(server) == []  # whoever deleted it does not want it back
 
     asyncio.run(scenario())
+
+
+def test_a_claim_whose_volume_cannot_be_made_says_why(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path / ".." / tmp_path.name) as api:  # which no volume may have in its path
+            await api.post(CLASSES, storage_class("at-once"))
+            await api.post(CLAIMS, claim("data", "at-once"))
+
+            async def is_told() -> bool:
+                events = (await api.get(EVENTS))["items"]
+                told = [event["message"] for event in events if event["reason"] == "ProvisioningFailed"]
+                return len(told) == 1 and "must not contain '..'" in told[0]
+
+            await eventually(is_told, 20)
+
+    asyncio.run(scenario())

@@ -19,6 +19,7 @@ from stromboli.embedded.admission.volume_admission import (
     has_class,
     requested_size,
 )
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.kube_controllers.volumes.folder_provisioner import FolderProvisioner
@@ -238,7 +239,11 @@ class PersistentVolumeController(Controller):
         volume = self._provisioner.volume(claim, storage_class)
         name = volume["metadata"]["name"]
         if self._objects.store.get(VOLUMES, "", name) is None:
-            await self._create(VOLUMES, "", volume)
+            try:
+                await self._create(VOLUMES, "", volume)
+            except StatusError as error:
+                await self._tell(claim, "ProvisioningFailed", str(error))
+                raise
             message = f"Successfully provisioned volume {name}"
             await self._tell(claim, "ProvisioningSucceeded", message, names.NORMAL)
 
