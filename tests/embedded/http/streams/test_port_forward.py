@@ -140,7 +140,14 @@ def test_a_client_that_resets_a_stream_closes_its_connection():
 
 
 @pytest.mark.parametrize(
-    ("port", "error"), [("81", b"nothing listens on 81"), ("0", b"not a number"), ("x" * 99, b"not a number")]
+    ("port", "error"),
+    [
+        ("81", b"nothing listens on 81"),
+        ("0", b"not a number"),
+        ("x" * 99, b"not a number"),
+        ("000080" + "1" * 9, b"not a number"),
+        ("1" * 9000, b"not a number"),
+    ],
 )
 def test_an_error_is_told_on_the_stream_for_errors(port, error):
     async def scenario(client, pod, forward):

@@ -84,6 +84,28 @@ def test_a_command_that_is_not_there_is_named(tmp_path, terminal):
     assert not before or len(os.listdir("/proc/self/fd")) <= before
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="counts in /proc")
+@pytest.mark.parametrize("made", [0, 1, 2])
+def test_pipes_that_are_not_all_to_be_had_are_closed(monkeypatch, made):
+    pipe, pipes = os.pipe, iter(range(made))
+
+    def scarce():
+        if next(pipes, None) is None:
+            raise OSError(24, "Too many open files")
+        return pipe()
+
+    async def scenario():
+        before = len(os.listdir("/proc/self/fd"))
+        monkeypatch.setattr(os, "pipe", scarce)
+        with pytest.raises(OSError, match="Too many"):
+            await ProcessStdio.pipes(stdin=True, stderr=True)
+        async with asyncio.timeout(10):
+            while len(os.listdir("/proc/self/fd")) > before:
+                await asyncio.sleep(0.01)  # transports close at the next turn of the loop
+
+    asyncio.run(scenario())
+
+
 def test_a_command_reads_its_input_and_separates_errors(tmp_path):
     async def scenario(running):
         stdio = await ProcessStdio.pipes(stdin=True, stderr=True)

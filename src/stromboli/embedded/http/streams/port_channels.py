@@ -11,8 +11,7 @@ from contextlib import AsyncExitStack, suppress
 
 from aiohttp import WSMsgType, web
 
-from stromboli.embedded.http.streams.port_forward import CHUNK, OpenPort, watch_progress
-from stromboli.embedded.kinds.status_errors import bad_request
+from stromboli.embedded.http.streams.port_forward import CHUNK, OpenPort, port_number, watch_progress
 from stromboli.embedded.nodes.pod_streams import StreamRefused
 
 Writer = asyncio.Future[asyncio.StreamWriter | None]
@@ -21,14 +20,11 @@ MOST_PORTS = 32
 
 
 def requested_ports(texts: Sequence[str]) -> list[int]:
-    """Ports as a client lists them, separated by commas or one by one."""
+    """Ports as a client lists them, separated by commas or one by one; `StreamRefused` if they make no sense."""
     ports = [port for text in texts for port in text.split(",")]
     if not 0 < len(ports) <= MOST_PORTS:
-        raise bad_request(f"{len(ports)} ports: between 1 and {MOST_PORTS} may be forwarded at a time")
-    for port in ports:
-        if not (port.isascii() and port.isdecimal() and 0 < int(port[:6]) < 65536):
-            raise bad_request(f'port "{port[:20]}" is not a number between 1 and 65535')
-    return [int(port) for port in ports]
+        raise StreamRefused(f"{len(ports)} ports: between 1 and {MOST_PORTS} may be forwarded at a time")
+    return [port_number(port) for port in ports]
 
 
 class PortChannels:

@@ -90,7 +90,7 @@ class PortForward:
 
     async def _forward(self, data: SpdyStream, error: SpdyStream) -> None:
         try:
-            reader, writer = await self._open_port(_port(data))
+            reader, writer = await self._open_port(port_number(data.headers.get("port", "")))
         except StreamRefused as refusal:
             with suppress(ConnectionError):
                 await error.write(str(refusal).encode())
@@ -139,9 +139,9 @@ async def _reset(*streams: SpdyStream) -> None:
             await stream.reset()
 
 
-def _port(stream: SpdyStream) -> int:
-    text = stream.headers.get("port", "")
-    if text.isascii() and text.isdecimal() and 0 < int(text[:6]) < 65536:
+def port_number(text: str) -> int:
+    """`StreamRefused` if a client names no port."""
+    if text.isascii() and text.isdecimal() and len(text) <= 5 and 0 < int(text) < 65536:
         return int(text)
     raise StreamRefused(f'port "{text[:20]}" is not a number between 1 and 65535')
 

@@ -45,13 +45,13 @@ class ContainerProcess:
         cls, launch: ContainerLaunch, guardian: ProcessGuardian, log: LogFile
     ) -> ContainerProcess:
         """`ContainerError` if there is no such command."""
-        if launch.tty:
-            stdio = await ProcessStdio.pseudo_terminal()
-        else:  # errors between the lines of the output that they belong to, unless a client wants them apart
-            stdio = await ProcessStdio.pipes(stdin=launch.stdin, stderr=launch.stdin)
         try:
+            if launch.tty:
+                stdio = await ProcessStdio.pseudo_terminal()
+            else:  # errors between the lines of the output that they belong to, unless a client wants them apart
+                stdio = await ProcessStdio.pipes(stdin=launch.stdin, stderr=launch.stdin)
             group = await start_process(launch, guardian, stdio)
-        except ContainerError:
+        except (ContainerError, OSError):
             log.close()
             raise
         return cls(launch, group, stdio, log)

@@ -147,17 +147,20 @@ class ProcessStdio:
 
     @classmethod
     async def pipes(cls, stdin: bool = False, stderr: bool = False) -> ProcessStdio:
-        ends = [-1]
-        writing = None
-        if stdin:
-            ends[0], ours = os.pipe()
-            writing = await ProcessInput.open(ours)
+        """`OSError` if no more files may be open."""
         ours, end = os.pipe()
-        ends += [end, end]
-        stdio = cls(await ProcessOutput.open(ours), stdin=writing, ends=ends)
-        if stderr:
-            ours, ends[2] = os.pipe()
-            stdio.stderr = await ProcessOutput.open(ours)
+        stdio = cls(await ProcessOutput.open(ours), ends=[-1, end, end])
+        try:
+            if stdin:
+                stdio.ends[0], ours = os.pipe()
+                stdio.stdin = await ProcessInput.open(ours)
+            if stderr:
+                ours, stdio.ends[2] = os.pipe()
+                stdio.stderr = await ProcessOutput.open(ours)
+        except OSError:
+            stdio.close_ends()
+            stdio.close()
+            raise
         return stdio
 
     @classmethod
