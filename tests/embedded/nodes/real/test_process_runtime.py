@@ -8,6 +8,8 @@ import sys
 import pytest
 
 from stromboli.embedded.nodes.pod_claims_check import VOLUME_CLAIMS
+from stromboli.embedded.nodes.real import container_runner
+from stromboli.embedded.nodes.real.container_launch import container_launch
 from stromboli.embedded.nodes.real.container_process import ContainerProcess
 from stromboli.kube.api_resources import Resource
 from tests.embedded.nodes.node_services import CONFIG_MAPS, NODES, running_nodes
@@ -334,6 +336,30 @@ def test_a_container_for_which_there_is_no_room_is_created_later(tmp_path):
             in_the_way.unlink()
             await cluster.phase("p", "Succeeded")
 
+    asyncio.run(scenario())
+
+
+def test_a_pod_that_cannot_be_run_for_a_reason_that_nobody_foresaw_fails(tmp_path, monkeypatch):
+    def broken(sandbox, spec):
+        if spec["name"] == "second":
+            raise ZeroDivisionError("a bug")
+        return container_launch(sandbox, spec)
+
+    async def scenario():
+        async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
+            sleeping = {"image": "none", "command": ["sleep", "987"]}
+            containers = [{"name": name, **sleeping} for name in ("first", "second")]
+            await cluster.pod("p", spec={"restartPolicy": "Always", "containers": containers})
+            status = (await cluster.phase("p", "Failed"))["status"]
+            assert (status["reason"], status["message"]) == (
+                "InternalError",
+                "Pod cannot be run: ZeroDivisionError('a bug')",
+            )
+            assert not cluster.nodes._runtimes["real"]._context.guardian._watched
+            await cluster.delete("p")
+            await cluster.gone("p")
+
+    monkeypatch.setattr(container_runner, "container_launch", broken)
     asyncio.run(scenario())
 
 

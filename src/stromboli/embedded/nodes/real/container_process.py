@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Protocol
 
 from stromboli.embedded.nodes.real.attached_container import AttachedContainer
-from stromboli.embedded.nodes.real.container_environment import ContainerError
 from stromboli.embedded.nodes.real.container_launch import ContainerLaunch
 from stromboli.embedded.nodes.real.container_logs import LogFile
 from stromboli.embedded.nodes.real.process_guardian import END_TIMEOUT, ProcessGuardian
@@ -51,7 +50,7 @@ class ContainerProcess:
             else:  # errors between the lines of the output that they belong to, unless a client wants them apart
                 stdio = await ProcessStdio.pipes(stdin=launch.stdin, stderr=launch.stdin)
             group = await start_process(launch, guardian, stdio)
-        except (ContainerError, OSError):
+        except BaseException:
             log.close()
             raise
         return cls(launch, group, stdio, log)

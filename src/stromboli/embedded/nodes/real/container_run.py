@@ -17,6 +17,7 @@ from stromboli.embedded.nodes.real.probes.lifecycle_hooks import lifecycle_hook,
 from stromboli.embedded.nodes.real.probes.probe_handlers import HandlerError
 from stromboli.embedded.nodes.real.probes.probe_spec import ProbeType, container_probes
 from stromboli.embedded.nodes.real.probes.prober import Prober
+from stromboli.embedded.nodes.real.process_guardian import END_TIMEOUT
 from stromboli.kube.timestamps import timestamp
 
 log = logging.getLogger(__name__)
@@ -59,8 +60,10 @@ class ContainerRun:
             out_of_memory = await self._sandbox.resources.end_container(
                 self.container.name, self._process.group.leader, self._process.launch.cgroup
             )
-        except BaseException:
+        except BaseException:  # cancelled, say: nothing of it goes on
             self.kill()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), END_TIMEOUT)
             raise
         finally:
             await self._clean_up()

@@ -18,6 +18,7 @@ from stromboli.embedded.nodes.real.containers import Container
 from stromboli.embedded.nodes.real.pod_sandbox import NodeContext, PodSandbox
 from stromboli.embedded.nodes.real.restart_policy import NEVER, is_restarted, is_sidecar, restart_policy
 from stromboli.embedded.nodes.real.status_manager import StatusManager, unmet_gates
+from stromboli.embedded.nodes.real.termination_message import MAX_MESSAGE
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ class PodWorker:
         self.sandbox = PodSandbox(pod, folder, context, self._report)
         self._expired = False
         self._refusal: Content = {}
+        """Reason and message of a pod that is not run."""
         self._inits = [self._runner(spec, init=True) for spec in pod.spec.init_containers or ()]
         self._mains = [self._runner(spec) for spec in pod.spec.containers]
         inits, mains = ([each.container for each in group] for group in (self._inits, self._mains))
@@ -105,13 +107,23 @@ class PodWorker:
             await self._stop_sidecars()
             await self._end_processes()
             self._finish()
-        except Exception:
+        except Exception as error:
             log.exception("pod %s: its worker failed", self.sandbox.pod.key)
-            self.kill()
-            await self._end_processes()
+            await self._give_up(error)
         finally:
             if timer is not None:
                 timer.cancel()
+
+    async def _give_up(self, error: Exception) -> None:
+        """Kill all containers, and let the pod fail: nobody would run it any more."""
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        self._refusal = {"reason": "InternalError", "message": f"Pod cannot be run: {error!r}"[:MAX_MESSAGE]}
+        quiet = self.sandbox.quiet
+        self.kill()
+        await self._end_processes()
+        self.sandbox.quiet = quiet
+        self._finish()
 
     async def _admit(self) -> bool:
         """Get the pod's GPUs; False if it is refused, as by a kubelet that cannot give a pod its devices."""
@@ -230,7 +242,7 @@ class PodWorker:
         """Report the final status: Succeeded if every container succeeded, else Failed."""
         sandbox = self.sandbox
         if not sandbox.quiet:
-            failed = not self._initialised or self._expired
+            failed = not self._initialised or self._expired or bool(self._refusal)
             status = self._statuses.final_status(sandbox.pod, failed, self._expired) | self._refusal
             if self._refusal:  # so that its reason shows, and not that of a container
                 status |= {"containerStatuses": None, "initContainerStatuses": None}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -160,8 +159,7 @@ class ProcessRuntime:
         for worker in workers:
             worker.kill()
             worker.task.cancel()
-            with suppress(asyncio.CancelledError):
-                await worker.task
+        await asyncio.gather(*(worker.task for worker in workers), return_exceptions=True)
         if self._preparing is not None:
             self._preparing.cancel()
         self._gpu_capacity.close()
