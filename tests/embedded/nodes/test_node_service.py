@@ -1,4 +1,4 @@
-"""Nodes become ours and cease to be ours by their label."""
+"""Nodes that become ours and cease to be ours by their label, and pods that nobody can cope with."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from stromboli.embedded.nodes.node_types import NodePod
+from stromboli.embedded.nodes.simulated.simulated_nodes import SimulatedRuntime
 from tests.embedded.nodes.node_services import NODES, NodeCluster, running_nodes
 
 
@@ -55,3 +59,24 @@ def test_a_node_that_changes_its_kind_runs_its_pods_as_the_other_kind_does(tmp_p
             assert (tmp_path / "touched").exists()
 
     asyncio.run(scenario())
+
+
+def test_a_pod_that_cannot_be_coped_with_stops_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    put = SimulatedRuntime.put
+
+    def breaks(runtime: SimulatedRuntime, pod: NodePod) -> None:
+        if pod.name == "bad":
+            raise RecursionError("too deep")
+        put(runtime, pod)
+
+    async def scenario() -> None:
+        monkeypatch.setattr(SimulatedRuntime, "put", breaks)
+        async with running_nodes(tmp_path, "1x8cpu") as cluster:
+            await cluster.pod("bad")
+            await cluster.pod("good")
+            await cluster.phase("good", "Running")
+
+    asyncio.run(scenario())
+    assert "default/bad could not be handled" in caplog.text

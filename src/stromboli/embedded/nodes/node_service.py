@@ -243,17 +243,23 @@ def _is_bound(pod: Any) -> bool:
 
 
 class _Sink:
-    """Calls the service for what a reflector observes."""
+    """Calls the service for what a reflector observes; an object that it cannot cope with stops no others."""
 
     def __init__(self, put: Callable[[Any], None], drop: Callable[[Any], None]) -> None:
         self._put = put
         self._drop = drop
 
     def put(self, item: Any, new: bool) -> None:
-        self._put(item)
+        self._call(self._put, item)
 
     def drop(self, item: Any) -> None:
-        self._drop(item)
+        self._call(self._drop, item)
+
+    def _call(self, method: Callable[[Any], None], item: Any) -> None:
+        try:
+            method(item)
+        except Exception:
+            log.exception("%s could not be handled, and is left out", item.key)
 
     def unusable(self, problem: UnusableObject) -> None:
         log.warning("%s %s/%s: %s", problem.kind, problem.namespace, problem.name, problem.text)

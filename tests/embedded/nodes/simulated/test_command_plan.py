@@ -13,6 +13,7 @@ from stromboli.embedded.nodes.simulated.command_plan import (
     Printed,
     command_plan,
     container_plan,
+    container_plans,
 )
 from stromboli.embedded.nodes.simulated.shell_script import MAX_SCRIPT, NotSimple, parse_script
 
@@ -211,3 +212,15 @@ def test_whatever_a_command_is_its_plan_has_a_run_time_and_an_exit_code(words):
     if plan is not None:
         assert plan.run_time >= 0
         assert 0 <= plan.exit_code < 256
+
+
+def test_exec_runs_programs_and_not_what_only_a_shell_knows():
+    assert script("exec date") is not None
+    assert script("exec exec date") is None
+    assert script("exec " * 3000 + "date") is None
+
+
+def test_of_too_long_commands_of_a_pod_none_is_read():
+    short, long = {"command": ["date"]}, {"command": ["echo", "a" * (MAX_SCRIPT - 4)]}
+    assert container_plans([short, long, long]) == [None] * 3
+    assert None not in container_plans([short, long])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
+from itertools import dropwhile
 from typing import NamedTuple
 
 from stromboli.embedded.nodes.node_types import Content
@@ -22,11 +23,14 @@ from stromboli.embedded.nodes.simulated.shell_script import (
     parse_script,
 )
 
+MAX_POD_TEXT = 32 * 1024
+"""Characters of all commands of a pod; of more, none is read."""
 MAX_ARGUMENTS = 256
 """Arguments of a command that is read."""
 MAX_DEPTH = 3
 """Substitutions within substitutions."""
 _SHELLS = ("sh", "bash", "ash", "dash")
+_BUILTINS = ("exec", "exit", "set")
 _SHELL_OPTIONS = re.compile(r"-[elux]*c")
 _FOLDERS = ("", "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin")
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -68,12 +72,16 @@ class _Effect(NamedTuple):
     text: str | Printed = ""
 
 
-def container_plan(container: Content) -> CommandPlan | None:
-    """What the command of a container plainly does; None if that cannot be told.
+def container_plans(containers: Sequence[Content]) -> list[CommandPlan | None]:
+    """What the commands of the containers of a pod plainly do."""
+    if sum(len(word) for container in containers for word in _words(container)) > MAX_POD_TEXT:
+        return [None] * len(containers)
+    return [container_plan(container) for container in containers]
 
-    Arguments without a command are taken for one: what an image starts by itself is not known.
-    """
-    words = [*_strings(container, "command"), *_strings(container, "args")]
+
+def container_plan(container: Content) -> CommandPlan | None:
+    """What the command of a container plainly does; None if that cannot be told."""
+    words = _words(container)
     variables = container.get("env")
     names = (
         frozenset(str(variable.get("name")) for variable in variables if isinstance(variable, dict))
@@ -87,10 +95,10 @@ def container_plan(container: Content) -> CommandPlan | None:
     return command_plan(tuple(words))
 
 
-def _strings(container: Content, field: str) -> list[str]:
-    arguments = container.get(field)
-    strings = arguments if isinstance(arguments, list) else ()
-    return [argument for argument in strings if isinstance(argument, str)]
+def _words(container: Content) -> list[str]:
+    """Arguments without a command are taken for one: what an image starts by itself is not known."""
+    fields = (container.get(name) for name in ("command", "args"))
+    return [word for words in fields if isinstance(words, list) for word in words if isinstance(word, str)]
 
 
 @lru_cache(maxsize=256)
@@ -144,15 +152,15 @@ class _Run:
 
     def command(self, words: list[Word], silent: bool) -> None:
         substituted = self._substitute(words)
-        while self.shell and words and _ASSIGNMENT.match(words[0].text):
-            words = words[1:]
+        if self.shell:
+            words = list(dropwhile(lambda word: _ASSIGNMENT.match(word.text), words))
         if not words:
             self.code = substituted
             return
         if not words[0].plain:
             raise NotSimple("a command of a variable")
         name, arguments = _program(words[0].text), words[1:]
-        if self.shell and name in ("exec", "exit", "set"):
+        if self.shell and name in _BUILTINS:
             self._builtin(name, arguments, silent)
             return
         effect = _COMMANDS[name](arguments) if name in _COMMANDS else None
@@ -165,6 +173,8 @@ class _Run:
 
     def _builtin(self, name: str, arguments: list[Word], silent: bool) -> None:
         if name == "exec":
+            if arguments and arguments[0].text in _BUILTINS:
+                raise NotSimple("exec runs programs alone")
             if arguments:
                 self.command(arguments, silent)
                 self.exited = True

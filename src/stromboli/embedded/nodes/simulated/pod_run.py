@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from stromboli.api import names
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_status_patches import Termination, container_id
-from stromboli.embedded.nodes.simulated.command_plan import CommandPlan, container_plan
+from stromboli.embedded.nodes.simulated.command_plan import CommandPlan, container_plans
 from stromboli.embedded.nodes.simulated.container_times import finished_at, seconds_of
 from stromboli.kube.timestamps import timestamp
 
@@ -121,12 +121,15 @@ class PodRun:
     def __init__(self, pod: NodePod) -> None:
         policy = pod.spec.restart_policy
         once = "Never" if policy == "Never" else "OnFailure"
-        specs = (*(pod.spec.init_containers or ()), *pod.spec.containers)
-        self.planned = any(container_plan(spec) is not None for spec in specs)
+        inits, mains = pod.spec.init_containers or [], pod.spec.containers
+        plans = container_plans([*inits, *mains])
+        self.planned = any(plan is not None for plan in plans)
         """A container says when it ends."""
         self.started = 0.0
-        self.inits = [_init_container(spec, once) for spec in pod.spec.init_containers or ()]
-        self.mains = [ContainerRun(spec, policy, container_plan(spec)) for spec in pod.spec.containers]
+        self.inits = [_init_container(spec, once, plan) for spec, plan in zip(inits, plans, strict=False)]
+        self.mains = [
+            ContainerRun(spec, policy, plan) for spec, plan in zip(mains, plans[len(inits) :], strict=True)
+        ]
 
     @property
     def uncertain_since(self) -> float | None:
@@ -202,10 +205,9 @@ def full_name(pod: NodePod) -> str:
     return f"{pod.name}_{pod.namespace}({pod.uid})"
 
 
-def _init_container(spec: Content, policy: str) -> ContainerRun:
+def _init_container(spec: Content, policy: str, plan: CommandPlan | None) -> ContainerRun:
     """One that does not say when it ends completes at once: whatever it waits for is there."""
     policy = names.RESTART_ALWAYS if spec.get("restartPolicy") == names.RESTART_ALWAYS else policy
-    plan = container_plan(spec)
     if plan is None and policy != names.RESTART_ALWAYS:
         plan = CommandPlan(0.0)
     return ContainerRun(spec, policy, plan)

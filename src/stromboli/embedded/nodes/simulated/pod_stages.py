@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from stromboli.embedded.nodes import node_annotations
 from stromboli.embedded.nodes.node_types import Content, NodePod
-from stromboli.embedded.nodes.simulated.command_plan import container_plan
+from stromboli.embedded.nodes.simulated.command_plan import container_plans
 from stromboli.embedded.nodes.simulated.container_times import seconds_of
 from stromboli.embedded.nodes.simulated.durations import FOREVER, BadDuration, Duration, parse_duration
 from stromboli.embedded.nodes.simulated.pod_run import PodRun
@@ -112,7 +112,7 @@ def says_how_it_ends(pod: NodePod) -> bool:
 
 def run_time(pod: NodePod, delays: StageDelays) -> float:
     """Seconds by the annotation, else until all commands plainly end, else by default."""
-    plans = [container_plan(container) for container in pod.spec.containers]
+    plans = container_plans(pod.spec.containers)
     planned = [plan.run_time for plan in plans if plan is not None]
     longest = max(planned, default=0.0) if len(planned) == len(plans) else None
     default = delays.run_time if longest is None else Duration(longest, longest)

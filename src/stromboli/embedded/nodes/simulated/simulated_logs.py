@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_logs import LogQuery
-from stromboli.embedded.nodes.simulated.command_plan import CommandPlan, Output, Printed, container_plan
+from stromboli.embedded.nodes.simulated.command_plan import CommandPlan, Output, Printed, container_plans
 from stromboli.embedded.nodes.simulated.container_times import finished_at, started_at
 from stromboli.embedded.nodes.simulated.pod_stages import says_how_it_ends
 from stromboli.kube.timestamps import micro_time
@@ -90,7 +90,6 @@ def _state(pod: NodePod, query: LogQuery) -> Content:
 
 
 def _plan(pod: NodePod, container: str) -> CommandPlan | None:
-    for spec in (*(pod.spec.init_containers or ()), *pod.spec.containers):
-        if spec.get("name") == container:
-            return container_plan(spec)
-    return None
+    specs = [*(pod.spec.init_containers or ()), *pod.spec.containers]
+    plans = zip(specs, container_plans(specs), strict=True)
+    return next((plan for spec, plan in plans if spec.get("name") == container), None)
