@@ -94,3 +94,30 @@ def test_a_pod_of_another_namespace_does_not_count_whatever_owner_it_claims() ->
 
     asyncio.run(scenario())
     assert sorted(each["metadata"]["namespace"] for each in api.every("pods")) == ["other", "team"]
+
+
+SELECTORS: list[Any] = [
+    {"matchLabels": {"app": "web"}},
+    {"matchLabels": {"app": "web", "also": "this"}},
+    {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "other"]}]},
+    {"matchLabels": {"also": "this"}, "matchExpressions": [{"key": "app", "operator": "Exists"}]},
+]
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_an_orphan_that_comes_later_is_adopted_however_it_is_selected(selector: Any) -> None:
+    labels = {"app": "web", "also": "this"}
+    template = {**TEMPLATE, "metadata": {"labels": labels}}
+    api = cluster(0, selector=selector, template=template)
+
+    async def scenario() -> None:
+        async with running_controllers(api, ReplicaSetController) as runner:
+            await wait_until(lambda: "status" in api.find("replicasets", "web", "team"))
+            await wait_until_idle(api, runner)
+            for name, its_labels in (("adopted", labels), ("left", {"app": "none", "also": "this"})):
+                api.put("pods", {"metadata": {"name": name, "namespace": "team", "labels": its_labels}})
+            await wait_until_idle(api, runner)
+
+    asyncio.run(scenario())
+    left = [each["metadata"]["name"] for each in api.every("pods")]
+    assert left == (["left"] if selector != SELECTORS[3] else [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from stromboli.api.selectors import matches_labels
@@ -18,11 +18,23 @@ from stromboli.controllers.workloads.workload_kinds import SelectingWorkload
 from stromboli.kube.request import STRATEGIC
 
 Kind = TypeVar("Kind", bound=Object)
+_NO_LABEL = ("", "")
 
 
 def orphan_namespace(obj: Object) -> tuple[Hashable, ...]:
     """Index function: the namespace of an object that has no controller."""
     return () if controller_uid(obj) else (obj.namespace,)
+
+
+def selected_label(owner: Object) -> tuple[Hashable, ...]:
+    """Index function: the namespace of an owner, and one of the labels that it selects by, if it names any.
+
+    So the owners that may select an object are found by its labels, however many others there are.
+    """
+    selector = owner.selector if isinstance(owner, SelectingWorkload) else None
+    if selector is None:
+        return ()
+    return ((owner.namespace, *min(selector.match_labels.items(), default=_NO_LABEL)),)
 
 
 class Dependents(Generic[Kind]):
@@ -36,6 +48,7 @@ class Dependents(Generic[Kind]):
         self.store = controller.watch(kind, self._changed)
         self._owned = self.store.index(owned_by)
         self._orphans = self.store.index(orphan_namespace)
+        self._selecting = controller.owners.index(selected_label)
         self._pending: dict[str, PendingWrites[Kind]] = {}
         """By the owner's uid."""
         controller.on_owner_gone.append(lambda owner: self._pending.pop(owner.metadata.uid, None))
@@ -50,10 +63,14 @@ class Dependents(Generic[Kind]):
                 if (controller.api_version, controller.kind) == self.controller.owner_type:
                     yield f"{obj.namespace}/{controller.name}"
         if now is not None and not controller_uid(now) and _may_be_adopted(before, now):
-            for owner in self.controller.owners_in(now.namespace):
-                if isinstance(owner, SelectingWorkload) and matches_labels(
-                    owner.selector, now.metadata.labels
-                ):
+            yield from self._keys_selecting(now)
+
+    def _keys_selecting(self, obj: Kind) -> Iterator[str]:
+        """Of the owners that select an object."""
+        labels = obj.metadata.labels
+        for label in (_NO_LABEL, *labels.items()):
+            for owner in self._selecting.unordered((obj.namespace, *label)):
+                if isinstance(owner, SelectingWorkload) and matches_labels(owner.selector, labels):
                     yield owner.key
 
     def _observed(self, owner_uid: str, obj: Kind, gone: bool) -> None:
@@ -91,7 +108,7 @@ class Dependents(Generic[Kind]):
         """The objects of the owner, once orphans were adopted and others released; by default of all that there are."""
         with self.controller.computing(owner):
             if objects is None:
-                objects = [*self.of(owner), *self.orphans(owner)]
+                objects = [*self.of(owner), *self._orphans.unordered(owner.namespace)]
             decided = claims(owner, owner.selector, objects, is_member)
         await asyncio.sleep(0)  # of thousands of objects this takes as long as what the sync does next
         for obj in decided.released:
@@ -100,10 +117,6 @@ class Dependents(Generic[Kind]):
             self.store.mutated(patched)
         adopted = [await self._adopt(owner, obj) for obj in decided.adopted]
         return [*decided.kept, *(obj for obj in adopted if obj is not None)]
-
-    def orphans(self, owner: Object) -> list[Kind]:
-        """The objects of the owner's namespace that nobody controls."""
-        return self._orphans[owner.namespace]
 
     async def _adopt(self, owner: SelectingWorkload, obj: Kind) -> Kind | None:
         """Only for an owner that exists now and is not being deleted, whatever the store says."""
