@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from stromboli.controllers.workloads.deployment.revisions import (
     HISTORY_LENGTH,
     new_annotations,
@@ -28,6 +32,27 @@ def test_the_oldest_with_the_present_template_is_new_whatever_its_hash() -> None
     assert revisions.new is sets[2]
     assert [each.name for each in revisions.old] == ["a", "b"]
     assert revisions_of(deployment(1, "other"), sets).new is None
+
+
+EMPTY: Any = [
+    ({"volumes": []}, {}, True),
+    ({"securityContext": {"seLinuxOptions": {}}}, {"volumes": None}, True),
+    ({"securityContext": {}}, {"securityContext": []}, True),
+    ({"containers": [{"args": []}]}, {"containers": [{}]}, True),
+    ({"containers": [{}]}, {"containers": []}, False),
+    ({"containers": [{}, {}]}, {"containers": [{}]}, False),
+    ({"hostname": ""}, {}, False),
+    ({"replicas": 0}, {}, False),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "same"), EMPTY)
+def test_what_is_empty_makes_no_other_template(one: Any, other: Any, same: bool) -> None:
+    owner, candidate = deployment(1), replica_set("a", 1)
+    owner.spec.template, candidate.spec.template = {"spec": one}, {"spec": other}
+    assert (revisions_of(owner, [candidate]).new is candidate) == same
+    owner.spec.template, candidate.spec.template = {"spec": other}, {"spec": one}
+    assert (revisions_of(owner, [candidate]).new is candidate) == same
 
 
 def test_the_next_revision_follows_the_highest_and_bad_ones_do_not_count() -> None:

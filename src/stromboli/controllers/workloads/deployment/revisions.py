@@ -36,8 +36,8 @@ class Revisions(NamedTuple):
 def revisions_of(deployment: Deployment, replica_sets: Iterable[ReplicaSet]) -> Revisions:
     """Of several with the present template the oldest is the new one."""
     ordered = sorted(replica_sets, key=age_order)
-    wanted = _comparable_template(deployment.spec.template)
-    new = next((each for each in ordered if _comparable_template(each.spec.template) == wanted), None)
+    wanted = _without_hash(deployment.spec.template)
+    new = next((each for each in ordered if _is_same(_without_hash(each.spec.template), wanted)), None)
     return Revisions(new, [each for each in ordered if each is not new])
 
 
@@ -46,21 +46,33 @@ def age_order(replica_set: ReplicaSet) -> tuple[datetime, str]:
     return replica_set.metadata.creation_timestamp or _NO_TIME, replica_set.name
 
 
-def _comparable_template(template: Manifest) -> Any:
-    """A template without its hash and without what is empty."""
+def _without_hash(template: Manifest) -> Manifest:
     metadata = template.get("metadata")
     labels = metadata.get("labels") if isinstance(metadata, dict) else None
     if isinstance(metadata, dict) and isinstance(labels, dict):
         kept = {key: value for key, value in labels.items() if key != TEMPLATE_HASH}
-        template = {**template, "metadata": {**metadata, "labels": kept}}
-    return _without_empty(template)
+        return {**template, "metadata": {**metadata, "labels": kept}}
+    return template
 
 
-def _without_empty(value: Any) -> Any:
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two values are equal, where what is empty counts as missing.
+
+    Templates may be large, and most parts of two are equal: only where they differ is looked closer.
+    """
+    if one == other:
+        return True
+    if isinstance(one, dict) and isinstance(other, dict):
+        return all(_is_same(one.get(key), other.get(key)) for key in one.keys() | other.keys())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return _is_empty(one) and _is_empty(other)
+
+
+def _is_empty(value: Any) -> bool:
     if isinstance(value, dict):
-        inner = {key: _without_empty(each) for key, each in value.items()}
-        return {key: each for key, each in inner.items() if each not in (None, {}, [])}
-    return [_without_empty(each) for each in value] if isinstance(value, list) else value
+        return all(map(_is_empty, value.values()))
+    return value is None or value == []
 
 
 # -- numbers
