@@ -12,13 +12,15 @@ from stromboli.api.errors import BadObject
 from stromboli.api.selectors import matches_labels
 from stromboli.controllers.owner_references import controller_uid
 from stromboli.controllers.workloads.dependents import Dependents
-from stromboli.controllers.workloads.workload import Manifest, Workload
+from stromboli.controllers.workloads.workload import Manifest, Workload, manifest_size
 from stromboli.controllers.workloads.workload_controller import WorkloadController
 from stromboli.controllers.workloads.workload_kinds import Pod
 from stromboli.kube.request import ApiError, NoResponse
 
 FIRST_BATCH, FULL_BATCH = 1, 16
 """Pods that are created at the same time: twice as many after each batch without an error."""
+HUGE_POD = 64 * 1024
+"""Bytes of a pod from which on they are created one at a time, so that others have their turns in between."""
 NAME_ATTEMPTS = 8
 """Random names that are tried for a pod."""
 
@@ -39,7 +41,8 @@ class OwnedPods(Dependents[Pod]):
         selector = getattr(owner, "selector", None)
         if makers and not matches_labels(selector, makers[0](0)["metadata"].get("labels") or {}):
             raise BadObject("spec.selector", "does not select the pods of spec.template", owner.subject)
-        await slow_start([partial(self._create, owner, make) for make in makers])
+        full = FULL_BATCH if not makers or manifest_size(owner) < HUGE_POD else 1
+        await slow_start([partial(self._create, owner, make) for make in makers], full)
 
     async def _create(self, owner: Workload, make: Callable[[int], Manifest]) -> None:
         try:
@@ -90,13 +93,13 @@ def is_namespace_terminating(error: Exception) -> bool:
 Write = Callable[[], Awaitable[None]]
 
 
-async def slow_start(writes: Sequence[Write]) -> None:
-    """Do writes in batches that double; after a batch with an error the rest is left out, and it is raised."""
+async def slow_start(writes: Sequence[Write], full: int = FULL_BATCH) -> None:
+    """Do writes in batches that double up to `full`; after one with an error the rest is left out, and it is raised."""
     start, size = 0, FIRST_BATCH
     while start < len(writes):
         if errors := await in_batches(writes[start : start + size], size):
             raise errors[0]
-        start, size = start + size, min(2 * size, FULL_BATCH)
+        start, size = start + size, min(2 * size, full)
 
 
 async def in_batches(writes: Sequence[Write], size: int) -> list[Exception]:

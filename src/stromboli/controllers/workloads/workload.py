@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from msgspec import field
 
 from stromboli.api.errors import BadObject
@@ -86,6 +87,11 @@ def counted_pods(workload: Workload) -> int:
     if workload.kind == "Job":
         return status.active if isinstance(status.active, int) else 0
     return status.current_number_scheduled if workload.kind == "DaemonSet" else status.replicas
+
+
+def manifest_size(workload: Workload) -> int:
+    """About how many bytes one of its pods has."""
+    return len(msgspec.json.encode(workload.spec.template))
 
 
 def owner_reference(owner: Workload) -> Manifest:

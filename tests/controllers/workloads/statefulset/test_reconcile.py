@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from stromboli.controllers.workloads.statefulset.reconcile import BURST, Outcome, reconcile
+from stromboli.controllers.workloads.statefulset.reconcile import (
+    BURST,
+    BYTES_AT_ONCE,
+    Outcome,
+    reconcile,
+)
 from stromboli.controllers.workloads.statefulset.set_actions import (
     Blocked,
     Conflict,
@@ -138,6 +143,14 @@ def test_pods_of_another_revision_are_replaced(spec: Any, pods: str, expected: s
 def test_a_set_of_far_too_many_pods_takes_a_step_at_a_time(policy: str) -> None:
     huge = stateful_set(2**31 - 1, podManagementPolicy=policy, **rolling(maxUnavailable=1))
     assert len(run(huge, "").actions) == (BURST if policy == "Parallel" else 1)
+
+
+def test_large_pods_are_made_a_few_at_a_time() -> None:
+    environment = [{"name": "LARGE", "value": "x" * (BYTES_AT_ONCE // 4)}]
+    large = {**TEMPLATE, "spec": {"containers": [{"name": "main", "image": "one", "env": environment}]}}
+    revisions = Revisions(Revision("new", large), Revision("new", large))
+    outcome = run(stateful_set(1000, **PARALLEL), "", revisions)
+    assert len(outcome.actions) == 4
 
 
 def test_a_pod_has_the_template_of_its_revision() -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from stromboli.api.int_or_percent import IntOrPercent, scaled_value
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.controllers.workloads.pod_readiness import ENDED, is_available, next_available
@@ -46,6 +48,8 @@ from stromboli.controllers.workloads.workload_pods import (
 
 BURST = 500
 """Actions for the pods that a set wants, at most, in one look at it."""
+BYTES_AT_ONCE = 4 * 1024 * 1024
+"""Of the manifests of new pods in one look at a set; the last may go beyond."""
 FindClaim = Callable[[str], PersistentVolumeClaim | None]
 """The claim of a name, None if there is none."""
 
@@ -93,6 +97,8 @@ class _Reconciliation:
         self.claim_named = claim_named
         self.now = now
         self.actions: list[Action] = []
+        self.created = 0
+        """Bytes of manifests of new pods."""
         self.replaced = 0
         """Pods deleted for the sake of an update."""
         self.pods: dict[int, Pod] = {}
@@ -109,7 +115,7 @@ class _Reconciliation:
     def run(self) -> None:
         in_order = self.set.in_order
         for ordinal in self.wanted:
-            if (self._keep(ordinal) and in_order) or len(self.actions) >= BURST:
+            if (self._keep(ordinal) and in_order) or self._has_enough_to_do():
                 return
         if any(isinstance(action, Blocked) for action in self.actions):
             return
@@ -121,6 +127,9 @@ class _Reconciliation:
             if in_order:
                 return
         self._update()
+
+    def _has_enough_to_do(self) -> bool:
+        return len(self.actions) >= BURST or self.created >= BYTES_AT_ONCE
 
     # -- wanted pods
 
@@ -159,6 +168,7 @@ class _Reconciliation:
             return True
         self.actions += [Conflict(claim.name) for claim in stored if is_conflicting(claim, self.set, name)]
         self.actions.append(CreatePod(pod, missing))
+        self.created += len(msgspec.json.encode((pod, missing)))
         return True
 
     def _add_claims(self, ordinal: int, pod: Pod) -> None:
