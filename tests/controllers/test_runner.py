@@ -135,6 +135,55 @@ def test_what_we_gave_up_is_tried_again_after_a_rest(monkeypatch: pytest.MonkeyP
     asyncio.run(run())
 
 
+class Refused(Marking):
+    """Fails as if a quota refused its pods, with another name every time."""
+
+    max_retries = -1
+    failure = "exceeded quota: small"
+
+    async def sync(self, key: str) -> float | None:
+        self.tried[key] += 1
+        raise ApiError(403, "Forbidden", f'pods "{key}-{self.tried[key]}" is forbidden: {self.failure}')
+
+
+@pytest.mark.parametrize(("interval", "several"), [(3600.0, False), (0.0, True)])
+def test_a_failure_is_logged_when_it_is_new_and_then_only_now_and_then(
+    interval: float, several: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(controller, "REFUSAL_PAUSE", 0.0)
+    monkeypatch.setattr(controller, "LOG_INTERVAL", interval)
+
+    async def run() -> None:
+        api = InMemoryApi()
+        api.put("queues", queue("web"))
+        async with running_controllers(api, Refused) as runner:
+            refused = runner.controllers[0]
+            assert isinstance(refused, Refused)
+            await wait_until(lambda: refused.tried["web"] > 3)
+
+    with caplog.at_level(logging.WARNING, "stromboli.controllers.controller"):
+        asyncio.run(run())
+    lines = [record.getMessage() for record in caplog.records]
+    assert "is forbidden: exceeded quota: small; it is tried again" in lines[0]
+    assert (len(lines) > 1) == several
+
+
+def test_a_refused_write_is_not_tried_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    async def run() -> None:
+        api = InMemoryApi()
+        api.put("queues", queue("web"))
+        async with running_controllers(api, Refused) as runner:
+            work = runner.controllers[0].queue
+            monkeypatch.setattr(work, "add_after", lambda key, pause: pauses.append(pause))
+            work.add("web")
+            await wait_until(lambda: bool(pauses))
+
+    asyncio.run(run())
+    assert pauses[0] >= 1.0
+
+
 def test_lost_answers_and_conflicts_only_delay() -> None:
     async def run() -> None:
         api = InMemoryApi()

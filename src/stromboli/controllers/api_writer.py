@@ -28,6 +28,8 @@ TIMEOUT = 30.0
 ATTEMPTS = 4
 FINAL_PAUSE = 3600.0
 """Seconds until a write is tried again that the API server rejected for what it says, unless the object changes."""
+REFUSAL_PAUSE = 1.0
+"""Seconds until a refused write is tried again, at least: quotas and webhooks do not change their mind at once."""
 FOREGROUND, BACKGROUND = "Foreground", "Background"
 
 
@@ -171,6 +173,11 @@ def is_final(error: BaseException) -> bool:
     Webhooks also answer 400, and may change their mind when something else changes.
     """
     return isinstance(error, ApiError) and error.status in (400, 413, 422) and not is_denied(error)
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether the API server understood the write and does not want it: a quota, a permission, a webhook."""
+    return isinstance(error, ApiError) and error.status in (400, 401, 403, 413, 422)
 
 
 def is_denied(error: ApiError) -> bool:

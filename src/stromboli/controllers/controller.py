@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, ClassVar, Generic, TypeVar
 
 from stromboli.api.types.meta import Object
-from stromboli.controllers.api_writer import FINAL_PAUSE, is_final
+from stromboli.controllers.api_writer import FINAL_PAUSE, REFUSAL_PAUSE, is_final, is_refusal
 from stromboli.controllers.context import Context
 from stromboli.controllers.store import Store
 from stromboli.controllers.workqueue import WorkQueue
@@ -30,6 +30,8 @@ SYNC_TIMEOUT = 600.0
 """Seconds that one sync may take."""
 GIVE_UP_PAUSE = 300.0
 """Seconds until a key is tried again that has failed too often in a row."""
+LOG_INTERVAL = 60.0
+"""Seconds for which a failure of a key that goes on is not logged again."""
 
 
 class SyncError(Exception):
@@ -51,6 +53,8 @@ class Controller(ABC, Generic[Key]):
         self.queue: WorkQueue[Key] = WorkQueue()
         self.stores: list[Store[Any]] = []
         self._worker_tasks: list[asyncio.Task[None]] = []
+        self._logged: dict[Key, tuple[str, float]] = {}
+        """What keys that fail fail with, and when that was logged."""
 
     def watch(
         self, kind: type[Kind], keys_for: MapFunc[Kind, Key] | None = None, scope: WatchScope = EVERYTHING
@@ -129,26 +133,51 @@ class Controller(ABC, Generic[Key]):
         except (ApiError, NoResponse, TimeoutError, SyncError) as error:
             self._failed(key, error)
         except Exception as error:
-            log.exception("%s %s: unexpected", self.name, key)
-            self._failed(key, error)
+            self._failed(key, error, unexpected=True)
         else:
             self.queue.forget(key)
+            self._logged.pop(key, None)
             if requeue_after is not None:
                 self.queue.add_after(key, requeue_after)
         finally:
             self.context.metrics.on_sync(self.name, time.perf_counter() - begin)
 
-    def _failed(self, key: Key, error: Exception) -> None:
+    def _failed(self, key: Key, error: Exception, unexpected: bool = False) -> None:
         self.context.metrics.on_failed_sync(self.name)
         if is_final(error) or 0 <= self.max_retries <= self.queue.num_requeues(key):
             pause = FINAL_PAUSE if is_final(error) else GIVE_UP_PAUSE
             self.queue.forget(key)
             self.queue.add_after(key, pause)
-            log.error("%s %s: giving up for %gs: %s", self.name, key, pause, error)
+            self._logged.pop(key, None)
+            log.error("%s %s: giving up for %gs: %s", self.name, key, pause, error, exc_info=unexpected)
             with suppress(Exception):
                 self.gave_up(key, error)
             return
-        pause = self.queue.add_rate_limited(key)
-        conflict = isinstance(error, ApiError) and error.status == 409
-        level = logging.DEBUG if conflict else logging.WARNING
-        log.log(level, "%s %s: %s; again in %.3gs", self.name, key, error, pause)
+        pause = self.queue.add_rate_limited(key, REFUSAL_PAUSE if is_refusal(error) else 0.0)
+        if isinstance(error, ApiError) and error.status == 409:
+            log.debug("%s %s: %s; again in %.3gs", self.name, key, error, pause)
+        elif self._is_news(key, error):
+            log.log(
+                logging.ERROR if unexpected else logging.WARNING,
+                "%s %s: %s; it is tried again, with growing pauses",
+                self.name,
+                key,
+                error,
+                exc_info=unexpected,
+            )
+
+    def _is_news(self, key: Key, error: Exception) -> bool:
+        """Whether a key fails with something else than before, or this was last logged a while ago."""
+        now, failure = time.monotonic(), _failure(error)
+        before, logged_at = self._logged.get(key, ("", 0.0))
+        if failure == before and now < logged_at + LOG_INTERVAL:
+            return False
+        self._logged[key] = failure, now
+        return True
+
+
+def _failure(error: Exception) -> str:
+    """What stays the same while a failure lasts; refusals name a new pod every time."""
+    if isinstance(error, ApiError):
+        return f"{error.status} {error.reason}"
+    return f"{type(error).__name__} {error}"

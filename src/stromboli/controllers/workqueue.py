@@ -92,10 +92,10 @@ class WorkQueue(Generic[Key]):
             timer.cancel()
         self._delayed[key] = at, self._clock.call_later(seconds, self._add_delayed, key)
 
-    def add_rate_limited(self, key: Key) -> float:
+    def add_rate_limited(self, key: Key, at_least: float = 0.0) -> float:
         """The key failed: add it after a pause, which is returned."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        pause = max(backoff(failures), self._take_token())
+        pause = max(backoff(failures), self._take_token(), at_least)
         self.add_after(key, pause)
         return pause
 
