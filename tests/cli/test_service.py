@@ -156,6 +156,27 @@ def test_options_that_up_does_not_know_are_told_before_anything_is_written(home:
     assert not (home / ".config").exists()
 
 
+@pytest.mark.parametrize("command", ["print", "install"])
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--nodes", "3xfoo"), "'foo' is no amount"),
+        (("--switches", "2"), "say how many with --racks"),
+        (("--run-time", "soon"), "soon"),
+        (("--preset", "none"), "none"),
+        (("--policy", "missing.yaml"), "missing.yaml"),
+        (("--plugins-dir", "missing"), "missing"),
+        (("--job-plugins-dir", "missing"), "missing"),
+    ],
+)
+def test_values_that_up_refuses_are_told_before_anything_is_written(
+    home: Path, command: str, options: tuple[str, ...], told: str
+) -> None:
+    status, output = run(command, *options)
+    assert (status, told in " ".join(output.split()), "[Unit]" in output) == (2, True, False), output
+    assert not (home / ".config").exists()
+
+
 def test_without_systemd_the_unit_is_written_and_the_rest_is_told(home: Path) -> None:
     (home / "bin/systemctl").write_text("#!/bin/sh\necho no bus >&2; exit 1\n")
     status, output = run("install", "--data", str(home / "mine"))

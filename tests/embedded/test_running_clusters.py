@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +24,14 @@ from stromboli.embedded.running_clusters import (
 
 GONE = 2**22 - 3
 """A process that there is not."""
+SECOND_CLUSTER = """
+import pathlib, signal, sys
+from stromboli.embedded.data_folder import DataFolder
+folder = DataFolder(pathlib.Path(sys.argv[1]))
+folder.announce("https://127.0.0.1:2")
+print("ready", flush=True)
+signal.pause()
+"""
 
 
 @pytest.fixture
@@ -98,6 +108,28 @@ def test_the_list_and_its_entries_are_for_their_owner_alone(running: DataFolder,
     assert entry.stat().st_mode & 0o777 == 0o600
     assert entry.parent.stat().st_mode & 0o777 == 0o700
     assert (running.path / "lock").stat().st_mode & 0o777 == 0o600
+
+
+def test_of_two_clusters_that_of_kubeconfig_is_stopped(
+    running: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second is a process of its own, which waits for its end."""
+    command = [sys.executable, "-c", SECOND_CLUSTER, str(tmp_path / "second")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"ready\n"
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "gone"))
+        done = CliRunner().invoke(app, ["down"])
+        assert (done.exit_code, "2 clusters run; say which one with --data" in done.output) == (2, True)
+        copied = tmp_path / "copied"
+        copied.write_text(
+            "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
+            "clusters: [{name: k, cluster: {server: 'https://127.0.0.1:2'}}]\nusers: [{name: u, user: {}}]\n"
+        )
+        monkeypatch.setenv("KUBECONFIG", str(copied))
+        done = CliRunner().invoke(app, ["down"], catch_exceptions=False)
+        assert (done.exit_code, done.output) == (0, f"stopped https://127.0.0.1:2 ({tmp_path / 'second'})\n")
+        assert [cluster.url for cluster in running_clusters()] == ["https://127.0.0.1:1"]
 
 
 @pytest.mark.parametrize("pid", [-1, 0, 2**40, "1", None, 1.5])

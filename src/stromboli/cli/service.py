@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import typer
@@ -113,12 +114,26 @@ def _folder(data: Path | None) -> Path:
 
 
 def _unit(context: typer.Context, folder: Path) -> str:
-    """The unit file, if `stromboli up` understands the options."""
+    """The unit file, if `stromboli up` accepts the options."""
     options = ["--data", str(folder), *context.args]
-    up = LazyCommand("up", CommandEntry("stromboli.cli.up.up_command:up", "")).load()
-    up.make_context("stromboli up", list(options))
+    _check_options(options)
     command = (sys.executable, "-m", "stromboli", "up", *options)
     return unit_text(command, os.getcwd(), os.environ.get("PATH") or os.defpath)
+
+
+def _check_options(options: list[str]) -> None:
+    """`Usage` or another error that the command line reports, if `stromboli up` would refuse to start with these."""
+    from stromboli.cli.up.cluster_run import checked_config
+    from stromboli.cli.up.up_options import UpOptions
+    from stromboli.controllers.job.plugins.job_plugin_catalog import load_job_plugins
+
+    up = LazyCommand("up", CommandEntry("stromboli.cli.up.up_command:up", "")).load()
+    texts = up.make_context("stromboli up", list(options)).params
+    values = {field.name: texts[field.name] for field in fields(UpOptions)}
+    for name in ("data", "policy", "plugins_dir", "job_plugins_dir"):  # typer makes paths of them later
+        values[name] = Path(values[name]) if values[name] is not None else None
+    checked_config(UpOptions(**values))
+    load_job_plugins(values["job_plugins_dir"])
 
 
 def _check_free(folder: Path) -> None:

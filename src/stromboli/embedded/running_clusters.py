@@ -211,7 +211,7 @@ def find_cluster(data: Path | None) -> RunningCluster:
         raise FolderError("no cluster runs; `stromboli up` starts one")
     if len(clusters) > 1:
         listed = ", ".join(cluster.data for cluster in clusters)
-        raise FolderError(f"{len(clusters)} clusters run; say which one with --data: {listed}")
+        raise FolderError(f"{len(clusters)} clusters run; say which one with --data or KUBECONFIG: {listed}")
     return clusters[0]
 
 

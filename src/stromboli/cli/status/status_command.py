@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from stromboli.cli.cli_errors import Usage, print_error
 from stromboli.cli.data_option import data_folder
 from stromboli.cli.output import StatusFormat, console, write_as
 from stromboli.cli.policy_options import PLUGINS_DIR, chosen_policy, preset_names
+from stromboli.cli.up.cluster_choice import cluster_at, names_kubeconfig
 from stromboli.embedded.running_clusters import FolderError, RunningCluster, find_cluster, running_clusters
 from stromboli.extensions import load_catalog
 from stromboli.kube.cluster_access import find_access
@@ -79,10 +79,10 @@ def _find(data: Path | None, kubeconfig: str, context: str) -> tuple[Access, Run
     if data is not None:
         running = find_cluster(data)
         return find_access(str(running.kubeconfig), context=context), running
-    if kubeconfig or _names_kubeconfig():
+    if kubeconfig or names_kubeconfig():
         access = find_access(kubeconfig, context=context)
         with suppress(FolderError):  # no list of clusters: it may be any
-            return access, next((known for known in running_clusters() if known.url == access.server), None)
+            return access, cluster_at(access)
         return access, None
     try:
         running = find_cluster(None)
@@ -96,9 +96,3 @@ def _find(data: Path | None, kubeconfig: str, context: str) -> tuple[Access, Run
                 "no cluster runs; `stromboli up` starts one, and --kubeconfig or KUBECONFIG names another"
             ) from None
     return find_access(str(running.kubeconfig), context=context), running
-
-
-def _names_kubeconfig() -> bool:
-    """Whether $KUBECONFIG names a file that exists; that of a cluster goes when the cluster stops."""
-    paths = os.environ.get("KUBECONFIG", "").split(os.pathsep)
-    return any(path and Path(path).exists() for path in paths)

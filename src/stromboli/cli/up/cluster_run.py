@@ -30,10 +30,10 @@ log = logging.getLogger(__name__)
 
 def run_cluster(options: UpOptions) -> int:
     """Run until a signal ends it; the exit status."""
+    config = checked_config(options)
     try:
-        config = service_config(options)
         folder = DataFolder(options.data)
-    except (BadNodes, BadDuration, FolderError) as error:
+    except FolderError as error:
         raise Usage(str(error)) from None
     try:
         return _run_in(folder, config, options.host, options.port)
@@ -47,6 +47,14 @@ def run_cluster(options: UpOptions) -> int:
         return 1
     finally:
         folder.release()
+
+
+def checked_config(options: UpOptions) -> ServiceConfig:
+    """What the options ask for; `Usage` if that is no cluster."""
+    try:
+        return service_config(options)
+    except (BadNodes, BadDuration) as error:
+        raise Usage(str(error)) from None
 
 
 def _run_in(folder: DataFolder, config: ServiceConfig, host: str, port: int) -> int:

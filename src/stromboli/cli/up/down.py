@@ -7,14 +7,15 @@ from pathlib import Path
 import typer
 
 from stromboli.cli.cli_errors import Usage, print_error
+from stromboli.cli.up.cluster_choice import choose_cluster
 from stromboli.cli.up.up_options import CLUSTER
-from stromboli.embedded.running_clusters import FolderError, find_cluster, stop_cluster
+from stromboli.embedded.running_clusters import FolderError, stop_cluster
 
 
 def down(data: Path | None = CLUSTER) -> None:
     """Stop a cluster that `stromboli up` started."""
     try:
-        running = find_cluster(data)
+        running = choose_cluster(data)
     except FolderError as error:
         raise Usage(str(error)) from None
     unit = running.unit

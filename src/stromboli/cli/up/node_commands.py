@@ -10,10 +10,11 @@ import typer
 
 from stromboli.cli.cli_errors import Usage
 from stromboli.cli.command_group import subcommands
+from stromboli.cli.up.cluster_choice import choose_cluster
 from stromboli.cli.up.up_options import CLUSTER
 from stromboli.embedded.nodes.node_annotations import FAILED, NODE
 from stromboli.embedded.nodes.write_queue import NODES
-from stromboli.embedded.running_clusters import FolderError, find_cluster
+from stromboli.embedded.running_clusters import FolderError
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import find_access
 from stromboli.kube.credentials import BadConfig
@@ -46,7 +47,7 @@ def _set_failed(names: list[str], data: Path | None, value: str | None) -> None:
 
 
 async def _annotate(names: list[str], data: Path | None, value: str | None) -> None:
-    async with Client(find_access(str(find_cluster(data).kubeconfig))) as client:
+    async with Client(find_access(str(choose_cluster(data).kubeconfig))) as client:
         for name in names:
             labels = msgspec.json.decode(await client.get(NODES, name))["metadata"].get("labels", {})
             if NODE not in labels:

@@ -76,7 +76,7 @@ CLUSTER = typer.Option(
     "--data",
     parser=data_folder,
     metavar="DIR",
-    help="The cluster's folder; unless given, the only cluster that runs.",
+    help="The cluster's folder; unless given, the cluster of $KUBECONFIG or the only one that runs.",
 )
 """Of commands that look for a cluster of `stromboli up`."""
 

@@ -1,0 +1,31 @@
+"""Which running cluster of `stromboli up` a command means."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from stromboli.embedded.running_clusters import RunningCluster, find_cluster, running_clusters
+from stromboli.kube.cluster_access import Access, find_access
+from stromboli.kube.credentials import BadConfig
+
+
+def choose_cluster(data: Path | None) -> RunningCluster:
+    """The cluster in a folder, else that of $KUBECONFIG, else the only one; `FolderError` if there is none."""
+    if data is None and names_kubeconfig():
+        with suppress(BadConfig):
+            if (running := cluster_at(find_access())) is not None:
+                return running
+    return find_cluster(data)
+
+
+def cluster_at(access: Access) -> RunningCluster | None:
+    """The running cluster of this user with that API server, if it is one."""
+    return next((cluster for cluster in running_clusters() if cluster.url == access.server), None)
+
+
+def names_kubeconfig() -> bool:
+    """Whether $KUBECONFIG names a file that exists; that of a cluster goes when the cluster stops."""
+    paths = os.environ.get("KUBECONFIG", "").split(os.pathsep)
+    return any(path and Path(path).exists() for path in paths)
