@@ -138,6 +138,36 @@ def test_a_quota_counts_objects_of_any_kind(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_a_quota_counts_node_ports_and_load_balancers(tmp_path: Path) -> None:
+    def service(name: str, type: str, *ports: int, **spec: Any) -> dict[str, Any]:
+        listed = [{"name": f"p{port}", "port": port} for port in ports]
+        return {"metadata": {"name": name}, "spec": {"type": type, "ports": listed, **spec}}
+
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            path = "/api/v1/namespaces/default/services"
+            await api.post(path, service("before", "NodePort", 80, 443))
+            hard = {"services.nodeports": "3", "services.loadbalancers": "1"}
+            await api.post(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": hard}})
+            await api.post(path, service("inside", "ClusterIP", 80))
+            status, answer = await api.request("POST", path, service("a", "NodePort", 80, 443))
+            assert (status, answer["message"].partition("exceeded quota: ")[2]) == (
+                403,
+                "q, requested: services.nodeports=2, used: services.nodeports=2, limited: services.nodeports=3",
+            )
+            await api.post(path, service("b", "LoadBalancer", 80, 443, allocateLoadBalancerNodePorts=False))
+            status, answer = await api.request("POST", path, service("c", "LoadBalancer", 80))
+            assert (status, "limited: services.loadbalancers=1" in answer["message"]) == (403, True)
+            await api.patch(f"{path}/inside", {"spec": {"type": "NodePort"}})
+            assert (await api.request("POST", path, service("d", "NodePort", 80)))[0] == 403
+            await api.delete(f"{path}/before")
+            await api.post(path, service("d", "NodePort", 80))
+            used = {"services.nodeports": "2", "services.loadbalancers": "1"}
+            await eventually(lambda: is_(used_of(api), used))
+
+    asyncio.run(scenario())
+
+
 def test_an_eviction_asks_the_budget(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as api:

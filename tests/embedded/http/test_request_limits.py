@@ -90,6 +90,11 @@ def test_logs_are_passed_on_as_long_as_somebody_reads(tmp_path: Path) -> None:
             await api.patch(f"{PODS}/a/status", patch)
             _, answer = await api.request("GET", f"{PODS}/a/log?container=silent")
             assert "is waiting to start: CrashLoopBackOff" in answer["message"]
+            terminated = {"terminated": {"exitCode": 128, "reason": "StartError"}}
+            patch["status"]["containerStatuses"][0]["state"] = {"waiting": None, **terminated}
+            await api.patch(f"{PODS}/a/status", patch)
+            _, answer = await api.request("GET", f"{PODS}/a/log?container=silent")
+            assert answer["message"].endswith('container "silent" in pod "a" is terminated')
             path = f"{PODS}/a/log?container=main&tailLines=5&sinceSeconds=10&limitBytes=15&timestamps=true"
             assert await api.request("GET", path) == (200, "again\nagain\naga")
             await asyncio.wait_for(source.left.wait(), 5)

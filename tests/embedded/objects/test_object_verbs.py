@@ -225,3 +225,28 @@ def test_bodies_that_are_too_large_or_no_objects_are_refused(tmp_path: Path) -> 
             assert (await api.request("PUT", MAPS, config_map("a")))[0] == 405
 
     asyncio.run(scenario())
+
+
+def test_who_creates_what_needs_a_network_is_warned_that_there_is_none(tmp_path: Path) -> None:
+    networking = "/apis/networking.k8s.io/v1/namespaces/default"
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    bodies = {
+        f"{networking}/ingresses": ({"defaultBackend": backend}, "no ingress controller runs here"),
+        f"{networking}/networkpolicies": ({"podSelector": {}}, "nothing here enforces a NetworkPolicy"),
+        "/api/v1/namespaces/default/services": (
+            {"type": "NodePort", "ports": [{"port": 80}]},
+            "nothing listens at the ports of nodes here",
+        ),
+    }
+
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            for path, (spec, warning) in bodies.items():
+                headers = {"Authorization": f"Bearer {api.server.token}"}
+                body = {"metadata": {"name": "web"}, "spec": spec}
+                async with api._session.post(api.server.url + path, json=body, headers=headers) as answer:
+                    assert answer.status == 201, await answer.text()
+                    (told,) = answer.headers.getall("Warning")
+                    assert warning in told
+
+    asyncio.run(scenario())

@@ -41,8 +41,7 @@ async def send_log(
     if chunks is None:
         if previous:
             raise bad_request(f'previous terminated container "{container}" in pod "{name}" not found')
-        reason = _waiting_reason(pod, container)
-        raise bad_request(f'container "{container}" in pod "{name}" is waiting to start: {reason}')
+        raise bad_request(f'container "{container}" in pod "{name}" is {_stage(pod, container)}')
     response = web.StreamResponse(headers={"Content-Type": "text/plain"})
     if request.version >= HttpVersion11:
         response.enable_chunked_encoding()
@@ -76,14 +75,17 @@ def container_name(pod: dict[str, Any], name: str, requested: str) -> str:
     return names[0]
 
 
-def _waiting_reason(pod: dict[str, Any], container: str) -> str:
-    """Why a container does not run yet, by its status."""
-    for status in (pod.get("status") or {}).get("containerStatuses") or ():
-        if status.get("name") == container:
-            return str(
-                ((status.get("state") or {}).get("waiting") or {}).get("reason") or "ContainerCreating"
-            )
-    return "ContainerCreating"
+def _stage(pod: dict[str, Any], container: str) -> str:
+    """Why a container has no log, by its status, in a kubelet's words."""
+    status = pod.get("status") or {}
+    for each in (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())):
+        if each.get("name") == container:
+            state = each.get("state") or {}
+            if state.get("terminated"):
+                return "terminated"
+            reason = (state.get("waiting") or {}).get("reason") or "ContainerCreating"
+            return f"waiting to start: {reason}"
+    return "waiting to start: ContainerCreating"
 
 
 def _since(query: Query) -> float | None:

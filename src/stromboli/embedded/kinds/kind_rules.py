@@ -98,7 +98,22 @@ def creation_warnings(kind: Kind) -> tuple[str, ...]:
     return (f"no controller here makes the pods of a {kind.kind}; `stromboli up` runs a cluster that does",)
 
 
-def service_warnings(service: Content) -> tuple[str, ...]:
+def network_warnings(kind: Kind, content: Content) -> tuple[str, ...]:
+    """What somebody who creates this object expects of a network, which is not there."""
+    if kind.id == "services":
+        return _service_warnings(content)
+    return (_NETWORK_WARNINGS[kind.id],) if kind.id in _NETWORK_WARNINGS else ()
+
+
+_NETWORK_WARNINGS = {
+    "ingresses.networking.k8s.io": "no ingress controller runs here, and nothing is routed to Services: `kubectl"
+    " port-forward service/NAME PORT` reaches a pod on a real node",
+    "networkpolicies.networking.k8s.io": "nothing here enforces a NetworkPolicy: pods on real nodes use the network"
+    " of this machine, and those on simulated nodes have none",
+}
+
+
+def _service_warnings(service: Content) -> tuple[str, ...]:
     """Where a user would wait for an answer: there is no network behind addresses and ports."""
     type = type_of(spec_of(service))
     if type not in (NODE_PORT, LOAD_BALANCER):

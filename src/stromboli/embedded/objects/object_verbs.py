@@ -132,8 +132,7 @@ class Objects:
         self.admission.authorizer.check_escalation(request.user, kind, content)
         if self.store.get(kind.id, namespace, name) is not None:
             raise already_exists(kind, name)
-        if kind.id == SERVICES:
-            warnings = (*warnings, *kind_rules.service_warnings(content))
+        warnings = (*warnings, *kind_rules.network_warnings(kind, content))
         self.admission.quotas.check(kind, content)
         if kind.id == SERVICES:
             self.service_addresses.allocate(kind, content, None)
