@@ -1,6 +1,8 @@
 """Job plugins: what they put into pods and beside them (spec 06 3)."""
 
 import json
+import socket
+import subprocess
 from base64 import b64decode
 from typing import Any
 
@@ -194,6 +196,20 @@ def test_pytorch_workers_wait_for_the_master_if_asked_to() -> None:
     assert "/dev/tcp/j-master-0.j/23456" in script
     assert "-ge 9" in script
     assert "initContainers" not in dressed(job, "master")["spec"]
+
+
+def test_waiting_for_the_master_ends_when_it_listens_and_is_told_meanwhile() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as master:
+        port = master.getsockname()[1]
+        plugins = {"pytorch": ["--wait-master-enabled", f"--port={port}", "--wait-master-timeout=0"]}
+        job = make_job(task("master", 1), task("worker", 1), plugins=plugins)
+        (container,) = dressed(job, "worker")["spec"]["initContainers"]
+        script = container["command"][2].replace("j-master-0.j", "127.0.0.1")
+        done = subprocess.run(("sh", "-c", script), capture_output=True, text=True, timeout=60, check=False)
+    waiting = f"waiting for the master at 127.0.0.1:{port}, 0 seconds at most\n"
+    assert (done.returncode, done.stdout) == (0, waiting)
+    done = subprocess.run(("sh", "-c", script), capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (1, f"{waiting}no answer from 127.0.0.1:{port} in 0 seconds\n")
 
 
 def test_mpi_tells_the_master_its_workers() -> None:

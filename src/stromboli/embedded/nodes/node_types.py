@@ -29,6 +29,7 @@ class PodSpec(Record):
     termination_grace_period_seconds: int | None = None
     service_account_name: str = ""
     hostname: str = ""
+    subdomain: str = ""
     readiness_gates: list[Content] | None = None
     tolerations: tuple[TimedToleration, ...] | None = None
     containers: list[Content] = field(default_factory=list)

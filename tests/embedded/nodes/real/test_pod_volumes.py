@@ -159,3 +159,23 @@ def test_missing_keys_of_an_optional_source_are_left_out(tmp_path):
             tmp_path, [{"name": "c", "mountPath": "/c"}], [{"name": "c", "configMap": source}], name
         )
         assert [path.name for path in (volumes.root / "c").iterdir()] == expected
+
+
+def test_hosts_of_a_job_are_this_machine_and_other_files_stay_as_they_are(tmp_path):
+    hosts = "torch-worker-0.torch\ntorch-worker-1.torch"
+    volumes = {"torch-svc": "/etc/volcano", "mine": "/mine"}
+    objects = {
+        ("ConfigMap", name): {"metadata": {"name": name}, "data": {"worker.host": hosts}} for name in volumes
+    }
+    mounts = [{"name": name, "mountPath": path} for name, path in volumes.items()]
+    spec = {
+        "hostname": "torch-worker-0",
+        "subdomain": "torch",
+        "containers": [{"name": "main", "volumeMounts": mounts}],
+        "volumes": [{"name": name, "configMap": {"name": name}} for name in volumes],
+    }
+    member = pod("torch-worker-0", spec=spec, meta={"labels": {"volcano.sh/job-name": "torch"}})
+    created = PodVolumes(member, tmp_path, tmp_path / "claims", lambda *key: objects.get(key))
+    created.create()
+    assert (created.root / "etc/volcano/worker.host").read_text() == "127.0.0.1\n127.0.0.1"
+    assert (created.root / "mine/worker.host").read_text() == hosts

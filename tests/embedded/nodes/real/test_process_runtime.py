@@ -58,6 +58,21 @@ def test_a_command_runs_and_its_exit_code_is_reported(tmp_path):
     asyncio.run(scenario())
 
 
+def test_names_of_peers_mean_this_machine(tmp_path):
+    async def scenario():
+        async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
+            await cluster.pod(
+                "ring-1",
+                command=["sh", "-c", "echo $MASTER ring-2.ring:80 $(MASTER) $STROMBOLI_ROOT"],
+                container={"env": [{"name": "MASTER", "value": "ring-0.ring.default.svc"}]},
+                spec={"hostname": "ring-1", "subdomain": "ring"},
+            )
+            await cluster.phase("ring-1", "Succeeded")
+            assert (await cluster.log("ring-1")).startswith(f"127.0.0.1 127.0.0.1:80 127.0.0.1 {tmp_path}")
+
+    asyncio.run(scenario())
+
+
 def test_containers_have_their_environment_volumes_and_init_containers(tmp_path):
     async def scenario():
         async with running_nodes(tmp_path, "1x8cpu,real") as cluster:

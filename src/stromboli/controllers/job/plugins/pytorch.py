@@ -62,8 +62,11 @@ class PyTorch(JobPlugin):
 
 _SCRIPT = """\
 reaches() {{
-  if command -v nc >/dev/null 2>&1; then nc -z {host} {port}; else (: < /dev/tcp/{host}/{port}) 2>/dev/null; fi
+  if command -v nc >/dev/null 2>&1; then nc -z {host} {port}
+  else "$shell" -c ': < /dev/tcp/{host}/{port}' 2>/dev/null; fi
 }}
+shell=$(command -v bash || command -v sh)
+echo "waiting for the master at {host}:{port}, {timeout} seconds at most"
 waited=0
 until reaches; do
   if [ "$waited" -ge {timeout} ]; then echo "no answer from {host}:{port} in {timeout} seconds"; exit 1; fi

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from stromboli.api import names
 from stromboli.embedded.nodes.node_types import Content
+from stromboli.embedded.nodes.peer_names import local_names
 from stromboli.embedded.nodes.real.container_environment import command, environment
 from stromboli.embedded.nodes.real.pod_sandbox import PodSandbox
 from stromboli.embedded.nodes.real.process_guardian import ROOT
@@ -35,8 +36,9 @@ def container_launch(sandbox: PodSandbox, spec: Content) -> ContainerLaunch:
     for name in sorted(name for name, value in fixed.items() if variables[name] != value):
         message = f"container {spec.get('name')}: {name} is overridden, the node alone sets it"
         sandbox.record(names.WARNING, "VariableOverridden", message)
-    variables |= fixed
+    local = local_names(sandbox.pod)
+    variables = {name: local(value) for name, value in variables.items()} | fixed
     folder = volumes.working_dir(str(spec.get("workingDir") or ""))
     stdin, once, tty = (bool(spec.get(name)) for name in ("stdin", "stdinOnce", "tty"))
-    arguments = command(spec, variables)
+    arguments = [local(argument) for argument in command(spec, variables)]
     return ContainerLaunch(arguments, folder, variables, stdin=stdin, stdin_once=once, tty=tty)

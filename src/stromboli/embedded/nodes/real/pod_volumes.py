@@ -6,6 +6,7 @@ import os
 from pathlib import Path, PurePosixPath
 
 from stromboli.embedded.nodes.node_types import Content, NodePod
+from stromboli.embedded.nodes.peer_names import hosts_config_map, local_names
 from stromboli.embedded.nodes.real.container_environment import (
     ContainerError,
     Fetch,
@@ -124,13 +125,19 @@ class PodVolumes:
                 reference = source.get(field)
                 if reference is not None:
                     name_field = "secretName" if "secretName" in reference else "name"
-                    data = referenced_data(kind, reference, self._fetch, name_field)
-                    self._write(folder, data or {}, reference, kind == "Secret")
+                    data = referenced_data(kind, reference, self._fetch, name_field) or {}
+                    if kind == "ConfigMap" and reference.get("name") == hosts_config_map(self._pod):
+                        data = self._with_local_names(data)
+                    self._write(folder, data, reference, kind == "Secret")
         except ContainerError as error:
             raise ContainerError(f"MountVolume.SetUp failed: {error}", _FAILED) from None
         for item in (source.get("downwardAPI") or {}).get("items") or ():
             value = field_value(self._pod, str((item.get("fieldRef") or {}).get("fieldPath", "")))
             _put(_below(folder, str(item.get("path", ""))), value.encode(), 0o644)
+
+    def _with_local_names(self, data: dict[str, bytes]) -> dict[str, bytes]:
+        local = local_names(self._pod)
+        return {key: local(value.decode(errors="replace")).encode() for key, value in data.items()}
 
     def _write(self, folder: Path, data: dict[str, bytes], reference: Content, secret: bool) -> None:
         mode = int(reference.get("defaultMode") or (0o600 if secret else 0o644)) & 0o777
