@@ -60,6 +60,7 @@ def test_a_service_over_thousands_of_pods_does_not_hold_up_the_loop(tmp_path: Pa
 
                 await eventually(ready, 60)
             lag.check(f"endpoints of {COUNT} pods")
+            lag.check_own(f"endpoints of {COUNT} pods")
             slices = [record for record in api.server.store.list(SLICES) if record.key.name != "kubernetes"]
             assert len(slices) == COUNT // 100
             shortened = await api.get("/api/v1/namespaces/default/endpoints/wide")

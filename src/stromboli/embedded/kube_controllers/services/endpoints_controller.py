@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
+from typing import TypeVar, TypeVarTuple
 
 from stromboli.api.schemas.services.service_types import EXTERNAL_NAME
 from stromboli.embedded.admission.write_request import WriteRequest
@@ -29,8 +30,13 @@ from stromboli.embedded.time_slices import TimeSlices
 
 ENDPOINTS, SLICES = "endpoints", "endpointslices.discovery.k8s.io"
 ZONE = "topology.kubernetes.io/zone"
-REST = 3.0
+REST = 9.0
 """How much longer than it took to look at a Service it rests before the next look."""
+MANY_PODS = 200
+"""From so many pods on, endpoints are computed on a thread, so that the event loop serves others meanwhile."""
+
+Arguments = TypeVarTuple("Arguments")
+Result = TypeVar("Result")
 
 
 class EndpointsController(Controller):
@@ -164,7 +170,7 @@ class EndpointsController(Controller):
             await self._apply(service, mirror_changes(endpoints, existing))
             return
         pods = await self._pods(service)
-        await self._write_endpoints(service, endpoints_of(service, pods))
+        await self._write_endpoints(service, await _computed(pods, endpoints_of, service, pods))
         await asyncio.sleep(0)
         await self._write_slices(service, pods)
 
@@ -201,7 +207,8 @@ class EndpointsController(Controller):
 
     async def _write_slices(self, service: Service, pods: list[SelectedPod]) -> None:
         existing = await self._existing_slices(service, endpoint_slices.CONTROLLER)
-        await self._apply(service, slice_changes(service, pods, existing, self._zones()))
+        zones = {node: self._zone(node) for node in {pod.spec.node_name for pod in pods}}
+        await self._apply(service, await _computed(pods, slice_changes, service, pods, existing, zones.get))
 
     async def _existing_slices(self, service: Service, manager: str) -> list[Content]:
         """Those of a Service that are managed as these are."""
@@ -227,16 +234,9 @@ class EndpointsController(Controller):
             if record is not None:
                 await self._delete(record)
 
-    def _zones(self) -> Callable[[str], str | None]:
-        zones: dict[str, str | None] = {}
-
-        def zone(node: str) -> str | None:
-            if node not in zones:
-                record = self._objects.store.get("nodes", "", node)
-                zones[node] = record.labels.get(ZONE, "") if record is not None else None
-            return zones[node]
-
-        return zone
+    def _zone(self, node: str) -> str | None:
+        record = self._objects.store.get("nodes", "", node)
+        return record.labels.get(ZONE, "") if record is not None else None
 
     def _replace_slice(self, content: Content) -> None:
         meta = content["metadata"]
@@ -274,6 +274,13 @@ class EndpointsController(Controller):
         record = self._objects.store.get(resource, namespace, content["metadata"]["name"])
         if record is not None:
             self._written[record.key] = record.revision
+
+
+async def _computed(pods: Sized, compute: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+    """What a function makes of pods, which nobody else changes."""
+    if len(pods) < MANY_PODS:
+        return compute(*arguments)
+    return await asyncio.to_thread(compute, *arguments)
 
 
 def _key_of(service: Service) -> Key:
