@@ -116,7 +116,6 @@ time.sleep(60)
     with parent:
         child = int(parent.stdout.readline())
         assert _lives(child)
-        time.sleep(0.2)
         parent.kill()
     deadline = time.monotonic() + 10
     while _lives(child) and time.monotonic() < deadline:

@@ -181,10 +181,10 @@ def test_a_client_that_leaves_ends_its_command(tmp_path):
 def test_commands_end_with_their_container(tmp_path):
     async def scenario():
         async with container(tmp_path) as running:
-            command = asyncio.create_task(sh("echo $$; sleep 987", 30.0)(running))
-            while not running.commands:
+            begun = tmp_path / "begun"
+            command = asyncio.create_task(sh(f"echo $$; touch {begun}; sleep 987", 30.0)(running))
+            while not begun.exists():
                 await asyncio.sleep(0.01)
-            await asyncio.sleep(0.2)
             running.kill()
             await running.wait()
             with pytest.raises(ContainerError, match="the container has ended"):

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from stromboli.embedded.nodes.pod_claims_check import VOLUME_CLAIMS
-from stromboli.embedded.nodes.real import container_runner
+from stromboli.embedded.nodes.real import container_runner, process_stdio
 from stromboli.embedded.nodes.real.container_launch import container_launch
 from stromboli.embedded.nodes.real.container_process import ContainerProcess
 from stromboli.kube.api_resources import Resource
@@ -167,7 +167,8 @@ def test_a_deleted_pod_may_end_in_order_or_is_killed(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
-def test_a_process_in_a_session_of_its_own_ends_with_the_pod(tmp_path):
+def test_a_process_in_a_session_of_its_own_ends_with_the_pod(tmp_path, monkeypatch):
+    monkeypatch.setattr(process_stdio, "OUTPUT_WAIT", 0.1)  # it holds the output of its container
     script = "setsid sh -c 'echo stray $$$$; sleep 987' & {}"
 
     async def scenario():
@@ -274,7 +275,7 @@ def test_a_sidecar_runs_beside_and_goes_last(tmp_path):
 
 
 async def eventually(holds):
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not holds():
             await asyncio.sleep(0.02)
 
@@ -282,12 +283,14 @@ async def eventually(holds):
 def test_a_process_that_begins_when_its_pod_is_gone_ends_at_once(tmp_path, monkeypatch):
     start = ContainerProcess.start
 
-    async def late(*args):
-        process = await start(*args)
-        await asyncio.sleep(0.5)  # its pod is deleted meanwhile
-        return process
-
     async def scenario():
+        gone = asyncio.Event()
+
+        async def late(*args):
+            process = await start(*args)
+            await gone.wait()
+            return process
+
         async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
             monkeypatch.setattr(ContainerProcess, "start", late)
             mark = tmp_path / "pid"
@@ -298,6 +301,8 @@ def test_a_process_that_begins_when_its_pod_is_gone_ends_at_once(tmp_path, monke
             await eventually(mark.exists)
             await cluster.delete("stubborn", grace=0)
             await cluster.gone("stubborn")
+            assert is_alive(int(mark.read_text()))
+            gone.set()
             await eventually(lambda: not is_alive(int(mark.read_text())))
 
     asyncio.run(scenario())
