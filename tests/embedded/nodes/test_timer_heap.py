@@ -25,6 +25,27 @@ def test_timers_expire_in_order_once_and_not_if_cancelled():
     asyncio.run(scenario())
 
 
+def test_what_fails_when_it_is_due_holds_up_no_other_timer(caplog):
+    async def scenario():
+        expired = []
+
+        def expire(key):
+            if key == "fails":
+                raise ValueError("no")
+            expired.append(key)
+
+        now = 0.0
+        timers = TimerHeap(expire, lambda: now)
+        timers.set("fails", 1.0)
+        timers.set("next", 2.0)
+        now = 3.0
+        timers._fire()
+        assert expired == ["next"]
+
+    asyncio.run(scenario())
+    assert "fails: what was due could not be done" in caplog.text
+
+
 STEPS = st.lists(
     st.tuples(st.sampled_from(["set", "cancel", "wait"]), st.integers(0, 4), st.integers(0, 10)), max_size=30
 )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import logging
 import time
 from collections.abc import Callable
+
+log = logging.getLogger(__name__)
 
 
 class TimerHeap:
@@ -62,4 +65,7 @@ class TimerHeap:
             heapq.heappop(self._heap)
             if is_set:
                 del self._due[key]
-                self._expired(key)
+                try:
+                    self._expired(key)
+                except Exception:  # the timers of all others go on
+                    log.exception("%s: what was due could not be done", key)
