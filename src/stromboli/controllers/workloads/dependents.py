@@ -26,7 +26,7 @@ def orphan_namespace(obj: Object) -> tuple[Hashable, ...]:
     return () if controller_uid(obj) else (obj.namespace,)
 
 
-def selected_label(owner: Object) -> tuple[Hashable, ...]:
+def selected_label(owner: Object) -> tuple[tuple[str, str, str], ...]:
     """Index function: the namespace of an owner, and one of the labels that it selects by, if it names any.
 
     So the owners that may select an object are found by its labels, however many others there are.
@@ -108,7 +108,7 @@ class Dependents(Generic[Kind]):
         """The objects of the owner, once orphans were adopted and others released; by default of all that there are."""
         with self.controller.computing(owner):
             if objects is None:
-                objects = [*self.of(owner), *self._orphans.unordered(owner.namespace)]
+                objects = [*self.of(owner), *self._orphans_for(owner)]
             decided = claims(owner, owner.selector, objects, is_member)
         await asyncio.sleep(0)  # of thousands of objects this takes as long as what the sync does next
         for obj in decided.released:
@@ -117,6 +117,14 @@ class Dependents(Generic[Kind]):
             self.store.mutated(patched)
         adopted = [await self._adopt(owner, obj) for obj in decided.adopted]
         return [*decided.kept, *(obj for obj in adopted if obj is not None)]
+
+    def _orphans_for(self, owner: SelectingWorkload) -> list[Kind]:
+        """The objects of the namespace that nobody controls, but for most that the owner does not select."""
+        orphans = self._orphans.unordered(owner.namespace)
+        for _, key, value in selected_label(owner):
+            if key:
+                return [obj for obj in orphans if obj.metadata.labels.get(key) == value]
+        return orphans
 
     async def _adopt(self, owner: SelectingWorkload, obj: Kind) -> Kind | None:
         """Only for an owner that exists now and is not being deleted, whatever the store says."""
