@@ -337,3 +337,27 @@ def test_metrics_and_events_that_fail_stop_no_controller(monkeypatch: pytest.Mon
     assert states == ["Open"]
     for part in ("sync metrics", "write metrics", "queue metrics", "events"):
         assert f'stromboli_telemetry_failures_total{{part="{part}"}}'.encode() in page
+
+
+class Idle(Marking):
+    """Has nothing to do for any queue."""
+
+    async def sync(self, key: str) -> float | None:
+        self.tried[key] += 1
+        return None
+
+
+def test_others_have_their_turn_while_thousands_of_keys_have_nothing_to_do() -> None:
+    async def run() -> None:
+        async with running_controllers(InMemoryApi(), Idle) as runner:
+            idle = runner.controllers[0]
+            assert isinstance(idle, Idle)
+            await wait_until(lambda: runner.idle)
+            for number in range(2000):
+                idle.queue.add(str(number))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert 0 < len(idle.tried) < 100
+            await wait_until(lambda: len(idle.tried) == 2000)
+
+    asyncio.run(run())

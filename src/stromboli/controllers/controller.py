@@ -121,6 +121,7 @@ class Controller(ABC, Generic[Key]):
                     await self._sync_once(key)
             finally:
                 self.queue.done(key)
+            await asyncio.sleep(0)  # a sync without writes awaits nothing, and thousands may be due
 
     async def _sync_once(self, key: Key) -> None:
         """Sync a key, and survive whatever that raises: other keys need the worker."""

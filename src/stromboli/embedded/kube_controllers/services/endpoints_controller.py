@@ -97,10 +97,9 @@ class EndpointsController(Controller):
             if record is not None
             for name in self._selectors.matching(namespace, record.labels)
         }
-        if not names:
+        if not names or (change.before and change.after and _is_alike(change.before, change.after)):
             return ()
-        before, after = (record and selected_pod(record) for record in versions)
-        return () if before == after else [_service_key(namespace, name) for name in sorted(names)]
+        return [_service_key(namespace, name) for name in sorted(names)]
 
     def _unless_written(self, change: Change, service: str) -> Iterable[Key]:
         """Endpoints that somebody else changes are put right."""
@@ -281,6 +280,11 @@ async def _computed(pods: Sized, compute: Callable[[*Arguments], Result], *argum
     if len(pods) < MANY_PODS:
         return compute(*arguments)
     return await asyncio.to_thread(compute, *arguments)
+
+
+def _is_alike(before: Record, after: Record) -> bool:
+    """Whether two versions of a pod have the same endpoints."""
+    return selected_pod(before) == selected_pod(after)
 
 
 def _key_of(service: Service) -> Key:
