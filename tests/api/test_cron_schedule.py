@@ -64,6 +64,22 @@ def test_what_is_no_schedule(schedule: str) -> None:
         read_schedule(schedule)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "told"),
+    [
+        ("61 * * * *", "minute must be 0 to 59, not 61"),
+        ("* 1,20-24 * * *", "hour must be 0 to 23, not 20-24"),
+        ("* * * 13 *", "month must be 1 to 12, not 13"),
+        ("* * * * 7", "day of week must be 0 to 6, not 7"),
+        ("* * noon * *", "'NOON' is no day, which is 1 to 31, a range, a list or *"),
+    ],
+)
+def test_a_wrong_field_is_named_with_what_it_may_be(schedule: str, told: str) -> None:
+    with pytest.raises(BadSchedule) as error:
+        read_schedule(schedule)
+    assert str(error.value) == told
+
+
 def test_an_interval_is_counted_in_whole_seconds() -> None:
     assert read_schedule("@every 1h30m").after(START) == START + timedelta(minutes=90)
     assert read_schedule("@every 10ms").after(START) == START + timedelta(seconds=1)

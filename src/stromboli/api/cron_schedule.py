@@ -27,7 +27,13 @@ _DESCRIPTORS = {
 _EVERY = "@every "
 _MONTHS = "JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC"
 _DAYS = "SUN|MON|TUE|WED|THU|FRI|SAT"
-_FIELDS = ((0, 59, ""), (0, 23, ""), (1, 31, ""), (1, 12, _MONTHS), (0, 6, _DAYS))
+_FIELDS = (
+    ("minute", 0, 59, ""),
+    ("hour", 0, 23, ""),
+    ("day", 1, 31, ""),
+    ("month", 1, 12, _MONTHS),
+    ("day of week", 0, 6, _DAYS),
+)
 _DAY, _WEEKDAY = 2, 4
 _MAX_LENGTH = 256
 
@@ -94,16 +100,16 @@ def _interval(text: str) -> timedelta:
 
 def _field(text: str, position: int) -> str:
     """A field as cronsim writes it."""
-    first, last, alternatives = _FIELDS[position]
+    name, first, last, alternatives = _FIELDS[position]
     value = rf"(?:[0-9]{{1,3}}{'|' + alternatives if alternatives else ''})"
     term = re.compile(rf"(\*|\?|{value}(?:-{value})?)(/[0-9]{{1,3}})?")
     terms = []
     for part in text.split(","):
         matched = term.fullmatch(part)
-        if matched is None or any(
-            not first <= int(number) <= last for number in re.findall("[0-9]+", matched[1])
-        ):
-            raise BadSchedule(f"{part!r} is out of place in {text!r}")
+        if matched is None:
+            raise BadSchedule(f"{part!r} is no {name}, which is {first} to {last}, a range, a list or *")
+        if any(not first <= int(number) <= last for number in re.findall("[0-9]+", matched[1])):
+            raise BadSchedule(f"{name} must be {first} to {last}, not {part}")
         span, step = matched[1].replace("?", "*"), matched[2] or ""
         if span == "*" and step not in ("", "/1") and position in (_DAY, _WEEKDAY):
             span = f"{first}-{last}"  # with a step it is a choice of days, no longer "any day"

@@ -35,6 +35,7 @@ MAX_FILE = 32 * 1024 * 1024
 _GROUP = re.compile(r"(?:([a-z0-9](?:[-a-z0-9]{0,40}[a-z0-9])?)=)?(?:([0-9]{1,9})x)?(.+)")
 _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)([A-Za-z/.\-]*)")
 _MEMORY = re.compile(r"[KMGTPE]i?")
+_BYTES = re.compile(r"[KMGTPE]i?(?:b|bytes?)|[kmgtpe]i?", re.IGNORECASE)
 _RESOURCES = {"cpu": names.CPU, "cpus": names.CPU, "core": names.CPU, "cores": names.CPU}
 _RESOURCES |= {"gpu": names.NVIDIA_GPU, "gpus": names.NVIDIA_GPU, "pods": names.PODS}
 DRA, VGPU = "dra", "vgpu"
@@ -111,23 +112,43 @@ def _gpus(parts: list[str], capacity: dict[str, str], settings: dict[str, str], 
 
 
 def _amount(part: str, text: str) -> tuple[str, str]:
+    """A resource and how much there is of it."""
     match = _AMOUNT.fullmatch(part)
     if match is None:
-        raise BadNodes(f"nodes {text[:80]!r}: {part[:40]!r} is no amount; {_EXAMPLE}")
+        raise BadNodes(f"nodes {text[:80]!r}: {_no_amount(part)}; {_EXAMPLE}")
     number, unit = match[1], match[2]
     if _MEMORY.fullmatch(unit):
         resource, amount = names.MEMORY, part
     else:
         resource, amount = _RESOURCES.get(unit.lower(), unit), number
-    if not resource or (
-        resource not in _RESOURCES.values() and resource != names.MEMORY and "/" not in resource
-    ):
-        raise BadNodes(f"nodes {text[:80]!r}: {part[:40]!r}: no resource {unit!r}; {_EXAMPLE}")
+    if resource not in _RESOURCES.values() and resource != names.MEMORY and "/" not in resource:
+        raise BadNodes(f"nodes {text[:80]!r}: {_no_resource(number[:20], unit[:40])}; {_EXAMPLE}")
     try:
         whole(amount)
     except QuantityError as error:
         raise BadNodes(f"nodes {text[:80]!r}: {error}") from None
     return resource, amount
+
+
+def _no_amount(part: str) -> str:
+    if part.lower() in _RESOURCES:
+        return f"{part!r}: how many? 8{part.lower()} are eight"
+    return f"{part[:40]!r} is no amount"
+
+
+def _no_resource(number: str, unit: str) -> str:
+    """What is wrong with an amount of something that nodes do not have, and what was probably meant."""
+    if not unit:
+        kinds = f"{number}cpu, {number}Gi or {number}gpu"
+        return f"{number!r}: {number} of what? {kinds}; nodes are counted as in {number}x8cpu"
+    if unit == "x":
+        return (
+            f"{number} nodes of which size? {number}x{DEFAULT_SIZE}, or {number} alone for nodes of that size"
+        )
+    if _BYTES.fullmatch(unit):
+        return f"'{number}{unit}': no resource {unit!r}; memory is {number}{unit[0].upper()}i"
+    known = "cpu, gpu, pods, memory as in 32Gi, or a name such as example.com/fpga"
+    return f"'{number}{unit}': no resource {unit!r}, but {known}"
 
 
 def node_manifests(groups: list[str], real: bool = False) -> list[Content]:
