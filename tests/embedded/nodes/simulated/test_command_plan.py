@@ -3,10 +3,12 @@
 import math
 import subprocess
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from stromboli.embedded.nodes.node_types import NodePod
 from stromboli.embedded.nodes.simulated.command_plan import (
     CommandPlan,
     Output,
@@ -130,6 +132,74 @@ def test_a_container_without_a_command_does_not_say_when_it_ends():
     assert container_plan({"command": "date", "args": [7]}) is None
     assert container_plan({"args": ["date"]}).exit_code == 0
     assert container_plan({"command": ["sh", "-c"], "args": ["exit 2"]}).exit_code == 2
+
+
+def a_pod(**meta):
+    return msgspec.convert({"metadata": {"name": "p", "namespace": "ns", "uid": "u", **meta}}, NodePod)
+
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+BY_FIELD = {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEX}']"}}
+ENV = [
+    {"name": "GREETING", "value": "Hi  there"},
+    {"name": "WHO", "value": "$(GREETING), you"},
+    {"name": "TIME", "value": "7"},
+    {"name": "CODE", "value": "3"},
+    {"name": "SETS", "value": "A=1"},
+    {"name": "JOB_COMPLETION_INDEX", "valueFrom": BY_FIELD},
+    {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+    {"name": "LONG", "value": "x" * 2000},
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "outcome"),
+    [
+        (["sh", "-c", "echo My index is $JOB_COMPLETION_INDEX"], (0.0, 0, "My index is 4\n")),
+        (["sh", "-c", 'echo "${GREETING}"; sleep $TIME; exit $CODE'], (7.0, 3, "Hi  there\n")),
+        (["sh", "-c", "echo '$TIME' \\$TIME"], (0.0, 0, "$TIME $TIME\n")),
+        (
+            ["echo", "$(WHO)", "$$(TIME)", "$(NONE)", "$TIME"],
+            (0.0, 0, "Hi  there, you $(TIME) $(NONE) $TIME\n"),
+        ),
+        (["sh", "-c", "sleep $(TIME)"], (7.0, 0, "")),
+        (["sh", "-c", "echo $GREETING"], (0.0, 0, Printed.UNKNOWN)),  # it becomes two words
+        (["sh", "-c", "TIME=8; echo $TIME"], (0.0, 0, Printed.UNKNOWN)),
+        (["sh", "-c", "echo $SECRET $LONG"], (0.0, 0, Printed.UNKNOWN)),
+        (["sh", "-c", "sleep $SECRET"], None),
+        (["echo", "$(SECRET)"], None),
+        (["echo", "$(LONG)"], None),
+        (["sh", "-c", "$SETS"], None),
+        (["sh", "-c", "X=1 $SETS; $TIME"], None),
+    ],
+)
+def test_known_values_of_variables_are_put_in(words, outcome):
+    pod = a_pod(annotations={INDEX: "4"})
+    plan = container_plan({"command": words, "env": ENV}, pod)
+    if outcome is None:
+        assert plan is None
+    else:
+        seconds, code, text = outcome
+        texts = tuple(output.text for output in plan.outputs)
+        assert (plan.run_time, plan.exit_code, texts) == (seconds, code, (text,) if text else ())
+
+
+def test_what_a_config_map_may_set_is_not_certain():
+    source = [{"configMapRef": {"name": "c"}}]
+    assert container_plan({"command": ["echo", "$(A)"], "envFrom": source}) is None
+    assert (
+        container_plan({"command": ["echo", "$(A)"], "env": [{"name": "A"}], "envFrom": source}).run_time == 0
+    )
+
+
+def test_values_that_grow_with_each_other_end_somewhere():
+    doubled = [{"name": f"V{n}", "value": f"$(V{n - 1})$(V{n - 1})" if n else "ab"} for n in range(200)]
+    last = {"command": ["echo", "$(V199)"], "env": doubled}
+    assert container_plan(last) is None
+    assert printed(container_plan({**last, "command": ["echo", "$(V3)"]})) == "ab" * 8 + "\n"
+    many = {"command": ["sh", "-c", 'echo "' + "$V8" * 100 + '"'], "env": doubled}
+    assert container_plan(many) is None
+    assert container_plans([{**last, "command": ["echo", "$(V8)" * 30]}] * 5) == [None] * 5
 
 
 def test_a_variable_of_the_container_is_not_certain():

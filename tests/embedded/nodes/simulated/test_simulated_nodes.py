@@ -313,7 +313,10 @@ def test_a_pod_whose_command_plainly_ends_does_and_its_log_has_what_it_prints(tm
             await cluster.pod("fails", command=["sh", "-c", "echo $(date) it fails; exit 3"])
             await cluster.pod("again", command=["echo", "hi"], spec={"restartPolicy": "Always"})
             await cluster.pod("told", command=hello, annotations={RUN: "1h"})
+            await cluster.pod("pi", command=["perl", "-Mbignum=bpi", "-wle", "print bpi(2000)"])
             await cluster.phase("hello", "Succeeded")
+            assert f"the annotation {RUN}=30s of the pod" in await cluster.log("pi")
+            assert "annotation" not in await cluster.log("told")
             date, text = (await cluster.log("hello")).splitlines()
             assert " UTC 20" in date
             assert text == hello[2].partition("echo ")[2]

@@ -17,7 +17,7 @@ from stromboli.embedded.nodes.pod_addresses import LOCAL
 INHERITED = ("PATH", "LD_LIBRARY_PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV")
 """Variables that containers inherit from our environment; they get no others."""
 NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
-_REFERENCE = re.compile(r"\$(?:\$|\(([-._a-zA-Z][-._a-zA-Z0-9]*)\))")
+REFERENCE = re.compile(r"\$(?:\$|\(([-._a-zA-Z][-._a-zA-Z0-9]*)\))")
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
 Fetch = Callable[[str, str], Content | None]
@@ -73,7 +73,7 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
             return "$"
         return variables.get(match[1], match[0])
 
-    return _REFERENCE.sub(value, text)
+    return REFERENCE.sub(value, text)
 
 
 def data_of(kind: str, source: Content) -> dict[str, bytes]:

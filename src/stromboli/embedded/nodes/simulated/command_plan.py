@@ -14,13 +14,15 @@ from functools import lru_cache
 from itertools import dropwhile
 from typing import NamedTuple
 
-from stromboli.embedded.nodes.node_types import Content
+from stromboli.embedded.nodes.node_types import Content, NodePod
+from stromboli.embedded.nodes.simulated.known_variables import container_variables
 from stromboli.embedded.nodes.simulated.shell_script import (
     MAX_SCRIPT,
     NotSimple,
     SimpleCommand,
     Word,
     parse_script,
+    referenced_variables,
 )
 
 MAX_POD_TEXT = 32 * 1024
@@ -35,12 +37,14 @@ _SHELL_OPTIONS = re.compile(r"-[elux]*c")
 _FOLDERS = ("", "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin")
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SLEEP = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})([smhd]?)")
-_VARIABLE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _DATE_OPTION = re.compile(
     r"\+.*|-u|--utc|--universal|-R|-I[a-z]*|--iso-8601(=[a-z]+)?|--rfc-[0-9a-z=-]+", re.DOTALL
 )
 _SET_OPTION = re.compile(r"[-+][eux]+")
+
+
+Values = tuple[tuple[str, str], ...]
+"""Variables with their values."""
 
 
 class Printed(Enum):
@@ -72,27 +76,37 @@ class _Effect(NamedTuple):
     text: str | Printed = ""
 
 
-def container_plans(containers: Sequence[Content]) -> list[CommandPlan | None]:
-    """What the commands of the containers of a pod plainly do."""
+def container_plans(containers: Sequence[Content], pod: NodePod | None = None) -> list[CommandPlan | None]:
+    """What the commands of the containers of a pod plainly do; None where that cannot be told."""
+    none = [None] * len(containers)
     if sum(len(word) for container in containers for word in _words(container)) > MAX_POD_TEXT:
-        return [None] * len(containers)
-    return [container_plan(container) for container in containers]
+        return [*none]
+    commands = [_command(container, pod) for container in containers]
+    if sum(len(word) for command in commands if command for word in command[0]) > MAX_POD_TEXT:
+        return [*none]
+    return [command_plan(*command) if command is not None else None for command in commands]
 
 
-def container_plan(container: Content) -> CommandPlan | None:
+def container_plan(container: Content, pod: NodePod | None = None) -> CommandPlan | None:
     """What the command of a container plainly does; None if that cannot be told."""
+    return container_plans([container], pod)[0]
+
+
+def _command(container: Content, pod: NodePod | None) -> tuple[tuple[str, ...], Values] | None:
+    """The command line as a kubelet makes it, and the variables that its script uses; None if it is not certain."""
     words = _words(container)
-    variables = container.get("env")
-    names = (
-        frozenset(str(variable.get("name")) for variable in variables if isinstance(variable, dict))
-        if isinstance(variables, list)
-        else frozenset()
-    )
     if not words or len(words) > MAX_ARGUMENTS or sum(map(len, words)) > MAX_SCRIPT:
         return None
-    if any(name in names for word in words for name in _VARIABLE.findall(word)):
-        return None  # the kubelet puts the value of a variable there
-    return command_plan(tuple(words))
+    if not any("$" in word for word in words):
+        return tuple(words), ()
+    variables = container_variables(container, pod)
+    try:
+        line = tuple(map(variables.expand, words))
+    except NotSimple:
+        return None
+    script = _script(line)
+    used = referenced_variables(script, variables.known) if script is not None else {}
+    return (line, tuple(used.items())) if sum(map(len, line)) <= MAX_SCRIPT else None
 
 
 def _words(container: Content) -> list[str]:
@@ -102,8 +116,8 @@ def _words(container: Content) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def command_plan(words: tuple[str, ...]) -> CommandPlan | None:
-    """What a command plainly does; replicas share the answer."""
+def command_plan(words: tuple[str, ...], variables: Values = ()) -> CommandPlan | None:
+    """What a command plainly does, with variables that a script uses; replicas share the answer."""
     script = _script(words)
     try:
         if script is None:
@@ -111,7 +125,7 @@ def command_plan(words: tuple[str, ...]) -> CommandPlan | None:
             run.command([Word(word) for word in words], silent=False)
         else:
             run = _Run(shell=True, errexit="e" in words[1])
-            run.script(parse_script(script))
+            run.script(parse_script(script, dict(variables)))
     except NotSimple:
         return None
     return CommandPlan(run.seconds, run.code, tuple(run.outputs))
@@ -153,11 +167,11 @@ class _Run:
     def command(self, words: list[Word], silent: bool) -> None:
         substituted = self._substitute(words)
         if self.shell:
-            words = list(dropwhile(lambda word: _ASSIGNMENT.match(word.text), words))
+            words = list(dropwhile(lambda word: word.assignment, words))
         if not words:
             self.code = substituted
             return
-        if not words[0].plain:
+        if not words[0].plain or words[0].expanded:
             raise NotSimple("a command of a variable")
         name, arguments = _program(words[0].text), words[1:]
         if self.shell and name in _BUILTINS:

@@ -122,7 +122,7 @@ class PodRun:
         policy = pod.spec.restart_policy
         once = "Never" if policy == "Never" else "OnFailure"
         inits, mains = pod.spec.init_containers or [], pod.spec.containers
-        plans = container_plans([*inits, *mains])
+        plans = container_plans([*inits, *mains], pod)
         self.planned = any(plan is not None for plan in plans)
         """A container says when it ends."""
         self.started = 0.0

@@ -112,7 +112,7 @@ def says_how_it_ends(pod: NodePod) -> bool:
 
 def run_time(pod: NodePod, delays: StageDelays) -> float:
     """Seconds by the annotation, else until all commands plainly end, else by default."""
-    plans = container_plans(pod.spec.containers)
+    plans = container_plans(pod.spec.containers, pod)
     planned = [plan.run_time for plan in plans if plan is not None]
     longest = max(planned, default=0.0) if len(planned) == len(plans) else None
     default = delays.run_time if longest is None else Duration(longest, longest)

@@ -6,6 +6,7 @@ Whatever else a shell knows (pipes, loops, conditions, functions, jobs) makes a 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 MAX_SCRIPT = 16 * 1024
@@ -15,6 +16,25 @@ _OPERATORS = frozenset("|&;<>()")
 _PARAMETER = re.compile(
     r"\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]|\{[A-Za-z_][A-Za-z0-9_]*(?::?[-+=][^?`$(){}]*)?\})"
 )
+_NAME = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
+_ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
+_UNSPLIT = re.compile(r"[^\s*?\[\\]+")
+"""A value that stays one word where it is not quoted."""
+_OF_SHELLS = {
+    "IFS",
+    "PWD",
+    "OLDPWD",
+    "PPID",
+    "RANDOM",
+    "SECONDS",
+    "LINENO",
+    "UID",
+    "EUID",
+    "SHLVL",
+    "OPTIND",
+    "OPTARG",
+}
+"""Variables that a shell sets itself, whatever its environment says."""
 _SINKS = {"/dev/null": True, "/dev/termination-log": True, "/dev/stdout": False, "/dev/stderr": False}
 """Files that output may be redirected to, and whether it is then missing in the log."""
 
@@ -32,6 +52,10 @@ class Word:
     """It has no variables, substitutions or patterns."""
     substitutions: list[str] = field(default_factory=list)
     """Scripts that run to make the word: `$(...)`."""
+    expanded: bool = False
+    """It has the value of a variable."""
+    assignment: bool = False
+    """It sets a variable if nothing but such words comes before it."""
 
 
 @dataclass(slots=True)
@@ -44,16 +68,31 @@ class SimpleCommand:
     """Its output is redirected."""
 
 
-def parse_script(text: str) -> list[SimpleCommand]:
-    """The commands of a script; `NotSimple` if it has anything else, or is too long."""
+def parse_script(text: str, variables: Mapping[str, str] | None = None) -> list[SimpleCommand]:
+    """The commands of a script, with the values of these variables in it.
+
+    `NotSimple` if it has anything else, or is too long.
+    """
     if len(text) > MAX_SCRIPT:
         raise NotSimple(f"more than {MAX_SCRIPT} characters")
-    return _Reader(text).commands()
+    return _Reader(text, variables or {}).commands()
+
+
+def referenced_variables(text: str, variables: Mapping[str, str]) -> dict[str, str]:
+    """Those of the variables that a script uses and neither it nor the shell sets."""
+    assigned = set(_ASSIGNED.findall(text)) | _OF_SHELLS
+    if "IFS=" in text:
+        return {}
+    names = dict.fromkeys(_NAME.findall(text))
+    return {name: variables[name] for name in names if name in variables and name not in assigned}
 
 
 class _Reader:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, variables: Mapping[str, str]) -> None:
         self._text = text.replace("\\\n", "")
+        self._variables = variables
+        self._room = MAX_SCRIPT
+        """Characters that values may still add."""
         self._at = 0
         self._commands: list[SimpleCommand] = []
         self._command = SimpleCommand()
@@ -132,6 +171,7 @@ class _Reader:
         if self._text[self._at : self._at + 1] == ">" and self._text[start : self._at] in ("1", "2"):
             self._redirect(stdout=self._text[start] == "1")
         else:
+            word.assignment = _ASSIGNED.match(self._text, start) is not None
             self._command.words.append(word)
 
     def _double_quoted(self, word: Word) -> None:
@@ -176,6 +216,10 @@ class _Reader:
             word.substitutions.append(self._parenthesised(begin + 2))
         elif (match := _PARAMETER.match(self._text, begin)) is not None:
             self._at = match.end()
+            if (value := self._value(match[0], quoted)) is not None:
+                word.text += value
+                word.expanded = True
+                return
         elif self._text.startswith("${", begin) or (
             not quoted and self._text[begin + 1 : begin + 2] in ("'", '"')
         ):
@@ -186,6 +230,17 @@ class _Reader:
             return
         word.text += self._text[begin : self._at]
         word.plain = False
+
+    def _value(self, parameter: str, quoted: bool) -> str | None:
+        """Of `$NAME` or `${NAME}`; None if it is not known, or may become several words."""
+        match = _NAME.fullmatch(parameter)
+        value = self._variables.get(match[1]) if match is not None else None
+        if value is None or not (quoted or _UNSPLIT.fullmatch(value)):
+            return None
+        self._room -= len(value)
+        if self._room < 0:
+            raise NotSimple(f"values of more than {MAX_SCRIPT} characters")
+        return value
 
     def _parenthesised(self, start: int) -> str:
         """A parenthesis in quotes leaves a quote without an end in the text, which is therefore not simple."""

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
 from datetime import UTC, datetime
 
+from stromboli.api import names
+from stromboli.embedded.nodes.node_annotations import RUN_TIME
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_logs import LogQuery
 from stromboli.embedded.nodes.simulated.command_plan import CommandPlan, Output, Printed, container_plans
@@ -29,9 +31,20 @@ def simulated_log(
     plan = None if says_how_it_ends(pod) else _plan(pod, query.container)
     if not start and (plan is not None or query.previous):
         return None
-    return _lines(
-        pod, query, start, plan or CommandPlan(0.0, 0, (Output(0.0, Printed.UNKNOWN),)), current, clock
-    )
+    return _lines(pod, query, start, plan or _unplanned(pod), current, clock)
+
+
+def _unplanned(pod: NodePod) -> CommandPlan:
+    """The log of a command that does not say when it ends; who expects an end is told how to give one."""
+    text = f"(simulated: {pod.spec.node_name} runs no processes"
+    if pod.spec.restart_policy != names.RESTART_ALWAYS and not says_how_it_ends(pod):
+        text += (
+            f", and this command does not plainly end. How long it runs: the annotation {RUN_TIME}=30s of the pod,"
+            " or `stromboli up --run-time 30s` for all)"
+        )
+    else:
+        text += ")"
+    return CommandPlan(0.0, 0, (Output(0.0, f"{text}\n"),))
 
 
 async def _lines(
@@ -91,5 +104,5 @@ def _state(pod: NodePod, query: LogQuery) -> Content:
 
 def _plan(pod: NodePod, container: str) -> CommandPlan | None:
     specs = [*(pod.spec.init_containers or ()), *pod.spec.containers]
-    plans = zip(specs, container_plans(specs), strict=True)
+    plans = zip(specs, container_plans(specs, pod), strict=True)
     return next((plan for spec, plan in plans if spec.get("name") == container), None)
