@@ -43,7 +43,8 @@ class Block(NamedTuple):
     """A fenced block: its language, the text, and a mark in a comment right before it.
 
     Marks: `not run` (an outline, or something that takes a cluster), `file: NAME` (the reader saves it as that), `on:
-    up ...` (with kubectl, on a cluster that was started like that; see test_embedded.py).
+    up ...` (with kubectl, on a cluster that was started like that, on a machine `with 2 GPUs` if it says so), `on: the
+    same cluster` (which goes on there; see test_embedded.py).
     """
 
     language: str

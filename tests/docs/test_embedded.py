@@ -1,19 +1,38 @@
 """What the documentation shows of a cluster of `stromboli up` is true, where there is a kubectl."""
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, Block, blocks, commands
+from tests.embedded.nodes.machine.fake_nvidia_smi import install, row
 from tests.embedded.up_process import Up
 
-CASES = [
-    (page, block) for page in PAGES for block in blocks(page.read_text()) if block.mark.startswith("on: up")
-]
+SAME = "on: the same cluster"
+
+
+def _cases() -> Iterator[tuple[Path, Block]]:
+    """What runs on one cluster, by page, as a block: those that go on with `SAME` are joined to the one before."""
+    for page in PAGES:
+        joined: list[Block] = []
+        for block in blocks(page.read_text()):
+            if block.mark.startswith("on: up"):
+                joined.append(block)
+            elif block.mark == SAME:
+                joined[-1] = joined[-1]._replace(body=joined[-1].body + block.body)
+        yield from ((page, block) for block in joined)
+
+
+CASES = list(_cases())
+CARDS = ("GPU-6cd25e94-1c2c-5bf5-0f5c-0b8a5a8f3a51", "GPU-e2b1c0d4-77aa-5c3e-9d20-41f6b8a9c7d3")
+_MARK = re.compile(r"on: up(?P<options>.*?)(?: with (?P<gpus>\d) GPUs?)?")
+_UID = re.compile(r"(?<!GPU-)\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _TIME = re.compile(r"\b(\d+d)?(\d+h)?(\d+m)?\d+s\b")
 
 
@@ -22,8 +41,16 @@ _TIME = re.compile(r"\b(\d+d)?(\d+h)?(\d+m)?\d+s\b")
 @pytest.mark.parametrize(
     ("page", "block"), CASES, ids=lambda value: value.name if isinstance(value, Path) else None
 )
-def test_what_a_page_shows_of_a_cluster_is_true(page: Path, block: Block, tmp_path: Path) -> None:
-    with Up(tmp_path / "data", *shlex.split(block.mark.removeprefix("on: up"))) as cluster:
+def test_what_a_page_shows_of_a_cluster_is_true(
+    page: Path, block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    match = _MARK.fullmatch(block.mark)
+    assert match is not None, block.mark
+    if match["gpus"]:
+        rows = (row(number, card=CARDS[number]) for number in range(int(match["gpus"])))
+        monkeypatch.setenv("PATH", f"{install(tmp_path, *rows)}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    with Up(tmp_path / "data", *shlex.split(match["options"])) as cluster:
         for command in commands(block.body):
             done = subprocess.run(
                 command.line,
@@ -44,5 +71,5 @@ def test_what_a_page_shows_of_a_cluster_is_true(page: Path, block: Block, tmp_pa
 
 
 def _steady(line: str) -> str:
-    """Times do not count, nor how wide they make a column."""
-    return " ".join(_TIME.sub("<time>", line).split())
+    """Times and uids do not count, nor how wide they make a column."""
+    return " ".join(_UID.sub("<uid>", _TIME.sub("<time>", line)).split())

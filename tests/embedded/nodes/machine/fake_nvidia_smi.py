@@ -11,8 +11,8 @@ def uuid(number: int) -> str:
     return f"GPU-{number:08d}-1111-2222-3333-444444444444"
 
 
-def row(number: int, name: str = H200, memory: str = "143771", mig: str = "Disabled") -> str:
-    return f"{number}, {uuid(number)}, {name}, {memory}, {mig}"
+def row(number: int, name: str = H200, memory: str = "143771", mig: str = "Disabled", card: str = "") -> str:
+    return f"{number}, {card or uuid(number)}, {name}, {memory}, {mig}"
 
 
 def install(folder: Path, *rows: str, script: str = "") -> Path:

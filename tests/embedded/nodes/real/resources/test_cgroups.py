@@ -1,6 +1,7 @@
 """Cgroups: settings of containers, what is found where, and, where they may be written, processes in them for real."""
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -24,6 +25,7 @@ from stromboli.embedded.nodes.real.resources.cgroups import (
 )
 from stromboli.embedded.nodes.real.resources.container_limits import MAX_PIDS, cgroup_settings, has_limits
 from tests.embedded.nodes.node_services import running_nodes
+from tests.embedded.nodes.real.resources.test_pod_resources import EVENTS, event
 
 
 def settings(**resources):
@@ -195,7 +197,7 @@ def test_a_container_that_the_kernel_killed_for_its_memory_says_so(tmp_path, mon
     asyncio.run(scenario())
 
 
-def test_limits_that_nobody_enforces_are_told_once(tmp_path, caplog):
+def test_limits_that_nobody_enforces_are_logged_once_and_told_once_to_each_pod(tmp_path, caplog):
     def find(name):
         raise NoCgroups("/sys/fs/cgroup: without the controllers memory")
 
@@ -203,8 +205,14 @@ def test_limits_that_nobody_enforces_are_told_once(tmp_path, caplog):
         async with running_nodes(tmp_path, "1x8cpu,real", find_cgroups=find) as cluster:
             for name in ("free", "a", "b"):
                 limits = {} if name == "free" else {"resources": {"limits": {"cpu": "1"}}}
-                await cluster.pod(name, command=["true"], container=limits)
+                init = {"name": "first", "image": "none", "command": ["true"], **limits}
+                spec = {"initContainers": [init]}
+                await cluster.pod(name, command=["true"], container=limits, spec=spec)
                 await cluster.phase(name, "Succeeded")
+            assert "without the controllers memory" in await event(cluster, "b", "LimitsNotEnforced")
+            items = json.loads(await cluster.client.list(EVENTS, "default"))["items"]
+            told = [each for each in items if each["reason"] == "LimitsNotEnforced"]
+            assert [(each["involvedObject"]["name"], each["count"]) for each in told] == [("a", 1), ("b", 1)]
 
     asyncio.run(scenario())
     [message] = [message for message in caplog.messages if "limits" in message]

@@ -35,15 +35,16 @@ class NodeResources:
         self.strays = StrayProcesses()
         self.cgroups: CgroupTree | None = None
         self.no_cgroups = ""
-        """Why there are none, until it was told."""
+        """Why there are none."""
+        self._has_warned = False
         self.ready = asyncio.Event()
         """Set once cgroups were looked for, and the processes of a former run are gone."""
 
     def warn_of_limits(self) -> None:
-        """Nobody enforces the limits of a container; said once."""
-        if self.no_cgroups:
+        """Nobody enforces the limits of a container; logged once."""
+        if self.no_cgroups and not self._has_warned:
             log.warning("limits of CPU and memory are not enforced here: %s", self.no_cgroups)
-            self.no_cgroups = ""
+            self._has_warned = True
 
 
 class PodResources:
@@ -55,6 +56,7 @@ class PodResources:
         self._node = node
         self._record = record
         self._grant: GpuGrant | None = None
+        self._has_told_limits = False
 
     async def allocate(self, stopping: asyncio.Event) -> None:
         """Get the pod's GPUs, or wait for them until it is to stop; `GpusUnavailable` if it is refused."""
@@ -91,10 +93,21 @@ class PodResources:
         """The cgroup for a run of a container; None where there are none."""
         if self._node.cgroups is None:
             if has_limits(container):
-                self._node.warn_of_limits()
+                self._tell_of_limits()
             return None
         name, settings = str(container.get("name", "")), cgroup_settings(container)
         return await asyncio.to_thread(self._node.cgroups.create, self._pod.uid, name, settings)
+
+    def _tell_of_limits(self) -> None:
+        """Once for a pod, however often its containers start."""
+        self._node.warn_of_limits()
+        if self._node.no_cgroups and not self._has_told_limits:
+            self._has_told_limits = True
+            message = (
+                f"limits of CPU and memory are not enforced here: {self._node.no_cgroups}."
+                " They are where `stromboli service install` runs the cluster"
+            )
+            self._record(names.WARNING, "LimitsNotEnforced", message)
 
     async def end_container(self, container: str, group: int, cgroup: ContainerCgroup | None) -> bool:
         """End what a container's process left running; whether the kernel killed it for its memory.
