@@ -104,8 +104,8 @@ class PodResources:
         if self._node.no_cgroups and not self._has_told_limits:
             self._has_told_limits = True
             message = (
-                f"limits of CPU and memory are not enforced here: {self._node.no_cgroups}."
-                " They are where `stromboli service install` runs the cluster"
+                f"limits of CPU and memory are not enforced here: {self._node.no_cgroups}; as a service"
+                " (`stromboli service install`) they are, on a machine with cgroups of version 2"
             )
             self._record(names.WARNING, "LimitsNotEnforced", message)
 
