@@ -13,11 +13,12 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 import aiohttp
-from multidict import CIMultiDict
 from yarl import URL
 
 USER_AGENT = "kube-probe/1.34"
 MAX_REDIRECTS = 10
+_DEFAULTS = {"User-Agent": USER_AGENT, "Accept": "*/*"}
+"""Headers unless they are given; an empty value leaves them out."""
 _HOST = re.compile(r"[-.:_a-zA-Z0-9]+")
 _URL_CHARACTERS = "%/:?#[]@!$&'()*+,;="
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -39,7 +40,7 @@ class HttpGet:
     """A request to be sent."""
 
     url: URL
-    headers: CIMultiDict[str]
+    headers: tuple[tuple[str, str], ...]
 
     @classmethod
     def to(cls, scheme: str, host: str, port: int, path: str, headers: Sequence[tuple[str, str]]) -> HttpGet:
@@ -51,13 +52,10 @@ class HttpGet:
         bracketed = f"[{host}]" if ":" in host else host
         encoded = quote(path.removeprefix("/"), safe=_URL_CHARACTERS)
         url = URL(f"{scheme}://{bracketed}:{port}/{encoded}", encoded=True)
-        all_headers = CIMultiDict({"User-Agent": USER_AGENT, "Accept": "*/*"})
-        for name in {name.lower() for name, _ in headers}:
-            all_headers.popall(name, None)
-        for name, value in headers:
-            if value or name.lower() not in ("user-agent", "accept"):  # an empty value leaves these out
-                all_headers.add(name, value)
-        return cls(url, all_headers)
+        given = {name.lower() for name, _ in headers}
+        defaults = [(name, value) for name, value in _DEFAULTS.items() if name.lower() not in given]
+        others = [(name, value) for name, value in headers if value or name.title() not in _DEFAULTS]
+        return cls(url, (*defaults, *others))
 
     async def send(self, timeout: float, most_bytes: int) -> Response:
         """`RequestFailed` says why there is no response."""
