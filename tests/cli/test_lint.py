@@ -79,6 +79,30 @@ def test_a_name_that_an_api_server_would_generate_is_none_of_the_users_problems(
     assert 'metadata.generateName: Invalid value: "run_"' in lint("-", stdin=manifest("Job", content)).stdout
 
 
+def test_what_a_server_sets_of_workloads_and_services_is_none_of_the_users_problems() -> None:
+    pod = {"containers": [{"name": "c", "image": "i"}]}
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    run = {"template": {"spec": {**pod, "restartPolicy": "Never"}}}
+    selecting = {"selector": {"matchLabels": labels}, "template": template}
+    ports = {"selector": labels, "ports": [{"port": 80}]}
+    objects = [
+        ("v1", "Service", ports),
+        ("v1", "Service", {**ports, "clusterIP": "None"}),
+        ("v1", "Service", {**ports, "clusterIP": "10.0.0.7", "type": "NodePort"}),
+        ("v1", "Service", {"type": "ExternalName", "externalName": "example.com"}),
+        *(("apps/v1", kind, selecting) for kind in ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")),
+        ("batch/v1", "Job", run),
+        ("batch/v1", "CronJob", {"schedule": "0 * * * *", "jobTemplate": {"spec": run}}),
+    ]
+    text = "---\n".join(
+        manifest(kind, {"metadata": {"name": f"o{number}"}, "spec": spec}, version)
+        for number, (version, kind, spec) in enumerate(objects)
+    )
+    result = lint("-", stdin=text)
+    assert result.stdout == f"{len(objects)} objects checked, 0 problems\n"
+
+
 def test_deep_nesting_is_a_problem_of_its_object(tmp_path: Path) -> None:
     file = tmp_path / "deep.json"
     kind = '{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": '
