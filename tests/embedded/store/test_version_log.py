@@ -78,7 +78,7 @@ def test_a_large_batch_is_written_in_several_transactions(
             store.put(key(number), content(128 * KIB))
         await store.wait_committed()
         assert sum(batches) == 50
-        assert max(batches) == 7, "the eighth would be more than 1 MiB with its pages"
+        assert max(batches) == 3, "the fourth would be more than 512 KiB with its pages"
         assert largest < 40 * 1024 * KIB
         await store.close()
 

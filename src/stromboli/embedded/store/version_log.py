@@ -43,8 +43,8 @@ CHECKPOINT_BYTES = 16 * 1024 * 1024
 """Size of the write-ahead log after which it is written into the database and emptied."""
 FREE_BYTES = 16 * 1024 * 1024
 """Free pages in the database that are kept for the next rows; what is beyond is given back to the file system."""
-LARGEST_TRANSACTION = 1024 * 1024
-"""Bytes of rows in one transaction, each of which counts for a page at least: about 150 pods, which watches and
+LARGEST_TRANSACTION = 512 * 1024
+"""Bytes of rows in one transaction, each of which counts for a page at least: some 75 pods, which watches and
 controllers are told of in one turn of the event loop."""
 SMALL_TRANSACTION = 512 * 1024
 """Likewise: up to this, and unless power must not be lost, a transaction is a copy into the kernel's memory, which is
