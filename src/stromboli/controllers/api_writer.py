@@ -185,6 +185,11 @@ def is_denied(error: ApiError) -> bool:
     return "denied the request" in str(error)
 
 
+def is_namespace_terminating(error: Exception) -> bool:
+    """Whether nothing can be created since the namespace is being deleted."""
+    return isinstance(error, ApiError) and error.status == 403 and "being terminated" in str(error)
+
+
 def decode_response(kind: type[Kind], answer: bytes) -> Kind:
     """The object in an answer of the API server."""
     try:

@@ -10,7 +10,8 @@ import pytest
 
 from stromboli.api.types.cronjob import CronJob
 from stromboli.api.types.volcano_job import Job
-from stromboli.controllers.cronjob.reconcile import START_DELAY, Outcome, job_name, reconcile, started
+from stromboli.controllers.cronjob.cron_outcome import START_DELAY, job_name
+from stromboli.controllers.cronjob.reconcile import Outcome, reconcile, started
 
 AT = "volcano.sh/cronjob-scheduled-timestamp"
 

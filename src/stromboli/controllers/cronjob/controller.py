@@ -12,7 +12,7 @@ from stromboli.api.types.cronjob import CronJob, CronJobStatus
 from stromboli.api.types.meta import Time
 from stromboli.api.types.volcano_job import Job
 from stromboli.controllers import selection
-from stromboli.controllers.api_writer import decode_response, is_final
+from stromboli.controllers.api_writer import decode_response, is_final, is_namespace_terminating
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller, SyncError
 from stromboli.controllers.cronjob.reconcile import reconcile, started
@@ -97,7 +97,7 @@ class CronJobController(Controller[str]):
         try:
             answer = await self.context.writer.create(Job, manifest, cron.namespace)
         except ApiError as error:
-            if error.status == 403 and "being terminated" in str(error):
+            if is_namespace_terminating(error):
                 self.context.recorder.warning(cron, "NamespaceTerminating", f"Error creating job: {error}")
                 return None
             self.context.recorder.warning(cron, "FailedCreate", f"Error creating job: {error}")

@@ -2,55 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from stromboli.api import names
 from stromboli.api.cron_schedule import BadSchedule
 from stromboli.api.go_scalars import rfc3339
 from stromboli.api.types.cronjob import CronJob, CronJobStatus, Reference
 from stromboli.api.types.volcano_job import Job
+from stromboli.controllers.cronjob.cron_outcome import (
+    FORBID,
+    MAX_ACTIVE,
+    MISSED_LIMIT,
+    REPLACE,
+    CronOutcome,
+    first_names,
+    job_name,
+)
 from stromboli.controllers.cronjob.schedule_times import PREFIXES, BadZone, ScheduleTimes, read_times
 from stromboli.controllers.job.job_phases import FINISHED
 from stromboli.controllers.owner_references import BATCH_VERSION, controller_reference
-from stromboli.controllers.user_event import UserEvent
 
 SCHEDULED_AT = "volcano.sh/cronjob-scheduled-timestamp"
-FORBID, REPLACE = "Forbid", "Replace"
-MISSED_LIMIT = 100
-"""Missed start times above which an event says so."""
-MAX_ACTIVE = 1_000
-"""Jobs under way at a time: no other is started, and a status lists no more."""
-MAX_NAMES_SHOWN = 5
-"""Jobs under way that an event names."""
-START_DELAY = 0.1
-"""Seconds after the scheduled time at which the CronJob is requeued."""
-RESYNC = 600.0
-"""Seconds after which it is requeued in any case, as clocks may be set."""
 _EPOCH = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True)
-class Outcome:
-    """What is to be done, in this order, and the status last."""
+class Outcome(CronOutcome[CronJobStatus]):
+    """Jobs that are pruned and replaced go before another is created."""
 
-    status: CronJobStatus
-    events: list[UserEvent] = field(default_factory=list)
     prune: list[Job] = field(default_factory=list)
     replace: list[Job] = field(default_factory=list)
-    start: dict[str, Any] | None = None
-    """The manifest of the job to be created."""
-    due: float | None = None
-    """Its scheduled time."""
-    requeue_after: float | None = None
-
-    def warn(self, reason: str, message: str) -> None:
-        self.events.append(UserEvent(names.WARNING, reason, message))
-
-    def inform(self, reason: str, message: str) -> None:
-        self.events.append(UserEvent(names.NORMAL, reason, message))
 
 
 def reconcile(cron: CronJob, jobs: Iterable[Job], now: float, since: float = 0.0) -> Outcome:
@@ -65,9 +48,7 @@ def reconcile(cron: CronJob, jobs: Iterable[Job], now: float, since: float = 0.0
         return outcome
     times = _times(cron, outcome)
     if times is not None:
-        following = times.next(now)
-        if following is not None:
-            outcome.requeue_after = min(following - now + START_DELAY, RESYNC)
+        outcome.requeue_for(times, now)
         _start(cron, owned, times, max(since, _earliest(cron, now)), now, outcome)
     return outcome
 
@@ -79,11 +60,6 @@ def started(outcome: Outcome, job: Job, due: float) -> CronJobStatus:
         datetime.fromtimestamp(due, UTC),
         outcome.status.last_successful_time,
     )
-
-
-def job_name(cron: CronJob, due: float) -> str:
-    """One name per minute, so that no job is created twice for one time."""
-    return f"{cron.name}-{int(due) // 60}"
 
 
 # -- the jobs that exist
@@ -211,20 +187,7 @@ def _apply_concurrency_policy(cron: CronJob, jobs: list[Job], outcome: Outcome) 
         uids = {reference.uid for reference in outcome.status.active}
         outcome.replace = [job for job in jobs if job.metadata.uid in uids]
         outcome.status.active = ()
-    if len(outcome.status.active) >= MAX_ACTIVE:
-        outcome.warn(
-            "TooManyActiveJobs",
-            f"not starting a job because {MAX_ACTIVE} are under way, the most that are allowed: delete some,"
-            f" or set spec.concurrencyPolicy to Forbid or Replace: {running}",
-        )
-        return False
-    return True
-
-
-def first_names(references: Sequence[Reference]) -> str:
-    more = len(references) - MAX_NAMES_SHOWN
-    names_shown = ", ".join(reference.name for reference in references[:MAX_NAMES_SHOWN])
-    return f"{names_shown} and {more} more" if more > 0 else names_shown
+    return outcome.has_room(outcome.status.active)
 
 
 # -- the job

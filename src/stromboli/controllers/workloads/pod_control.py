@@ -10,6 +10,7 @@ from typing import Any
 
 from stromboli.api.errors import BadObject
 from stromboli.api.selectors import matches_labels
+from stromboli.controllers.api_writer import is_namespace_terminating
 from stromboli.controllers.owner_references import controller_uid
 from stromboli.controllers.workloads.dependents import Dependents
 from stromboli.controllers.workloads.workload import Manifest, Workload, manifest_size
@@ -83,11 +84,6 @@ class OwnedPods(Dependents[Pod]):
             raise
         if deleted:
             self._recorder.normal(owner, "SuccessfulDelete", f"Deleted pod: {pod.name}")
-
-
-def is_namespace_terminating(error: Exception) -> bool:
-    """Whether nothing can be created since the namespace is being deleted."""
-    return isinstance(error, ApiError) and error.status == 403 and "being terminated" in str(error)
 
 
 Write = Callable[[], Awaitable[None]]

@@ -8,12 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from stromboli.controllers.cronjob.reconcile import MAX_ACTIVE, RESYNC, START_DELAY
+from stromboli.controllers.cronjob.cron_outcome import MAX_ACTIVE, RESYNC, START_DELAY, job_name
 from stromboli.controllers.workloads.batch_cronjob.batch_cronjob_kind import BatchCronJob
 from stromboli.controllers.workloads.batch_cronjob.reconcile import (
     SCHEDULED_AT,
     Outcome,
-    job_name,
     reconcile,
     reference_to,
     started,

@@ -8,8 +8,6 @@ from stromboli.api.types.cronjob import Reference
 from stromboli.api.types.meta import Count, Int64, Time
 from stromboli.controllers.workloads.workload import Workload, WorkloadSpec, WorkloadStatus
 
-FORBID, REPLACE = "Forbid", "Replace"
-
 
 class BatchCronJobSpec(WorkloadSpec):
     starting_deadline_seconds: Int64 | None = None

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from stromboli.controllers.api_writer import decode_response, is_final
+from stromboli.controllers.api_writer import decode_response, is_final, is_namespace_terminating
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import SyncError
 from stromboli.controllers.owner_references import controller_of, controller_uid, owned_by, owner_key
 from stromboli.controllers.workloads.batch_cronjob.batch_cronjob_kind import BatchCronJob
 from stromboli.controllers.workloads.batch_cronjob.reconcile import reconcile, started
 from stromboli.controllers.workloads.batch_job.batch_job_kind import BatchJob
-from stromboli.controllers.workloads.pod_control import is_namespace_terminating
 from stromboli.controllers.workloads.workload import Workload
 from stromboli.controllers.workloads.workload_controller import WorkloadController
 from stromboli.kube.request import ApiError, NoResponse

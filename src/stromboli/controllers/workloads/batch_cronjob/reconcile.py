@@ -9,22 +9,12 @@ from typing import Any
 
 import msgspec
 
-from stromboli.api import names
 from stromboli.api.cron_schedule import BadSchedule
 from stromboli.api.go_scalars import rfc3339
 from stromboli.api.types.cronjob import Reference
-from stromboli.controllers.cronjob.reconcile import (
-    MAX_ACTIVE,
-    MISSED_LIMIT,
-    RESYNC,
-    START_DELAY,
-    first_names,
-)
+from stromboli.controllers.cronjob.cron_outcome import FORBID, MISSED_LIMIT, REPLACE, CronOutcome, job_name
 from stromboli.controllers.cronjob.schedule_times import BadZone, ScheduleTimes, read_times
-from stromboli.controllers.user_event import UserEvent
 from stromboli.controllers.workloads.batch_cronjob.batch_cronjob_kind import (
-    FORBID,
-    REPLACE,
     BatchCronJob,
     BatchCronJobStatus,
 )
@@ -35,24 +25,11 @@ SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
 @dataclass(slots=True)
-class Outcome:
-    """What is to be done, in this order, and the status last."""
+class Outcome(CronOutcome[BatchCronJobStatus]):
+    """Jobs that are deleted go before another is created."""
 
-    status: BatchCronJobStatus
-    events: list[UserEvent] = field(default_factory=list)
     delete: list[BatchJob] = field(default_factory=list)
     """Jobs that are replaced, and those that have ended beyond the history limits."""
-    start: dict[str, Any] | None = None
-    """The manifest of the job to be created."""
-    due: float | None = None
-    """Its scheduled time."""
-    requeue_after: float | None = None
-
-    def warn(self, reason: str, message: str) -> None:
-        self.events.append(UserEvent(names.WARNING, reason, message))
-
-    def inform(self, reason: str, message: str) -> None:
-        self.events.append(UserEvent(names.NORMAL, reason, message))
 
 
 def reconcile(cron: BatchCronJob, jobs: Iterable[BatchJob], now: float, since: float = 0.0) -> Outcome:
@@ -65,9 +42,7 @@ def reconcile(cron: BatchCronJob, jobs: Iterable[BatchJob], now: float, since: f
         return outcome
     times = _times(cron, outcome)
     if times is not None:
-        following = times.next(now)
-        if following is not None:
-            outcome.requeue_after = min(following - now + START_DELAY, RESYNC)
+        outcome.requeue_for(times, now)
         _start(cron, owned, replace(times, since=max(since, times.since)), now, outcome)
     return outcome
 
@@ -84,11 +59,6 @@ def started(outcome: Outcome, job: BatchJob, due: float) -> BatchCronJobStatus:
 def reference_to(job: BatchJob) -> Reference:
     meta = job.metadata
     return Reference("batch/v1", "Job", meta.namespace, meta.name, meta.uid, meta.resource_version)
-
-
-def job_name(cron: BatchCronJob, due: float) -> str:
-    """One name per minute, so that no job is created twice for one time."""
-    return f"{cron.name}-{int(due) // 60}"
 
 
 # -- the jobs that exist
@@ -194,14 +164,7 @@ def _may_start(cron: BatchCronJob, jobs: Sequence[BatchJob], outcome: Outcome) -
         replaced = {reference.uid for reference in status.active}
         outcome.delete += [job for job in jobs if job.metadata.uid in replaced]
         status.active = ()
-    if len(status.active) >= MAX_ACTIVE:
-        outcome.warn(
-            "TooManyActiveJobs",
-            f"not starting a job because {MAX_ACTIVE} are under way, the most that are allowed: delete some,"
-            f" or set spec.concurrencyPolicy to Forbid or Replace: {first_names(status.active)}",
-        )
-        return False
-    return True
+    return outcome.has_room(status.active)
 
 
 def _manifest(cron: BatchCronJob, name: str, due: float, times: ScheduleTimes) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from stromboli.api.types.meta import LabelSelector
+from stromboli.controllers.api_writer import is_namespace_terminating
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import SyncError
 from stromboli.controllers.owner_references import controller_of, controller_uid, owned_by, owner_key
@@ -21,7 +22,6 @@ from stromboli.controllers.workloads.deployment.rollout_status import (
     has_deadline,
     with_condition,
 )
-from stromboli.controllers.workloads.pod_control import is_namespace_terminating
 from stromboli.controllers.workloads.pod_readiness import ENDED
 from stromboli.controllers.workloads.workload import Manifest
 from stromboli.controllers.workloads.workload_controller import WorkloadController
