@@ -77,7 +77,7 @@ def _run_options(top: argparse.ArgumentParser) -> None:
         "--only",
         action="append",
         metavar="NAME",
-        help="just the workloads whose name begins so; may be repeated",
+        help="just the workloads whose name begins so, and those they are compared with; may be repeated",
     )
     top.add_argument("--scale", type=float, default=1.0, help="0.1 for a quick run at a tenth of the size")
     top.add_argument(

@@ -31,12 +31,12 @@ def node(index: int) -> Manifest:
     }
 
 
-def queue(name: str) -> Manifest:
+def queue(name: str, **spec: Any) -> Manifest:
     return {
         "apiVersion": VOLCANO,
         "kind": "Queue",
         "metadata": {"name": name},
-        "spec": {"weight": 1, "reclaimable": True},
+        "spec": {"weight": 1, "reclaimable": True, **spec},
         "status": {"state": "Open"},
     }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct, field, json
 
-from bench.workloads import Workload
+from bench.workload import Workload
 from stromboli.api.manifests.case_files import read_case
 from stromboli.api.manifests.manifest_reader import Manifests
 from stromboli.engine.cycle import Engine, Outcome

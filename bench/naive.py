@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 from bench.manifests import HOSTNAME, Manifest, gibi, milli
 from bench.measure import measure_apart
 from bench.run import seconds, table
-from bench.workloads import WORKLOADS, Workload
+from bench.workload import Workload
+from bench.workloads import WORKLOADS
 
 MAX = 100
 GIB = 2**30

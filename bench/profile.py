@@ -5,7 +5,7 @@ import pstats
 import tempfile
 
 from bench.measure import NOW, load
-from bench.workloads import Workload
+from bench.workload import Workload
 
 
 def profile(workload: Workload, cycle: int, sort: str, top: int) -> None:

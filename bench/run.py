@@ -11,8 +11,9 @@ from statistics import median
 from msgspec import Struct, json
 
 from bench.measure import Measurement, measure_apart
-from bench.targets import MIXED_FACTOR, TARGETS, Target, mark
-from bench.workloads import WORKLOADS, Workload
+from bench.targets import TARGETS, Target, mark
+from bench.workload import Workload
+from bench.workloads import WORKLOADS
 from stromboli.engine.catalog import Catalog
 from stromboli.extensions import load_catalog
 
@@ -44,22 +45,21 @@ class Result(Struct):
     speed: str
     """Where the cycle stands against reach and aim."""
     memory: str
+    load: str = ""
+    """Where the load stands against its reach."""
+    counted: float = 0.0
+    """The seconds that are held against targets: the median of first cycles, or of all later ones."""
     factor: float | None = None
-    """For a mixed workload: times the processor time of the uniform result."""
+    """Times the cost of the workload that it is compared with."""
+    factor_reach: float | None = None
     problem: str = ""
-
-    @property
-    def counted(self) -> float:
-        """The seconds that are held against targets: the median, and of an idle cluster that of the second cycle."""
-        idle = self.pending_pods == 0 and self.second_median is not None
-        return self.second_median if idle and self.second_median is not None else self.cycle_median
 
 
 def run(names: Sequence[str], scale: float, repeat: int) -> list[Result]:
     """Measure these workloads; progress goes to stderr."""
     catalog = load_catalog()
     results: dict[str, Result] = {}
-    for name in names:
+    for name in with_bases(names):
         workload = WORKLOADS[name].scaled(scale)
         if lacking := missing(workload, catalog):
             print(f"{name}: not yet ({', '.join(lacking)})", file=sys.stderr)
@@ -67,6 +67,11 @@ def run(names: Sequence[str], scale: float, repeat: int) -> list[Result]:
         print(f"{name} ...", file=sys.stderr, flush=True)
         results[name] = summary(workload, measure_apart(workload, repeat), scale, results.get(workload.base))
     return list(results.values())
+
+
+def with_bases(names: Sequence[str]) -> list[str]:
+    """The same, each after the workload that it is compared with."""
+    return list(dict.fromkeys(each for name in names for each in (WORKLOADS[name].base, name) if each))
 
 
 def missing(workload: Workload, catalog: Catalog) -> list[str]:
@@ -100,13 +105,22 @@ def summary(workload: Workload, runs: list[Measurement], scale: float, base: Res
         aim=target.aim,
         speed="",
         memory=mark(best.peak_mib, target.memory_reach, target.memory_aim),
+        load=mark(min(run.load for run in runs), target.load_reach, None),
+        factor_reach=target.factor,
         problem=problem_of(workload, best),
     )
+    result.counted = median(later) if workload.counts_later and later else result.cycle_median
     result.speed = mark(result.counted, target.reach, target.aim)
     if base is not None:
-        result.factor = result.cpu_best / base.cpu_best
-        result.speed = mark(result.factor, MIXED_FACTOR, None) if scale == 1 else ""
+        result.factor = _cost(workload, result) / _cost(workload, base)
+        result.speed = result.speed or mark(result.factor, target.factor, None)
     return result
+
+
+def _cost(workload: Workload, result: Result) -> float:
+    """What is compared with another workload: the later cycles, or the processor time of the first."""
+    later = result.later_median if workload.counts_later else None
+    return result.cpu_best if later is None else later
 
 
 def problem_of(workload: Workload, seen: Measurement) -> str:
@@ -128,7 +142,7 @@ BUSY = 1.3
 _SPEED_TITLE = (
     "Whole cycle with the state loaded, in seconds: best and median run, least processor time, the second cycle, "
     "all later ones (nothing new arrives)\n"
-    "Targets are held against the median; of an idle cluster, against the second cycle"
+    "Targets are held against the median; where nothing happens or nothing fits, against that of all later cycles"
 )
 
 
@@ -172,7 +186,7 @@ _SPEED_HEAD = [
         "decisions/s",
         "MiB",
     ),
-    *("Volcano", "faster", "reach", "aim", "speed", "memory"),
+    *("Volcano", "faster", "reach", "aim", "speed", "memory", "load"),
 ]
 
 
@@ -203,19 +217,20 @@ def _speed_rows(results: Sequence[Result]) -> list[list[str]]:
                 f"{result.best.peak_mib:.0f}",
                 result.volcano_seconds,
                 f"{published / result.counted:,.0f}x" if published else "",
-                _target(result.reach, result.factor is not None, f"{MIXED_FACTOR:.0f}x"),
-                _target(result.aim, False, ""),
+                _reach(result),
+                "" if result.aim is None else f"{result.aim:g}",
                 result.speed if result.factor is None else f"{result.speed} ({result.factor:.1f}x)".strip(),
                 result.memory,
+                result.load,
             ]
         )
     return rows
 
 
-def _target(value: float | None, mixed: bool, instead: str) -> str:
-    if mixed:
-        return instead
-    return "" if value is None else f"{value:g}"
+def _reach(result: Result) -> str:
+    if result.reach is not None:
+        return f"{result.reach:g}"
+    return "" if result.factor_reach is None else f"{result.factor_reach:g}x"
 
 
 def _phase_rows(results: Sequence[Result]) -> list[list[str]]:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from bench.measure import measure_apart
 from bench.run import machine, problem_of, seconds, table
-from bench.workloads import Workload, custom
+from bench.workload import Workload
+from bench.workloads import custom
 
 
 class Axis(NamedTuple):

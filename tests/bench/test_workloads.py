@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from bench.measure import Measurement, measure
-from bench.run import missing, problem_of, report, summary
-from bench.workloads import WORKLOADS, Workload, custom
+from bench.run import missing, problem_of, report, summary, with_bases
+from bench.targets import CORNER, TARGETS
+from bench.workload import Workload
+from bench.workloads import WORKLOADS, custom
 from stromboli.extensions import load_catalog
 
 TINY = 0.01
@@ -41,6 +43,25 @@ def test_sizes_are_those_a_real_volcano_was_timed_on() -> None:
     assert counts["W9-gpu-tiers-5000n"] == (5000, 2384, 2496)
     assert counts["W9f-gpu-tiers-5000n-300-gangs"][1] == 11_040
     assert counts["M-5000n-100000p"] == (5000, 0, 100_000)
+
+
+def test_corners_of_the_policy_may_cost_twice_their_plain_workload() -> None:
+    corners = [name for name, target in TARGETS.items() if target.factor == CORNER and name.startswith("C-")]
+    assert len(corners) == 4
+    assert with_bases(corners)[:2] == ["W2-500x20-1000n", "C-capacity-500-queues-500x20-1000n"]
+    assert all(WORKLOADS[name].base in WORKLOADS for name in corners)
+    assert set(TARGETS) <= set(WORKLOADS)
+
+
+def test_later_cycles_are_compared_where_nothing_happens(tmp_path: Path) -> None:
+    base, corner = (
+        WORKLOADS[name].scaled(TINY) for name in ("W4-idle-5000n-50000p", "C-shuffle-5000n-50000p")
+    )
+    plain, busy = run(base, tmp_path), run(corner, tmp_path)
+    plain.later, busy.later = [0.001, 0.002], [0.004, 0.008]
+    compared = summary(corner, [busy], 1.0, summary(base, [plain], 1.0, None))
+    assert compared.factor == pytest.approx(4.0)
+    assert compared.speed == "MISSED by 100%"
 
 
 def test_evictions_are_counted_and_so_is_who_is_held_for_room(tmp_path: Path) -> None:
