@@ -60,11 +60,24 @@ def parser() -> argparse.ArgumentParser:
     kubernetes.add_argument(
         "--only",
         action="append",
-        choices=["burst", "stream", "standing"],
+        choices=["burst", "stream", "jobs", "standing"],
         help="just this part; may be repeated",
     )
     kubernetes.add_argument(
-        "--rate", type=float, metavar="N", help="pods a second in a stream, for half a minute (default: 100)"
+        "--shape", action="append", metavar="GANGSxPODS", help="just bursts of this shape; may be repeated"
+    )
+    kubernetes.add_argument(
+        "--scale", type=float, default=1.0, help="0.2 for bursts and jobs at a fifth of the size"
+    )
+    kubernetes.add_argument(
+        "--rate", type=float, metavar="N", help="pods a second in a stream, for half a minute (default: 50)"
+    )
+    kubernetes.add_argument(
+        "--repeat",
+        type=int,
+        default=1,
+        metavar="N",
+        help="runs of all but the standing cluster; medians are told",
     )
     kubernetes.add_argument("-o", "--output", choices=["table", "markdown", "json"], default="table")
     kubernetes.set_defaults(do=_kubernetes)
@@ -139,7 +152,9 @@ def _kubernetes(options: argparse.Namespace) -> int:
         print(f"no control plane: {error}", file=sys.stderr)
         return 2
     sizes = QUICK if options.quick else FULL
-    results = run(sizes._replace(rate=options.rate or sizes.rate), options.only or PARTS)
+    bursts = tuple(shape for shape in sizes.bursts if not options.shape or shape.name in options.shape)
+    sizes = sizes._replace(rate=options.rate or sizes.rate, bursts=bursts).scaled(options.scale)
+    results = run(sizes, options.only or PARTS, options.repeat)
     if options.output == "json":
         print(as_json(results))
     else:

@@ -6,21 +6,24 @@ import asyncio
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from bench.kubernetes import audit
-from bench.kubernetes.shapes import NAMESPACE, OURS, THEIRS
+from bench.kubernetes.shapes import BARE, NAMESPACE, OURS, PLAIN, THEIRS, node
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import RESOURCES, Resource
 from stromboli.kube.cluster_access import find_access
+from tests.kubernetes.controlling import ControllerCluster
 from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane
 from tests.kubernetes.scheduler_cluster import install
 
@@ -33,8 +36,18 @@ SETTLED_AFTER = 2.0
 """Seconds without a write after which a scheduler has settled."""
 
 
+@contextmanager
+def fresh_cluster() -> Iterator[BenchCluster]:
+    """A control plane with nothing in it, for one measurement."""
+    with (
+        tempfile.TemporaryDirectory(prefix="stromboli-bench-") as folder,
+        BenchCluster(Path(folder)) as cluster,
+    ):
+        yield cluster
+
+
 class BenchCluster:
-    """One control plane, for one measurement."""
+    """One control plane; measurements on it take turns."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -44,7 +57,12 @@ class BenchCluster:
             scheduler_flags=(f"--kubeconfig={folder / 'kube-scheduler.kubeconfig'}",),
         )
         self.log = audit.AuditLog(folder / "audit.log")
-        self._ours: subprocess.Popen[bytes] | None = None
+        self._nodes = 0
+        self._started = ""
+        """The scheduler that runs."""
+        self._process: subprocess.Popen[bytes] | None = None
+        """Its process, unless the control plane has it."""
+        self._controllers = ControllerCluster(folder, self.plane)
 
     def __enter__(self) -> BenchCluster:
         self.plane.__enter__()
@@ -56,13 +74,16 @@ class BenchCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._ours is not None:
-            self._ours.kill()
-            self._ours.wait()
+        self.stop()
         self.plane.__exit__()
         self.log.close()
 
     # -- objects
+
+    def add_nodes(self, count: int) -> None:
+        """Until there are so many."""
+        self.create(node(number) for number in range(self._nodes, count))
+        self._nodes = max(count, self._nodes)
 
     def create(self, objects: Iterable[dict[str, Any]]) -> None:
         """As fast as the API server takes them."""
@@ -82,33 +103,57 @@ class BenchCluster:
 
     # -- schedulers
 
-    def start(self, scheduler: str, *flags: str) -> dict[str, int]:
-        """Start one of the two; the process ids of the scheduler, the API server and etcd."""
+    def start(self, scheduler: str) -> dict[str, int]:
+        """Start a scheduler; the process ids of it, of what it needs, of the API server and of etcd."""
+        self.stop()
+        self._started = scheduler
         if scheduler == THEIRS:
             self.plane.start(THEIRS)
-            own = self.plane.pid(THEIRS)
+            own = {scheduler: self.plane.pid(THEIRS)}
         else:
-            self._ours = self._start_ours(flags)
-            own = self._ours.pid
-        return {scheduler: own, **{name: self.plane.pid(name) for name in ("kube-apiserver", "etcd")}}
+            self._process = self._start_ours(scheduler)
+            own = {scheduler: self._process.pid}
+        if scheduler == PLAIN:
+            own["controllers"] = self._start_controllers()
+        return {**own, **{name: self.plane.pid(name) for name in ("kube-apiserver", "etcd")}}
 
-    def _start_ours(self, flags: tuple[str, ...]) -> subprocess.Popen[bytes]:
-        command = (
-            *DIE_WITH_PARENT,
-            *(sys.executable, "-m", "stromboli", "scheduler"),
-            f"--kubeconfig={self.folder / 'scheduler.kubeconfig'}",
-            "--leader-elect=false",
-            "--kube-api-qps=0",
-            *flags,
+    def stop(self) -> None:
+        """Stop the scheduler that runs, if there is one."""
+        if self._started == THEIRS:
+            self.plane.kill(THEIRS)
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._controllers.close()
+        self._started, self._process = "", None
+
+    def _start_ours(self, scheduler: str) -> subprocess.Popen[bytes]:
+        kubeconfig = str(self.folder / "scheduler.kubeconfig")
+        program: tuple[str, ...] = (
+            *("stromboli", "scheduler", f"--kubeconfig={kubeconfig}"),
+            *("--leader-elect=false", "--kube-api-qps=0"),
         )
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        if scheduler == BARE:
+            program = ("bench.kubernetes.bare_binder", kubeconfig, str(self._nodes))
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
         with (self.folder / f"{OURS}.log").open("wb") as log:
             return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+                (*DIE_WITH_PARENT, sys.executable, "-m", *program),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
             )
 
+    def _start_controllers(self) -> int:
+        """What makes PodGroups for plain pods."""
+        self._controllers.install_rights()
+        flags = ("--controllers=pg-controller", "--leader-elect=false", "--kube-api-qps=0")
+        return self._controllers.start(*flags).process.pid
+
     def log_tail(self, scheduler: str) -> str:
-        return (self.folder / f"{scheduler}.log").read_text(errors="replace")[-2000:]
+        name = THEIRS if scheduler == THEIRS else OURS
+        return (self.folder / f"{name}.log").read_text(errors="replace")[-2000:]
 
     # -- what they wrote
 
@@ -135,7 +180,7 @@ class BenchCluster:
         return seen
 
     def _ended(self) -> bool:
-        return self._ours is not None and self._ours.poll() is not None
+        return self._process is not None and self._process.poll() is not None
 
 
 async def _concurrently(client: Client, objects: Iterable[dict[str, Any]]) -> None:

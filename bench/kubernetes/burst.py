@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -14,7 +12,7 @@ from bench.kubernetes import shapes
 from bench.kubernetes.audit import Write
 from bench.kubernetes.bench_cluster import BenchCluster
 from bench.kubernetes.processes import Costs, memory
-from bench.kubernetes.shapes import OURS, Shape
+from bench.kubernetes.shapes import Shape
 
 BIND = "create pods/binding"
 TIMEOUT = 600.0
@@ -47,30 +45,26 @@ class Burst(Struct):
     problem: str = ""
 
 
-def burst(scheduler: str, shape: Shape, nodes: int) -> Burst:
-    """One scheduler, one shape, one control plane."""
-    with (
-        tempfile.TemporaryDirectory(prefix="stromboli-bench-") as folder,
-        BenchCluster(Path(folder)) as cluster,
-    ):
-        cluster.create(shapes.node(number) for number in range(nodes))
-        if scheduler == OURS:
-            cluster.create(shapes.groups(shape))
-        cluster.create(shapes.pods(shape, scheduler))
-        for _ in cluster.log.new_writes():
-            pass
-        time.sleep(1.0)
-        begin = time.time()
-        pids = cluster.start(scheduler)
-        costs = Costs(pids)
-        seen = cluster.writes(lambda all: bound(all) >= shape.pods, TIMEOUT, costs.sample)
-        spent, most = costs.spent(), memory(pids[scheduler], "VmHWM")
-        result = _summary(scheduler, shape, nodes, begin, seen)
-        result.cpu, result.mib = spent, most
-        result.cpu_binding = costs.between(begin + result.first, begin + result.last)
-        if result.bound != shape.pods:
-            result.problem = f"bound {result.bound} of {shape.pods} pods; {cluster.log_tail(scheduler)}"
-        return result
+def burst(cluster: BenchCluster, scheduler: str, shape: Shape, nodes: int) -> Burst:
+    """One scheduler, one shape."""
+    cluster.add_nodes(nodes)
+    if shapes.grouped(scheduler):
+        cluster.create(shapes.groups(shape))
+    cluster.create(shapes.pods(shape, scheduler))
+    for _ in cluster.log.new_writes():
+        pass
+    time.sleep(1.0)
+    begin = time.time()
+    pids = cluster.start(scheduler)
+    costs = Costs(pids)
+    seen = cluster.writes(lambda all: bound(all) >= shape.pods, TIMEOUT, costs.sample)
+    most = memory(pids[scheduler], "VmHWM")
+    result = _summary(scheduler, shape, nodes, begin, seen)
+    result.cpu, result.mib = costs.until(begin + result.settled), most
+    result.cpu_binding = costs.between(begin + result.first, begin + result.last)
+    if result.bound != shape.pods:
+        result.problem = f"bound {result.bound} of {shape.pods} pods; {cluster.log_tail(scheduler)}"
+    return result
 
 
 def bound(writes: Sequence[Write]) -> int:

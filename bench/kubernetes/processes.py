@@ -28,24 +28,25 @@ class Costs:
     def __init__(self, pids: Mapping[str, int]) -> None:
         self._pids = dict(pids)
         self._begin = {name: cpu_seconds(pid) for name, pid in self._pids.items()}
-        self._samples: list[tuple[float, float]] = []
+        self._samples: list[tuple[float, dict[str, float]]] = []
 
     def spent(self) -> dict[str, float]:
         return {name: cpu_seconds(pid) - self._begin[name] for name, pid in self._pids.items()}
 
     def sample(self) -> None:
         """Remember what was spent up to now."""
-        self._samples.append((time.time(), sum(self.spent().values())))
+        self._samples.append((time.time(), self.spent()))
 
     def between(self, begin: float, end: float) -> float:
         """Seconds spent by all between two moments, as far as the samples tell."""
-        return self._at(end) - self._at(begin)
+        return sum(self.until(end).values()) - sum(self.until(begin).values())
 
-    def _at(self, moment: float) -> float:
-        last, total = 0.0, 0.0
+    def until(self, moment: float) -> dict[str, float]:
+        """Seconds spent by each up to a moment."""
+        last, total = 0.0, dict.fromkeys(self._pids, 0.0)
         for at, spent in self._samples:
             if at >= moment:
                 share = (moment - last) / (at - last) if last else 1.0
-                return total + share * (spent - total)
+                return {name: total[name] + share * (spent[name] - total[name]) for name in total}
             last, total = at, spent
         return total

@@ -1,25 +1,26 @@
-"""Everything in turn: each shape by both schedulers, a stream of arrivals, a standing cluster."""
+"""Everything in turn: bursts, streams, jobs, a standing cluster; each scheduler on a fresh control plane."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
+from bench import jobs
+from bench.jobs import Arrival
+from bench.kubernetes.bench_cluster import fresh_cluster
 from bench.kubernetes.burst import Burst, burst
-from bench.kubernetes.shapes import OURS, THEIRS, Shape
+from bench.kubernetes.medians import median_ratio
+from bench.kubernetes.shapes import BARE, OURS, PLAIN, THEIRS, Shape
 from bench.kubernetes.standing import Standing, standing
 from bench.kubernetes.stream import Stream, stream
+from tests.kubernetes.controlplane import ControlPlane
 
 Result = TypeVar("Result")
-GANGS, SINGLES = 3.0, 1.2
-"""How many times kube-scheduler's binds a second we want to reach."""
-EAGER = ("--schedule-period=100ms",)
-PARTS = ("burst", "stream", "standing")
+PARTS = ("burst", "stream", "jobs", "standing")
 
 
 class Sizes(NamedTuple):
@@ -33,6 +34,7 @@ class Sizes(NamedTuple):
     """Pods that arrive a second."""
     lasts: float
     """Seconds for which they do."""
+    jobs: int
     standing_nodes: int
     standing_pods: int
     quiet: float
@@ -42,13 +44,22 @@ class Sizes(NamedTuple):
     def arriving(self) -> list[Shape]:
         return [Shape(max(1, round(self.rate * self.lasts / size)), size) for size in self.streams]
 
+    def scaled(self, scale: float) -> Sizes:
+        """With so many times the nodes, and as many times the pods of bursts and the jobs."""
+        return self._replace(
+            nodes=max(1, round(self.nodes * scale)),
+            bursts=tuple(shape.scaled(scale) for shape in self.bursts),
+            jobs=max(1, round(self.jobs * scale)),
+        )
+
 
 FULL = Sizes(
     nodes=1000,
     bursts=(Shape(1, 10_000), Shape(500, 20), Shape(10_000, 1)),
-    streams=(20, 1),
-    rate=100.0,
+    streams=(1, 20),
+    rate=50.0,
     lasts=30.0,
+    jobs=1000,
     standing_nodes=5000,
     standing_pods=50_000,
     quiet=60.0,
@@ -56,9 +67,10 @@ FULL = Sizes(
 QUICK = Sizes(
     nodes=20,
     bursts=(Shape(1, 100), Shape(5, 20), Shape(100, 1)),
-    streams=(20, 1),
+    streams=(1, 20),
     rate=50.0,
     lasts=2.0,
+    jobs=20,
     standing_nodes=50,
     standing_pods=500,
     quiet=5.0,
@@ -66,11 +78,12 @@ QUICK = Sizes(
 
 
 class Results(Struct):
-    """All that was measured."""
+    """All that was measured, run by run."""
 
     sizes: Sizes
     bursts: list[Burst] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
+    jobs: list[Arrival] = field(default_factory=list)
     standing: Standing | None = None
 
     @property
@@ -79,67 +92,84 @@ class Results(Struct):
         every = [*self.bursts, *self.streams, *([self.standing] if self.standing else [])]
         return [result.problem for result in every if result.problem]
 
-    def ratio(self, ours: Burst) -> float | None:
-        """Our binds a second over kube-scheduler's for the same shape."""
-        theirs = self._theirs(ours)
-        return ours.binds_per_second / theirs.binds_per_second if theirs and theirs.binds_per_second else None
+    def bursts_of(self, scheduler: str, shape: str) -> list[Burst]:
+        return [burst for burst in self.bursts if (burst.scheduler, burst.shape) == (scheduler, shape)]
 
-    def cpu_ratio(self, ours: Burst) -> float | None:
-        """How many times our processor time kube-scheduler and its API server take for a bind."""
-        theirs = self._theirs(ours)
-        return theirs.cpu_binding / ours.cpu_binding if theirs and ours.cpu_binding else None
+    def streams_of(self, scheduler: str, shape: str) -> list[Stream]:
+        return [stream for stream in self.streams if (stream.scheduler, stream.shape) == (scheduler, shape)]
 
-    def _theirs(self, ours: Burst) -> Burst | None:
-        same = [burst for burst in self.bursts if burst.scheduler == THEIRS and burst.shape == ours.shape]
-        return same[0] if same and ours.scheduler == OURS else None
+    def burst_ratio(self, shape: str, other: str, value: Callable[[Burst], float]) -> float | None:
+        """A value of ours over that of another scheduler in the same run, the median of all runs."""
+        return median_ratio(self.bursts_of(OURS, shape), self.bursts_of(other, shape), value)
 
 
-def wanted(shape: str) -> float:
-    """The ratio to reach for a shape."""
-    return SINGLES if shape.endswith("x1") else GANGS
+class Step(NamedTuple):
+    """One measurement, and what becomes of it."""
+
+    title: str
+    work: Callable[[], None]
 
 
-def run(sizes: Sizes, parts: Sequence[str] = PARTS) -> Results:
+def run(sizes: Sizes, parts: Sequence[str] = PARTS, repeat: int = 1) -> Results:
     """One after the other, so that measurements do not compete for processor time."""
-    results, step = Results(sizes), Progress(_steps(sizes, parts))
-    if "burst" in parts:
-        for shape in sizes.bursts:
-            for scheduler in (THEIRS, OURS):
-                work = partial(burst, scheduler, shape, sizes.nodes)
-                results.bursts.append(step(f"{shape.name}, {scheduler}", work))
-    if "stream" in parts:
-        for shape in sizes.arriving:
-            for scheduler, flags in ((THEIRS, ()), (OURS, ()), (OURS, EAGER)):
-                title = " ".join((f"{shape.name} arriving, {scheduler}", *flags))
-                results.streams.append(
-                    step(title, partial(stream, scheduler, shape, sizes.nodes, sizes.rate, flags))
-                )
-    if "standing" in parts:
-        nodes, pods = sizes.standing_nodes, sizes.standing_pods
-        title = f"{nodes} nodes, {pods} pods, quiet"
-        results.standing = step(title, partial(standing, nodes, pods, sizes.quiet))
+    results = Results(sizes)
+    steps = [
+        *(step for _ in range(repeat) for step in _repeated_steps(results, parts)),
+        *(_standing_steps(results) if "standing" in parts else ()),
+    ]
+    for number, step in enumerate(steps, 1):
+        print(f"[{number}/{len(steps)}] {step.title} ... ", end="", file=sys.stderr, flush=True)
+        begin = time.monotonic()
+        step.work()
+        print(f"{time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
     return results
 
 
-def _steps(sizes: Sizes, parts: Sequence[str]) -> int:
-    return (
-        2 * len(sizes.bursts) * ("burst" in parts)
-        + 3 * len(sizes.streams) * ("stream" in parts)
-        + ("standing" in parts)
-    )
+def _repeated_steps(results: Results, parts: Sequence[str]) -> Iterator[Step]:
+    if "burst" in parts:
+        for shape in results.sizes.bursts:
+            for scheduler in (THEIRS, OURS, BARE):
+                yield _burst_step(results, scheduler, shape)
+    if "stream" in parts:
+        for shape in results.sizes.arriving:
+            for scheduler in (THEIRS, OURS, PLAIN) if shape.size == 1 else (THEIRS, OURS):
+                yield _stream_step(results, scheduler, shape)
+    if "jobs" in parts:
+        yield _jobs_step(results)
 
 
-class Progress:
-    """Says on stderr what is being done, and how long it took."""
+def _burst_step(results: Results, scheduler: str, shape: Shape) -> Step:
+    def work() -> None:
+        with fresh_cluster() as cluster:
+            results.bursts.append(burst(cluster, scheduler, shape, results.sizes.nodes))
 
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
-        self._step = 0
+    return Step(f"{shape.name}, {scheduler}", work)
 
-    def __call__(self, title: str, work: Callable[[], Result]) -> Result:
-        self._step += 1
-        print(f"[{self._step}/{self._steps}] {title} ... ", end="", file=sys.stderr, flush=True)
-        begin = time.monotonic()
-        result = work()
-        print(f"{time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
-        return result
+
+def _stream_step(results: Results, scheduler: str, shape: Shape) -> Step:
+    sizes = results.sizes
+
+    def work() -> None:
+        with fresh_cluster() as cluster:
+            results.streams.append(stream(cluster, scheduler, shape, sizes.nodes, sizes.rate))
+
+    return Step(f"{shape.name} arriving, {scheduler}", work)
+
+
+def _jobs_step(results: Results) -> Step:
+    count = results.sizes.jobs
+
+    def work() -> None:
+        results.jobs.append(jobs.measure("real", ControlPlane, count))
+
+    return Step(f"{count} jobs of {jobs.EACH} pods", work)
+
+
+def _standing_steps(results: Results) -> Iterator[Step]:
+    nodes, pods = results.sizes.standing_nodes, results.sizes.standing_pods
+
+    def work() -> None:
+        with fresh_cluster() as cluster:
+            results.standing = standing(cluster, nodes, pods, results.sizes.quiet)
+
+    yield Step(f"{nodes} nodes, {pods} pods, quiet", work)

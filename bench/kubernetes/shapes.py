@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 NAMESPACE = "bench"
 GROUP_NAME = "scheduling.k8s.io/group-name"
 OURS, THEIRS = "stromboli", "kube-scheduler"
-_SCHEDULER_NAMES = {OURS: "volcano", THEIRS: "default-scheduler"}
+PLAIN = "stromboli with its controllers, plain pods"
+"""Pods that name no PodGroup: a controller makes each of them one."""
+BARE = "bare binder"
+"""Decides nothing and binds what our scheduler would: the most that can be reached (`bare_binder.py`)."""
 
 
 class Shape(NamedTuple):
@@ -16,6 +19,8 @@ class Shape(NamedTuple):
 
     gangs: int
     size: int
+    prefix: str = "gang"
+    """Of the names of the gangs."""
 
     @property
     def pods(self) -> int:
@@ -24,6 +29,12 @@ class Shape(NamedTuple):
     @property
     def name(self) -> str:
         return f"{self.gangs}x{self.size}"
+
+    def scaled(self, scale: float) -> Shape:
+        """So many times the gangs; of a single gang, so many times the pods."""
+        if self.gangs == 1:
+            return self._replace(size=max(1, round(self.size * scale)))
+        return self._replace(gangs=max(1, round(self.gangs * scale)))
 
 
 def node(number: int) -> dict[str, Any]:
@@ -36,27 +47,35 @@ def node(number: int) -> dict[str, Any]:
     }
 
 
-def group(gang: int, size: int) -> dict[str, Any]:
+def group(gang: int, size: int, prefix: str = "gang") -> dict[str, Any]:
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
-        "metadata": {"name": f"gang-{gang}", "namespace": NAMESPACE},
+        "metadata": {"name": f"{prefix}-{gang}", "namespace": NAMESPACE},
         "spec": {"minMember": size, "queue": "default"},
     }
 
 
-def pod(gang: int, member: int, scheduler: str, on: str = "") -> dict[str, Any]:
-    """Of a gang, for one of the two; kube-scheduler has plain pods. `on` is where it runs already."""
+def grouped(scheduler: str) -> bool:
+    """Whether its pods come in PodGroups; kube-scheduler knows none."""
+    return scheduler in (OURS, BARE)
+
+
+def pod(gang: int, member: int, scheduler: str, on: str = "", prefix: str = "gang") -> dict[str, Any]:
+    """Of a gang, for one of the schedulers. `on` is where it runs already."""
     requests = {"cpu": "500m", "memory": "1Gi"}
     container = {"name": "main", "image": "none", "resources": {"requests": requests}}
-    name = f"gang-{gang}"
+    name = f"{prefix}-{gang}"
     made: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": f"{name}-{member}", "namespace": NAMESPACE, "labels": {"job": name}},
-        "spec": {"schedulerName": _SCHEDULER_NAMES[scheduler], "containers": [container]},
+        "spec": {
+            "schedulerName": "default-scheduler" if scheduler == THEIRS else "volcano",
+            "containers": [container],
+        },
     }
-    if scheduler == OURS:
+    if grouped(scheduler):
         made["metadata"]["annotations"] = {GROUP_NAME: name}
     if on:
         made["spec"]["nodeName"] = on
@@ -64,8 +83,12 @@ def pod(gang: int, member: int, scheduler: str, on: str = "") -> dict[str, Any]:
 
 
 def groups(shape: Shape) -> Iterator[dict[str, Any]]:
-    return (group(gang, shape.size) for gang in range(shape.gangs))
+    return (group(gang, shape.size, shape.prefix) for gang in range(shape.gangs))
 
 
 def pods(shape: Shape, scheduler: str) -> Iterator[dict[str, Any]]:
-    return (pod(gang, member, scheduler) for gang in range(shape.gangs) for member in range(shape.size))
+    return (member for gang in range(shape.gangs) for member in gang_pods(shape, gang, scheduler))
+
+
+def gang_pods(shape: Shape, gang: int, scheduler: str) -> Iterator[dict[str, Any]]:
+    return (pod(gang, member, scheduler, prefix=shape.prefix) for member in range(shape.size))

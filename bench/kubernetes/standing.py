@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -43,46 +41,43 @@ class Standing(Struct):
     problem: str = ""
 
 
-def standing(nodes: int, pods: int, seconds: float) -> Standing:
+def standing(cluster: BenchCluster, nodes: int, pods: int, seconds: float) -> Standing:
     """Pods that sit on their nodes, in gangs of twenty; nodes that report as real ones do."""
-    with (
-        tempfile.TemporaryDirectory(prefix="stromboli-bench-") as folder,
-        BenchCluster(Path(folder)) as cluster,
-    ):
-        cluster.create(shapes.node(number) for number in range(nodes))
-        cluster.create(_settled(nodes, pods))
-        begin = time.monotonic()
-        pids = cluster.start(OURS)
-        ready = _wait_until_scheduling(cluster)
-        took = time.monotonic() - begin
-        over = threading.Event()
-        heartbeats = threading.Thread(target=cluster.send_heartbeats, args=(nodes, HEARTBEAT, over))
-        heartbeats.start()
-        time.sleep(min(10.0, seconds))
-        costs, since = Costs(pids), time.monotonic()
-        time.sleep(seconds)
-        spent, watched = costs.spent(), time.monotonic() - since
-        over.set()
-        heartbeats.join()
-        result = Standing(
-            nodes=nodes,
-            pods=pods,
-            seconds=watched,
-            ready=took,
-            mib=memory(pids[OURS]),
-            peak_mib=memory(pids[OURS], "VmHWM"),
-            cores=spent[OURS] / watched,
-            api_server_cores=spent["kube-apiserver"] / watched,
-        )
-        result.problem = "" if ready else f"not ready within {TIMEOUT:g} s; {cluster.log_tail(OURS)}"
-        return result
+    cluster.add_nodes(nodes)
+    cluster.create(_settled(nodes, pods))
+    begin = time.monotonic()
+    pids = cluster.start(OURS)
+    ready = _wait_until_scheduling(cluster)
+    took = time.monotonic() - begin
+    over = threading.Event()
+    heartbeats = threading.Thread(target=cluster.send_heartbeats, args=(nodes, HEARTBEAT, over))
+    heartbeats.start()
+    time.sleep(min(10.0, seconds))
+    costs, since = Costs(pids), time.monotonic()
+    time.sleep(seconds)
+    spent, watched = costs.spent(), time.monotonic() - since
+    over.set()
+    heartbeats.join()
+    result = Standing(
+        nodes=nodes,
+        pods=pods,
+        seconds=watched,
+        ready=took,
+        mib=memory(pids[OURS]),
+        peak_mib=memory(pids[OURS], "VmHWM"),
+        cores=spent[OURS] / watched,
+        api_server_cores=spent["kube-apiserver"] / watched,
+    )
+    result.problem = "" if ready else f"not ready within {TIMEOUT:g} s; {cluster.log_tail(OURS)}"
+    return result
 
 
 def _settled(nodes: int, pods: int) -> Iterator[dict[str, Any]]:
     for gang in range(pods // GANG):
-        yield shapes.group(gang, GANG)
+        yield shapes.group(gang, GANG, "standing")
         for member in range(GANG):
-            yield shapes.pod(gang, member, OURS, on=f"node-{(gang * GANG + member) % nodes}")
+            node = f"node-{(gang * GANG + member) % nodes}"
+            yield shapes.pod(gang, member, OURS, node, "standing")
 
 
 def _wait_until_scheduling(cluster: BenchCluster) -> bool:
