@@ -22,6 +22,7 @@ from stromboli.engine.rules import Rules
 from stromboli.engine.session import Session
 from stromboli.engine.topology.allocated_domains import AllocatedDomains
 from stromboli.engine.topology.left_out_hyper_nodes import hyper_node_events
+from stromboli.engine.waiting.fixed_point import FixedPoint
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.job import Job
 from stromboli.model.task import Task
@@ -49,6 +50,8 @@ class Outcome:
     """Seconds that each of them took to choose."""
     lost: Failure | None = None
     """Why the whole cycle came to nothing."""
+    repeated: bool = False
+    """Whether it did not run, as it could only come to what the one before came to."""
     set_aside: tuple[Culprit, ...] = ()
     """The orders and scores that take no part in the next cycle because they failed for all jobs."""
 
@@ -77,8 +80,16 @@ class Engine:
         services: Mapping[str, Any] | None = None,
         features: Iterable[str] = (),
         interruptible: bool = True,
+        skips: bool = True,
     ):
-        """Not `interruptible`: a KeyboardInterrupt is a plugin's failure, not a user's wish."""
+        """Not `interruptible`: a KeyboardInterrupt is a plugin's failure, not a user's wish.
+
+        Without `skips`, everybody who waits is tried in every cycle, though it come to nothing again.
+        """
+        self._skips = skips
+        self._fixed_point = FixedPoint()
+        self._last: Outcome | None = None
+        """Of the last cycle that ran."""
         self.policy = policy
         self._services = dict(services or {})
         self._features = frozenset(features)
@@ -130,6 +141,9 @@ class Engine:
 
     def cycle(self, cluster: Cluster, now: float) -> Outcome:
         """Open, run the actions, close. A lost cycle decides nothing and changes nothing."""
+        self._advance(cluster, now)
+        if self._last is not None and self._skips and self._fixed_point.holds(cluster, now):
+            return self._repeat(cluster, now, self._last)
         session = self._session(cluster, now)
         outcome = Outcome([], session, WaitCauses(session))
         try:
@@ -141,6 +155,7 @@ class Engine:
             with self._timed(outcome, "close"):
                 self._finish(session, outcome)
         except BaseException as error:
+            self._fixed_point.reset()
             self._abort(session)
             if isinstance(error, KeyboardInterrupt) and not isinstance(error, self._confined):
                 raise
@@ -149,6 +164,7 @@ class Engine:
             cluster.listeners = []
             outcome.filtering, outcome.scoring = self._placement.filtering, self._placement.scoring
         self._charge_failures(outcome)
+        self._last = outcome
         return outcome
 
     def _lose(self, outcome: Outcome, error: BaseException) -> None:
@@ -158,17 +174,31 @@ class Engine:
         log.error("the cycle is lost: %s", lost.failure.message, exc_info=error)
         self._costly.add(lost.jobs, lost.failure, outcome.session.now)
 
-    def _session(self, cluster: Cluster, now: float) -> Session:
+    def _advance(self, cluster: Cluster, now: float) -> None:
+        """Bring up to date what follows from objects and from the time."""
         cluster.settle()
         cluster.reservations.advance(now)
-        cluster.touched.clear()
-        self._number += 1
         cluster.dirty.everything |= self._fresh
+        self._number += 1
+
+    def _repeat(self, cluster: Cluster, now: float, last: Outcome) -> Outcome:
+        """The outcome of a cycle that need not run: it would come to what the last one came to."""
+        session = self._new_session(cluster, now)
+        session.changed = Dirty(everything=False)
+        session.recall(last.session)
+        return Outcome([], session, last.causes, repeated=True)
+
+    def _session(self, cluster: Cluster, now: float) -> Session:
+        cluster.touched.clear()
+        session = self._new_session(cluster, now)
+        cluster.dirty = Dirty(everything=False)
+        return session
+
+    def _new_session(self, cluster: Cluster, now: float) -> Session:
         session = Session(cluster, self.policy, self.rules, self._placement, now, f"{now:.0f}-{self._number}")
         session.services = self._services
         session.features = self._features
         session.confined = self._confined
-        cluster.dirty = Dirty(everything=False)
         return session
 
     def _open(self, session: Session, outcome: Outcome) -> None:
@@ -188,11 +218,15 @@ class Engine:
             with self._attributed(plugin, "closing", outcome):
                 plugin.closing(session)
         report_outcome(session, outcome.causes)
+        changed = session.changed_cluster
         session.finish()
         session.cluster.pod_counts.sweep()
         outcome.decisions = session.decisions
         with session.reporting():
             outcome.decisions.extend(hyper_node_events(session.cluster.hyper_nodes))
+        if not self._placement.is_repeatable:
+            session.look_again()
+        self._fixed_point.note(session, changed)
 
     def _abort(self, session: Session) -> None:
         """Undo the cycle and build plugins anew, since what they remember of it is not true."""
@@ -232,3 +266,5 @@ class Engine:
                 outcome.decisions.extend(events)
                 self._resolve()
         outcome.set_aside = tuple(self._failing.set_aside)
+        if outcome.set_aside:
+            self._fixed_point.reset()  # it is asked again after a while

@@ -26,8 +26,9 @@ from stromboli.engine.topology.confinement import Confinement
 from stromboli.engine.topology.label_gradients import label_gradients, label_scores
 from stromboli.engine.topology.label_topology import label_key
 from stromboli.engine.topology.topology_limits import highest_tier
-from stromboli.engine.transaction import Transaction
+from stromboli.engine.transaction import Transaction, Undo
 from stromboli.engine.unmet_requirements import Unmet, unmet_by_job, unmet_by_task
+from stromboli.engine.waiting.unrepeatable_reads import UnrepeatableReads
 from stromboli.model.cluster import Cluster, Dirty, Refused
 from stromboli.model.job import SubJob
 from stromboli.model.reservations import Reservation
@@ -47,6 +48,10 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
     from stromboli.policy.policy import Policy
+
+
+_TOLD = ("written", "conditions", "condition", "reported")
+"""Fields of the model that say what was told; no rule reads them."""
 
 
 class Advice(NamedTuple):
@@ -74,11 +79,10 @@ class Session(Transaction):
         self.policy = policy
         self.rules = rules
         """The extension points as functions that ask every plugin of the policy: `session.rules.job_ready(job)`."""
-        self.now = now
-        """The time of the cycle, in seconds since 1970; it stands still while the cycle runs."""
+        self.reads = UnrepeatableReads(now)
+        """What was read in this session that may be otherwise in the next though nothing happens."""
         self.id = id
-        self.services: Mapping[str, Any] = {}
-        """How plugins call out, by name, handed in by the process that runs the scheduler; empty in a rehearsal."""
+        self._services: Mapping[str, Any] = {}
         self.features: frozenset[str] = frozenset()
         """Feature gates that are on, of those that are off by default."""
         self.total: Amounts = cluster.total
@@ -107,6 +111,38 @@ class Session(Transaction):
         self._reported: dict[tuple[Job, str], tuple[str, str]] = {}
         self._writes: list[tuple[Job | SubJob | Task | Queue, str, Any]] = []
         self._reservations: dict[Task, Reservation] = {}
+
+    # -- time, and the world outside
+
+    @property
+    def now(self) -> float:
+        """The time of the cycle, in seconds since 1970; it stands still while the cycle runs.
+
+        Once it was read, the next cycle tries everybody again. To ask whether a moment has come, use `has_come`.
+        """
+        return self.reads.now()
+
+    def has_come(self, moment: float) -> bool:
+        """Whether a moment has come; if not, and nothing happens, nobody is tried again before it."""
+        return self.reads.has_come(moment)
+
+    def look_again(self) -> None:
+        """Let the next cycle try everybody again, whatever happens: somebody gave an answer that does not last."""
+        self.reads.any = True
+
+    @property
+    def services(self) -> Mapping[str, Any]:
+        """How plugins call out, by name, handed in by the process that runs the scheduler; empty in a rehearsal.
+
+        Once any of them was looked for, the next cycle tries everybody again.
+        """
+        if self._services:
+            self.look_again()
+        return self._services
+
+    @services.setter
+    def services(self, services: Mapping[str, Any]) -> None:
+        self._services = services
 
     # -- jobs and queues
 
@@ -337,8 +373,8 @@ class Session(Transaction):
     def reserve(self, task: Task, seconds: float) -> None:
         """Keep the room that was promised to a task (pipelined) for it beyond this cycle, for so many seconds."""
         if task.node is not None and seconds > 0:
-            until = self.now + seconds
-            self._reservations[task] = Reservation(task.uid, task.request, task.node, self.now, until)
+            now = self.now
+            self._reservations[task] = Reservation(task.uid, task.request, task.node, now, now + seconds)
 
     def bind(self, task: Task) -> None:
         """Decide that an allocated task runs where it was placed; never one with a requirement that is not met."""
@@ -459,6 +495,21 @@ class Session(Transaction):
             self.tentative.pop(task, None)
 
     # -- the end
+
+    @property
+    def changed_cluster(self) -> bool:
+        """Whether what was decided changes anything that rules, filters or actions read; before `finish`."""
+        committed = any(entry.committed for entry in self.journal if isinstance(entry, Undo))
+        moved = bool(self._settled) or committed
+        wrote = any(field not in _TOLD for _, field, _ in self._writes)
+        return moved or wrote or bool(self._reservations or self.phases)
+
+    def recall(self, earlier: Session) -> None:
+        """Take over what an earlier session found out, in whose place this one stands without having run."""
+        self.verdicts, self.tentative = earlier.verdicts, earlier.tentative
+        self.without_domain, self.had_room = earlier.without_domain, earlier.had_room
+        self.objections, self.advice, self.refusals = earlier.objections, earlier.advice, earlier.refusals
+        self.uncommitted = earlier.uncommitted
 
     def finish(self) -> None:
         """Undo what was kept but not committed, and write what was decided into the model."""

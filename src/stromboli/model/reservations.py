@@ -8,6 +8,7 @@ its owner, job, queue or node, `update` replaces that charge by the one that is 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.model.amounts import Vector, shift
@@ -104,6 +105,13 @@ class Reservations:
                 self.release(owner)
             elif owner not in self._charges:
                 self.update(owner)
+
+    @property
+    def next_moment(self) -> float:
+        """The next moment at which a reservation begins or ends."""
+        now = self._now
+        moments = ((kept.since if now < kept.since else kept.until) for kept in self)
+        return min(moments, default=inf)
 
     def _waiting(self, owner: Owner) -> Job | Task | None:
         """The job of a pod to come, or the task while it is pending."""

@@ -33,7 +33,7 @@ class Cdp(Plugin):
         cooldown = _cooldown(task)
         if cooldown is None or task.scheduled_at is None or task.status is not Status.RUNNING:
             return False
-        return task.scheduled_at + cooldown > self.session.now
+        return not self.session.has_come(task.scheduled_at + cooldown)
 
 
 def _cooldown(task: Task) -> float | None:

@@ -55,10 +55,10 @@ class Sla(Plugin):
 
     def backfill_victim(self, beneficiary: Task, victim: Task) -> bool:
         """Tasks of a job past its deadline are no victims."""
-        return victim.job is None or self.session.now < self._deadline(victim.job)
+        return victim.job is None or not self.session.has_come(self._deadline(victim.job))
 
     def _vote(self, job: Job) -> Vote:
-        return Vote.PERMIT if self.session.now >= self._deadline(job) else Vote.ABSTAIN
+        return Vote.PERMIT if self.session.has_come(self._deadline(job)) else Vote.ABSTAIN
 
     def _deadline(self, job: Job) -> float:
         """When a job's waiting time ends; `NEVER` where there is none."""

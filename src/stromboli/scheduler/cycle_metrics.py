@@ -93,7 +93,8 @@ class CycleMetrics:
         kinds = Counter(type(decision).__name__ for decision in outcome.decisions)
         for kind, count in kinds.items():
             metrics.decisions.labels(kind).inc(count)
-        refused = sum(len(verdicts) for verdicts in outcome.session.verdicts.values())
+        tried = {} if outcome.repeated else outcome.session.verdicts
+        refused = sum(len(verdicts) for verdicts in tried.values())
         for result, count in (("scheduled", kinds[Bind.__name__]), ("unschedulable", refused)):
             if count:
                 metrics.attempts.labels(result).inc(count)

@@ -42,7 +42,7 @@ class FailedSearches:
 
     def _is_current(self, job: Job) -> bool:
         state, when = self._before[job.key]
-        return state == self._state_for(job) and self._session.now - when < RETRY_AFTER
+        return state == self._state_for(job) and not self._session.has_come(when + RETRY_AFTER)
 
     def _state_for(self, job: Job) -> int:
         return hash((self._state, tuple(job.counts), job.priority))

@@ -100,7 +100,7 @@ class MovableTasks:
         """Whether a job takes part in cycles, is complete, and has rested since it was last moved."""
         known = self._jobs.get(job)
         if known is None:
-            rested = self._session.now - _last_move(job) >= self._options.rest_seconds
+            rested = self._session.has_come(_last_move(job) + self._options.rest_seconds)
             known = self._jobs[job] = job.visible and rested and is_complete(job)
         return known
 

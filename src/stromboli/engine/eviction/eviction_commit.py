@@ -44,7 +44,7 @@ def commit_evictions(session: Session, trial: Statement, options: EvictionOption
 def lost_pods_lately(session: Session, job: Job, options: EvictionOptions) -> bool:
     """Whether a job lost pods so lately that it may not evict: else it and its evictor could take turns forever."""
     until: float = session.cluster.memory.get(EVICTED, {}).get(job.key, 0.0)
-    return options.hold_seconds > 0 and session.now < until
+    return options.hold_seconds > 0 and not session.has_come(until)
 
 
 def remember_losers(session: Session, jobs: set[Job], options: EvictionOptions) -> None:

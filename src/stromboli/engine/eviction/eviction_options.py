@@ -66,4 +66,4 @@ class EvictionOptions:
         elif of_queue is not None:
             minimum = of_queue
         started = victim.started if victim.started is not None else victim.scheduled_at
-        return minimum <= 0 or (started is not None and session.now - started >= minimum)
+        return minimum <= 0 or (started is not None and session.has_come(started + minimum))

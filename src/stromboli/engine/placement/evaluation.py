@@ -192,6 +192,9 @@ class Evaluation:
             score for score in scores if score.finish is None and score.reads in ("static", "usage")
         ]
         self._raw = [score for score in scores if score not in self._steady]
+        functions: list[NodeFilter | NodeScore] = [*filters, *scores]
+        self.is_repeatable = all(function.reads not in ("clock", "external") for function in functions)
+        """Whether its answers follow from the cluster alone."""
         self._layout = self._objects = self._clock = -1
         self._verdict: tuple[Any, Verdict] | None = None
         self._reach: tuple[Any, Bools] | None = None

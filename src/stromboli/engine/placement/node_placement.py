@@ -55,6 +55,8 @@ class Placement:
         self._used: set[Hashable] = set()
         """The shapes met in this cycle."""
         self._cycle = 0
+        self.is_repeatable = True
+        """Whether all that was asked in this cycle about a task and nodes has the same answer until one changes."""
         self.filtering: list[float] = []
         """Seconds that each search for a node in this cycle took to bring filters and scores up to date."""
         self.scoring: list[float] = []
@@ -68,6 +70,7 @@ class Placement:
         self._of_rows.clear()
         self.filtering, self.scoring = [], []
         self._cycle += 1
+        self.is_repeatable = True
 
     def refused(self, task: Task, nodes: int) -> Verdict | None:
         """Why no node at all can take the task, before any is looked at."""
@@ -131,6 +134,7 @@ class Placement:
                 known.popitem(last=False)
         else:
             known.move_to_end(key)
+        self.is_repeatable &= evaluation.is_repeatable
         try:
             evaluation.refresh(task, self._cycle)
         except BaseException:

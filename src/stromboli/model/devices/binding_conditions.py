@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stromboli.api.types.devices import AllocatedDevice, ResourceClaim
     from stromboli.api.types.meta import Condition
 
@@ -12,7 +14,7 @@ BINDING_TIMEOUT = 600.0
 """Seconds after its allocation in which the conditions of a claim must come true."""
 
 
-def is_unusable(claim: ResourceClaim, now: float) -> bool:
+def is_unusable(claim: ResourceClaim, has_come: Callable[[float], bool]) -> bool:
     """Whether an allocated claim will not become usable: a device failed, or its conditions are overdue."""
     allocation = claim.status.allocation
     if allocation is None:
@@ -25,7 +27,7 @@ def is_unusable(claim: ResourceClaim, now: float) -> bool:
                 return True
             waiting |= not true >= set(device.binding_conditions)
     allocated_at = allocation.allocation_timestamp
-    return waiting and allocated_at is not None and allocated_at.timestamp() + BINDING_TIMEOUT < now
+    return waiting and allocated_at is not None and has_come(allocated_at.timestamp() + BINDING_TIMEOUT)
 
 
 def true_conditions(claim: ResourceClaim, device: AllocatedDevice) -> dict[str, Condition]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stromboli.api.types.devices import AllocationResult
     from stromboli.api.types.pod import NodeSelector
     from stromboli.engine.placement.node_functions import Bools, Column
-    from stromboli.model.cluster import Cluster
+    from stromboli.engine.session import Session
     from stromboli.model.devices.claim_use import ClaimContent, ClaimUse
     from stromboli.model.ledgers import Grant
     from stromboli.model.node_columns import Node
@@ -71,17 +71,22 @@ class DeviceClaims:
         self._retries = 0
         """How many cycles went on with nodes for which an earlier one had no time."""
 
-    def opening(self, cluster: Cluster, now: float) -> None:
-        self._cluster = cluster
-        self._now = now
+    def opening(self, session: Session) -> None:
+        cluster = self._cluster = session.cluster
+        self._session = session
         self._limit.opening()
         for contents, column in list(self._columns.items()):
             if column.is_unfinished and column not in self._asked:
                 del self._columns[contents]  # nobody waits for it any longer
         self._asked.clear()
-        self._retries += any(column.is_unfinished for column in self._columns.values())
+        self._retries += self.is_unfinished
         self._shared = SharedClaims(cluster.devices)
         self._extended = ExtendedResources(cluster)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a search for devices goes on in the next cycle."""
+        return any(column.is_unfinished for column in self._columns.values())
 
     def concerns(self, task: Task) -> bool:
         """Whether a task has claims, or extended resources that devices may serve."""
@@ -100,7 +105,7 @@ class DeviceClaims:
         for use in task_claims(self._cluster.devices, task):
             allocation = use.allocation
             if allocation is not None:
-                unusable = use.object is not None and is_unusable(use.object, self._now)
+                unusable = use.object is not None and is_unusable(use.object, self._session.has_come)
                 allocated.append(Allocated(allocation.node_selector, use.is_promised, unusable))
             else:
                 new.append(use)

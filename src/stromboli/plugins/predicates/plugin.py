@@ -135,10 +135,12 @@ class Predicates(Plugin):
         """What the last task asked for, with the version of the ledger: several questions follow each other."""
 
     def opening(self, session: Session, dirty: Dirty) -> None:
-        self._claims.opening(session.cluster, session.now)
+        self._claims.opening(session)
 
     def closing(self, session: Session) -> None:
         self._unused_claims.release(session)
+        if self._claims.is_unfinished:
+            session.look_again()
 
     def shape_key(self, task: Task) -> Hashable:
         enabled, cluster = self.arguments, self.session.cluster

@@ -1,0 +1,105 @@
+"""A cycle that changed nothing, on a cluster to which nothing happened since, would change nothing again.
+
+A cycle is a function of the cluster, of the time and of what plugins ask outside. So the cycle after one that neither
+moved nor admitted anybody need not run if no object changed, the moments that plugins and actions wait for have not
+come, and nobody read the time itself, a service, or a node function that reads `clock` or `external`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from stromboli.engine.decisions import (
+    Event,
+    GroupCondition,
+    NativeGroupCondition,
+    PodCondition,
+    PodGroupStatus,
+    QueueStatus,
+)
+
+if TYPE_CHECKING:
+    from stromboli.engine.session import Session
+    from stromboli.model.cluster import Cluster
+
+WORDS = (PodCondition, PodGroupStatus, GroupCondition, NativeGroupCondition, QueueStatus, Event)
+"""Decisions that only tell: no rule reads what they write."""
+
+
+class Identity:
+    """A value that equals itself alone, however much another is like it."""
+
+    def __init__(self, value: object):
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identity) and self._value is other._value
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Counters of what changes without notice to a job, queue or node: loads, ledgers, measured load, shards."""
+
+    counters: tuple[int, ...]
+    usage: Identity
+    shard: Identity
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> State:
+        columns = cluster.columns
+        counters = (
+            columns.clock,
+            columns.layout,
+            columns.objects,
+            cluster.objects.version,
+            cluster.ledger_version,
+            cluster.cards.changes.position,
+            cluster.reservations.version,
+        )
+        return cls(counters, Identity(cluster.usage), Identity(cluster.shard))
+
+
+class LastCycle(NamedTuple):
+    """A cycle that changed nothing: when it was, the state that it left, and how long its answers hold."""
+
+    time: float
+    state: State
+    until: float
+
+
+class FixedPoint:
+    """The last cycle, if the next could be the same."""
+
+    def __init__(self) -> None:
+        self._last: LastCycle | None = None
+
+    def reset(self) -> None:
+        """What the last cycle came to no longer counts."""
+        self._last = None
+
+    def note(self, session: Session, changed: bool) -> None:
+        """A cycle has come to its end; `changed` if it decided more than what is told."""
+        self._last = None
+        cluster, reads = session.cluster, session.reads
+        if changed or reads.any or session.failures or session.left_out:
+            return
+        if all(isinstance(decision, WORDS) for decision in session.decisions):
+            until = min(reads.until, cluster.reservations.next_moment)
+            cluster.touched.clear()  # what is in it from now on happened after this cycle
+            self._last = LastCycle(reads.time, State.of(cluster), until)
+
+    def holds(self, cluster: Cluster, now: float) -> bool:
+        """Whether a cycle at this moment would come to what the last one came to."""
+        last = self._last
+        if last is None or not last.time <= now < last.until:
+            return False
+        return not _has_news(cluster) and last.state == State.of(cluster)
+
+
+def _has_news(cluster: Cluster) -> bool:
+    """Whether objects of jobs, queues or nodes, or objects that plugins look up, came, changed or went."""
+    dirty = cluster.dirty
+    return bool(cluster.touched or dirty.everything or dirty.nodes or dirty.objects or dirty.queues)

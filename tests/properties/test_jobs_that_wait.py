@@ -1,0 +1,166 @@
+"""Who found no room is not tried again for nothing: the decisions are those of trying everybody in every cycle."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import cache
+from typing import TypeVar
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.api.types.meta import Object
+from stromboli.api.types.node import Node
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import PodGroup, PriorityClass, Queue
+from stromboli.engine.catalog import Catalog
+from stromboli.engine.cycle import Engine, Outcome
+from stromboli.engine.placement.node_functions import Check, Nodes
+from stromboli.engine.plugin import Invalid, Plugin
+from stromboli.model.job import Job
+from stromboli.model.task import Task
+from stromboli.policy.presets import PRESETS
+from stromboli.testing.policy_text import catalog_with, policy_of, policy_text
+from tests.manifests import decoded, node, quota
+from tests.properties.living import LivingWorld, plain
+from tests.properties.strategies import contest, examples, nativised
+
+Kind = TypeVar("Kind", bound=Object)
+_changed = msgspec.structs.replace
+
+
+class Moody(Plugin):
+    """A user's plugin that declares nothing: it reads names, what runs elsewhere, and the time."""
+
+    name = "moody"
+
+    def job_valid(self, job: Job) -> Invalid | None:
+        running = sum(each.allocated_count for each in self.session.jobs())
+        return Invalid("Moody", "an odd number of pods runs") if job.name == "new0" and running % 2 else None
+
+    def filter_nodes(self, task: Task, nodes: Nodes) -> Iterator[Check]:
+        open_now = nodes.all() if int(self.session.now) % 3 else nodes.zeros() > 0
+        yield Check(open_now if task.job and task.job.name == "new1" else nodes.all(), "node(s) are moody")
+
+
+class Late(Plugin):
+    """A user's plugin that waits for a moment, and says so."""
+
+    name = "late"
+
+    def job_valid(self, job: Job) -> Invalid | None:
+        come = self.session.has_come(job.created + 1030) or job.name != "new0"
+        return None if come else Invalid("Late", "it is not time yet")
+
+
+EVICTING = "enqueue, allocate, preempt, reclaim, backfill"
+GANG_EVICTING = "enqueue, allocate, gangpreempt, gangreclaim, backfill"
+POLICIES = {
+    "stock": PRESETS["default"],
+    "capacity": policy_text("enqueue, allocate, backfill", "priority gang | capacity predicates nodeorder"),
+    "evicting": policy_text(EVICTING, "priority gang conformance | drf predicates proportion nodeorder pdb"),
+    "evicting by capacity": policy_text(EVICTING, "priority gang | capacity predicates"),
+    "gangs evicting": policy_text(GANG_EVICTING, "priority gang | proportion predicates resourcequota"),
+    "consolidating": policy_text(
+        "enqueue, allocate, consolidate, shuffle, backfill", "priority gang sla | predicates binpack cdp"
+    ),
+    "high priority": PRESETS["high-priority"],
+    "fair share": PRESETS["fair-share"],
+    "own plugin": policy_text(EVICTING, "priority gang moody | predicates proportion"),
+    "own moments": policy_text(EVICTING, "priority gang late | predicates proportion"),
+}
+
+
+@cache
+def catalog() -> Catalog:
+    return catalog_with((Moody, Late), ())
+
+
+def engine(policy: str, skips: bool) -> Engine:
+    return Engine(policy_of(catalog(), "", "", POLICIES[policy]), catalog(), skips=skips)
+
+
+def happen(world: LivingWorld, chance: random.Random) -> None:
+    """Something happens, or nothing; the same for worlds in the same state."""
+    what = chance.choice(("nothing", "nothing", "nothing", "time", "pod", "node", "queue", "group", "quota"))
+    if what == "time":
+        world.now += chance.choice((5, 60, 400))
+    elif what == "quota":
+        world.put(quota("q", {"cpu": str(chance.randint(1, 9))}, {"cpu": "1"}))
+    elif what == "pod":
+        _pod_happens(world, chance)
+    elif what == "node":
+        _node_happens(world, chance)
+    elif what == "queue":
+        queue = _some(world, Queue, chance)
+        capability = chance.choice(({}, {"cpu": "3"}, {"cpu": "9"}))
+        world.put(_changed(queue, spec=_changed(queue.spec, capability=capability)))
+    elif what == "group":
+        _group_happens(world, chance)
+
+
+def _some(world: LivingWorld, kind: type[Kind], chance: random.Random) -> Kind:
+    known = [obj for obj in world.objects.values() if isinstance(obj, kind)]
+    return chance.choice(sorted(known, key=lambda obj: obj.key))
+
+
+def _pod_happens(world: LivingWorld, chance: random.Random) -> None:
+    pod = _some(world, Pod, chance)
+    if chance.random() < 0.4:
+        world.drop(pod)
+    elif pod.spec.node_name:
+        phase = chance.choice(("Succeeded", "Failed", "Running"))
+        world.put(_changed(pod, status=_changed(pod.status, phase=phase)))
+    else:
+        twin = f"{pod.metadata.name}-{len(world.objects)}"
+        world.put(_changed(pod, metadata=_changed(pod.metadata, name=twin, uid=twin)))
+
+
+def _node_happens(world: LivingWorld, chance: random.Random) -> None:
+    some = _some(world, Node, chance)
+    what = chance.choice(("cordon", "grow", "shrink", "come"))
+    if what == "cordon":
+        world.put(_changed(some, spec=_changed(some.spec, unschedulable=not some.spec.unschedulable)))
+    elif what == "come":
+        world.put(decoded(node(f"late{chance.randint(0, 2)}", cpu=chance.choice((1, 2)), memory="4Gi")))
+    else:
+        sizes = {**some.status.allocatable, "cpu": "6" if what == "grow" else "1"}
+        world.put(_changed(some, status=_changed(some.status, allocatable=sizes)))
+
+
+def _group_happens(world: LivingWorld, chance: random.Random) -> None:
+    classes = [obj.key for obj in world.objects.values() if isinstance(obj, PriorityClass)]
+    groups = [obj for obj in world.objects.values() if isinstance(obj, PodGroup)]
+    if not groups:
+        return
+    group = chance.choice(sorted(groups, key=lambda obj: obj.key))
+    changes = {"priority_class_name": chance.choice(sorted(classes)), "min_member": chance.randint(0, 3)}
+    field = chance.choice(sorted(changes))
+    world.put(_changed(group, spec=_changed(group.spec, **{field: changes[field]})))
+
+
+def told(world: LivingWorld, outcome: Outcome) -> object:
+    """All that a cycle comes to: decisions, who is held for room, why everybody waits."""
+    jobs = sorted(world.intake.cluster.jobs.values(), key=lambda job: job.id)
+    waits = {job.key: outcome.explain(job) for job in jobs}
+    return (plain(outcome.decisions), dict(outcome.pipelined), waits, {job.key: job.phase for job in jobs})
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@given(seed=st.integers(0, 2**32))
+@examples(12)
+def test_skipping_who_cannot_be_helped_decides_as_trying_everybody_does(policy: str, seed: int) -> None:
+    objects = nativised(contest(random.Random(seed), 3, 3), random.Random(seed + 1))
+    skipping, trying = (
+        LivingWorld(objects, lambda skips=skips: engine(policy, skips)) for skips in (True, False)
+    )
+    for number in range(10):
+        outcomes = skipping.cycle(), trying.cycle()
+        assert told(skipping, outcomes[0]) == told(trying, outcomes[1])
+        for world, outcome in zip((skipping, trying), outcomes, strict=True):
+            if (seed >> number) % 4:
+                world.come_true(outcome.decisions)
+            happen(world, random.Random(seed + number))
