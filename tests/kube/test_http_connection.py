@@ -55,8 +55,7 @@ def talk(
                 await asyncio.sleep(pause)
             return outcomes
         finally:
-            pool.close()
-            await asyncio.sleep(0)
+            await pool.close()
 
     with behaving(server) as url:
         return asyncio.run(story(url))
@@ -82,7 +81,7 @@ def test_what_is_no_longer_wanted_never_leaves_and_its_connection_is_kept() -> N
                 outcomes.append(path)
             except RequestWithdrawn:
                 outcomes.append("withdrawn")
-        pool.close()
+        await pool.close()
         await asyncio.sleep(0)
         return outcomes
 
@@ -163,7 +162,7 @@ def test_whoever_stops_waiting_leaves_no_connection_behind_on_which_the_answer_m
             async with asyncio.timeout(0.1):
                 await pool.send(Request("GET", "/x"), (), context, 10)
         answer = await pool.send(Request("GET", "/x"), (), context, 10)
-        pool.close()
+        await pool.close()
         await asyncio.sleep(0)
         return answer.body
 

@@ -6,36 +6,31 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-import aiohttp
 import msgspec
-from yarl import URL
 
 from stromboli import __version__
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.bounded_body import read_body
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.credentials import Certificate, Header, Identity, NoCredentials
-from stromboli.kube.http_connection import CONNECT_TIMEOUT, MAX_CONNECTIONS, ConnectionPool
-from stromboli.kube.http_response import BadResponse, ResponseTooLarge
+from stromboli.kube.http_connection import ConnectionPool
+from stromboli.kube.http_response import BadResponse, HttpResponse, ResponseTooLarge
 from stromboli.kube.rate_limits import Backoff, RateLimiter, Sleep
-from stromboli.kube.request import JSON, MERGE, ApiError, NoResponse, Request, RequestWithdrawn, api_error
+from stromboli.kube.request import JSON, MERGE, ApiError, NoResponse, Request, api_error
+
+if TYPE_CHECKING:
+    from stromboli.kube.proxied_connection import ProxiedConnections
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 """Of a response, at most."""
 TIMEOUT = 30.0
 ATTEMPTS = 5
 UNLIMITED = RateLimiter(0, 0)
-LARGEST_REFUSAL = 256 * 1024
 NO_RESPONSE = "<error>"
 """Counted in place of a status."""
 HEADERS = {"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": f"stromboli/{__version__}"}
-
-
-StatusAndBody = tuple[int, bytes, float | None]
-"""Status, body, and Retry-After in seconds if the server sent one."""
 
 
 class TooLarge(ApiError):
@@ -59,9 +54,7 @@ class Client:
         self._backoff = backoff
         self._sleep = sleep
         self._count = count
-        self._session: aiohttp.ClientSession | None = None
-        """For streams, and for all requests through a proxy."""
-        self._pool: ConnectionPool | None = None
+        self._pool: ConnectionPool | ProxiedConnections | None = None
         self._tls: tuple[Certificate | None, ssl.SSLContext] | None = None
 
     async def __aenter__(self) -> Client:
@@ -72,13 +65,8 @@ class Client:
 
     async def close(self) -> None:
         if self._pool is not None:
-            self._pool.close()
+            await self._pool.close()
             self._pool = None
-            await asyncio.sleep(0)
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-            await asyncio.sleep(0)  # connections that were aborted close in the loop's next turn
 
     # -- one request
 
@@ -112,74 +100,49 @@ class Client:
     async def _send_once(self, request: Request, max_bytes: int) -> bytes:
         await self._limiter.take()
         try:
-            status, body, retry_after = await (
-                self._proxied(request, max_bytes) if self.access.proxy else self._direct(request, max_bytes)
-            )
+            response = await self._exchange(request, max_bytes)
         except ResponseTooLarge:
             raise TooLarge(
                 413, "TooLarge", f"{self._description(request)}: more than {max_bytes} bytes"
             ) from None
-        if status >= 300:
-            raise api_error(status, body, retry_after)
-        return body
+        if response.status >= 300:
+            raise api_error(response.status, response.body, response.retry_after)
+        return response.body
 
-    async def _direct(self, request: Request, max_bytes: int) -> StatusAndBody:
-        if self._pool is None:
-            self._pool = ConnectionPool(self.access.server, self.access.trust.server_name, HEADERS.items())
+    async def _exchange(self, request: Request, max_bytes: int) -> HttpResponse:
         with self._connection_errors(request):
             identity = await self.access.credentials.identity()
-            response = await self._pool.send(
+            return await self._connections().send(
                 request, _headers(request, identity), self._ssl_context(identity), max_bytes
             )
-        return response.status, response.body, response.retry_after
-
-    async def _proxied(self, request: Request, max_bytes: int) -> StatusAndBody:
-        bounds = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
-        async with self._send(request, bounds) as response:
-            body = await read_body(response.content, max_bytes)
-            if len(body) > max_bytes:
-                response.close()
-                raise ResponseTooLarge
-        return response.status, body, _retry_after(response)
 
     @asynccontextmanager
     async def stream(self, path: str, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:
         """An endless response, in pieces as they come; `NoResponse` after `idle_timeout` seconds without any."""
         request = Request("GET", path)
         await self._limiter.take()
-        bounds = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=idle_timeout)
-        async with self._send(request, bounds) as response:
-            if response.status >= 300:
-                if response.status == 401:
-                    self.access.credentials.rejected()
-                body = await read_body(response.content, LARGEST_REFUSAL)
-                raise api_error(response.status, body, _retry_after(response))
-            try:
-                yield response.content.iter_any()
-            finally:  # a graceful close would wait for a server that is gone
-                if response.connection is not None and response.connection.transport is not None:
-                    response.connection.transport.abort()
-
-    @asynccontextmanager
-    async def _send(
-        self, request: Request, bounds: aiohttp.ClientTimeout
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
         with self._connection_errors(request):
             identity = await self.access.credentials.identity()
-            if not request.still_wanted():
-                raise RequestWithdrawn
-            async with self._http_session().request(
-                request.method,
-                URL(self.access.server + request.path, encoded=True),
-                data=request.body,
-                headers=_headers(request, identity),
-                ssl=self._ssl_context(identity),
-                server_hostname=self.access.trust.server_name or None,
-                proxy=self.access.proxy or None,
-                allow_redirects=False,
-                timeout=bounds,
+            headers, context = _headers(request, identity), self._ssl_context(identity)
+            async with self._connections().stream(
+                request, headers, context, MAX_RESPONSE_BYTES, idle_timeout
             ) as response:
+                if isinstance(response, HttpResponse):
+                    if response.status == 401:
+                        self.access.credentials.rejected()
+                    raise api_error(response.status, response.body, response.retry_after)
                 yield response
+
+    def _connections(self) -> ConnectionPool | ProxiedConnections:
+        if self._pool is None:
+            server, name = self.access.server, self.access.trust.server_name
+            if self.access.proxy:
+                from stromboli.kube.proxied_connection import ProxiedConnections
+
+                self._pool = ProxiedConnections(server, name, HEADERS.items(), self.access.proxy)
+            else:
+                self._pool = ConnectionPool(server, name, HEADERS.items())
+        return self._pool
 
     @contextmanager
     def _connection_errors(self, request: Request) -> Iterator[None]:
@@ -188,25 +151,14 @@ class Client:
             yield
         except NoCredentials as error:
             raise NoResponse(str(error)) from None
-        except (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError) as error:
-            problem = getattr(error, "certificate_error", error)
-            raise NoResponse(f"{self.access.server}: not believed to be the API server: {problem}") from None
-        except aiohttp.ClientPayloadError:
-            raise NoResponse(f"{self._description(request)}: the connection broke off") from None
-        except (aiohttp.ClientError, OSError, BadResponse, asyncio.IncompleteReadError) as error:
+        except ssl.SSLCertVerificationError as error:
+            raise NoResponse(f"{self.access.server}: not believed to be the API server: {error}") from None
+        except TimeoutError:
+            raise NoResponse(f"{self._description(request)}: no data came in time") from None
+        except (OSError, BadResponse, asyncio.IncompleteReadError) as error:
             raise NoResponse(
                 f"{self._description(request)}: {str(error) or type(error).__name__}"[:500]
             ) from None
-
-    def _http_session(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS),
-                headers=HEADERS,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                read_bufsize=1024 * 1024,
-            )
-        return self._session
 
     def _ssl_context(self, identity: Identity) -> ssl.SSLContext:
         if self._tls is None or self._tls[0] != identity.certificate:
@@ -271,11 +223,6 @@ def with_query(path: str, query: Mapping[str, str | int]) -> str:
     """A path with its query; empty values are left out."""
     given = {key: value for key, value in query.items() if value != ""}
     return f"{path}?{urlencode(given)}" if given else path
-
-
-def _retry_after(response: aiohttp.ClientResponse) -> float | None:
-    seconds = response.headers.get("Retry-After", "").strip()
-    return float(seconds) if seconds.isdecimal() and len(seconds) < 9 else None
 
 
 def _is_retriable(request: Request, error: ApiError | NoResponse) -> bool:

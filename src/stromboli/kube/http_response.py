@@ -63,6 +63,20 @@ class ResponseReader:
             return None
         return self._response(self._received[: self._length], self._received[self._length :])
 
+    @property
+    def succeeds(self) -> bool:
+        """Whether the head has come, with a status of success."""
+        return 0 < self._status < 300
+
+    def take(self) -> bytes:
+        """What came of the body since the last call, for a response without end; nothing if its length is announced."""
+        if self._length is not None:
+            return b""
+        part = self._chunks if self._chunked else self._received
+        taken = bytes(part)
+        part.clear()
+        return taken
+
     def end(self) -> HttpResponse:
         """The connection was closed, which ends a response without Content-Length."""
         if not self._status or self._chunked or self._length is not None:
