@@ -13,7 +13,8 @@ import pytest
 from stromboli.admission import options as admission
 from stromboli.controllers import options as controllers
 from stromboli.daemon.delegated_authorization import DelegatedAuthorization
-from stromboli.daemon.endpoints import Endpoints, split_address
+from stromboli.daemon.endpoints import Endpoints
+from stromboli.daemon.listening_sockets import split_address
 from stromboli.scheduler import options as scheduler
 from stromboli.scheduler.debug_endpoints import add_debug_routes
 from tests.kube.fake_api import FakeApi

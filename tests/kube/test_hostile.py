@@ -15,6 +15,7 @@ from stromboli.engine.decisions import Bind
 from stromboli.kube.reflector import UnusableObject
 from stromboli.kube.watch_decoding import ListDecoder
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
+from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from tests.manifests import EPOCH
 from tests.properties.living import engine
@@ -219,13 +220,13 @@ class Story:
 
     def __init__(self, policy: tuple[str, ...]) -> None:
         self.problems: list[UnusableObject] = []
-        self.mirror = ClusterMirror(ObjectServer(), report=self.problems.append)
+        self.mirror = ClusterMirror(ClusterWatches(ObjectServer()), report=self.problems.append)
         self.world = KubernetesWorld(self.mirror, lambda orders: None, lambda: EPOCH)
         self.engine = engine(*policy, actions=ACTIONS)
         self.bound: dict[str, str] = {}
 
     def hear(self, *manifests: dict[str, Any]) -> None:
-        for reflector in self.mirror.reflectors:
+        for reflector in self.mirror.watches.reflectors:
             items = [manifest for manifest in manifests if manifest["kind"] == reflector.kind.__name__]
             if items:
                 page = msgspec.json.encode({"metadata": {}, "items": items})

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,7 +17,7 @@ from stromboli.api.types.pod import Pod
 from stromboli.kube.api_client import TooLarge
 from stromboli.kube.api_resources import RESOURCES, Resource
 from stromboli.kube.rate_limits import Backoff
-from stromboli.kube.reflector import EVERYTHING, Reflector, UnusableObject, WatchScope
+from stromboli.kube.reflector import EVERYTHING, Reflector, UnusableObject, WatchScope, list_pages
 from stromboli.kube.request import ApiError, NoResponse, Request
 
 
@@ -308,3 +308,40 @@ def test_a_scope_is_part_of_every_list_and_watch() -> None:
     where = "/api/v1/namespaces/system/pods"
     assert requests[0] == f"{where} metadata.name=settings"
     assert requests[1].startswith(f"{where}?watch=true&fieldSelector=metadata.name=settings&")
+
+
+def test_the_next_page_is_requested_before_the_last_is_taken_in() -> None:
+    """While we decode, the server works. No more than one page is requested ahead."""
+    order: list[str] = []
+
+    class Recording(Script):
+        async def list(self, resource: Resource, namespace: str = "", **query: str | int) -> bytes:
+            order.append(f"request {query.get('continue') or 'first'}")
+            return await super().list(resource, namespace, **query)
+
+    async def story() -> None:
+        script = Recording(
+            page(10, pod("a", 1), more="x"), page(10, pod("b", 2), more="y"), page(10, pod("c", 3))
+        )
+        async for listed in list_pages(script, RESOURCES[Pod], Pod):  # type: ignore[arg-type]
+            order.append(f"page of {listed.objects[0].metadata.name}")
+
+    asyncio.run(story())
+    assert order == ["request first", "request x", "page of a", "request y", "page of b", "page of c"]
+
+
+def test_a_list_that_is_given_up_withdraws_its_next_request() -> None:
+    async def story() -> int:
+        class Waiting(Script):
+            async def list(self, resource: Resource, namespace: str = "", **query: str | int) -> bytes:
+                if query.get("continue"):
+                    await asyncio.Event().wait()
+                return await super().list(resource, namespace, **query)
+
+        pages = list_pages(Waiting(page(10, pod("a", 1), more="x")), RESOURCES[Pod], Pod)  # type: ignore[arg-type]
+        async with aclosing(pages):  # type: ignore[type-var]
+            await anext(pages)
+        await asyncio.sleep(0)
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(story()) == 1

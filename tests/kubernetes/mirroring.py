@@ -18,6 +18,7 @@ from stromboli.kube.reflector import Reflector
 from stromboli.kube.request import NoResponse
 from stromboli.scheduler.mirror.change_buffer import MAX_CHANGES, ChangeBuffer
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
+from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.native_group_reflector import NativeGroupReflector
 from stromboli.scheduler.thread_seam import ThreadSeam
 from tests.properties.rebuild import facts, kept_sums, rebuilt_sums
@@ -80,10 +81,10 @@ async def mirroring(access: Access, **options: Any) -> AsyncIterator[ClusterMirr
     async with (
         Client(access) as client,
         ClusterMirror(
-            client, seam=seam, reflector=reflector_of, native_reflector=native_reflector_of
+            ClusterWatches(client, seam=seam, reflector=reflector_of, native_reflector=native_reflector_of)
         ) as mirror,
     ):
-        await asyncio.wait_for(mirror.synced(), 60)
+        await asyncio.wait_for(mirror.watches.synced(), 60)
         mirror.sync()
         yield mirror
 
@@ -95,7 +96,7 @@ async def until(mirror: ClusterMirror, condition: Callable[[], bool], what: str,
         mirror.sync()
         if condition():
             return
-        assert time.monotonic() < end, f"waited {seconds:g} seconds for {what}; {mirror.unsynced}"
+        assert time.monotonic() < end, f"waited {seconds:g} seconds for {what}; {mirror.watches.unsynced}"
         await asyncio.sleep(0.05)
 
 
@@ -131,4 +132,4 @@ def differing(ours: Any, theirs: Any, at: str = "") -> list[str]:
 
 
 def reflector(mirror: ClusterMirror, kind: type[Object]) -> Reflector:
-    return next(candidate for candidate in mirror.reflectors if candidate.kind is kind)
+    return next(candidate for candidate in mirror.watches.reflectors if candidate.kind is kind)

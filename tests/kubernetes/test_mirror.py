@@ -23,6 +23,7 @@ from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.reflector import Reflector
 from stromboli.model.status import Status
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
+from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.thread_seam import ThreadSeam
 from tests.kubernetes import bulk_pods
 from tests.kubernetes.controlplane import ControlPlane
@@ -71,7 +72,7 @@ def test_pods_come_are_bound_run_and_go(plane: ControlPlane, access: Access, nam
             await do(plane.kubectl, "delete", "node", "m1")
             await do(plane.kubectl, "delete", "podgroup", "web", "-n", namespace)
             await assert_in_step(mirror)
-            assert {source.lists for source in mirror.reflectors if source.installed} == {1}
+            assert {source.lists for source in mirror.watches.reflectors if source.installed} == {1}
 
     asyncio.run(story())
 
@@ -134,9 +135,9 @@ def test_history_that_was_compacted_away_is_made_up_for_by_a_list(fresh_plane: C
         )
         async with Client(find_access(str(plane.kubeconfig))) as client:
             buffer = CountingBuffer()
-            mirror = ClusterMirror(client, seam=ThreadSeam(changes=buffer))
+            mirror = ClusterMirror(ClusterWatches(client, seam=ThreadSeam(changes=buffer)))
             async with mirror:
-                await mirror.synced()
+                await mirror.watches.synced()
                 mirror.sync()
             await do(plane.kubectl, "label", "pod", "changed", "new=label")
             for name in ("gone", "replaced"):
@@ -168,7 +169,9 @@ def test_kinds_that_are_not_installed_are_left_out_until_they_come(
 
     async def story() -> None:
         async with mirroring(find_access(str(plane.kubeconfig)), absent_recheck=1.0) as mirror:
-            assert {source.resource.kind for source in mirror.reflectors if source.installed is False} == {
+            assert {
+                source.resource.kind for source in mirror.watches.reflectors if source.installed is False
+            } == {
                 "PodGroup",
                 "Queue",
                 "HyperNode",
@@ -199,12 +202,12 @@ def test_an_account_without_rights_is_told_what_is_missing(
     async def story() -> None:
         async with (
             Client(find_access(str(path))) as client,
-            ClusterMirror(client, kinds=[Pod, Node]) as mirror,
+            ClusterMirror(ClusterWatches(client, kinds=[Pod, Node])) as mirror,
         ):
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(mirror.synced(), 2)
-            assert len(mirror.unsynced) == 2
-            assert "cannot list resource" in mirror.unsynced[0]
+                await asyncio.wait_for(mirror.watches.synced(), 2)
+            assert len(mirror.watches.unsynced) == 2
+            assert "cannot list resource" in mirror.watches.unsynced[0]
 
     asyncio.run(story())
 
@@ -262,10 +265,12 @@ def test_thousands_of_pods_created_while_the_watch_is_cut_again_and_again(
         async with (
             cutting,
             ClusterMirror(
-                cutting, kinds=[Pod, Node], seam=ThreadSeam(changes=buffer), reflector=reflector_of
+                ClusterWatches(
+                    cutting, kinds=[Pod, Node], seam=ThreadSeam(changes=buffer), reflector=reflector_of
+                )
             ) as mirror,
         ):
-            await until(mirror, lambda: not mirror.unsynced, "the first lists")
+            await until(mirror, lambda: not mirror.watches.unsynced, "the first lists")
             process = bulk_pods.start("create", plane.kubeconfig, namespace, count, "cut")
             while process.poll() is None:
                 mirror.sync()
@@ -291,8 +296,11 @@ def test_whoever_reads_too_slowly_catches_up(plane: ControlPlane, access: Access
 
     async def story() -> None:
         buffer = CountingBuffer(capacity=200)
-        async with Client(access) as client, ClusterMirror(client, seam=ThreadSeam(changes=buffer)) as mirror:
-            await until(mirror, lambda: not mirror.unsynced, "the first lists")
+        async with (
+            Client(access) as client,
+            ClusterMirror(ClusterWatches(client, seam=ThreadSeam(changes=buffer))) as mirror,
+        ):
+            await until(mirror, lambda: not mirror.watches.unsynced, "the first lists")
             process = bulk_pods.start("create-large", plane.kubeconfig, namespace, count, "slow")
             assert await do(process.wait, 300) == 0
             await asyncio.sleep(2)

@@ -20,6 +20,7 @@ from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.reflector import Reflector
 from stromboli.kube.request import ApiError
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
+from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.thread_seam import ThreadSeam
 from tests.kubernetes.mirroring import CountingBuffer, Cutting, assert_in_step, until
 from tests.manifests import binding, group, node, pod, queue
@@ -140,9 +141,11 @@ def test_whatever_happens_while_watches_are_cut_the_mirror_is_right(
         async with (
             Client(access) as doing,
             cutting,
-            ClusterMirror(cutting, seam=ThreadSeam(changes=buffer), reflector=reflector_of) as mirror,
+            ClusterMirror(
+                ClusterWatches(cutting, seam=ThreadSeam(changes=buffer), reflector=reflector_of)
+            ) as mirror,
         ):
-            await until(mirror, lambda: not mirror.unsynced, "the first lists")
+            await until(mirror, lambda: not mirror.watches.unsynced, "the first lists")
             happenings = Happenings(doing, namespace, dice)
             for step in range(STEPS):
                 await asyncio.gather(*(happenings.change() for _ in range(4)))

@@ -104,7 +104,7 @@ def _dumping(folder: Path) -> Introspection:
         world=SimpleNamespace(cluster=SimpleNamespace(tasks={}, memory={})),
         scheduler=SimpleNamespace(engine=SimpleNamespace(policy=SimpleNamespace(source=""))),
         seam=_Seam(),
-        mirror=SimpleNamespace(reflectors=()),
+        watches=SimpleNamespace(reflectors=()),
     )
     options = SimpleNamespace(cache_dump_dir=folder, scheduler_name=("volcano",))
     metrics = SimpleNamespace(guard=TelemetryGuard())

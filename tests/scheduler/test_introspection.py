@@ -17,7 +17,7 @@ def introspection(leader: str = "somebody", **state: Any) -> Introspection:
     replica = SimpleNamespace(
         seam=SimpleNamespace(leads=state["leads"]),
         thread=SimpleNamespace(problem=state["problem"]),
-        mirror=SimpleNamespace(missing_essentials=state["missing"]),
+        watches=SimpleNamespace(missing_essentials=state["missing"]),
     )
     election = (
         SimpleNamespace(leader=leader, may_write=lambda: leader == "me") if leader != "nobody" else None

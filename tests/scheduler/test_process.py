@@ -20,22 +20,21 @@ from typer.testing import CliRunner
 from stromboli.cli import cli_errors
 from stromboli.cli.main import app
 from stromboli.daemon.delegated_authorization import DelegatedAuthorization
-from stromboli.daemon.endpoints import Endpoints, split_address
+from stromboli.daemon.endpoints import Endpoints
 from stromboli.daemon.flags import BadFlag
+from stromboli.daemon.listening_sockets import split_address
 from stromboli.daemon.log_format import Lines, StderrHandler, about
 from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.engine.decisions import Bind, Evict
-from stromboli.extensions import load_catalog
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.request import ApiError, Request
-from stromboli.policy.policy import default_policy
 from stromboli.scheduler.debug_endpoints import add_debug_routes
 from stromboli.scheduler.decision_log import log_decisions
 from stromboli.scheduler.default_queues import NoQueues, ensure_queues
+from stromboli.scheduler.mirror.cluster_watches import wait_until_synced
 from stromboli.scheduler.options import parse
 from stromboli.scheduler.process import Process
-from stromboli.scheduler.replica import wait_until_synced
 from stromboli.scheduler.thread_seam import Unavailable
 from tests.kube.fake_api import GONE, FakeApi, body
 
@@ -263,8 +262,7 @@ def test_nothing_is_scheduled_before_pods_can_be_seen(missing_essentials: list[s
 
 def test_the_lease_is_not_renewed_while_the_process_should_be_replaced() -> None:
     access = Access("http://127.0.0.1:1")
-    catalog = load_catalog()
-    process = Process(parse(["--leader-elect=true"]), access, catalog, default_policy(catalog))
+    process = Process(parse(["--leader-elect=true"]), access, lambda: pytest.fail("not needed"))
     process._join_election(Client(access))
     election = process._election
     assert election is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -10,7 +11,7 @@ from aiohttp import web
 
 from stromboli.daemon.common_options import CommonOptions
 from stromboli.daemon.connection_limits import ConnectionLimits
-from stromboli.daemon.flags import BadFlag
+from stromboli.daemon.endpoint_sockets import HEALTH, METRICS, EndpointSockets
 from stromboli.daemon.http_listener import HttpListener
 from stromboli.daemon.telemetry_guard import TelemetryGuard
 
@@ -44,34 +45,38 @@ class Endpoints:
         options: CommonOptions,
         status: Status,
         add_routes: Callable[[web.Application], None] | None = None,
+        sockets: EndpointSockets | None = None,
     ):
-        """`add_routes` adds to the server of the metrics."""
+        """`add_routes` adds to the server of the metrics. `sockets` may be open already."""
         self._options = options
         self._status = status
         self._add_routes = add_routes
         self._listeners: list[HttpListener] = []
-        self.ports: dict[str, int] = {}
+        self._sockets = sockets or EndpointSockets(options, debugging=add_routes is not None)
+
+    @property
+    def ports(self) -> dict[str, int]:
         """The port of each server, by name."""
+        return self._sockets.ports
 
     async def start(self) -> None:
-        """Listen; `OSError` if an address is in use."""
-        options = self._options
-        if options.enable_healthz:
-            await self._serve("health", self._health_app(), options.healthz_address, _tls(options))
-        if options.enable_metrics or self._add_routes is not None:
-            await self._serve("metrics", self._metrics_app(), options.listen_address, None)
+        """Listen and serve; `OSError` if an address is in use."""
+        await self._sockets.open()
+        apps = {HEALTH: self._health_app, METRICS: self._metrics_app}
+        for name, sockets in self._sockets.take().items():
+            await self._serve(apps[name](), sockets, self._sockets.tls if name == HEALTH else None)
 
     async def stop(self) -> None:
         for listener in self._listeners:
             await listener.stop()
 
-    async def _serve(self, name: str, app: web.Application, address: str, tls: ssl.SSLContext | None) -> None:
-        host, port = split_address(address)
+    async def _serve(
+        self, app: web.Application, sockets: list[socket.socket], tls: ssl.SSLContext | None
+    ) -> None:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=GRACE, handle_signals=False)
         listener = HttpListener(runner, LIMITS, tls)
         self._listeners.append(listener)
-        await listener.start(host, port)
-        self.ports[name] = listener.port
+        await listener.serve(sockets)
 
     def _health_app(self) -> web.Application:
         app = web.Application()
@@ -109,35 +114,6 @@ class Endpoints:
             return web.Response(text=problem or "ok", status=503 if problem else 200)
 
         return respond
-
-
-def split_address(address: str) -> tuple[str | None, int]:
-    """`:8080` is every address; `[::1]:8080` one of IPv6."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535:
-        raise BadFlag(f"{address!r} is no address such as :8080 or 127.0.0.1:8080")
-    return host.strip("[]") or None, int(port)
-
-
-def _tls(options: CommonOptions) -> ssl.SSLContext | None:
-    """TLS for the health endpoint, if all three files are given."""
-    if not (options.ca_cert_file and options.tls_cert_file and options.tls_private_key_file):
-        return None
-    try:
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=options.ca_cert_file)
-    except OSError as error:
-        raise BadFlag(f"--ca-cert-file: {options.ca_cert_file}: no certificates: {error}") from None
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.verify_mode = ssl.CERT_OPTIONAL
-    certificate, key = options.tls_cert_file, options.tls_private_key_file
-    try:
-        context.load_cert_chain(certificate, key, password="")  # never ask on a terminal
-    except OSError as error:
-        raise BadFlag(
-            f"--tls-cert-file {certificate}, --tls-private-key-file {key}: not a certificate and its key as PEM"
-            f" without a password: {error}"
-        ) from None
-    return context
 
 
 async def _ok(_: web.Request) -> web.Response:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import socket
 import ssl
@@ -15,12 +14,11 @@ from aiohttp import web
 
 from stromboli.daemon.connection_guard import REST, ConnectionGuard
 from stromboli.daemon.connection_limits import ConnectionLimits, shrink_tls_buffers
+from stromboli.daemon.listening_sockets import open_sockets
 from stromboli.daemon.request_connection import connection_of
 
 log = logging.getLogger(__name__)
 
-BACKLOG = 1024
-"""Connections that the system keeps until we accept them."""
 ACCEPTED_AT_ONCE = 16
 """Connections accepted before others get their turn."""
 ACCEPT_PAUSE = 0.1
@@ -49,13 +47,17 @@ class HttpListener:
 
     async def start(self, host: str | None, port: int) -> None:
         """Listen on an address, or on every one; `OSError` if that fails. Port 0 is any that is free."""
+        await self.serve(await open_sockets(host, port))
+
+    async def serve(self, sockets: list[socket.socket]) -> None:
+        """Serve those who connect to these sockets, which are closed by `stop`."""
+        self._sockets = sockets
         if self._tls is not None:
             shrink_tls_buffers()
         await self._runner.setup()
         server = self._runner.server
         assert server is not None
         server.request_handler = partial(_handle, server.request_handler)
-        self._sockets = await _bind(host, port)
         self.port = int(self._sockets[0].getsockname()[1])
         guard = self._guard = ConnectionGuard(server, self._limits.within_descriptors(), self._tls)
         for listening in self._sockets:
@@ -125,31 +127,3 @@ async def _handle(handler: _Handler, request: web.BaseRequest) -> web.StreamResp
         return response
     finally:
         connection.end()
-
-
-async def _bind(host: str | None, port: int) -> list[socket.socket]:
-    """A socket for each address of a host, all on one port; a family that this machine does not have is left out."""
-    found = await asyncio.get_running_loop().getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
-    sockets: list[socket.socket] = []
-    missing: OSError | None = None
-    try:
-        for family, _, _, _, address in dict.fromkeys(found):
-            chosen = sockets[0].getsockname()[1] if sockets else port
-            place = (address[0], chosen, *address[2:])
-            try:
-                sockets.append(socket.create_server(place, family=family, backlog=BACKLOG))
-            except OSError as error:
-                if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
-                    raise
-                missing = error
-        if missing is not None and not sockets:
-            raise missing
-    except OSError:
-        for opened in sockets:
-            opened.close()
-        raise
-    for opened in sockets:
-        opened.setblocking(False)
-    return sockets

@@ -12,18 +12,21 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
-from typing import Any, Generic, TypeVar
-
-from aiohttp import web
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from stromboli.daemon.common_options import CommonOptions, ElectedOptions
 from stromboli.daemon.connection_limits import raise_descriptor_limit
-from stromboli.daemon.endpoints import Endpoints, Status
+from stromboli.daemon.endpoint_sockets import EndpointSockets
 from stromboli.daemon.log_format import about
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.election import Election
 from stromboli.kube.rate_limits import RateLimiter
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    from stromboli.daemon.endpoints import Status
 
 log = logging.getLogger(__name__)
 
@@ -77,13 +80,23 @@ class DaemonProcess(ABC, Generic[AnyOptions]):
         limiter = RateLimiter(self.options.kube_api_qps, self.options.kube_api_burst)
         return await stack.enter_async_context(Client(self._access, limiter, count=count))
 
+    async def _open_endpoints(self, stack: AsyncExitStack, debugging: bool = False) -> EndpointSockets:
+        """Listen without serving yet: whoever connects waits."""
+        sockets = EndpointSockets(self.options, debugging)
+        stack.callback(sockets.close)
+        await sockets.open()
+        return sockets
+
     async def _serve_endpoints(
         self,
         stack: AsyncExitStack,
         status: Status,
         add_routes: Callable[[web.Application], None] | None = None,
+        sockets: EndpointSockets | None = None,
     ) -> None:
-        endpoints = Endpoints(self.options, status, add_routes)
+        from stromboli.daemon.endpoints import Endpoints
+
+        endpoints = Endpoints(self.options, status, add_routes, sockets)
         stack.push_async_callback(endpoints.stop)
         await endpoints.start()
         log.info("serving", extra=about(**endpoints.ports))

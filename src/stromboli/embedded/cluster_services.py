@@ -44,8 +44,9 @@ from stromboli.policy.policy import Policy
 from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.default_queues import ensure_queues
+from stromboli.scheduler.mirror.cluster_watches import wait_until_synced
 from stromboli.scheduler.options import Options
-from stromboli.scheduler.replica import Replica, wait_until_synced
+from stromboli.scheduler.replica import Replica
 from stromboli.scheduler.scheduler_metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -130,7 +131,7 @@ async def scheduler(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]
         )
         async with replica:
             await ensure_queues(client, options.default_queue)
-            await wait_until_synced(replica.mirror, options.resource_sync_timeout)
+            await wait_until_synced(replica.watches, options.resource_sync_timeout)
             async with _task(replica.lead(), "scheduler", replica.stop) as task:
                 yield task
 

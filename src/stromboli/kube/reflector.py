@@ -98,26 +98,48 @@ async def list_pages(
     size: int = PAGE_SIZE,
     scope: WatchScope = EVERYTHING,
 ) -> AsyncIterator[ListPage]:
-    """All objects of a kind, of one resource version. A page that is too large is requested again in halves."""
-    namespace, selector = scope
-    decoder, token = ListDecoder(kind), ""
-    while True:
+    """All objects of a kind, of one resource version.
+
+    While a page is decoded and taken in, the server prepares the next one.
+    """
+    requests = PageRequests(client, resource, scope, size)
+    decoder = ListDecoder(kind)
+    body = await requests.send("")
+    while token := decoder.continue_token(body):
+        following = asyncio.create_task(requests.send(token))
         try:
-            query = {"continue": token, "fieldSelector": selector}
-            page = decoder.decode(await client.list(resource, namespace, limit=size, **query))
-        except TooLarge:
-            if size <= 1:
+            await asyncio.sleep(0)  # the request is sent before we are busy
+            yield decoder.decode(body)
+            body = await following
+        finally:
+            following.cancel()
+    yield decoder.decode(body)
+
+
+class PageRequests:
+    """Requests for the pages of one list."""
+
+    def __init__(self, client: Client, resource: Resource, scope: WatchScope, size: int) -> None:
+        self._client = client
+        self._resource = resource
+        self._scope = scope
+        self._size = size
+
+    async def send(self, token: str) -> bytes:
+        """The page that a token stands for; one that is too large is requested again in halves."""
+        namespace, selector = self._scope
+        query = {"continue": token, "fieldSelector": selector}
+        while True:
+            try:
+                return await self._client.list(self._resource, namespace, limit=self._size, **query)
+            except TooLarge:
+                if self._size <= 1:
+                    raise
+                self._size = max(1, self._size // 2)
+            except ApiError as error:
+                if error.status == 410:
+                    raise Expired(str(error)) from None
                 raise
-            size = max(1, size // 2)
-            continue
-        except ApiError as error:
-            if error.status == 410:
-                raise Expired(str(error)) from None
-            raise
-        yield page
-        token = page.continue_token
-        if not token:
-            return
 
 
 class Reflector:

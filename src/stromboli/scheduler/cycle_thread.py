@@ -31,6 +31,8 @@ class CycleThread:
         self, world: KubernetesWorld, scheduler: Scheduler, cycle_metrics: CycleMetrics, seam: ThreadSeam
     ):
         self.crashed = False
+        self.decided = asyncio.Event()
+        """Set when the decisions of the first cycle are on their way."""
         self.ended = asyncio.Event()
         self._world = world
         self._scheduler = scheduler
@@ -70,8 +72,8 @@ class CycleThread:
             if self._seam.leads:
                 self._world.take_over()
                 self._cycle()
-                gc.collect()
-                gc.freeze()  # what is there stays for long
+                self._seam.to_event_loop(self.decided.set)
+                gc.freeze()  # what is there stays for long; a look for garbage would delay the first binds
             while not self._seam.wait_to_stop(self._scheduler.period):
                 self._cycle()
         except BaseException:

@@ -54,7 +54,7 @@ class Introspection:
             return ""
         if self._election is not None and not self._election.leader:
             return "the lease was not read yet"
-        if waiting := ", ".join(self._replica.mirror.missing_essentials):
+        if waiting := ", ".join(self._replica.watches.missing_essentials):
             return f"not in step with the API server yet: {waiting}"
         standby = self._election is not None and not self._election.may_write()
         return "" if standby else "about to lead"
@@ -94,7 +94,7 @@ class Introspection:
             granted, memory, policy = await self._replica.seam.result_from_cycle(
                 lambda: (GrantedObjects(cluster), dict(cluster.memory), scheduler.engine.policy.source)
             )
-            scopes = {reflector.kind: reflector.scope for reflector in self._replica.mirror.reflectors}
+            scopes = {reflector.kind: reflector.scope for reflector in self._replica.watches.reflectors}
             offered = await discover(self._client)
             path = await write_dump(
                 self._client,

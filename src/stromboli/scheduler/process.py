@@ -1,4 +1,9 @@
-"""`stromboli scheduler`: a replica in a process, with leader election, endpoints and signals (spec 05 1.3)."""
+"""`stromboli scheduler`: a replica in a process, with leader election, endpoints and signals (spec 05 1.3).
+
+What takes long to start does so at the same time. First the watches ask the API server for all objects, which needs
+few imports. While it answers, a thread imports the engine and the plugins and reads the policy. Health and metrics are
+served once the first decisions are on their way, or after `SERVE_AFTER` seconds; their sockets are open from the start.
+"""
 
 from __future__ import annotations
 
@@ -7,66 +12,126 @@ import logging
 import os
 import signal
 import sys
-from contextlib import AsyncExitStack
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
-from stromboli.daemon.delegated_authorization import DelegatedAuthorization
-from stromboli.daemon.log_level_socket import LogLevel
-from stromboli.daemon.process_shell import ElectedProcess
-from stromboli.engine.catalog import Catalog
+from stromboli.daemon.endpoint_sockets import EndpointSockets
+from stromboli.daemon.process_shell import ElectedProcess, cancel
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
-from stromboli.policy.policy import Policy
-from stromboli.policy.policy_file import PolicyFile
-from stromboli.scheduler.cycle_metrics import CycleMetrics
-from stromboli.scheduler.debug_endpoints import add_debug_routes
-from stromboli.scheduler.decision_log import leader_event
 from stromboli.scheduler.default_queues import NoQueues, ensure_queues
-from stromboli.scheduler.introspection import Introspection
+from stromboli.scheduler.mirror.cluster_watches import ClusterWatches, wait_until_synced
 from stromboli.scheduler.options import Options
-from stromboli.scheduler.replica import Replica, wait_until_synced
-from stromboli.scheduler.scheduler_metrics import Metrics
+from stromboli.scheduler.watched_objects import watch_cluster
+
+if TYPE_CHECKING:
+    from stromboli.engine.catalog import Catalog
+    from stromboli.policy.policy import Policy
+    from stromboli.policy.policy_file import PolicyFile
+    from stromboli.scheduler.cycle_metrics import CycleMetrics
+    from stromboli.scheduler.introspection import Introspection
+    from stromboli.scheduler.replica import Replica
+
+    PolicySource = Callable[[], tuple[Catalog, Policy | PolicyFile]]
 
 log = logging.getLogger(__name__)
 
 SWITCH_INTERVAL = 0.001
 """Seconds that a cycle holds the GIL while the event loop wants it; the default of 5 ms delays every response."""
+SERVE_AFTER = 2.0
+"""Seconds after which endpoints are served, whether or not a first cycle has come to its end."""
 
 
 class Process(ElectedProcess[Options]):
     """Runs a replica, which schedules while it leads."""
 
-    def __init__(self, options: Options, access: Access, catalog: Catalog, policy: Policy | PolicyFile):
+    def __init__(self, options: Options, access: Access, load_policy: PolicySource):
+        """`load_policy` is called in a thread of its own."""
         super().__init__(options, access)
-        self._catalog = catalog
-        self._policy = policy
+        self._load_policy = load_policy
         self._replica: Replica | None = None
         self._introspection: Introspection | None = None
+        self._cycle_metrics: CycleMetrics | None = None
+        self._uncounted: list[tuple[str, str]] = []
+        """Method and status of requests that were sent before there were metrics."""
 
     async def _run(self, stack: AsyncExitStack) -> int:
         sys.setswitchinterval(SWITCH_INTERVAL)
-        options, cycle_metrics = self.options, CycleMetrics(Metrics())
-        count = partial(cycle_metrics.request_sent, self._access.server.partition("://")[2])
-        client, lease_client = [await self._open_client(stack, count) for _ in range(2)]
+        options = self.options
+        sockets = await self._open_endpoints(stack, debugging=options.enable_pprof)
+        client, lease_client = [await self._open_client(stack, self._count) for _ in range(2)]
+        watches = await stack.enter_async_context(watch_cluster(options, client))
         self._join_election(lease_client)
-        replica = self._replica = Replica(
-            options, client, self._identity, self._write_time_left, self._catalog, self._policy, cycle_metrics
-        )
-        introspection = self._introspection = Introspection(
-            options, client, replica, self._election, cycle_metrics.metrics
-        )
-        if options.cache_dumper:
-            for number in (signal.SIGUSR1, signal.SIGUSR2):
-                asyncio.get_running_loop().add_signal_handler(number, introspection.dump_soon)
-        level = LogLevel(os.environ, options.v)
-        stack.push_async_callback(level.stop)
-        await level.start()
-        debugging = partial(add_debug_routes, introspection, DelegatedAuthorization(client))
-        await self._serve_endpoints(stack, introspection, debugging if options.enable_pprof else None)
+        replica = await self._make_replica(client, watches)
         await stack.enter_async_context(replica)
+        serving = asyncio.create_task(self._serve_soon(stack, replica, client, sockets))
+        stack.push_async_callback(cancel, serving)
         ending = asyncio.create_task(self._stop_with(replica))
         stack.callback(ending.cancel)
         return await self._lead(partial(self._schedule, replica, client))
+
+    async def _make_replica(self, client: Client, watches: ClusterWatches) -> Replica:
+        """Import the engine and read the policy beside the watches, which have begun."""
+        catalog, policy = await asyncio.to_thread(self._load)
+        from stromboli.scheduler.cycle_metrics import CycleMetrics
+        from stromboli.scheduler.introspection import Introspection
+        from stromboli.scheduler.replica import Replica
+        from stromboli.scheduler.scheduler_metrics import Metrics
+
+        metrics = self._cycle_metrics = CycleMetrics(Metrics())
+        for method, status in self._uncounted:
+            self._count(method, status)
+        replica = self._replica = Replica(
+            self.options, client, self._identity, self._write_time_left, catalog, policy, metrics, watches
+        )
+        introspection = self._introspection = Introspection(
+            self.options, client, replica, self._election, metrics.metrics
+        )
+        if self.options.cache_dumper:
+            for number in (signal.SIGUSR1, signal.SIGUSR2):
+                asyncio.get_running_loop().add_signal_handler(number, introspection.dump_soon)
+        return replica
+
+    def _load(self) -> tuple[Catalog, Policy | PolicyFile]:
+        """In a thread of its own."""
+        from stromboli.scheduler import cycle_metrics, introspection, replica  # noqa: F401 - imported here
+
+        return self._load_policy()
+
+    def _count(self, method: str, status: str) -> None:
+        if self._cycle_metrics is None:
+            self._uncounted.append((method, status))
+        else:
+            self._cycle_metrics.request_sent(self._access.server.partition("://")[2], method, status)
+
+    async def _serve_soon(
+        self, stack: AsyncExitStack, replica: Replica, client: Client, sockets: EndpointSockets
+    ) -> None:
+        """Serve what only tells about us, which takes long to import, after the first decisions."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(replica.thread.decided.wait(), SERVE_AFTER)
+        try:
+            await asyncio.to_thread(_import_endpoints)
+            await self._serve(stack, client, sockets)
+        except Exception:
+            log.exception("health and metrics cannot be served")
+
+    async def _serve(self, stack: AsyncExitStack, client: Client, sockets: EndpointSockets) -> None:
+        from stromboli.daemon.delegated_authorization import DelegatedAuthorization
+        from stromboli.daemon.log_level_socket import LogLevel
+        from stromboli.scheduler.debug_endpoints import add_debug_routes
+
+        introspection = self._introspection
+        assert introspection is not None
+        level = LogLevel(os.environ, self.options.v)
+        stack.push_async_callback(level.stop)
+        await level.start()
+        debugging = partial(add_debug_routes, introspection, DelegatedAuthorization(client))
+        await self._serve_endpoints(
+            stack, introspection, debugging if self.options.enable_pprof else None, sockets
+        )
 
     async def _stop_with(self, replica: Replica) -> None:
         """Stop the process when the cycle thread or the watches crashed, also while on standby."""
@@ -82,11 +147,13 @@ class Process(ElectedProcess[Options]):
             return 1
         if self._stopping.is_set():
             return replica.status
+        from stromboli.scheduler.decision_log import leader_event
+
         return await replica.lead([leader_event(self._election)] if self._election is not None else [])
 
     async def _prepare(self, replica: Replica, client: Client) -> None:
         await ensure_queues(client, self.options.default_queue)
-        await wait_until_synced(replica.mirror, self.options.resource_sync_timeout)
+        await wait_until_synced(replica.watches, self.options.resource_sync_timeout)
 
     # -- stopping
 
@@ -105,3 +172,7 @@ class Process(ElectedProcess[Options]):
     def _lease_lost(self) -> None:
         if self._replica is not None:
             self._replica.stop()
+
+
+def _import_endpoints() -> None:
+    from stromboli.daemon import endpoints  # noqa: F401 - imported here

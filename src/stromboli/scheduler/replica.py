@@ -7,23 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
 
 from stromboli import transport
 from stromboli.api.types.config_map import ConfigMap
-from stromboli.api.types.devices import ResourceClaimTemplate
-from stromboli.api.types.meta import Object
-from stromboli.api.types.node_shard import NodeShard
-from stromboli.api.types.numa_topology import Numatopology
-from stromboli.api.types.scheduling import PodDisruptionBudget, PriorityClass
-from stromboli.api.types.workloads import ReplicaSet, ReplicationController, StatefulSet
 from stromboli.daemon.log_format import about
 from stromboli.engine.catalog import Catalog
 from stromboli.kube.api_client import Client
-from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.event_recorder import EventRecorder
 from stromboli.kube.reflector import UnusableObject, WatchScope
 from stromboli.plugins.deviceshare.share_arguments import ShareArguments
@@ -33,11 +25,11 @@ from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.cycle_thread import CycleThread
 from stromboli.scheduler.decision_log import unusable_event
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
+from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.mirror.node_shards import NodeShards
 from stromboli.scheduler.options import Options
-from stromboli.scheduler.partitioning import ObjectFilter, by_hash, by_label, idle_members, parse_selectors
-from stromboli.scheduler.thread_seam import ThreadSeam
+from stromboli.scheduler.watched_objects import watch_cluster, watched_kinds
 from stromboli.scheduler.writes.decision_writer import DecisionWriter
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 from stromboli.scheduling_loop import Scheduler
@@ -58,22 +50,22 @@ class Replica:
         catalog: Catalog,
         policy: Policy | PolicyFile,
         cycle_metrics: CycleMetrics,
+        watches: ClusterWatches | None = None,
     ):
+        """`watches` that were started already; without, they are started with the replica."""
         self._options = options
         self._write_time_left = write_time_left
         self._cycle_metrics = cycle_metrics
         self._crashed = False
-        self.seam = ThreadSeam(asyncio.get_running_loop())
+        self.watches = watches if watches is not None else watch_cluster(options, client)
+        self.watches.add(watched_kinds(options), {ConfigMap: device_config_scope(policy)})
+        self.seam = self.watches.seam
         self.mirror = ClusterMirror(
-            client,
+            self.watches,
             options.scheduler_name,
             options.default_queue,
-            watched_kinds(options),
-            object_filter(options),
             self._report_unusable,
             cycle_metrics.pod_arrived,
-            self.seam,
-            scopes={ConfigMap: device_config_scope(policy)},
         )
         self.mirror.cluster.volumes.ignored_provisioners |= set(options.ignored_provisioners)
         self.world = KubernetesWorld(
@@ -110,8 +102,8 @@ class Replica:
     async def __aenter__(self) -> Replica:
         """Follow the cluster."""
         await self.mirror.__aenter__()
-        assert self.mirror.watches is not None
-        self.mirror.watches.add_done_callback(self._watches_ended)
+        assert self.watches.running is not None
+        self.watches.running.add_done_callback(self._watches_ended)
         self.thread.start()
         return self
 
@@ -166,22 +158,6 @@ class Replica:
             self.stop()
 
 
-def watched_kinds(options: Options) -> list[type[Object]]:
-    """The kinds to watch, by flags and feature gates."""
-    off: set[type[Object]] = {ResourceClaimTemplate}  # claims are made of them by a controller
-    if not options.priority_class or not options.gate("PriorityClass", True):
-        off.add(PriorityClass)
-    if not options.gate("PodDisruptionBudgetsSupport", True):
-        off.add(PodDisruptionBudget)
-    if not options.gate("WorkLoadSupport", True):
-        off |= {ReplicaSet, StatefulSet, ReplicationController}
-    if not options.gate("ResourceTopology", True):
-        off.add(Numatopology)
-    if options.scheduler_sharding_mode == "none":
-        off.add(NodeShard)
-    return [kind for kind in RESOURCES if kind not in off]
-
-
 def device_config_scope(policy: Policy | PolicyFile) -> WatchScope:
     """The one ConfigMap that is watched: the configuration of shared cards, as the policy names it at the start."""
     current = policy.current if isinstance(policy, PolicyFile) else policy
@@ -194,28 +170,3 @@ def node_shards(options: Options) -> NodeShards | None:
     """Our share of the nodes, if there is to be one."""
     mode, name = options.scheduler_sharding_mode, options.scheduler_sharding_name
     return None if mode == "none" else NodeShards(name, strict=mode == "hard")
-
-
-def object_filter(options: Options) -> ObjectFilter:
-    """Which objects are ours: by label, and by hash where several schedulers divide the cluster."""
-    labelled = by_label(parse_selectors(options.node_selector))
-    hashed = by_hash(os.environ, options.scheduler_name)
-    if options.leader_elect and (why := idle_members(os.environ, options.leader_elect_resource_name)):
-        log.warning("%s", why)
-    return lambda object: labelled(object) and hashed(object)
-
-
-async def wait_until_synced(mirror: ClusterMirror, timeout: float) -> None:
-    """Wait for the first lists: `timeout` seconds, but for ever for the kinds that decisions need."""
-    begin = time.monotonic()
-    while timeout > 0:
-        try:
-            await asyncio.wait_for(mirror.synced(), timeout)
-            break
-        except TimeoutError:
-            left = "; ".join(mirror.unsynced)
-            if not mirror.missing_essentials:
-                log.warning("not everything was listed within %gs: going on without: %s", timeout, left)
-                break
-            log.error("not scheduling before these can be listed and watched: %s", left)
-    log.info("in step with the API server", extra=about(seconds=round(time.monotonic() - begin, 3)))

@@ -20,6 +20,7 @@ from stromboli.kube.reflector import UnusableObject
 from stromboli.kube.request import Request
 from stromboli.model.status import Status
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
+from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 
 NATIVE = "scheduling.k8s.io"
 SIZE = {"cpu": "8", "memory": "16Gi", "pods": "110"}
@@ -104,7 +105,7 @@ class ObjectServer:
 
 
 def mirror_of(*manifests: dict[str, Any]) -> ClusterMirror:
-    mirror = ClusterMirror(ObjectServer())
+    mirror = ClusterMirror(ClusterWatches(ObjectServer()))
     apply(mirror, *manifests)
     return mirror
 
@@ -117,7 +118,7 @@ def apply(mirror: ClusterMirror, *manifests: dict[str, Any]) -> None:
 
 def checked(mirror: ClusterMirror, source: ObjectServer) -> list[str]:
     """What a check finds while changes are applied all the time."""
-    mirror._client = source
+    mirror.watches.client = source
 
     async def story() -> list[str]:
         check = asyncio.create_task(mirror.check(pause=0.0))
@@ -131,10 +132,10 @@ def checked(mirror: ClusterMirror, source: ObjectServer) -> list[str]:
 
 def test_it_lists_all_kinds_and_is_in_step() -> None:
     async def story() -> ClusterMirror:
-        async with ClusterMirror(ObjectServer(*WORLD)) as mirror:
-            assert len(mirror.unsynced) == len(mirror.reflectors)
-            await asyncio.wait_for(mirror.synced(), 5)
-            assert mirror.unsynced == []
+        async with ClusterMirror(ClusterWatches(ObjectServer(*WORLD))) as mirror:
+            assert len(mirror.watches.unsynced) == len(mirror.watches.reflectors)
+            await asyncio.wait_for(mirror.watches.synced(), 5)
+            assert mirror.watches.unsynced == []
             mirror.sync()
             return mirror
 
@@ -220,7 +221,7 @@ def test_a_pod_that_is_deleted_while_we_bind_it_leaves_its_place() -> None:
 
 def test_an_object_that_cannot_be_used_is_told_once_until_it_is_mended() -> None:
     problems: list[UnusableObject] = []
-    mirror = ClusterMirror(ObjectServer(), report=problems.append)
+    mirror = ClusterMirror(ClusterWatches(ObjectServer()), report=problems.append)
     bad = node("n1") | {"status": {"allocatable": {"cpu": "many"}}}
     apply(mirror, bad, node("n2"))
     apply(mirror, bad)
@@ -256,7 +257,7 @@ def test_whatever_happens_while_one_object_is_taken_in_the_others_follow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     problems: list[UnusableObject] = []
-    mirror = ClusterMirror(ObjectServer(), report=problems.append)
+    mirror = ClusterMirror(ClusterWatches(ObjectServer()), report=problems.append)
     put = mirror._intake.put
 
     def stumble(object: Object) -> None:

@@ -18,6 +18,7 @@ from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import ApiError
 from stromboli.model.job import JobId
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
+from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.mirror.native_group_reflector import NativeGroupReflector
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE
@@ -56,7 +57,9 @@ def member(name: str) -> dict[str, Any]:
 
 
 def absent_groups(mirror: ClusterMirror) -> list[str]:
-    return [reflector.resource.group for reflector in mirror.reflectors if reflector.installed is False]
+    return [
+        reflector.resource.group for reflector in mirror.watches.reflectors if reflector.installed is False
+    ]
 
 
 @pytest.mark.parametrize(("version", "spec"), [("v1alpha2", V1ALPHA2), ("v1beta1", V1BETA1)])
@@ -64,8 +67,8 @@ def test_a_group_of_whatever_version_becomes_a_job(version: str, spec: dict[str,
     server = ObjectServer(*WORLD, native(version, spec), member("x"))
 
     async def story() -> ClusterMirror:
-        async with ClusterMirror(server) as mirror:
-            await asyncio.wait_for(mirror.synced(), 5)
+        async with ClusterMirror(ClusterWatches(server)) as mirror:
+            await asyncio.wait_for(mirror.watches.synced(), 5)
             mirror.sync()
             return mirror
 
@@ -88,13 +91,13 @@ def test_a_check_names_a_native_group_that_is_missing_or_different() -> None:
 
 def test_a_server_without_native_groups_is_nothing_to_worry_about() -> None:
     async def story() -> ClusterMirror:
-        async with ClusterMirror(ObjectServer(*WORLD)) as mirror:
-            await asyncio.wait_for(mirror.synced(), 5)
+        async with ClusterMirror(ClusterWatches(ObjectServer(*WORLD))) as mirror:
+            await asyncio.wait_for(mirror.watches.synced(), 5)
             return mirror
 
     mirror = asyncio.run(story())
     assert absent_groups(mirror) == [NATIVE]
-    assert not any(reflector.problem for reflector in mirror.reflectors)
+    assert not any(reflector.problem for reflector in mirror.watches.reflectors)
     assert "native groups" in absence(RESOURCES[NativePodGroup])
 
 
@@ -103,8 +106,9 @@ def test_a_group_that_cannot_be_used_is_told_and_its_pods_wait() -> None:
     bad = native("v1alpha2", {**V1ALPHA2, "parentCompositePodGroupName": "all"})
 
     async def story() -> ClusterMirror:
-        async with ClusterMirror(ObjectServer(*WORLD, bad, member("x")), report=problems.append) as mirror:
-            await asyncio.wait_for(mirror.synced(), 5)
+        server = ObjectServer(*WORLD, bad, member("x"))
+        async with ClusterMirror(ClusterWatches(server), report=problems.append) as mirror:
+            await asyncio.wait_for(mirror.watches.synced(), 5)
             mirror.sync()
             return mirror
 
