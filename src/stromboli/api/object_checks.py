@@ -15,7 +15,7 @@ from stromboli.api.types.devices import DeviceClass, ResourceClaim, ResourceClai
 from stromboli.api.types.meta import Object
 from stromboli.api.types.native_group import NativePodGroup, TopologyConstraint
 from stromboli.api.types.node import Node
-from stromboli.api.types.pod import Pod, PodSpec, Resources
+from stromboli.api.types.pod import Container, Pod, PodSpec, Resources
 from stromboli.api.types.scheduling import PodGroup, Queue, ResourceQuota
 from stromboli.api.types.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -34,6 +34,11 @@ def check_object(obj: Object, size: int = MAX_METADATA + 1) -> None:
         check_device_object(obj)
     elif isinstance(obj, PodGroup):
         check_amounts(obj.spec.min_resources or {}, "spec.minResources")
+    else:
+        _check_resource_lists(obj)
+
+
+def _check_resource_lists(obj: Object) -> None:
     for field in _RESOURCE_LISTS.get(type(obj), ()):
         check_amounts(attrgetter(field)(obj), field)
 
@@ -66,14 +71,20 @@ def _cycles(parents: Mapping[str, str]) -> Iterator[list[str]]:
 
 def _check_metadata(obj: Object, size: int) -> None:
     meta = obj.metadata
-    for field, name in (("name", meta.name), ("namespace", meta.namespace)):
-        if not (name.isascii() and name.isprintable()) or "/" in name or " " in name:
-            raise BadObject(f"metadata.{field}", f"{name[:64]!r} is not a name")
-    for field, entries in (("labels", meta.labels), ("annotations", meta.annotations)):
-        if len(entries) > MAX_LABELS:
-            raise BadObject(f"metadata.{field}", f"{len(entries)} entries, at most {MAX_LABELS} are allowed")
+    if not (_is_name(meta.name) and _is_name(meta.namespace)):
+        field, name = ("namespace", meta.namespace) if _is_name(meta.name) else ("name", meta.name)
+        raise BadObject(f"metadata.{field}", f"{name[:64]!r} is not a name")
+    if len(meta.labels) > MAX_LABELS or len(meta.annotations) > MAX_LABELS:
+        field, entries = (
+            ("labels", meta.labels) if len(meta.labels) > MAX_LABELS else ("annotations", meta.annotations)
+        )
+        raise BadObject(f"metadata.{field}", f"{len(entries)} entries, at most {MAX_LABELS} are allowed")
     if size > MAX_METADATA and _length(meta.labels) + _length(meta.annotations) > MAX_METADATA:
         raise BadObject("metadata", f"labels and annotations of more than {MAX_METADATA} characters")
+
+
+def _is_name(text: str) -> bool:
+    return text.isascii() and text.isprintable() and "/" not in text and " " not in text
 
 
 def _length(entries: Mapping[str, str]) -> int:
@@ -94,10 +105,9 @@ def _check_pod(pod: Pod) -> None:
     if not spec.node_name:  # a pod that has a node counts there, however large it is
         for size in pod_sizes(count, _placement_terms(spec)):
             raise BadObject("spec", f"{size}: {size.way_out}")
-    largest = 0
-    for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
-        for index, container in enumerate(containers):
-            largest = max(largest, _check_resources(container.resources, f"spec.{field}[{index}].resources"))
+    largest = _check_containers(spec.containers, "spec.containers")
+    if spec.init_containers:
+        largest = max(largest, _check_containers(spec.init_containers, "spec.initContainers"))
     if spec.resources is not None:
         largest = max(largest, _check_resources(spec.resources, "spec.resources"))
     if spec.overhead:
@@ -107,11 +117,25 @@ def _check_pod(pod: Pod) -> None:
         raise BadObject("spec.containers", "the requests add up to more than fits 64 bits")
 
 
+def _check_containers(containers: Sequence[Container], where: str) -> int:
+    return max(
+        [
+            _check_resources(container.resources, f"{where}[{index}].resources")
+            for index, container in enumerate(containers)
+        ],
+        default=0,
+    )
+
+
 def _check_pod_status(pod: Pod) -> int:
     status = pod.status
-    largest = check_amounts(status.allocated_resources, "status.allocatedResources")
+    largest = 0
+    if status.allocated_resources:
+        largest = check_amounts(status.allocated_resources, "status.allocatedResources")
     if status.resources is not None:
         largest = max(largest, _check_resources(status.resources, "status.resources"))
+    if not (status.container_statuses or status.init_container_statuses):
+        return largest
     for container in (*status.container_statuses, *status.init_container_statuses):
         where = f"status.containerStatuses[{container.name}]"
         largest = max(largest, check_amounts(container.allocated_resources, f"{where}.allocatedResources"))

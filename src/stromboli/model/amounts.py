@@ -18,11 +18,10 @@ UNLIMITED = float("inf")
 def shift(total: Amounts, request: Vector, sign: int = 1) -> None:
     """Add (or take off) a request, in place."""
     for dim, amount in request.items():
-        left = total.get(dim, 0) + sign * amount
-        if left:
+        if left := total.get(dim, 0) + sign * amount:
             total[dim] = left
-        else:
-            total.pop(dim, None)
+        elif dim in total:
+            del total[dim]
 
 
 def plus(left: Vector, right: Vector) -> Amounts:

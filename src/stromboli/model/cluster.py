@@ -266,16 +266,17 @@ class Cluster:
             task.attaches = self.volumes.attaches(task)
         if task.node is not None:
             self._weigh(task, task.status, task.node, 1)
-        if task.job is not None:
-            task.job.tasks[task.uid] = task
+        job = task.job
+        if job is not None:
+            job.tasks[task.uid] = task
             if task.sub_job is not None:
                 task.sub_job.tasks[task] = None
-            shift(task.job.total, task.request)
+            shift(job.total, task.shape.request)
             for demand in task.demands:
-                task.job.task_demands[demand] = task.job.task_demands.get(demand, 0) + 1
-            self._count(task.job, task, task.status, 1)
-            self._sum(task.job, task, task.status, 1)
-            self.mark_dirty(task.job)
+                job.task_demands[demand] = job.task_demands.get(demand, 0) + 1
+            self._count(job, task, task.status, 1)
+            self._sum(job, task, task.status, 1)
+            self.mark_dirty(job)
         if self.reservations:
             self.reservations.task_entered(task)
 
@@ -327,12 +328,15 @@ class Cluster:
 
     def update_worklists(self, job: Job) -> None:
         """Update `waiting` and `backlog` after something about a job changed."""
-        visible = job.visible
-        _set_membership(self.waiting, job, visible and job.waits_for_queue)
-        counts = job.counts
-        _set_membership(
-            self.backlog, job, visible and (counts[Status.PENDING] or counts[Status.PIPELINED]) > 0
-        )
+        visible, counts = job.visible, job.counts
+        if visible and job.waits_for_queue:
+            self.waiting[job] = None
+        elif job in self.waiting:
+            del self.waiting[job]
+        if visible and (counts[Status.PENDING] or counts[Status.PIPELINED]):
+            self.backlog[job] = None
+        elif job in self.backlog:
+            del self.backlog[job]
 
     def settle(self) -> None:
         """Lay the columns out if nodes were added or removed; every session begins with this."""
@@ -342,9 +346,8 @@ class Cluster:
             self.columns.arrange(known)
             for node in new:
                 self.columns.set_size(node)
-                for task in node.tasks:
-                    self._load(task, task.status, node, 1)
                 self.reservations.load(node)
+            self._load_tasks(new)
             self.pod_counts.recount()
             self.layout_stale = False
             self.dirty.nodes = True
@@ -413,6 +416,17 @@ class Cluster:
         if _in_pod_view(task, status):
             self.columns.view_add(node.row, task.shape, sign)
 
+    def _load_tasks(self, nodes: list[Node]) -> None:
+        """Load what is on nodes that have just got their rows, equal tasks together."""
+        rows: dict[tuple[Shape, Status, bool], list[int]] = {}
+        for node in nodes:
+            for task in node.tasks:
+                kind = (task.shape, task.status, task.terminating)
+                rows.setdefault(kind, []).append(node.row)
+        for (shape, status, terminating), of_kind in rows.items():
+            in_view = status is not Status.RELEASING or terminating
+            self.columns.weigh_many(of_kind, shape, WEIGHT[status], in_view)
+
     def _count(self, job: Job, task: Task, status: Status, sign: int) -> None:
         """The counters of the job, its sub-job and its role."""
         best_effort = task.best_effort
@@ -433,9 +447,10 @@ class Cluster:
         """The amounts of the job and its queue."""
         which = SUM_OF[status]
         if which is not None:
-            shift(getattr(job, which), task.shape.request, sign)
-            if job.queue is not None:
-                shift(getattr(job.queue, which), task.shape.request, sign)
+            request, queue = task.shape.request, job.queue
+            shift(getattr(job, which), request, sign)
+            if queue is not None:
+                shift(getattr(queue, which), request, sign)
 
     def _transfer(self, job: Job, queue: Queue, sign: int) -> None:
         for which in ("allocated", "pending", "pipelined"):
@@ -447,13 +462,6 @@ class Cluster:
             self.touched.append(job)
         self.dirty.jobs[job] = None
         self.update_worklists(job)
-
-
-def _set_membership(members: dict[Job, None], job: Job, belongs: bool) -> None:
-    if belongs:
-        members[job] = None
-    else:
-        members.pop(job, None)
 
 
 def _in_pod_view(task: Task, status: Status) -> bool:

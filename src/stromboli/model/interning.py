@@ -44,14 +44,14 @@ class Interning:
                 spec.tolerations,
                 spec.topology_spread_constraints,
                 volumes,
-                [claim.name for claim in spec.resource_claims],
+                [claim.name for claim in spec.resource_claims] if spec.resource_claims else (),
                 spec.os,
                 status.container_statuses,
                 status.init_container_statuses,
                 status.resources,
                 status.allocated_resources,
                 status.resize,
-                [c for c in status.conditions if c.type == names.CONDITION_RESIZE_PENDING],
+                [each for each in status.conditions if each.type == names.CONDITION_RESIZE_PENDING],
             )
         )
         shape = self._shapes.get(key)

@@ -174,6 +174,23 @@ class Columns:
             self._pipelined[:, row] += vector
         self._touch(row, shape if sign > 0 and weight.used and not weight.releasing else None)
 
+    def weigh_many(self, rows: list[int], shape: Shape, weight: Weight, in_view: bool) -> None:
+        """Add equal tasks to their nodes, each to the one at its place in `rows`; seen in the pod view or not."""
+        touched, counts = np.unique(np.array(rows, dtype=np.int64), return_counts=True)
+        added = shape.dense(self.idle.shape[0])[:, None] * counts
+        if weight.used:
+            self._idle[:, touched] -= added
+            self._used[:, touched] += added
+        if weight.releasing:
+            self._releasing[:, touched] += added
+        if weight.pipelined:
+            self._pipelined[:, touched] += added
+        if in_view:
+            self._view[:, touched] += shape.view[:, None] * counts
+        self.clock += 1
+        self.version[touched] = self.clock
+        self.last = (-1, None)  # of several nodes none is the one that changed
+
     def promise(self, row: int, amount: Vector, sign: int) -> None:
         """Count an amount as promised on a node, or no longer."""
         self._pipelined[:, row] += sign * self.dense(amount)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # The rows of the pod view: a node's sums as kube-scheduler computes them, beside Volcano's (spec 04 0.1).
 VIEW_PODS, VIEW_NONZERO_CPU, VIEW_NONZERO_MEMORY, VIEW_CPU, VIEW_MEMORY, VIEW_GPU = range(6)
 VIEW_ROWS = 6
+HUGE = 2**46
+"""Smaller amounts cannot overflow the sum of a node: it would take tens of thousands of them."""
 
 
 class Shape:
@@ -31,6 +33,7 @@ class Shape:
         "best_effort",
         "demands",
         "dims",
+        "huge",
         "id",
         "incoming",
         "ledgers",
@@ -52,6 +55,8 @@ class Shape:
         """The dimensions of a fit test: cpu and memory always, scalars only when named."""
         self.best_effort: bool = is_empty(request)
         """Whether the pod requests nothing."""
+        self.huge: bool = any(amount > HUGE for amount in request.values())
+        """Whether the sum of a node could overflow with it."""
         self.ledgers: tuple[int, tuple[Ledger, ...]] | None = None
         """The ledgers that count what its tasks hold, as of a version; None until `Cluster.ledgers_of` is asked."""
         self.demands: tuple[Demand, ...] = spec_demands(spec)

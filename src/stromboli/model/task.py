@@ -29,6 +29,9 @@ class Condition(NamedTuple):
     """A sentence for users."""
 
 
+_NO_ANNOTATIONS: dict[str, str] = {}
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Task:
     """One pod: its identity, its request (`shape`), and its status and node, which only `Cluster.move` changes."""
@@ -45,7 +48,6 @@ class Task:
     """Its pod's labels and namespace, shared by all pods with equal ones: `task.label_set.labels`."""
     created: float
     """When its pod was created, in seconds since 1970."""
-    order: tuple[int, int, float, str] = field(init=False)
     job: Job | None = None
     """The job it belongs to; none for pods of other schedulers, which only take room."""
     sub_job: SubJob | None = None
@@ -60,7 +62,7 @@ class Task:
     """The volume claims of its pod, each once."""
     attaches: bool = False
     """Whether a node has to attach a volume of a CSI driver for it."""
-    annotations: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=lambda: _NO_ANNOTATIONS)
     """Its pod's annotations, shared with other pods: never change them."""
     role: str = ""
     """Its task in the Job's spec, such as `worker` (the annotation `volcano.sh/task-spec`)."""
@@ -101,9 +103,15 @@ class Task:
     """The name of the ResourceClaim that was made for extended resources of its pod; empty if none was."""
     demands: tuple[Demand, ...] = ()
     """What its pod asks of its placement that takes a plugin to honour."""
+    _order: tuple[int, int, float, str] | None = None
+    """Computed when it is first asked for: of most tasks, which run, nobody asks."""
 
-    def __post_init__(self) -> None:
-        self.order = (*_index(self.name), self.created, self.uid)
+    @property
+    def order(self) -> tuple[int, int, float, str]:
+        """The order among tasks of equal priority: by replica number, creation time and uid."""
+        if self._order is None:
+            self._order = (*_index(self.name), self.created, self.uid)
+        return self._order
 
     @property
     def key(self) -> str:

@@ -106,7 +106,7 @@ def load(
                     raise BadInput([problem]) from None
                 problems.append(problem)
                 continue
-            count += item.where != IMPLIED
+            count += item.source is not IMPLIED
             if isinstance(item.object, Pod) and _is_foreign(item.object):
                 foreign[item.object.spec.scheduler_name] += 1
         intake.cluster.settle()

@@ -31,10 +31,15 @@ Kind = TypeVar("Kind", bound=Object)
 
 
 class Item(NamedTuple):
-    """An object and where it came from: `file`, or `file#index` where the file holds several."""
+    """An object and where it came from."""
 
-    where: str
+    source: Source | str
     object: Object
+
+    @property
+    def where(self) -> str:
+        """`file`, or `file#index` where the file holds several."""
+        return self.source if isinstance(self.source, str) else self.source.where
 
 
 class Manifests:
@@ -75,19 +80,20 @@ class Manifests:
 
     def items(self) -> Iterator[Item]:
         """The objects with defaults, in input order; then the queues that always exist."""
-        seen: dict[type[Object], dict[str, int]] = {}
+        seen: dict[tuple[type[Object], str], dict[str, int]] = {}
         for number, (source, kind, index) in enumerate(self._entries):
             obj = self._decode(source, kind, index)
             if obj is None:
                 continue
-            first = seen.setdefault(kind, {}).setdefault(obj.key, number)
+            meta = obj.metadata
+            first = seen.setdefault((kind, meta.namespace), {}).setdefault(meta.name, number)
             if first != number:
                 problem = f"defined twice: {self._entries[first][0].where} has it too"
                 self.report(source.where, BadObject("metadata.name", problem, describe(obj)))
                 continue
             if kind is Queue and obj.name in self._cyclic:
                 continue
-            yield Item(source.where, obj)
+            yield Item(source, obj)
         for queue in implied_queues(self._queues):
             yield Item(IMPLIED, queue)
 
@@ -100,7 +106,9 @@ class Manifests:
             else:
                 self.report(source.where, error)
             return
-        source = source._replace(raw=as_v1(source.raw, type_meta.api_version))
+        raw = as_v1(source.raw, type_meta.api_version)
+        if raw is not source.raw:
+            source = source._replace(raw=raw)
         name, kind = type_meta.kind, kind_of(type_meta.api_version, type_meta.kind)
         is_workload = not source.of_case and (type_meta.group, name) in WORKLOADS
         if is_workload:

@@ -37,12 +37,23 @@ def view_amounts(resource_list: Mapping[str, Quantity], where: str) -> dict[str,
     return result
 
 
+_FEW = 8
+"""Lists of so many resources are remembered, as most pods have equal ones."""
+
+
 def check_amounts(resource_list: Mapping[str, Quantity], where: str) -> int:
     """The largest amount. Refuses bad, negative or huge values, also of names the scheduler does not count."""
-    largest = 0
-    for name, quantity in resource_list.items():
-        largest = max(largest, _amount(_internal_unit(name) or whole, name, quantity, where))
-    return largest
+    largest = _largest_amount if len(resource_list) <= _FEW else _largest_amount.__wrapped__
+    try:
+        return largest(*resource_list.items())
+    except BadObject as error:
+        raise BadObject(f"{where}.{error.field}", error.problem) from None
+
+
+@lru_cache(maxsize=256)
+def _largest_amount(*resource_list: tuple[str, Quantity]) -> int:
+    amounts = [_amount(_internal_unit(name) or whole, name, quantity) for name, quantity in resource_list]
+    return max(amounts, default=0)
 
 
 def resource_list(amounts: Mapping[str, int]) -> dict[str, str]:
@@ -73,11 +84,15 @@ def _is_scalar(name: str) -> bool:
     return "/" in name and not name.startswith((names.COUNT_PREFIX, names.REQUESTS_PREFIX))
 
 
-def _amount(read: Callable[[Quantity], int], name: str, quantity: Quantity, where: str) -> int:
+def _amount(read: Callable[[Quantity], int], name: str, quantity: Quantity, where: str = "") -> int:
     try:
         amount = read(quantity)
     except QuantityError as error:
-        raise BadObject(f"{where}.{name}", str(error)) from None
+        raise BadObject(_path(where, name), str(error)) from None
     if amount < 0 or (amount == 0 and exact(quantity) < 0):
-        raise BadObject(f"{where}.{name}", f"must not be negative, got {quantity}")
+        raise BadObject(_path(where, name), f"must not be negative, got {quantity}")
     return amount
+
+
+def _path(where: str, name: str) -> str:
+    return f"{where}.{name}" if where else name

@@ -37,6 +37,7 @@ from stromboli.model.intake.node_and_queue_intake import (
     queue_named,
 )
 from stromboli.model.intake.pod_fields import describe_pod, seconds, status_of, waiting_time
+from stromboli.model.intake.pod_metadata import MetadataReader
 from stromboli.model.intake.shown_grants import grants_of
 from stromboli.model.intake.sub_jobs import sub_job_of
 from stromboli.model.interning import Interning
@@ -44,15 +45,12 @@ from stromboli.model.job import Job, JobId
 from stromboli.model.lookup_objects import LookupObjects
 from stromboli.model.queue import Queue
 from stromboli.model.requirements.group_demands import group_demands
-from stromboli.model.requirements.pod_demands import metadata_demands
-from stromboli.model.shape import Shape
+from stromboli.model.shape import HUGE, Shape
 from stromboli.model.status import ON_NODE
 from stromboli.model.task import Condition, Task
 from stromboli.model.volumes.storage_objects import STORAGE_KINDS, check_storage
 
 MOST_ON_A_NODE = 2**62
-HUGE = 2**46
-"""Smaller amounts cannot overflow the sum of a node: it would take tens of thousands of them."""
 
 
 class Intake:
@@ -68,6 +66,7 @@ class Intake:
         self._schedulers = frozenset(schedulers)
         self._default_queue = default_queue
         self._interning = Interning(self.cluster.dims)
+        self._metadata = MetadataReader(self._interning)
         self._puts: dict[type[Object], Callable[[Any], None]] = {
             Pod: self._put_pod,
             NodeObject: partial(put_node, self.cluster),
@@ -258,10 +257,10 @@ class Intake:
     # -- pods
 
     def _put_pod(self, pod: Pod) -> None:
-        cluster = self.cluster
-        uid = pod.metadata.uid or pod.key
+        cluster, meta = self.cluster, pod.metadata
+        uid = meta.uid or pod.key
         old = cluster.tasks.get(uid)
-        if old is not None and (old.name, old.namespace) != (pod.name, pod.namespace):
+        if old is not None and (old.name, old.namespace) != (meta.name, meta.namespace):
             raise BadObject("metadata.uid", f"pod {old.key} has the same")
         ours = pod.spec.scheduler_name in self._schedulers
         if not ours and not pod.spec.node_name:
@@ -272,24 +271,18 @@ class Intake:
         if observation is None:
             return
         shape = self._interning.shape(pod)
-        self._check_load(pod, shape)
+        if shape.huge:
+            self._check_load(pod, shape)
         cluster.columns.widen()
-        task = Task(
-            uid,
-            pod.namespace,
-            pod.name,
-            shape,
-            self._interning.label_set(pod.namespace, pod.metadata.labels),
-            seconds(pod.metadata.creation_timestamp),
-        )
-        task.annotations = self._interning.annotations(pod.metadata.annotations)
+        metadata = self._metadata.read(meta)
+        label_set, created = metadata.label_set, seconds(meta.creation_timestamp)
+        task = Task(uid, label_set.namespace, meta.name, shape, label_set, created)
         task.ours = ours
-        describe_pod(task, pod)
-        task.demands = shape.demands + metadata_demands(shape.spec, task.label_set.labels, task.annotations)
+        describe_pod(task, pod, metadata)
         task.status, task.assumed = observation.status, observation.assumed
         if old is not None:
             self._leave(old)
-        id = _job_id(pod, ours)
+        id = _job_id(pod, ours, metadata.group)
         if id is not None:
             task.job = self._job(id)
             task.sub_job = sub_job_of(task.job, task.label_set.labels)
@@ -354,10 +347,9 @@ def _id_of(group: PodGroup | NativePodGroup) -> JobId:
     return JobId(type(group).__name__, group.namespace, group.name)
 
 
-def _job_id(pod: Pod, ours: bool) -> JobId | None:
+def _job_id(pod: Pod, ours: bool, group: str) -> JobId | None:
     """The job of a pod. A native group belongs to the scheduler that its pods name, so only our pods join it."""
     native = pod.spec.scheduling_group
     if native is not None and native.pod_group_name:
         return JobId(KIND, pod.namespace, native.pod_group_name) if ours else None
-    group = pod.metadata.annotations.get(names.GROUP_NAME, "")
-    return JobId(PodGroup.__name__, pod.namespace, group) if group else None
+    return JobId(PodGroup.__name__, pod.metadata.namespace, group) if group else None

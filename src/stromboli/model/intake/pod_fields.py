@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 
 from stromboli.api import card_names, go_scalars, names
@@ -10,6 +9,7 @@ from stromboli.api.node_state import is_usable
 from stromboli.api.types.node import Node as NodeObject
 from stromboli.api.types.pod import Pod
 from stromboli.model.devices.pod_claims import pod_claims
+from stromboli.model.intake.pod_metadata import PodMetadata
 from stromboli.model.status import Status
 from stromboli.model.task import Condition, Task
 from stromboli.model.volumes.volume_claims import claims_of
@@ -19,7 +19,6 @@ _PHASES = {
     names.POD_SUCCEEDED: Status.SUCCEEDED,
     names.POD_FAILED: Status.FAILED,
 }
-_INT32 = re.compile(r"[+-]?[0-9]{1,10}")
 
 
 def seconds(time: datetime | None) -> float:
@@ -27,29 +26,44 @@ def seconds(time: datetime | None) -> float:
     return time.timestamp() if time is not None else 0.0
 
 
-def describe_pod(task: Task, pod: Pod) -> None:
+def describe_pod(task: Task, pod: Pod, metadata: PodMetadata) -> None:
     """Copy all fields of a pod to its task, except its job, status and node."""
     meta, spec, status = pod.metadata, pod.spec, pod.status
-    annotations = task.annotations
-    task.terminating = meta.deletion_timestamp is not None
-    task.role = annotations.get(names.TASK_SPEC) or meta.labels.get(names.TASK_SPEC, "")
-    task.priority = _priority(annotations.get(names.TASK_PRIORITY, ""), spec.priority)
-    task.pod_priority = spec.priority or 0
+    priority = spec.priority
+    task.annotations = metadata.annotations
+    task.demands = metadata.demands(task.shape)
+    task.role = metadata.role
+    task.preemptable = metadata.preemptable
+    task.zone = metadata.zone
+    if metadata.priority is not None:
+        task.priority = metadata.priority
+    elif priority is not None:
+        task.priority = priority
+    task.pod_priority = priority or 0
     task.priority_class = spec.priority_class_name
     task.preempts = spec.preemption_policy != names.PREEMPT_NEVER
-    preemptable = annotations.get(names.PREEMPTABLE, meta.labels.get(names.PREEMPTABLE))
-    task.preemptable = preemptable is None or go_scalars.boolean(preemptable) is True
-    task.zone = _revocable_zone(annotations)
+    task.nominated = status.nominated_node_name
+    if meta.deletion_timestamp is not None:
+        task.terminating = True
     if spec.volumes:
         task.volume_claims = claims_of(pod.name, spec.volumes)
-    task.gates = tuple(gate.name for gate in spec.scheduling_gates)
-    task.owner = next(((owner.kind, owner.name) for owner in meta.owner_references if owner.controller), None)
-    task.claims = pod_claims(pod)
+    if spec.scheduling_gates:
+        task.gates = tuple(gate.name for gate in spec.scheduling_gates)
+    if meta.owner_references:
+        owners = (owner for owner in meta.owner_references if owner.controller)
+        task.owner = next(((owner.kind, owner.name) for owner in owners), None)
+    if spec.resource_claims:
+        task.claims = pod_claims(pod)
     if status.extended_resource_claim_status is not None:
         task.extended_claim = status.extended_resource_claim_status.resource_claim_name
-    task.nominated = status.nominated_node_name
-    task.started = seconds(status.start_time) if status.start_time else None
-    for condition in status.conditions:
+    if status.start_time is not None:
+        task.started = status.start_time.timestamp()
+    if status.conditions:
+        _describe_conditions(task, pod)
+
+
+def _describe_conditions(task: Task, pod: Pod) -> None:
+    for condition in pod.status.conditions:
         if (
             condition.type == names.CONDITION_DISRUPTION_TARGET
             and task.terminating
@@ -79,19 +93,6 @@ def _scheduled_at(pod: Pod) -> float | None:
         if condition.type == names.CONDITION_POD_SCHEDULED and condition.status == "True":
             return seconds(condition.last_transition_time) if condition.last_transition_time else None
     return None
-
-
-def _priority(annotated: str, given: int | None) -> int:
-    if _INT32.fullmatch(annotated) and -(2**31) <= int(annotated) < 2**31:
-        return int(annotated)
-    return 1 if given is None else given
-
-
-def _revocable_zone(annotations: dict[str, str]) -> str:
-    zone = annotations.get(names.REVOCABLE_ZONE)
-    if zone is not None:
-        return zone if zone == names.ANY_REVOCABLE_ZONE else ""
-    return names.ANY_REVOCABLE_ZONE if go_scalars.boolean(annotations.get(names.PREEMPTABLE, "")) else ""
 
 
 def waiting_time(annotations: dict[str, str]) -> float | None:

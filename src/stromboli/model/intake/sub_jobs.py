@@ -16,7 +16,10 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 
 def sub_job_of(job: Job, labels: Mapping[str, str]) -> SubJob:
     """The sub-job of the first policy that matches, else the job's default one; created on first use."""
-    for policy in job.policies:
+    policies = job.policies
+    if not policies and job.sub_jobs:
+        return next(iter(job.sub_jobs.values()))
+    for policy in policies:
         values = _match(policy, labels)
         if values:
             return _sub_job(job, f"{job.key}/{_short(policy.name, values)}", policy, values[0])
