@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.types.meta import ObjectMeta
+from stromboli.api.types.node import Node
 from stromboli.engine.plugin import Plugin
 from stromboli.scheduler import watchdog
 from stromboli.scheduler.cycle_metrics import CycleMetrics
@@ -34,6 +37,7 @@ class World:
         self.done: list[str] = []
         self.threads: set[str] = set()
         self._broken = broken
+        self.urgency = math.inf
         self.seam = ThreadSeam(asyncio.get_running_loop())
 
     def follow(self) -> None:
@@ -44,8 +48,17 @@ class World:
     def take_over(self) -> None:
         self._note("take over")
 
+    def absorb(self) -> None:
+        self._note("absorb")
+        self.seam.changes.take()
+        self.seam.run_calls()
+
+    def patience(self, engine: Any) -> float:
+        return self.urgency
+
     def cycle(self) -> Any:
         self._note("cycle")
+        self.urgency = math.inf
         return SimpleNamespace(decisions=[None, 1 / 3], seconds={"open": "not a number"})
 
     def _note(self, what: str) -> None:
@@ -53,9 +66,9 @@ class World:
         self.threads.add(threading.current_thread().name)
 
 
-def thread_over(world: World, period: float = 0.001) -> CycleThread:
-    scheduler = SimpleNamespace(cycle=world.cycle, period=period, world=world)
-    return CycleThread(world, scheduler, CycleMetrics(Metrics()), world.seam)  # type: ignore[arg-type]
+def thread_over(world: World, period: float = 0.001, on_change: bool = True) -> CycleThread:
+    scheduler = SimpleNamespace(cycle=world.cycle, period=period, world=world, engine=None)
+    return CycleThread(world, scheduler, CycleMetrics(Metrics()), world.seam, on_change)  # type: ignore[arg-type]
 
 
 async def until(condition: Any) -> None:
@@ -98,6 +111,45 @@ def test_no_cycle_begins_once_it_is_stopped() -> None:
         return world
 
     assert asyncio.run(story()).done == ["take over", "cycle"]
+
+
+def test_news_starts_a_cycle_long_before_the_period_and_other_changes_do_not() -> None:
+    async def story() -> World:
+        world = World()
+        thread = thread_over(world, period=600)
+        thread.start()
+        world.seam.lead()
+        await until(lambda: "cycle" in world.done)
+        world.seam.changes.put(Node(ObjectMeta("n1")), new=False)
+        await until(lambda: "absorb" in world.done)
+        assert await world.seam.result_from_cycle(lambda: world.done.count("cycle")) == 1
+        world.urgency = 0.0
+        world.seam.changes.put(Node(ObjectMeta("n1")), new=False)
+        await until(lambda: world.done.count("cycle") == 2)
+        world.seam.stop()
+        await asyncio.wait_for(thread.ended.wait(), 5)
+        return world
+
+    assert asyncio.run(story()).threads == {"cycles"}
+
+
+def test_by_the_period_alone_changes_are_applied_and_start_no_cycle() -> None:
+    async def story() -> list[str]:
+        world = World()
+        world.urgency = 0.0
+        thread = thread_over(world, period=600, on_change=False)
+        thread.start()
+        world.seam.lead()
+        await until(lambda: "cycle" in world.done)
+        for _ in range(3):
+            world.urgency = 0.0
+            world.seam.changes.put(Node(ObjectMeta("n1")), new=False)
+            await world.seam.result_from_cycle(lambda: None)
+        world.seam.stop()
+        await asyncio.wait_for(thread.ended.wait(), 5)
+        return world.done
+
+    assert asyncio.run(story()).count("cycle") == 1
 
 
 def test_whoever_is_stopped_while_standing_by_decides_nothing() -> None:

@@ -67,6 +67,8 @@ class ServiceConfig:
     policy: Policy | PolicyFile
     delays: StageDelays = field(default_factory=StageDelays)
     period: float = 1.0
+    on_change: bool = True
+    """Whether changes start scheduling cycles, or the period alone does."""
     nodes_requested: bool = False
     racks_requested: bool = False
     job_plugins_dir: Path | None = None
@@ -117,6 +119,7 @@ async def scheduler(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]
         leader_elect=False,
         scheduler_name=SCHEDULER_NAMES,
         schedule_period=config.period,
+        schedule_on_change=config.on_change,
         shutdown_timeout=SHUTDOWN_TIMEOUT,
     )
     async with Client(config.access) as client:

@@ -210,6 +210,12 @@ class Job(TaskCounts):
         return preemptable is None or go_scalars.boolean(preemptable) is True
 
     @property
+    def complete(self) -> bool:
+        """Whether its tasks that run or may still be placed reach all its minimums, so that it could start."""
+        enough = len(self.tasks) >= self.minimum and self.valid_count >= self.minimum
+        return enough and self.roles_valid and self.sub_groups_valid
+
+    @property
     def disrupted_as_group(self) -> bool:
         """Whether it may only be evicted as a whole."""
         return self.native is not None and self.native.disrupted_as_group

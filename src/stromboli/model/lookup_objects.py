@@ -83,6 +83,12 @@ class LookupObjects:
         table, key = self._entry(obj)
         table[key] = obj
 
+    def get(self, obj: Object) -> Object | None:
+        """The object of its kind and name, if there is one."""
+        table, key = self._entry(obj)
+        known: Object | None = table.get(key)
+        return known
+
     def drop(self, obj: Object) -> None:
         self.version += 1
         table, key = self._entry(obj)

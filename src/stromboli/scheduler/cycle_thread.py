@@ -1,4 +1,7 @@
-"""The thread that owns the model: it follows the cluster while another replica leads, then runs cycle after cycle."""
+"""The thread that owns the model: it follows the cluster while another replica leads, then runs cycle after cycle.
+
+Between cycles it applies changes as they come, in small pieces, and so knows when there is news for a cycle.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from functools import partial
 
 from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.decision_log import log_decisions
+from stromboli.scheduler.gathering import PAUSE, Gathering
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.thread_seam import ThreadSeam
 from stromboli.scheduler.watchdog import Watchdog
@@ -20,6 +24,10 @@ log = logging.getLogger(__name__)
 
 STUCK_AFTER = 300.0
 """Seconds without the end of a cycle after which the process should be replaced, whoever takes so long."""
+SIGN_OF_LIFE = 60.0
+"""Seconds after which the thread shows that it lives, however long it waits."""
+FOLLOW_PERIOD = 1.0
+"""Seconds between two looks at the changes while another replica leads, or the period if that is shorter."""
 GC_THRESHOLDS = (20_000, 20, 50)
 """Of Python's garbage collector; with its own 700 it takes a tenth of our time under load."""
 
@@ -28,8 +36,14 @@ class CycleThread:
     """Started and observed on the event loop."""
 
     def __init__(
-        self, world: KubernetesWorld, scheduler: Scheduler, cycle_metrics: CycleMetrics, seam: ThreadSeam
+        self,
+        world: KubernetesWorld,
+        scheduler: Scheduler,
+        cycle_metrics: CycleMetrics,
+        seam: ThreadSeam,
+        on_change: bool = True,
     ):
+        """Without `on_change` cycles go by the scheduler's period alone."""
         self.crashed = False
         self.decided = asyncio.Event()
         """Set when the decisions of the first cycle are on their way."""
@@ -39,6 +53,7 @@ class CycleThread:
         self._cycle_metrics = cycle_metrics
         self._seam = seam
         self._watchdog = Watchdog(cycle_metrics.metrics)
+        self._gathering = Gathering(scheduler.period, on_change)
         self._last_cycle = time.monotonic()
 
     @property
@@ -54,9 +69,6 @@ class CycleThread:
         thread.start()
         self._watchdog.watch(thread)
 
-    def _note_cycle(self) -> None:
-        self._last_cycle = time.monotonic()
-
     def _end(self, crashed: bool) -> None:
         self.crashed = crashed
         self.ended.set()
@@ -66,15 +78,15 @@ class CycleThread:
     def _run(self) -> None:
         crashed = False
         try:
-            while not self._seam.wait_to_lead(self._scheduler.period):
+            while not self._seam.wait_to_lead(min(self._scheduler.period, FOLLOW_PERIOD)):
                 self._world.follow()
-                self._seam.to_event_loop(self._note_cycle)
+                self._note_cycle()
             if self._seam.leads:
                 self._world.take_over()
                 self._cycle()
                 self._seam.to_event_loop(self.decided.set)
                 gc.freeze()  # what is there stays for long; a look for garbage would delay the first binds
-            while not self._seam.wait_to_stop(self._scheduler.period):
+            while self._wait_for_cycle():
                 self._cycle()
         except BaseException:
             crashed = True
@@ -82,9 +94,30 @@ class CycleThread:
         finally:
             self._seam.to_event_loop(partial(self._end, crashed))
 
+    def _note_cycle(self) -> None:
+        self._last_cycle = time.monotonic()
+
+    def _wait_for_cycle(self) -> bool:
+        """Apply changes as they come until it is time for a cycle; whether one is wanted."""
+        while (left := self._gathering.due - time.monotonic()) > 0:
+            if self._seam.wait_for_changes(min(left, SIGN_OF_LIFE)):
+                if self._seam.wait_to_stop(min(left, PAUSE)):  # whatever else comes is one piece with it
+                    return False
+                self._absorb()
+            self._note_cycle()
+        return not self._seam.wait_to_stop(0)
+
+    def _absorb(self) -> None:
+        since = self._seam.changes.since
+        self._world.absorb()
+        self._gathering.note(since, time.monotonic(), self._world.patience(self._scheduler.engine))
+
     def _cycle(self) -> None:
+        begin = time.monotonic()
         outcome = self._scheduler.cycle()
         self._cycle_metrics.cycle(outcome)
         with self._cycle_metrics.metrics.guard("decision log"):
             log_decisions(outcome)
-        self._seam.to_event_loop(self._note_cycle)
+        self._note_cycle()
+        self._gathering.cycle_ended(self._last_cycle, self._last_cycle - begin)
+        self._gathering.note(self._last_cycle, self._last_cycle, self._world.patience(self._scheduler.engine))

@@ -47,7 +47,12 @@ class Options(ElectedOptions):
     lenient_policy: bool = flag(
         boolean, True, "Ignore with a warning what Volcano ignores in a policy; false refuses it"
     )
-    schedule_period: float = flag(duration, 1.0, "Rest from the end of a cycle to the start of the next")
+    schedule_period: float = flag(duration, 1.0, "Longest rest from the end of a cycle to the next")
+    schedule_on_change: bool = flag(
+        boolean,
+        True,
+        "Begin a cycle as soon as a change could let a pod start; false: by --schedule-period alone",
+    )
     default_queue: str = flag(string, names.DEFAULT_QUEUE, "Queue of PodGroups that name none")
     priority_class: bool = flag(boolean, True, "Read PriorityClasses; false gives every job priority 0")
     node_selector: tuple[str, ...] = flag(

@@ -97,7 +97,9 @@ class Replica:
             interruptible=False,  # signals reach the main thread alone
         )
         self.scheduler.announce_policy()
-        self.thread = CycleThread(self.world, self.scheduler, cycle_metrics, self.seam)
+        self.thread = CycleThread(
+            self.world, self.scheduler, cycle_metrics, self.seam, options.schedule_on_change
+        )
 
     async def __aenter__(self) -> Replica:
         """Follow the cluster."""

@@ -45,8 +45,9 @@ class ThreadSeam:
     # -- from the event loop
 
     def to_cycle(self, call: Callable[[], None]) -> None:
-        """Let the cycle's thread make this call before its next cycle."""
+        """Let the cycle's thread make this call soon, between two cycles."""
         self._calls.put(call)
+        self.changes.arrived.set()
 
     async def result_from_cycle(self, call: Callable[[], Result]) -> Result:
         """What a call in the cycle's thread returns; `Unavailable` if no cycle begins in time."""
@@ -73,6 +74,7 @@ class ThreadSeam:
         """End all waiting: no further cycle is wanted. From any thread."""
         self._stopped.set()  # first, else we would seem to lead for a moment
         self._released.set()
+        self.changes.arrived.set()
 
     @property
     def leads(self) -> bool:
@@ -98,6 +100,12 @@ class ThreadSeam:
     def wait_to_lead(self, seconds: float) -> bool:
         """Wait so long, or until we lead or are stopped; whether that is so."""
         return self._released.wait(seconds)
+
+    def wait_for_changes(self, seconds: float) -> bool:
+        """Wait so long, or until there are changes or calls, or we are stopped; whether any of that is so."""
+        arrived = self.changes.arrived.wait(seconds)
+        self.changes.arrived.clear()
+        return arrived
 
     def wait_to_stop(self, seconds: float) -> bool:
         """Wait so long, or until we are stopped; whether that is so."""

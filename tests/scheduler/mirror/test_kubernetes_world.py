@@ -16,6 +16,7 @@ from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
+from stromboli.scheduler.mirror.news import News
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 from tests.manifests import EPOCH, decoded, group, hyper_node, node, pod, queue
@@ -26,6 +27,7 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC).timestamp()
 class Mirror:
     def __init__(self) -> None:
         self.intake = Intake()
+        self.news = News()
         self.incoming: list[Any] = []
 
     @property

@@ -31,6 +31,7 @@ def service_config(options: UpOptions) -> ServiceConfig:
         policy,
         delays,
         parse_duration(options.schedule_period).low,
+        on_change=options.schedule_on_change,
         nodes_requested=bool(options.nodes) or options.real,
         racks_requested=options.racks > 0,
         job_plugins_dir=options.job_plugins_dir,

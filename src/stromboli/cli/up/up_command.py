@@ -26,6 +26,7 @@ def up(
     run_time: str = up_options.RUN_TIME,
     start_delay: str = up_options.START_DELAY,
     schedule_period: str = up_options.SCHEDULE_PERIOD,
+    schedule_on_change: bool = up_options.SCHEDULE_ON_CHANGE,
     host: str = up_options.HOST,
     port: int = up_options.PORT,
     verbose: bool = up_options.VERBOSE,
@@ -49,6 +50,7 @@ def up(
         run_time=run_time,
         start_delay=start_delay,
         schedule_period=schedule_period,
+        schedule_on_change=schedule_on_change,
         host=host,
         port=port,
     )

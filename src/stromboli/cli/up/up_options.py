@@ -63,7 +63,14 @@ START_DELAY = typer.Option(
     "500ms", "--start-delay", metavar="SPAN", help="How long simulated pods take to start."
 )
 SCHEDULE_PERIOD = typer.Option(
-    "1s", "--schedule-period", metavar="TIME", help="Rest between two scheduling cycles."
+    "1s", "--schedule-period", metavar="TIME", help="Longest rest between two scheduling cycles."
+)
+SCHEDULE_ON_CHANGE = typer.Option(
+    True,
+    "--schedule-on-change/--no-schedule-on-change",
+    show_default=False,
+    help="Begin a scheduling cycle as soon as a change could let a pod start (default); "
+    "=false waits for --schedule-period.",
 )
 HOST = typer.Option(
     "127.0.0.1", "--host", help="Where to listen; others than this machine may ask if told so."
@@ -98,5 +105,6 @@ class UpOptions:
     run_time: str
     start_delay: str
     schedule_period: str
+    schedule_on_change: bool
     host: str
     port: int

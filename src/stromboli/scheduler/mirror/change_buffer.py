@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from threading import Lock
+from threading import Event, Lock
 from typing import NamedTuple
 
 from stromboli.api.types.meta import Object
@@ -42,6 +42,8 @@ class ChangeBuffer:
     def __init__(self, capacity: int = MAX_CHANGES, clock: Callable[[], float] = time.monotonic) -> None:
         self.observe: Callable[[Object, bool], None] | None = None
         """Is shown every object that was put, or is gone, at once."""
+        self.arrived = Event()
+        """Set when there is something new; for the cycle's thread to wait for, and to clear."""
         self._capacity = capacity
         self._clock = clock
         self._lock = Lock()
@@ -53,6 +55,12 @@ class ChangeBuffer:
 
     def __len__(self) -> int:
         return len(self._changes)
+
+    @property
+    def since(self) -> float:
+        """When the oldest change was put; now if there is none."""
+        since = self._since
+        return self._clock() if since is None else since
 
     @property
     def age(self) -> float:
@@ -90,6 +98,8 @@ class ChangeBuffer:
         self._changes[id] = change
         if self._since is None:
             self._since = self._clock()
+        if not self.arrived.is_set():
+            self.arrived.set()
 
     def take(self) -> tuple[list[ObjectChange], list[UnusableObject]]:
         """All changes since the last call."""

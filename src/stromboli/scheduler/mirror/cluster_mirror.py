@@ -25,8 +25,10 @@ from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
 from stromboli.scheduler.mirror.change_buffer import ObjectChange
+from stromboli.scheduler.mirror.change_concerns import known
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.consistency import Difference, compare
+from stromboli.scheduler.mirror.news import News
 from stromboli.scheduler.thread_seam import Unavailable
 
 log = logging.getLogger(__name__)
@@ -56,6 +58,7 @@ class ClusterMirror:
         self._pod_arrived = pod_arrived
         self._unusable: dict[tuple[str, str, str], UnusableObject] = {}
         """What was last reported of an unusable object, by its kind, namespace and name."""
+        self.news = News()
 
     @property
     def cluster(self) -> Cluster:
@@ -122,9 +125,11 @@ class ClusterMirror:
 
     def _apply(self, change: ObjectChange) -> None:
         object = change.object
+        before = known(self.cluster, object)
         if change.gone:
             self._unusable.pop(_id_of(object), None)
             self._intake.drop(object)
+            self.news.note(self.cluster, object, before, gone=True)
             return
         new = isinstance(object, Pod) and object.metadata.uid not in self.cluster.tasks
         try:
@@ -136,6 +141,7 @@ class ClusterMirror:
             text = f"could not be taken in: {type(error).__name__}: {error}"
         else:
             self._unusable.pop(_id_of(object), None)
+            self.news.note(self.cluster, object, before, gone=False)
             task = self.cluster.tasks.get(object.metadata.uid) if new else None
             if task is not None and task.status is Status.PENDING:
                 self._pod_arrived(task.created)

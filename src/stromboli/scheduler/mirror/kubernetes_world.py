@@ -6,11 +6,13 @@ All of it runs in the cycle's thread.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from stromboli.api import names
 from stromboli.daemon.telemetry_guard import TelemetryGuard
+from stromboli.engine.cycle import Engine
 from stromboli.engine.decisions import (
     Bind,
     Decision,
@@ -39,6 +41,8 @@ log = logging.getLogger(__name__)
 
 LONGEST_PAUSE = 30.0
 """Seconds before a write that keeps failing is tried again, at most."""
+_EVICT_NOBODY = frozenset({"enqueue", "allocate", "backfill"})
+"""The actions to which it makes no difference whether a pod that is bound runs already."""
 _RETRIED_IN: dict[type[Decision], frozenset[Status]] = {
     Bind: frozenset({Status.PENDING, Status.BINDING}),
     Evict: frozenset({Status.BOUND, Status.RUNNING, Status.UNKNOWN, Status.RELEASING}),
@@ -109,8 +113,20 @@ class KubernetesWorld:
 
     # -- changes
 
+    def absorb(self) -> None:
+        """Apply the changes that have come, between two cycles, so that less is left to the next."""
+        self._mirror.sync()
+
+    def patience(self, engine: Engine) -> float:
+        """How long what has changed since the last cycle may wait for the next; infinite if nothing has."""
+        retry = min((due for due, _ in self._pending), default=math.inf) - self._clock()
+        gangs = any(plugin.counts_gangs for plugin in engine.rules.plugins)
+        evicts = not _EVICT_NOBODY.issuperset(engine.policy.actions)
+        return min(self._mirror.news.patience(self.cluster, gangs, evicts), max(retry, 0.0))
+
     def sync(self) -> None:
         self._mirror.sync()
+        self._mirror.news.forget()
         decisions = [decision for failure in self._due_failures() for decision in self._undo(failure)]
         if self._partial_gangs is not None:
             decisions += self._partial_gangs.release(self.cluster, self._wall(), self._clock())

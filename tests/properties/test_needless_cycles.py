@@ -1,0 +1,115 @@
+"""Whatever changes, a cycle that is not begun for it would have placed and evicted nobody."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from stromboli.api.types.meta import Object
+from stromboli.api.types.native_group import NativePodGroup
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import PodGroup
+from stromboli.engine.decisions import Bind, Decision, Evict
+from stromboli.extensions import load_catalog
+from stromboli.policy.policy import load_policy
+from stromboli.scheduler.gathering import NOW
+from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
+from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
+from stromboli.scheduling_loop import Scheduler
+from tests.manifests import EPOCH, policy
+from tests.properties.strategies import contests, examples, worlds
+
+CATALOG = load_catalog()
+PLACING = policy("enqueue, allocate, backfill", "priority gang | drf predicates proportion nodeorder")
+EVICTING = policy(
+    "enqueue, allocate, preempt, reclaim, backfill",
+    "priority gang conformance | drf predicates proportion nodeorder",
+)
+ROUNDS = 12
+"""Cycles after which a world that still changes by itself is left alone."""
+
+
+class Follower:
+    """A scheduler on a mirror into which changes are put by hand; nothing is written."""
+
+    def __init__(self, text: str, objects: list[Object]) -> None:
+        nobody: Any = None
+        self.mirror = ClusterMirror(nobody)
+        self.world = KubernetesWorld(self.mirror, lambda orders: None, lambda: EPOCH + 10, clock=lambda: 0.0)
+        self.scheduler = Scheduler(self.world, load_policy(text, CATALOG, "test"), CATALOG)
+        self.objects = {(type(obj), obj.key): obj for obj in objects}
+        for obj in objects:
+            self.mirror.seam.changes.put(obj, new=True)
+
+    def places(self) -> list[Decision]:
+        """Whom a cycle binds or evicts."""
+        return [each for each in self.scheduler.cycle().decisions if isinstance(each, Bind | Evict)]
+
+    def comes_to_rest(self) -> bool:
+        """Whether there is soon a cycle that decides nothing at all."""
+        return any(not self.scheduler.cycle().decisions for _ in range(ROUNDS))
+
+    def is_news(self) -> bool:
+        self.world.absorb()
+        return self.world.patience(self.scheduler.engine) <= NOW
+
+    def put(self, obj: Object) -> None:
+        self.objects[type(obj), obj.key] = obj
+        self.mirror.seam.changes.put(obj, new=False)
+
+    def drop(self, obj: Object) -> None:
+        if self.objects.pop((type(obj), obj.key), None) is not None:
+            self.mirror.seam.changes.drop(obj)
+
+    def echo(self, chance: random.Random) -> None:
+        """The API server shows a pod that was bound where it is, running or not yet."""
+        placed = [task for task in self.world.cluster.tasks.values() if task.node is not None]
+        if placed and isinstance(pod := self.objects.get((Pod, (task := chance.choice(placed)).key)), Pod):
+            spec = structs.replace(pod.spec, node_name=task.node.name if task.node else "")
+            phase = chance.choice(("Pending", "Running", "Succeeded"))
+            self.put(structs.replace(pod, spec=spec, status=structs.replace(pod.status, phase=phase)))
+
+
+def change(follower: Follower, others: list[Object], chance: random.Random) -> None:
+    """One object is added, changed as in another world, told again, deleted, or is what we decided ourselves."""
+    known = list(follower.objects.values())
+    match chance.randrange(5):
+        case 0:
+            follower.put(chance.choice(others))
+        case 1:
+            follower.drop(chance.choice(known))
+        case 2:
+            groups = [obj for obj in known if isinstance(obj, PodGroup | NativePodGroup)]
+            follower.put(chance.choice(groups or known))
+        case _:
+            follower.echo(chance)
+
+
+def check(text: str, objects: list[Object], others: list[Object], seed: int) -> None:
+    follower, chance = Follower(text, objects), random.Random(seed)
+    for _ in range(15):
+        if not follower.comes_to_rest():
+            return
+        change(follower, others, chance)
+        if not follower.is_news():
+            assert follower.places() == []
+
+
+@examples(20)
+@given(worlds(mostly_pending=True), worlds(mostly_pending=True), st.integers(0, 2**16))
+def test_a_cycle_that_is_not_begun_would_have_placed_nobody(
+    objects: list[Object], others: list[Object], seed: int
+) -> None:
+    check(PLACING, objects, others, seed)
+
+
+@examples(20)
+@given(contests(), contests(), st.integers(0, 2**16))
+def test_a_cycle_that_is_not_begun_would_have_evicted_nobody(
+    objects: list[Object], others: list[Object], seed: int
+) -> None:
+    check(EVICTING, objects, others, seed)
