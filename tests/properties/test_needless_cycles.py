@@ -18,6 +18,7 @@ from stromboli.extensions import load_catalog
 from stromboli.policy.policy import load_policy
 from stromboli.scheduler.gathering import NOW
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
+from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduling_loop import Scheduler
 from tests.manifests import EPOCH, policy
@@ -38,7 +39,7 @@ class Follower:
 
     def __init__(self, text: str, objects: list[Object]) -> None:
         nobody: Any = None
-        self.mirror = ClusterMirror(nobody)
+        self.mirror = ClusterMirror(ClusterWatches(nobody))
         self.world = KubernetesWorld(self.mirror, lambda orders: None, lambda: EPOCH + 10, clock=lambda: 0.0)
         self.scheduler = Scheduler(self.world, load_policy(text, CATALOG, "test"), CATALOG)
         self.objects = {(type(obj), obj.key): obj for obj in objects}
