@@ -71,6 +71,7 @@ NO_BOUNDS = {
         controllers.job.executor.MAX_ERRORS_SHOWN
         controllers.job.job_status.MAX_MESSAGE
         controllers.sharding.controller.MAX_NOTES
+        scheduler.writes.held_orders.LONGEST_HOLD
         embedded.objects.object_verbs.MAX_PATH
         embedded.rbac.escalation.MAX_SHOWN
         engine.explanation.moved_pods.MOST_NODES

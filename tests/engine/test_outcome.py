@@ -15,7 +15,7 @@ from stromboli.engine.outcome import wait_condition
 from stromboli.engine.placement.node_functions import Refusal
 from stromboli.engine.placement.verdict import verdict_text
 from stromboli.engine.plugin import Invalid, Plugin
-from stromboli.model.job import Job
+from stromboli.model.job import Job, JobId
 from stromboli.model.queue import lineage
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -23,6 +23,8 @@ from stromboli.testing import World
 from stromboli.testing.policy_text import catalog_with, policy_of, policy_text
 from stromboli.testing.world import NOON
 from tests.manifests import Manifest, group, job_named, node, pod, queue, task_named
+
+JOB = JobId("PodGroup", "default", "job")
 
 
 def cycle(*objects: Manifest, tiers: str = "gang", actions: str = "enqueue, allocate, backfill") -> Outcome:
@@ -172,7 +174,7 @@ def test_a_group_gets_an_event_while_it_waits_and_one_when_it_is_ready() -> None
     assert event.message.endswith(f" ({volcano})")
     outcome = cycle(queue(), node("n0"), group("job", 1), pod("a", "job", on="n0"))
     assert of_kind(outcome, Event) == [
-        Event("PodGroup", "default", "job", "Normal", "Scheduled", "pod group is ready")
+        Event(*JOB, "Normal", "Scheduled", "pod group is ready", topic="outcome", job=JOB)
     ]
 
 
@@ -222,7 +224,8 @@ def test_the_owner_of_a_group_gets_an_event_that_names_it() -> None:
         "Job job waits: nodes are unavailable: Insufficient cpu; "
         "no node is large enough: ask for less cpu per pod or add larger nodes"
     )
-    event = Event("Job", "default", "job", "Warning", "Unschedulable", sentence, OWNER["apiVersion"], "u")
+    identity = (OWNER["apiVersion"], "u", "owner", JobId("PodGroup", "default", "job-1234"))
+    event = Event("Job", "default", "job", "Warning", "Unschedulable", sentence, *identity)  # type: ignore[arg-type]
     assert event in outcome.decisions
     (group_event,) = [decision for decision in of_kind(outcome, Event) if decision.kind == "PodGroup"]
     assert group_event.message.startswith(f"{sentence} (1/1 tasks in gang unschedulable")

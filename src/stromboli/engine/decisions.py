@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from stromboli.model.job import JobId
 from stromboli.model.ledgers import Grant
 
 
@@ -150,3 +151,7 @@ class Event(Decision, frozen=True):
     api_version: str = ""
     """Of an owner; of the others the kind determines it."""
     uid: str = ""
+    topic: str = ""
+    """A later event on the same topic takes the place of one that has not been written yet."""
+    job: JobId | None = None
+    """The job that it is about, whose group or owner is told."""

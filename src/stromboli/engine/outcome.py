@@ -76,8 +76,10 @@ def _report_job(session: Session, causes: WaitCauses, job: Job) -> str:
     written = _report_status(session, job, phase, messages)
     if phase in (names.GROUP_UNKNOWN, names.GROUP_PENDING, names.GROUP_INQUEUE):
         _report_waiting(session, job, messages)
-    elif written:
-        session.record_event(job, "outcome", names.NORMAL, names.EVENT_SCHEDULED, names.GROUP_IS_READY)
+    else:
+        session.forget_events(job, names.EVENT_UNSCHEDULABLE)
+        if written:
+            session.record_event(job, "outcome", names.NORMAL, names.EVENT_SCHEDULED, names.GROUP_IS_READY)
     _report_pods(session, job, messages)
     return phase
 
@@ -92,7 +94,9 @@ def _report_ignored(session: Session, job: Job) -> None:
 def _report_waiting(session: Session, job: Job, messages: JobMessages) -> None:
     """Events about a job that has not started, on its PodGroup and on the object that owns it."""
     if messages.cause is None and (job.enough_ready or not job.tasks):
-        return  # it waits for nothing but its binds (spec 05 9.3, 18.6), or its controller makes its pods now
+        # it waits for nothing but its binds (spec 05 9.3, 18.6), or its controller makes its pods now
+        session.forget_events(job, names.EVENT_UNSCHEDULABLE)
+        return
     text, sentence = messages.group, messages.sentence
     session.record_event(job, "outcome", names.WARNING, names.EVENT_UNSCHEDULABLE, text, sentence)
     if messages.cause is not None:
@@ -119,7 +123,10 @@ def _report_status(session: Session, job: Job, phase: str, messages: JobMessages
     ):
         return False
     session.write(job, "written", status)
-    session.write(job, "conditions", {**job.conditions, **fresh})
+    stands = dict(job.conditions)
+    if names.CONDITION_SCHEDULED in fresh:  # what is overtaken may never have been written
+        stands.pop(names.CONDITION_UNSCHEDULABLE, None)
+    session.write(job, "conditions", {**stands, **fresh})
     conditions = tuple(GroupCondition(type, *condition, session.id) for type, condition in fresh.items())
     session.decisions.append(PodGroupStatus(job.namespace, job.name, *status, conditions))
     return True

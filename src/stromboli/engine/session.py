@@ -108,7 +108,7 @@ class Session(Transaction):
         self._unmet: dict[Job, Unmet | None] = {}
         self._confinement = Confinement(self)
         self._trial_domains: dict[Job | SubJob, Domain | None] = {}
-        self._reported: dict[tuple[Job, str], tuple[str, str]] = {}
+        self._reported: dict[tuple[Job, str], tuple[str, str] | None] = {}
         self._writes: list[tuple[Job | SubJob | Task | Queue, str, Any]] = []
         self._reservations: dict[Task, Reservation] = {}
 
@@ -408,14 +408,22 @@ class Session(Transaction):
         Of a message with numbers that move, the `summary` is what must differ.
         """
         if self._is_new(job, topic, reason, summary or message):
-            self.decisions.append(Event(job.id.kind, job.namespace, job.name, type, reason, message))
+            self.decisions.append(Event(*job.id, type, reason, message, topic=topic, job=job.id))
 
     def record_owner_event(self, job: Job, type: str, reason: str, message: str) -> None:
         """An event about the object that a PodGroup was made for, such as a Job, unless the last was the same."""
         owner = job.owner
         if owner is not None and self._is_new(job, "owner", reason, message):
             subject = (owner.kind, job.namespace, owner.name)
-            self.decisions.append(Event(*subject, type, reason, message, owner.api_version, owner.uid))
+            identity = (owner.api_version, owner.uid)
+            event = Event(*subject, type, reason, message, *identity, topic="owner", job=job.id)
+            self.decisions.append(event)
+
+    def forget_events(self, job: Job, reason: str) -> None:
+        """Let events with this reason be new again, as they are true no longer and may never have been written."""
+        for topic, (last, _) in job.reported.items():
+            if last == reason:
+                self._reported.setdefault((job, topic), None)
 
     def _is_new(self, job: Job, topic: str, reason: str, summary: str) -> bool:
         if self._reported.get((job, topic), job.reported.get(topic)) == (reason, summary):
@@ -517,7 +525,10 @@ class Session(Transaction):
         for target, field, value in self._writes:
             setattr(target, field, value)
         for (job, topic), event in self._reported.items():
-            job.reported[topic] = event
+            if event is None:
+                job.reported.pop(topic, None)
+            else:
+                job.reported[topic] = event
         for job, phase in self.phases.items():
             self.cluster.set_phase(job, phase)
         for task, reservation in self._reservations.items():

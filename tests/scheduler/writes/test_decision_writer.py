@@ -195,9 +195,9 @@ def test_orders_about_one_object_are_carried_out_in_turn() -> None:
 
 def test_of_conditions_that_wait_only_the_last_is_written_and_none_if_the_pod_is_bound() -> None:
     api = FakeApi()
-    write(api, condition("a", "n9"), condition("b"))
+    write(api, condition("a"), condition("b", "n9"), condition("c", "n9"))
     (patch,) = api.writes
-    assert body(patch)["status"]["conditions"][0]["message"] == "b"
+    assert body(patch)["status"]["conditions"][0]["message"] == "c"
     assert body(patch)["status"]["nominatedNodeName"] == "n9"
     api = FakeApi()
     write(api, condition("a"), BIND)
@@ -213,7 +213,7 @@ def test_a_condition_keeps_its_time_when_only_its_words_change() -> None:
         )
         writer.start()
         writer.submit([WriteOrder(condition("a"))])
-        await writer._queue.idle()
+        await writer.flush()
         writer.submit([WriteOrder(condition("b"))])
         await writer.finish(5.0)
 
@@ -243,7 +243,7 @@ def test_what_was_written_of_a_group_and_has_not_come_back_yet_is_not_lost() -> 
         writer = DecisionWriter(api, EventRecorder("v", "t", lambda: 0.0), lambda: True, lambda _: None)
         writer.start()
         writer.submit([WriteOrder(status("Inqueue", "Unschedulable"), "gu")])
-        await writer._queue.idle()
+        await writer.flush()
         writer.submit([WriteOrder(status("Running", "Scheduled"), "gu")])
         await writer.finish(5.0)
 
@@ -256,10 +256,17 @@ def test_what_was_written_of_a_group_and_has_not_come_back_yet_is_not_lost() -> 
 
 def test_statuses_of_a_group_that_wait_become_one() -> None:
     api = FakeApi()
+    write(api, status("Inqueue", "Scheduled"), status("Unknown", "Unschedulable"))
+    (patch,) = api.writes
+    assert body(patch)["status"]["phase"] == "Unknown"
+    assert len(body(patch)["status"]["conditions"]) == 2
+
+
+def test_a_group_that_was_scheduled_meanwhile_is_not_told_that_it_could_not_be() -> None:
+    api = FakeApi()
     write(api, status("Inqueue", "Unschedulable"), status("Running", "Scheduled"))
     (patch,) = api.writes
-    assert body(patch)["status"]["phase"] == "Running"
-    assert len(body(patch)["status"]["conditions"]) == 2
+    assert [entry["type"] for entry in body(patch)["status"]["conditions"]] == ["Scheduled"]
 
 
 def test_a_queue_no_longer_shows_what_it_no_longer_holds() -> None:
@@ -357,7 +364,7 @@ def test_a_leader_deposed_between_two_requests_sends_no_second() -> None:
 
 def test_an_event_that_says_the_same_again_raises_a_count() -> None:
     api = FakeApi()
-    again = Event("PodGroup", "ns", "web", "Warning", "Unschedulable", "no room")
+    again = Event("PodGroup", "ns", "web", "Normal", "Evict", "1/3 tasks")
     write(api, WriteOrder(again, "gu"), WriteOrder(again, "gu"))
     first, second = (request for request in api.requests if "/events" in request.path)
     assert (first.method, second.method) == ("POST", "PATCH")

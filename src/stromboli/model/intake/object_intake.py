@@ -182,13 +182,14 @@ class Intake:
             min_resources = self.cluster.dims.rows(amounts(spec.min_resources, "spec.minResources"))
             self.cluster.columns.widen()
         job = self._job(_id_of(group))
+        phase = _phase(job, group)
         regroup = job.group is None or job.policies != spec.sub_group_policy or job.minimum != spec.min_member
         tasks = self._detach_tasks(job) if regroup else []
         _describe_job(job, group)
         job.role_minimums = {role: minimum for role, minimum in spec.min_task_member.items() if minimum > 0}
         job.min_resources = dict(min_resources) if min_resources is not None else None
         job.reservable = self._reservable(job)
-        job.phase = status.phase
+        job.phase = phase
         job.written = (status.phase, status.running, status.succeeded, status.failed)
         job.priority = self._job_priority(job)
         self._attach_tasks(job, tasks)
@@ -333,6 +334,14 @@ def _describe_job(job: Job, group: PodGroup) -> None:
     job.moved_at = max([job.moved_at, *_times_moved(group)])  # what was just decided may not be written yet
     job.waiting_time = waiting_time(group.metadata.annotations)
     job.group_demands = group_demands(group)
+
+
+def _phase(job: Job, group: PodGroup) -> str:
+    """The phase of a job whose group was seen: as shown, but one that we let in stays so until that has been shown."""
+    before, shown, outside = job.group, group.status.phase, ("", names.GROUP_PENDING)
+    if before is None or before.metadata.uid != group.metadata.uid or job.phase != names.GROUP_INQUEUE:
+        return shown
+    return job.phase if shown in outside and before.status.phase in outside else shown
 
 
 def _times_moved(group: PodGroup) -> list[float]:

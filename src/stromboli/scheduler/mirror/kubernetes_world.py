@@ -49,6 +49,9 @@ _RETRIED_IN: dict[type[Decision], frozenset[Status]] = {
 }
 """The statuses in which a failed decision may be taken again; in others the failures are forgotten."""
 
+_TOLD_BY_POD = frozenset({names.EVENT_SCHEDULED, names.EVENT_UNSCHEDULABLE})
+"""Reasons of events about a group that say of a single pod what events of the pod say."""
+
 
 class KubernetesWorld:
     """A mirror to decide on, and a writer for the decisions."""
@@ -201,7 +204,8 @@ class KubernetesWorld:
             match decision:
                 case Event():
                     with self._guard("events"):
-                        yield self._event_order(decision, uids)
+                        if not self._is_told_by_pod(decision):
+                            yield self._event_order(decision, uids)
                 case PodGroupStatus() | NativeGroupCondition():
                     yield self._group_order(decision)
                 case Bind():
@@ -225,6 +229,14 @@ class KubernetesWorld:
         task = self.cluster.tasks.get(bind.uid)
         return task.job if task is not None else None
 
+    def _is_told_by_pod(self, event: Event) -> bool:
+        """Whether an event would tell a single pod once more, or its group, what the pod's own events tell."""
+        if event.kind == "Pod":
+            return event.topic == "owner"
+        job = self.cluster.jobs.get(event.job) if event.job is not None else None
+        about_group = event.job is not None and event.kind == event.job.kind
+        return about_group and event.reason in _TOLD_BY_POD and job is not None and _is_single(job)
+
     def _event_order(self, event: Event, uids: Mapping[tuple[str, str], str]) -> WriteOrder:
         if event.uid:
             return WriteOrder(event, event.uid, api_version=event.api_version)
@@ -243,6 +255,7 @@ class KubernetesWorld:
         if job is None or job.group is None:
             return WriteOrder(decision)
         order = WriteOrder(decision, job.group.metadata.uid, job.group.status.conditions)
+        order.awaited = isinstance(decision, PodGroupStatus) and _is_awaited(job, decision.phase)
         if job.native is not None:
             order.api_version, order.generation = job.native.api_version, job.native.generation
         return order
@@ -253,6 +266,17 @@ def _spare(job: Job) -> int:
     if job.role_minimums or job.policies:
         return 0
     return max(job.ready_count - job.minimum, 0)
+
+
+def _is_single(job: Job) -> bool:
+    return job.minimum <= 1 and len(job.tasks) == 1
+
+
+def _is_awaited(job: Job, phase: str) -> bool:
+    """Whether the controller of a job waits until it is let in before it makes the pods (spec 05 9.2)."""
+    shown = job.group.status.phase if job.group is not None else ""
+    let_in = phase == names.GROUP_INQUEUE and shown in ("", names.GROUP_PENDING)
+    return let_in and job.owner is not None and len(job.tasks) < max(job.minimum, 1)
 
 
 def _text(failure: WriteFailure, bind: Bind) -> str:

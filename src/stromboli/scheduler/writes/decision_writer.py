@@ -36,6 +36,7 @@ from stromboli.kube.keyed_queue import KeyedQueue
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import Api, ApiError, NoResponse, Request, is_gone, is_transient
 from stromboli.scheduler.writes import decision_requests
+from stromboli.scheduler.writes.held_orders import HeldOrders
 from stromboli.scheduler.writes.pod_writes import PodNotBindable, PodWrites
 from stromboli.scheduler.writes.prebind.gang_binds import BindAbandoned, GangMember, PreBindFailed
 from stromboli.scheduler.writes.prebind.prebinder import PreBinder, failure_of
@@ -84,6 +85,9 @@ class DecisionWriter:
         self._done = done
         self._clock = clock
         self._queue: KeyedQueue[WriteOrder] = KeyedQueue(self._write, workers, merge)
+        self._held = HeldOrders(self._enqueue, clock)
+        self._timer: asyncio.TimerHandle | None = None
+        """Ends the hold of the order that is due first."""
         self._client = GuardedClient(api, write_time_left)
         record = self._record
         self.prebinder = PreBinder(self._client, self._queue.resume, prebound, record, wall, clock)
@@ -106,26 +110,42 @@ class DecisionWriter:
 
     def __len__(self) -> int:
         """Objects with orders that are not done."""
-        return len(self._queue)
+        return len(self._queue) + len(self._held)
 
     def start(self) -> None:
         """Begin to write."""
         self._queue.start()
 
     def submit(self, orders: Iterable[WriteOrder]) -> None:
-        """Queue orders."""
-        crowded = len(self._queue) > MAX_OBJECTS
+        """Queue orders, now or when nothing newer is likely to take their place."""
+        crowded = len(self) > MAX_OBJECTS
         for order in orders:
             if crowded and isinstance(order.decision, Event):
                 self.dropped += 1
-                continue
-            if isinstance(order.decision, Bind):
-                self.prebinder.join(order, order.decision)
-            self._queue.put(order.key, order, order.urgency)
+            else:
+                self._held.add(order)
+        if self._timer is None:
+            self._release_due()
+
+    def _enqueue(self, order: WriteOrder) -> None:
+        if isinstance(order.decision, Bind):
+            self.prebinder.join(order, order.decision)
+        self._queue.put(order.key, order, order.urgency)
+
+    def _release_due(self) -> None:
+        """Queue what has been held back for long enough, and come back when the next may be."""
+        pause = self._held.release_due()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(pause, self._release_due) if pause is not None else None
 
     def _record(self, order: WriteOrder) -> None:
         """Queue an event."""
         self.submit([order])
+
+    async def flush(self) -> None:
+        """Wait until all is written; nothing is held back."""
+        self._held.release_all()
+        await self._queue.idle()
 
     async def finish(self, timeout: float) -> bool:
         """Wait until all is written, at most `timeout` seconds, then stop; whether nothing was left.
@@ -134,8 +154,10 @@ class DecisionWriter:
         """
         self.prebinder.end()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._queue.idle(), timeout)
-        left = len(self._queue) + self._abandoned
+            await asyncio.wait_for(self.flush(), timeout)
+        if self._timer is not None:
+            self._timer.cancel()
+        left = len(self) + self._abandoned
         await self._queue.stop()
         return not left
 
@@ -249,7 +271,9 @@ class DecisionWriter:
             decision.kind, decision.namespace, decision.name, order.uid, order.api_version
         )
         event = PendingEvent(subject, decision.type, decision.reason, decision.message)
-        order.request = order.request or self.events.request(event)
+        if order.request is None and not order.overtaken:
+            order.request = self.events.request(event)
+        self._held.written(order)
         if order.request is None:
             return
         try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stromboli.api import names
 from stromboli.api.types.meta import Condition
 from stromboli.engine.decisions import (
     Bind,
@@ -15,6 +16,7 @@ from stromboli.engine.decisions import (
     Event,
     Evict,
     GateRemoval,
+    GroupCondition,
     NativeGroupCondition,
     PodCondition,
     PodGroupStatus,
@@ -71,6 +73,10 @@ class WriteOrder:
     """When a pod that is bound was created."""
     job: Hashable = None
     """Identifies the job of a bind; None if that is gone."""
+    awaited: bool = False
+    """Whether a controller waits for this status of a PodGroup before it makes pods."""
+    overtaken: bool = False
+    """Whether an event is no longer true: it is not written if it has not been yet."""
     since: float | None = None
     """When it was first tried."""
     tries: int = 0
@@ -106,8 +112,8 @@ def merge(earlier: WriteOrder, later: WriteOrder) -> WriteOrder | None:
         case PodCondition() as condition, Bind() as bind if condition.uid == bind.uid:
             return later
         case PodGroupStatus() as first, PodGroupStatus() as second if earlier.uid == later.uid:
-            conditions = {entry.type: entry for entry in (*first.conditions, *second.conditions)}
-            later.decision = replace(second, conditions=tuple(conditions.values()))
+            later.decision = replace(second, conditions=_conditions(first, second))
+            later.awaited |= earlier.awaited
             return later
         case (
             (ShardStatus(), ShardStatus()) | (GateRemoval(), GateRemoval()) | (ReleaseClaim(), ReleaseClaim())
@@ -119,3 +125,11 @@ def merge(earlier: WriteOrder, later: WriteOrder) -> WriteOrder | None:
             later.resources = tuple({*earlier.resources, *later.resources})
             return later
     return None
+
+
+def _conditions(first: PodGroupStatus, second: PodGroupStatus) -> tuple[GroupCondition, ...]:
+    """Those of both; a job that was scheduled before it was told that it cannot be is not told so any more."""
+    conditions = {entry.type: entry for entry in first.conditions}
+    if any(entry.type == names.CONDITION_SCHEDULED for entry in second.conditions):
+        conditions.pop(names.CONDITION_UNSCHEDULABLE, None)
+    return tuple({**conditions, **{entry.type: entry for entry in second.conditions}}.values())

@@ -1,0 +1,200 @@
+"""Orders that are held back for a moment, since a newer one is likely to take their place.
+
+While a gang arrives and is bound, its group and its pods change from cycle to cycle: waiting for pods, let in, bound,
+one running, all running. Of that only what stands in the end is of use. So statuses, and all that tells why something
+waits, are sent once nothing newer has come for `HOLD` seconds, and after `LONGEST_HOLD` seconds in any case. What is no
+longer true by then is never sent: a pod that was bound meanwhile is not told that it waits.
+
+Nothing is lost if the process ends meanwhile: the next leader compares what objects show with what they should.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from stromboli.api import names
+from stromboli.engine.decisions import (
+    Bind,
+    Event,
+    NativeGroupCondition,
+    PodCondition,
+    PodGroupStatus,
+    QueueStatus,
+)
+from stromboli.model.intake.native_groups import KIND
+from stromboli.model.job import JobId
+from stromboli.scheduler.writes.write_orders import WriteOrder, merge
+
+HOLD = 1.0
+"""Seconds without news of the same kind after which an order is sent."""
+LONGEST_HOLD = 5.0
+"""Seconds after which an order is sent though news keeps coming."""
+_WAIT_REASONS = frozenset({names.EVENT_UNSCHEDULABLE, names.EVENT_FAILED_SCHEDULING})
+"""Reasons of events that tell why something waits."""
+_WAIT_CONDITIONS = frozenset({names.CONDITION_SCHEDULED, names.CONDITION_UNSCHEDULABLE})
+
+
+@dataclass(slots=True)
+class _Held:
+    """An order, since when news of its kind has been held back, and until when."""
+
+    order: WriteOrder
+    since: float
+    due: float
+
+
+class HeldOrders:
+    """Takes every order, and releases each when its time has come."""
+
+    def __init__(
+        self,
+        release: Callable[[WriteOrder], None],
+        clock: Callable[[], float],
+        hold: float = HOLD,
+        longest: float = LONGEST_HOLD,
+    ):
+        self._release = release
+        self._clock = clock
+        self._hold = hold
+        self._longest = longest
+        self._held: dict[Hashable, _Held] = {}
+        self._released: dict[Hashable, WriteOrder] = {}
+        """Events that were released and are not written yet."""
+        self._about_job: dict[JobId, set[Hashable]] = {}
+        """The events that tell why a job waits."""
+        self._due: list[tuple[float, int, Hashable]] = []
+        self._serial = 0
+
+    def __len__(self) -> int:
+        """Orders that are held back."""
+        return len(self._held)
+
+    def add(self, order: WriteOrder) -> None:
+        """Hold an order back, or release it at once; what it overtakes is dropped."""
+        self._overtake(order)
+        key = _key(order)
+        if key is None:
+            self._release(order)
+            return
+        held = self._held.get(key)
+        if held is not None:
+            order = merge(held.order, order) or order
+        elif (earlier := self._released.pop(key, None)) is not None:
+            earlier.overtaken = True
+        now = self._clock()
+        if _is_urgent(order):
+            self._held.pop(key, None)
+            self._release(order)
+        elif held is not None:
+            held.order, held.due = order, min(now + self._hold, held.since + self._longest)
+        else:
+            self._held[key] = _Held(order, now, now + self._hold)
+            if isinstance(order.decision, Event) and order.decision.job is not None:
+                self._about_job.setdefault(order.decision.job, set()).add(key)
+            self._await(now + self._hold, key)
+
+    def _await(self, due: float, key: Hashable) -> None:
+        self._serial += 1
+        heapq.heappush(self._due, (due, self._serial, key))
+
+    def release_due(self) -> float | None:
+        """Release what is due; in how many seconds the next may be."""
+        now = self._clock()
+        while self._due:
+            due, _, key = self._due[0]
+            if due > now:
+                return due - now
+            heapq.heappop(self._due)
+            held = self._held.get(key)
+            if held is not None and held.due > due:
+                self._await(held.due, key)
+            elif held is not None:
+                self._let_go(key)
+        return None
+
+    def release_all(self) -> None:
+        """Release everything, as the process ends."""
+        self._due.clear()
+        for key in list(self._held):
+            self._let_go(key)
+
+    def written(self, order: WriteOrder) -> None:
+        """An event is being written: it can be overtaken no more."""
+        key = _key(order)
+        if self._released.get(key) is order:
+            del self._released[key]
+            self._forget(key, order)
+
+    # -- what is overtaken
+
+    def _overtake(self, order: WriteOrder) -> None:
+        match order.decision:
+            case Bind(namespace=namespace, name=name):
+                self._withdraw(("Pod", "", namespace, name))
+                self._withdraw(("Event", "Pod", namespace, name, ""))
+            case PodGroupStatus() as status:
+                job = JobId("PodGroup", status.namespace, status.name)
+                if _is_placed(status):
+                    self._withdraw_events(job)
+                elif status.phase == names.GROUP_INQUEUE:
+                    self._withdraw_events(job, "gate:")
+            case NativeGroupCondition(status="True") as condition:
+                self._withdraw_events(JobId(KIND, condition.namespace, condition.name))
+
+    def _withdraw_events(self, job: JobId, topics: str = "") -> None:
+        """Drop the events that tell why a job waits, if their topic begins so."""
+        for key in list(self._about_job.get(job, ())):
+            held = self._held.get(key)
+            order = held.order if held is not None else self._released[key]
+            if isinstance(order.decision, Event) and order.decision.topic.startswith(topics):
+                self._withdraw(key)
+
+    def _withdraw(self, key: Hashable) -> None:
+        held = self._held.pop(key, None)
+        order = held.order if held is not None else self._released.pop(key, None)
+        if order is not None:
+            order.overtaken = True
+            self._forget(key, order)
+
+    def _let_go(self, key: Hashable) -> None:
+        order = self._held.pop(key).order
+        if isinstance(order.decision, Event):
+            self._released[key] = order
+        self._release(order)
+
+    def _forget(self, key: Hashable, order: WriteOrder) -> None:
+        job = order.decision.job if isinstance(order.decision, Event) else None
+        if job is not None and (keys := self._about_job.get(job)) is not None:
+            keys.discard(key)
+            if not keys:
+                del self._about_job[job]
+
+
+def _key(order: WriteOrder) -> Hashable:
+    """What a later order must have in common to take its place; None for orders that are never held back."""
+    match order.decision:
+        case PodGroupStatus() | QueueStatus() | PodCondition() | NativeGroupCondition():
+            return order.key
+        case Event(reason=reason) as event if reason in _WAIT_REASONS:
+            return ("Event", event.kind, event.namespace, event.name, event.topic)
+    return None
+
+
+def _is_urgent(order: WriteOrder) -> bool:
+    """Whether somebody acts on it, or a new leader would go astray without it."""
+    match order.decision:
+        case PodGroupStatus(conditions=conditions):
+            return order.awaited or any(entry.type not in _WAIT_CONDITIONS for entry in conditions)
+        case PodCondition(nominated_node=node):
+            return bool(node)
+        case NativeGroupCondition(status=status):
+            return status == "True"
+    return False
+
+
+def _is_placed(status: PodGroupStatus) -> bool:
+    """Whether a job waits no longer: its pods are bound, or about to be."""
+    scheduled = any(entry.type == names.CONDITION_SCHEDULED for entry in status.conditions)
+    return scheduled or status.phase in (names.GROUP_RUNNING, names.GROUP_COMPLETED)
