@@ -309,6 +309,10 @@ class SchedulerCluster:
     def group(self, name: str) -> Any:
         return self.read(f"{VOLCANO}/namespaces/{NAMESPACE}/podgroups/{name}")
 
+    def phase(self, name: str) -> str:
+        """Of a group; empty as long as nobody has written its status."""
+        return str(self.group(name).get("status", {}).get("phase", ""))
+
     def events(self, name: str) -> list[tuple[str, str]]:
         """Reason and message of the events about an object."""
         path = f"/api/v1/namespaces/{NAMESPACE}/events?fieldSelector=involvedObject.name%3D{name}"

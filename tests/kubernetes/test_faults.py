@@ -25,7 +25,7 @@ def test_answers_to_binds_are_lost(cluster: SchedulerCluster, proxy: Between) ->
     scheduler = cluster.start_scheduler(server=proxy.url)
     cluster.submit("train", pods=40)
     cluster.wait_for_running("train", 40)
-    cluster.wait(lambda: cluster.group("train")["status"]["phase"] == "Running", "the group to be Running")
+    cluster.wait(lambda: cluster.phase("train") == "Running", "the group to be Running")
     proxy.all_is_well(cluster, 40)
     assert "failed" not in scheduler.output
 

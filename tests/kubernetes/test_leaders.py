@@ -108,7 +108,7 @@ def test_clocks_that_jump_by_a_day_change_nothing(
         cluster.wait(lambda: len(cluster.bound("train")) > 10 * (number + 1), "some binds")  # noqa: B023
         wrong_by.write_text(jump)
     cluster.wait_for_running("train", 60)
-    cluster.wait(lambda: cluster.group("train")["status"]["phase"] == "Running", "the group to be Running")
+    cluster.wait(lambda: cluster.phase("train") == "Running", "the group to be Running")
     assert first.leads
     assert not second.leads
     lease = cluster.read("/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases/volcano")

@@ -23,7 +23,7 @@ def test_a_gang_submitted_with_kubectl_binds_together_and_runs(cluster: Schedule
     cluster.start_scheduler()
     cluster.submit("train", pods=6)
     cluster.wait_for_running("train", 6)
-    cluster.wait(lambda: cluster.group("train")["status"]["phase"] == "Running", "the group to be Running")
+    cluster.wait(lambda: cluster.phase("train") == "Running", "the group to be Running")
     cluster.wait(
         lambda: (
             ("Scheduled", f"Successfully assigned {NAMESPACE}/train-0 to ")
@@ -58,7 +58,7 @@ def test_a_gang_whose_requirement_nobody_honours_waits_and_says_why_and_a_wish_i
     cluster.plane.apply(sliced)
     cluster.submit("sliced", pods=0, minimum=1)
     cluster.wait_for_running("soft", 1)
-    for name, reason in (("hard", "there are no HyperNodes"), ("sliced-0", NPU_SLICES)):
+    for name, reason in (("hard-0", "there are no HyperNodes"), ("sliced-0", NPU_SLICES)):
         cluster.wait(
             lambda name=name, reason=reason: reason in str(cluster.events(name)), f"the event of {name}"
         )
@@ -138,9 +138,7 @@ def test_a_gang_that_has_finished_is_completed_and_leaves_its_room_to_the_next(
         cluster.plane.request(
             "PATCH", path, {"status": {"phase": "Succeeded"}}, "application/merge-patch+json"
         )
-    cluster.wait(
-        lambda: cluster.group("first")["status"]["phase"] == "Completed", "the group to be Completed"
-    )
+    cluster.wait(lambda: cluster.phase("first") == "Completed", "the group to be Completed")
     assert cluster.group("first")["status"]["succeeded"] == 2
     cluster.wait_for_running("second", 2)
     cluster.check_capacity()
@@ -325,7 +323,7 @@ def test_a_scheduler_that_is_killed_in_the_middle_of_a_gang_is_followed_by_anoth
     assert len(cluster.bound("train")) < 60
     second = cluster.start_scheduler()
     cluster.wait(lambda: len(cluster.bound("train")) == 60, "all to be bound")
-    cluster.wait(lambda: cluster.group("train")["status"]["phase"] == "Running", "the group to be Running")
+    cluster.wait(lambda: cluster.phase("train") == "Running", "the group to be Running")
     cluster.check_capacity()
     assert json.loads(second.get("/debug/consistency")[1])["consistent"]
 
