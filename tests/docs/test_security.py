@@ -90,8 +90,9 @@ NO_BOUNDS = {
         api.manifests.yaml_lines.MAX_DEPTH
         api.manifests.yaml_lines.MAX_VALUES
         api.schemas.field_suggestions.MAX_LENGTH
-        engine.placement.evaluation.MAX_STEPS
-        engine.placement.evaluation.MAX_STEPS_AT_ONCE
+        engine.placement.look_ahead.MAX_STEPS
+        engine.placement.look_ahead.MAX_STEPS_AT_ONCE
+        model.node_columns.LARGEST_NUMBER
         model.change_log.LONGEST_LOG
         plugins.predicates.device_claims.MOST_COLUMNS
         engine.placement.node_placement.MAX_SHAPES

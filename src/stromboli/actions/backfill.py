@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from stromboli.api import names
 from stromboli.engine.catalog import action
-from stromboli.engine.placement.evaluation import fits
+from stromboli.engine.placement.node_fit import fits
 from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.redistribution import redistribute

@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from stromboli.api import names
 from stromboli.engine.decisions import Event
-from stromboli.engine.placement.evaluation import finished, scored
+from stromboli.engine.placement.node_answers import finished, scored
 from stromboli.engine.placement.node_functions import Nodes
 from stromboli.engine.plugin import POINTS, Plugin
 from stromboli.engine.plugin_failures import Failure

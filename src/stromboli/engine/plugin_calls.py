@@ -5,15 +5,17 @@ from __future__ import annotations
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-from stromboli.engine.placement.evaluation import Evaluation, finished, scored
+from stromboli.engine.placement.evaluation import Evaluation
+from stromboli.engine.placement.node_answers import finished, scored
 from stromboli.engine.placement.node_functions import NodeFilter, NodeScore, checked
+from stromboli.engine.placement.usage_evaluation import UsageEvaluation
 from stromboli.engine.plugin import Plugin
 
 _NODE_FUNCTIONS: dict[CodeType, str] = {
     checked.__code__: "filter",
     scored.__code__: "score",
     finished.__code__: "score",
-    Evaluation._steady_score.__code__: "score",
+    UsageEvaluation._score.__code__: "score",
     Evaluation._version.__code__: "function",
 }
 """Where the engine calls filters and scores, which need not be methods of a plugin, and which variable holds them."""

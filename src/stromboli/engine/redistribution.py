@@ -13,7 +13,7 @@ import numpy as np
 from stromboli.api import names
 from stromboli.engine.eviction.victim_candidates import in_victim_order
 from stromboli.engine.pending_tasks import worth_going_on
-from stromboli.engine.placement.evaluation import fits
+from stromboli.engine.placement.node_fit import fits
 from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.placement.verdict import Verdict, verdict_text
 from stromboli.engine.topology.label_topology import label_key

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from stromboli.model.change_log import ChangeLog
 from stromboli.model.dimensions import Dimensions
 from stromboli.model.shape import VIEW_ROWS, Shape
 from stromboli.model.status import Weight
@@ -24,6 +25,8 @@ Ints = NDArray[np.int64]
 AMOUNTS, VIEWS = 5, 2
 ALLOCATABLE, USED, IDLE, RELEASING, PIPELINED = range(AMOUNTS)
 VIEW_ALLOCATABLE, VIEW_USED = range(VIEWS)
+LARGEST_NUMBER = 2**52
+"""Numbers of nodes below this can be added, and multiplied with a thousand, as plain integers or as NumPy's."""
 Bools = NDArray[np.bool_]
 T = TypeVar("T")
 A = TypeVar("A", bound=NDArray[Any])
@@ -76,6 +79,8 @@ class Columns:
         """Counts changes of which node has which index; what is cached by index is invalid when it grows."""
         self.objects = 0
         """Counts changes to node objects (labels, taints, sizes)."""
+        self.changes: ChangeLog[int] = ChangeLog()
+        """The nodes whose numbers changed, by index."""
         self.last: tuple[int, Shape | None] = (-1, None)
         """The node changed last, and the shape if that change was one more task of it holding its request."""
         self._resize(0)
@@ -84,16 +89,17 @@ class Columns:
         self.version: Ints = np.zeros(count, dtype=np.int64)
         self._label_codes: dict[str, tuple[Ints, dict[str, int]]] = {}
         self._derived: dict[Callable[[Columns], Any], Any] = {}
-        amounts = np.zeros((AMOUNTS, len(self.dims), count), dtype=np.int64)
-        views = np.zeros((VIEWS, VIEW_ROWS, count), dtype=np.int64)
-        self._set_blocks(amounts, views)
-        return amounts, views
+        return self._set_dimensions(len(self.dims), count)
 
-    def _set_blocks(self, amounts: Ints, views: Ints) -> None:
-        """All numbers are in two blocks, so that those of a few nodes are gathered at once.
+    def _set_dimensions(self, dims: int, count: int) -> tuple[Ints, Ints]:
+        """All numbers are rows of one table, so that those of a node are gathered at once.
 
         Only methods of this class write them; all others, plugins among them, have read-only views.
         """
+        self._table: Ints = np.zeros((AMOUNTS * dims + VIEWS * VIEW_ROWS, count), dtype=np.int64)
+        self._numbers: dict[int, list[int] | None] = {}
+        amounts = self._table[: AMOUNTS * dims].reshape(AMOUNTS, dims, count)
+        views = self._table[AMOUNTS * dims :].reshape(VIEWS, VIEW_ROWS, count)
         self._allocatable, self._used, self._idle, self._releasing, self._pipelined = amounts
         self._view_allocatable, self._view = views
         self.amounts, self.views = read_only(amounts), read_only(views)
@@ -108,6 +114,7 @@ class Columns:
         self.pipelined: Ints = self.amounts[PIPELINED]
         """What is promised to tasks that wait for it."""
         self.view_allocatable, self.view = self.views
+        return amounts, views
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -135,7 +142,9 @@ class Columns:
         """Add rows for new dimensions."""
         missing = len(self.dims) - self.idle.shape[0]
         if missing > 0:
-            self._set_blocks(np.pad(self.amounts, ((0, 0), (0, missing), (0, 0))), self.views.copy())
+            old_amounts, old_views = self.amounts, self.views
+            amounts, views = self._set_dimensions(len(self.dims), len(self.version))
+            amounts[:, : old_amounts.shape[1]], views[:] = old_amounts, old_views
             self.layout += 1
 
     def set_size(self, node: Node) -> None:
@@ -190,6 +199,8 @@ class Columns:
         self.clock += 1
         self.version[touched] = self.clock
         self.last = (-1, None)  # of several nodes none is the one that changed
+        self._numbers.clear()
+        self.changes.note_everything()
 
     def promise(self, row: int, amount: Vector, sign: int) -> None:
         """Count an amount as promised on a node, or no longer."""
@@ -215,12 +226,27 @@ class Columns:
             self._view[:, row] += shape.view
         else:
             self._view[:, row] -= shape.view
-        self.version[row] = self.clock  # part of the move that `weigh` counted
+        self._changed(row)  # part of the move that `weigh` counted
 
     def _touch(self, row: int, shape: Shape | None) -> None:
         self.clock += 1
-        self.version[row] = self.clock
         self.last = (row, shape)
+        self._changed(row)
+
+    def _changed(self, row: int) -> None:
+        self.version[row] = self.clock
+        self._numbers.pop(row, None)
+        self.changes.note(row)
+
+    def numbers(self, row: int) -> list[int] | None:
+        """All amounts of a node, then all of its pod view; none if one is so large that arithmetic may wrap around."""
+        try:
+            return self._numbers[row]
+        except KeyError:
+            numbers: list[int] = self._table[:, row].tolist()
+            small = min(numbers) > -LARGEST_NUMBER and max(numbers) < LARGEST_NUMBER
+            known = self._numbers[row] = numbers if small else None
+            return known
 
     # -- labels as codes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from stromboli.engine.placement.evaluation import finished
+from stromboli.engine.placement.node_answers import finished
 from stromboli.engine.placement.node_functions import Nodes
 from stromboli.model.job import Job
 from stromboli.testing import World

@@ -21,7 +21,7 @@ from stromboli.engine.consolidation.movable_tasks import MOVABLE_STATUSES, Cost
 from stromboli.engine.consolidation.unit_relocation import UnitRelocation
 from stromboli.engine.eviction.eviction_domains import domains_of_job, domains_of_sub_job
 from stromboli.engine.pending_tasks import pending_tasks
-from stromboli.engine.placement.evaluation import fits, slots
+from stromboli.engine.placement.node_fit import fits, slots
 from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.plugin import Eviction
 from stromboli.model.status import Status

@@ -9,7 +9,7 @@ import numpy as np
 
 from stromboli.api import go_scalars, names
 from stromboli.engine.eviction.victim_bundles import Surplus, is_complete
-from stromboli.engine.placement.evaluation import fits
+from stromboli.engine.placement.node_fit import fits
 from stromboli.model.amounts import dominant_share
 from stromboli.model.status import Status
 

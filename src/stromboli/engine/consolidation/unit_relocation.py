@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stromboli.engine.placement.evaluation import fits
+from stromboli.engine.placement.node_fit import fits
 from stromboli.engine.placement.node_placement import Place
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stromboli.engine.eviction.eviction_domains import domains_of_sub_job
-from stromboli.engine.placement.evaluation import fits, slots
+from stromboli.engine.placement.node_fit import fits, slots
 from stromboli.model.topology.domain_sums import RowGroups
 
 if TYPE_CHECKING:

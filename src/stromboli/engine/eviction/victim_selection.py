@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stromboli.engine.eviction.victim_candidates import FreeableRoom, VictimCandidates, in_victim_order
-from stromboli.engine.placement.evaluation import fits, slots
+from stromboli.engine.placement.node_fit import fits, slots
 from stromboli.engine.placement.shard_nodes import own_nodes_first
 from stromboli.engine.points import Choice
 from stromboli.model.topology.domain_sums import RowGroups

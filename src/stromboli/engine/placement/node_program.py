@@ -30,7 +30,14 @@ _INFIX = {
     "bitwise_and": "and",
     "bitwise_or": "or",
 }
-_PREFIX = {"invert": "not ", "negative": "-", "absolute": "abs", "sqrt": "sqrt", "float": "float", "int": "int"}
+_PREFIX = {
+    "invert": "not ",
+    "negative": "-",
+    "absolute": "abs",
+    "sqrt": "sqrt",
+    "float": "float",
+    "int": "int",
+}
 _EXTREMES = {"minimum": "<", "maximum": ">"}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from stromboli.engine.placement.evaluation import fits_amounts
+from stromboli.engine.placement.node_fit import fits_amounts
 from stromboli.model.devices.task_claims import task_claims
 from stromboli.model.status import Status
 

@@ -1,0 +1,90 @@
+"""What filters and scores of plugins answer, checked: one value per node, numbers that are finite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from stromboli.engine.placement.node_functions import (
+    BadAnswer,
+    Bools,
+    Column,
+    Floats,
+    NodeFilter,
+    Nodes,
+    NodeScore,
+    checked,
+)
+from stromboli.model.node_columns import read_only
+
+if TYPE_CHECKING:
+    from stromboli.model.task import Task
+
+MOST_SCORE = 1e100
+"""What a score may be at most, above or below zero."""
+
+
+class Passing(NamedTuple):
+    """Where all checks of a filter let a task pass: right now, and once what is leaving has left."""
+
+    now: Bools
+    later: Bools
+
+
+def passes(filter: NodeFilter, task: Task, nodes: Nodes) -> Passing:
+    """Where all checks of a filter let a task pass; one column for both times where no check tells them apart."""
+    later = nodes.all()
+    now = later
+    try:
+        for check in checked(filter, task, nodes):
+            if check.now is not None and now is later:
+                now = later.copy()
+            if now is not later:
+                now &= check.passes if check.now is None else check.now
+            later &= check.passes
+    except BaseException as error:
+        filter.raise_attributed(error)
+    return Passing(now, later)
+
+
+def scored(score: NodeScore, task: Task, nodes: Nodes) -> Floats:
+    """A plugin's scores, refused if they are not one number per node, or if a number is out of bounds."""
+    try:
+        return _finite(score.score(task, nodes), nodes)
+    except BaseException as error:
+        score.raise_attributed(error)
+
+
+def _finite(column: Any, nodes: Nodes) -> Floats:
+    scores = np.asarray(one_per_node(column, nodes), dtype=np.float64)
+    odd = np.flatnonzero(~within_bounds(scores))
+    if len(odd):
+        score, node = scores[odd[0]], nodes.name(int(odd[0]))
+        steady = "a larger number" if np.isfinite(score) else str(score)
+        raise BadAnswer(f"finite scores of at most {MOST_SCORE:g}", f"{score} for {node}", steady)
+    return scores
+
+
+def within_bounds(scores: Floats) -> Bools:
+    """Where a score is a number and so small that the sum of many is one, too."""
+    within: Bools = np.abs(scores) <= MOST_SCORE
+    return within
+
+
+def finished(score: NodeScore, task: Task, nodes: Nodes, raw: Column, candidates: Bools) -> Floats:
+    """A plugin's scores normalised over the candidates, as `scored`."""
+    if score.finish is None:
+        return raw
+    try:
+        return _finite(score.finish(task, nodes, raw, read_only(candidates)), nodes)
+    except BaseException as error:
+        score.raise_attributed(error)
+
+
+def one_per_node(column: Any, nodes: Nodes) -> Column:
+    if getattr(column, "shape", None) != (len(nodes),):
+        got = f"{column!r:.60} for {len(nodes)} nodes"
+        raise BadAnswer("a column of scores, one per node", got, f"a {type(column).__name__:.60}")
+    scores: Column = column
+    return scores

@@ -1,0 +1,41 @@
+"""Where requests fit into what nodes have free."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from stromboli.engine.placement.node_functions import Bools
+    from stromboli.model.amounts import Vector
+    from stromboli.model.node_columns import Ints
+    from stromboli.model.shape import Shape
+    from stromboli.model.task import Task
+
+
+def fits(task: Task, free: Ints) -> Bools:
+    """Where a task's request fits into what is free: cpu and memory always, scalars only when named."""
+    return fits_amounts(task.shape.request, free, task.shape.dims[1:])
+
+
+def fits_amounts(request: Vector, free: Ints, dims: Sequence[int] = ()) -> Bools:
+    """Where an amount fits into what is free, in some dimensions or in those that it names."""
+    fitting: Bools = free[0] >= request.get(0, 0)
+    for dim in dims or request:
+        fitting &= free[dim] >= request.get(dim, 0)
+    return fitting
+
+
+def slots(shape: Shape, free: Ints) -> Ints:
+    """How many tasks of a shape fit into what is free, by node; every task asks for one of the pods at least."""
+    asked = [(dim, int(amount)) for dim, amount in shape.request.items() if amount > 0]
+    fewest: Ints = np.minimum.reduce([free[dim] // amount for dim, amount in asked])
+    return np.maximum(fewest, 0)
+
+
+def fits_into(task: Task, free: Ints) -> bool:
+    """Whether a task's request fits into what one node has free."""
+    request = task.shape.request
+    return all(free[dim] >= request.get(dim, 0) for dim in task.shape.dims)

@@ -1,0 +1,277 @@
+"""What the objects and the numbers of nodes mean to one shape of task: where it fits, and what each node is worth.
+
+All nodes are evaluated once, as arrays. After that only those that changed are evaluated again, in one of three ways:
+by a look-up, where one more task of this shape went to a node that was evaluated ahead (`look_ahead.py`); by a compiled
+program, where a few changed (`node_program.py`); else as arrays. The naive evaluator in the tests is the oracle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stromboli.engine.placement.look_ahead import FEW_AT_ONCE, LookAhead, steps_ahead
+from stromboli.engine.placement.node_answers import MOST_SCORE, one_per_node, passes, scored, within_bounds
+from stromboli.engine.placement.node_expressions import Recorder
+from stromboli.engine.placement.node_fit import fits, fits_into
+from stromboli.engine.placement.node_functions import Bools, Column, Floats, NodeFilter, Nodes, NodeScore
+from stromboli.engine.placement.node_program import Program, compiled
+from stromboli.engine.placement.symbolic_nodes import SymbolicNodes
+
+if TYPE_CHECKING:
+    from stromboli.model.node_columns import Columns, Ints
+    from stromboli.model.reservations import OwnRoom
+    from stromboli.model.shape import Shape
+    from stromboli.model.task import Task
+
+BUSY_AFTER = 8
+"""Placements of a shape, each after another, after which all nodes are evaluated ahead for it."""
+FEW = 64
+"""So many nodes are evaluated one by one, at most."""
+COMPILED_AFTER = 32
+"""How often few nodes are evaluated as arrays before a program is compiled, which costs about as much."""
+NEVER = -np.inf
+
+
+class UsageEvaluation:
+    """Filters and scores of a shape that read nodes alone, evaluated for all nodes, or some.
+
+    What it keeps by node has one place for each of those nodes; outside of it, nodes are known by their rows.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        shape: Shape,
+        filters: Sequence[NodeFilter],
+        scores: Sequence[NodeScore],
+        resource_fit: bool,
+        rows: Ints | None,
+    ):
+        self.columns = columns
+        self.rows = rows
+        """The nodes that are evaluated, ascending; none for all."""
+        self._shape = shape
+        self._resource_fit = resource_fit
+        self._static_filters = [filter for filter in filters if filter.reads == "static"]
+        self.usage_filters = [filter for filter in filters if filter.reads == "usage"]
+        self._functions = scores
+        self.now: Floats = np.zeros(0)
+        """The score of every node the task fits on right now, -inf elsewhere."""
+        self.later: Floats = np.zeros(0)
+        """The same for nodes it fits on once what is leaving has left."""
+        self.allowed: Bools = np.zeros(0, dtype=bool)
+        """Where all filters let the shape in that look at nothing but the node object."""
+        self.scores: Floats = np.zeros(0)
+        """What every node is worth that is allowed, whether the task fits there or not."""
+        self.changed: list[int] | None = None
+        """The places that changed since whoever reads them emptied the list; none: any may have."""
+        self._clock = self._position = 0
+
+    # -- nodes by their places
+
+    def pick(self, column: Column) -> Column:
+        """Of a column over all nodes, the part that is evaluated."""
+        return column if self.rows is None else column[self.rows]
+
+    def row(self, place: int) -> int:
+        return place if self.rows is None else int(self.rows[place])
+
+    def place(self, row: int) -> int:
+        """The place of a node; -1 if it is not among those that are evaluated."""
+        if self.rows is None:
+            return row
+        place = int(self.rows.searchsorted(row))
+        return place if place < len(self.rows) and self.rows[place] == row else -1
+
+    # -- following changes
+
+    def start(self, task: Task) -> None:
+        """Evaluate all nodes: node objects changed."""
+        columns = self.columns
+        everything = Nodes(columns, self.rows)
+        self.allowed = everything.all()
+        for filter in self._static_filters:
+            self.allowed &= passes(filter, task, everything).later
+        self._is_allowed = self.allowed.tobytes()
+        self._static = {
+            id(score): scored(score, task, everything) * score.weight
+            for score in self._functions
+            if score.reads == "static"
+        }
+        count = len(self.allowed)
+        self._look_ahead: LookAhead | None = None
+        self._program: Program | None = None
+        self._may_compile = True
+        self._few_evaluated = self._placements = 0
+        self._mine = False
+        self.scores = np.zeros(count)
+        self.now = np.full(count, NEVER)
+        self.later = np.full(count, NEVER)
+        allowed = np.flatnonzero(self.allowed)
+        self._evaluate(task, allowed, 1 if self.rows is None else steps_ahead(len(allowed), FEW_AT_ONCE))
+        self._clock, self._position = columns.clock, columns.changes.position
+
+    def catch_up(self, task: Task) -> None:
+        """Bring scores and fits up to date with all nodes."""
+        columns = self.columns
+        if columns.clock == self._clock:
+            return
+        row, shape = columns.last
+        mine = shape is self._shape and columns.clock == self._clock + 1 and (place := self.place(row)) >= 0
+        steady, self._mine = mine or self._mine, mine
+        if not (mine and self._advance(place)):
+            self._placements += mine
+            if mine and self._placements == BUSY_AFTER:
+                changed = np.flatnonzero(self.allowed)
+                self._evaluate(task, changed, steps_ahead(len(changed)))
+            else:
+                self._follow(task, steady)
+        self._clock, self._position = columns.clock, columns.changes.position
+
+    def _advance(self, place: int) -> bool:
+        """One more task of this very shape went there; whether the next step was known."""
+        known = self._look_ahead.advance(place) if self._look_ahead is not None else None
+        if known is not None:
+            self._put(place, *known)
+        return known is not None
+
+    def _put(self, place: int, now: bool, later: bool, score: float) -> None:
+        self.scores[place] = score
+        self.later[place] = score if later else NEVER
+        self.now[place] = score if now else NEVER
+        if self.changed is not None:
+            self.changed.append(place)
+
+    def _follow(self, task: Task, steady: bool) -> None:
+        """Evaluate the nodes that changed: ahead where this shape is placed again and again, else just as they are."""
+        if self._program is not None and self._follow_few(self._program):
+            return
+        changed = np.flatnonzero((self.pick(self.columns.version) > self._clock) & self.allowed)
+        if len(changed):
+            self._evaluate(task, changed, steps_ahead(len(changed)) if steady or self.rows is not None else 1)
+        if len(changed) <= FEW and self._may_compile:
+            self._few_evaluated += 1
+            if self._few_evaluated == COMPILED_AFTER:
+                self._compile(task, changed)
+
+    def _follow_few(self, program: Program) -> bool:
+        """Evaluate nodes one by one; false where many changed, a number is too large, or a result undefined."""
+        changes = self.columns.changes
+        few = changes.position - self._position <= 2 * FEW  # a move counts twice, as it changes two columns
+        rows = changes.since(self._position) if few else None
+        if rows is None:
+            return False
+        allowed, numbers_of, look_ahead = self._is_allowed, self.columns.numbers, self._look_ahead
+        for row in rows:
+            place = row if self.rows is None else self.place(row)
+            if place < 0 or not allowed[place]:
+                continue
+            numbers = numbers_of(row)
+            if numbers is None:
+                return False
+            try:
+                now, later, score = program(numbers, place)
+            except (ArithmeticError, ValueError):
+                return False
+            if not -MOST_SCORE <= score <= MOST_SCORE:
+                return False
+            self._put(place, now, later, score)
+            if look_ahead is not None:
+                look_ahead.forget(place)
+        return True
+
+    def _compile(self, task: Task, places: Ints) -> None:
+        """Compile all functions into one program, if they can be recorded and it agrees with what arrays said."""
+        recorder = Recorder()
+        self._may_compile = False
+        try:
+            nodes = SymbolicNodes(recorder, len(self.columns.idle))
+            static = {id: nodes.column(recorder.static(column)) for id, column in self._static.items()}
+            results = [*self._fitting(task, nodes), self._score(task, nodes, static)]
+            program = compiled([nodes.expression(column) for column in results])
+            if not recorder.failed and self._agrees(program, places):
+                self._program = program
+        except Exception:
+            pass  # not all functions can be recorded; arrays will do
+
+    def _agrees(self, program: Program, places: Ints) -> bool:
+        """Whether a program says of some nodes what is known of them, as it does unless a node function cheats."""
+        for place in places.tolist():
+            numbers = self.columns.numbers(self.row(place))
+            if numbers is not None:
+                now, later, score = program(numbers, place)
+                fits = (self.now[place] > NEVER, self.later[place] > NEVER)
+                if (now, later) != fits or score != self.scores[place]:
+                    return False
+        return True
+
+    def _evaluate(self, task: Task, places: Ints, ahead: int) -> None:
+        """Evaluate some nodes afresh, some steps ahead."""
+        nodes = Nodes(self.columns, places if self.rows is None else self.rows[places], self._shape, ahead)
+        now, later = self._fitting(task, nodes)
+        static = {id: _repeated(column[places], ahead) for id, column in self._static.items()}
+        score = self._score(task, nodes, static)
+        if not within_bounds(score).all():
+            for function in self._functions:
+                scored(function, task, nodes)  # finds out whose scores are no numbers
+        count = len(places)
+        self.now[places] = np.where(now[:count], score[:count], NEVER)
+        self.later[places] = np.where(later[:count], score[:count], NEVER)
+        self.scores[places] = score[:count]
+        self.changed = None
+        if ahead > 1:
+            if self._look_ahead is None:
+                self._look_ahead = LookAhead(len(self.scores))
+            self._look_ahead.put(places, ahead, now, later, score)
+        elif self._look_ahead is not None:
+            self._look_ahead.forget(places)
+
+    # -- what it means
+
+    def _fitting(self, task: Task, nodes: Any) -> tuple[Bools, Bools]:
+        """Where a task fits now, and where it will, as far as the numbers of each node tell."""
+        if self._resource_fit:
+            later = fits(task, nodes.future_idle)
+            now = later & fits(task, nodes.idle)
+        else:
+            now, later = nodes.all(), nodes.all()
+        for filter in self.usage_filters:
+            passing = passes(filter, task, nodes)
+            now &= passing.now
+            later &= passing.later
+        return now, later
+
+    def _score(self, task: Task, nodes: Any, static: dict[int, Any]) -> Floats:
+        """Scores that need no normalisation, added as Volcano adds them: one by one, then the batch."""
+        single: Floats = nodes.zeros()
+        batch: Floats = nodes.zeros()
+        try:
+            for score in self._functions:
+                total = batch if score.batch else single
+                if score.reads == "static":
+                    total += static[id(score)]
+                else:
+                    part = one_per_node(score.score(task, nodes), nodes)
+                    total += part * score.weight if score.weight != 1 else part
+        except BaseException as error:
+            score.raise_attributed(error)
+        single += batch
+        return single
+
+    def fits_on(self, task: Task, row: int, own: OwnRoom | None) -> tuple[bool, bool]:
+        """Whether a task fits on one node now, and whether it will; it may use the room that is reserved for it."""
+        nodes = Nodes(self.columns, np.array([row]), own=own)
+        if self._resource_fit and not fits_into(task, nodes.future_idle[:, 0]):
+            return False, False
+        passing = [passes(filter, task, nodes) for filter in self.usage_filters]
+        if not all(passed.later[0] for passed in passing):
+            return False, False
+        fits_now = not self._resource_fit or fits_into(task, nodes.idle[:, 0])
+        return fits_now and all(bool(passed.now[0]) for passed in passing), True
+
+
+def _repeated(column: Floats, times: int) -> Floats:
+    return column if times == 1 else np.tile(column, times)

@@ -1,0 +1,245 @@
+"""A compiled program says of a node what its node functions say of it as arrays, to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from stromboli.engine.placement import usage_evaluation
+from stromboli.engine.placement.node_answers import passes
+from stromboli.engine.placement.node_expressions import Recorder
+from stromboli.engine.placement.node_fit import fits, fits_amounts
+from stromboli.engine.placement.node_functions import BadAnswer, Column, NodeFilter, Nodes, NodeScore
+from stromboli.engine.placement.node_program import Program, compiled
+from stromboli.engine.placement.symbolic_nodes import SymbolicNodes
+from stromboli.engine.placement.usage_evaluation import UsageEvaluation
+from stromboli.engine.placement.utilisation import Part, utilisation
+from stromboli.model.cluster import Cluster
+from stromboli.model.dimensions import CPU, MEMORY
+from stromboli.model.node_columns import LARGEST_NUMBER, Columns
+from stromboli.model.status import Status
+from stromboli.model.task import Task
+from stromboli.plugins.nodeorder import allocation_scores
+from stromboli.plugins.predicates import node_filters
+from stromboli.testing import World
+from tests.manifests import group, node, pod, task_named
+from tests.properties.strategies import examples
+
+Score = Callable[[Task, Nodes], Column]
+NUMBERS = [0, 1, -1, 3, 110, 1000, 32_000, 2**31, 2**40, 2**45 + 1, LARGEST_NUMBER - 1, 1 - LARGEST_NUMBER]
+TOO_LARGE = [LARGEST_NUMBER, 2**61, -(2**61)]
+
+
+def three_resources(task: Task, nodes: Nodes) -> Column:
+    """As `balanced_allocation` of a pod with GPUs, whatever the pod asks for."""
+    used = nodes.view[3:6] + np.array([[[0], [0], [0]], [[500], [2**30], [1]]])
+    return allocation_scores._balance(used, nodes.view_allocatable[3:6])[1]
+
+
+def scarcity(task: Task, nodes: Nodes) -> Column:
+    present = nodes.zeros()
+    present += np.where(nodes.allocatable[MEMORY] > 0, 3, 0.0)
+    suitable = nodes.all()
+    suitable &= nodes.allocatable[CPU] != 0
+    return np.where(suitable, 1.0 - present / 7, 0.0)
+
+
+SCORES: dict[str, Score] = {
+    "least": allocation_scores.least_allocated,
+    "most": allocation_scores.most_allocated,
+    "balanced": allocation_scores.balanced_allocation,
+    "balanced with GPUs": three_resources,
+    "binpack": lambda task, nodes: utilisation(task, nodes, [Part(CPU, 1), Part(MEMORY, 3)]) * 100,
+    "spread out": lambda task, nodes: utilisation(task, nodes, [Part(CPU, 2, pack=False)]) * 100,
+    "scarcity": scarcity,
+    "room": lambda task, nodes: nodes.zeros() + fits_amounts({CPU: 500, MEMORY: 2}, nodes.future_idle),
+    "fits": lambda task, nodes: np.where(fits(task, nodes.idle), 5, nodes.idle[CPU] // 7),
+    "slots": lambda task, nodes: node_passes(node_filters.pod_slots, task, nodes) * 1.5,
+    "shares": lambda task, nodes: nodes.used[CPU] / nodes.allocatable[CPU] - nodes.idle[MEMORY] / 3,
+    "guarded": lambda task, nodes: np.divide(
+        nodes.used[CPU], nodes.allocatable[CPU], out=nodes.zeros(), where=nodes.allocatable[CPU] > 0
+    ),
+    "clipped": lambda task, nodes: np.clip(nodes.idle[CPU] / 1000 - 2, -0.5, 100.0) ** 2,
+    "root": lambda task, nodes: np.sqrt(np.abs(nodes.idle[MEMORY].astype(np.float64))),
+    "large": lambda task, nodes: (nodes.idle[CPU] + nodes.idle[MEMORY] + nodes.used[CPU]) / 3,
+    "negative": lambda task, nodes: -nodes.pipelined[CPU] * (nodes.releasing[CPU] >= 1),
+}
+
+
+def node_passes(checks: Callable[..., Iterable[Any]], task: Task, nodes: Nodes) -> Column:
+    return passes(NodeFilter(checks, "test"), task, nodes).later
+
+
+def world_of(**request: Any) -> tuple[Cluster, Task]:
+    world = World().add(group("g"), *(node(f"n{number}", gpu=2) for number in range(4)))
+    world.add(pod("p", "g", **request))
+    return world.cluster, task_named(world.cluster, "p")
+
+
+def program_of(columns: Columns, task: Task, score: Score) -> Program | None:
+    recorder = Recorder()
+    try:
+        nodes: Any = SymbolicNodes(recorder, len(columns.idle))
+        program = compiled([nodes.expression(score(task, nodes))])
+    except Exception:
+        return None
+    return None if recorder.failed else program
+
+
+class TestPrograms:
+    @pytest.mark.parametrize("name", SCORES)
+    @given(st.lists(st.sampled_from(NUMBERS), min_size=8, max_size=8), st.randoms(use_true_random=False))
+    @example([0] * 8, None)
+    @examples(25)
+    def test_a_program_says_what_arrays_say(self, name: str, pool: list[int], chance: Any) -> None:
+        cluster, task = world_of(cpu="500m", memory="1Gi", gpu=1)
+        table = cluster.columns._table
+        table[:] = [
+            [chance.choice(pool) if chance else 0 for _ in range(table.shape[1])] for _ in range(len(table))
+        ]
+        program = program_of(cluster.columns, task, SCORES[name])
+        assert program is not None
+        with np.errstate(all="ignore"):
+            expected = np.asarray(SCORES[name](task, Nodes(cluster.columns)))
+        for row in range(len(cluster.columns)):
+            numbers = cluster.columns.numbers(row)
+            assert numbers is not None
+            try:
+                (said,) = program(numbers, row)
+            except ArithmeticError:
+                continue  # a division by zero: arrays are asked
+            assert said == expected[row]
+            assert isinstance(said, int) == np.issubdtype(expected.dtype, np.integer)
+
+    @pytest.mark.parametrize("number", TOO_LARGE)
+    def test_nodes_with_numbers_that_may_wrap_around_are_left_to_arrays(self, number: int) -> None:
+        cluster, _ = world_of()
+        cluster.columns._table[5, 2] = number
+        assert cluster.columns.numbers(2) is None
+        assert cluster.columns.numbers(1) is not None
+
+
+def swallows(task: Task, nodes: Nodes) -> Column:
+    try:
+        return nodes.zeros() + max(nodes.idle[CPU])
+    except Exception:
+        return nodes.zeros()
+
+
+def writes_to_a_part(task: Task, nodes: Nodes) -> Column:
+    shares = nodes.idle / 2
+    cpu = shares[CPU]
+    cpu += 1
+    return shares[CPU]
+
+
+def writes_to_a_whole_that_is_shown_elsewhere(task: Task, nodes: Nodes) -> Column:
+    shares = nodes.idle / 2
+    cpu = shares[CPU]
+    shares += 1
+    return cpu
+
+
+UNRECORDABLE: dict[str, Score] = {
+    "a branch": lambda task, nodes: nodes.zeros() if nodes.idle[CPU][0] > 3 else nodes.zeros() + 1,
+    "a loop": lambda task, nodes: np.array([float(idle) for idle in nodes.idle[CPU]]),
+    "a swallowed failure": swallows,
+    "an extreme over nodes": lambda task, nodes: nodes.idle[CPU] / nodes.idle[CPU].max(),
+    "a column of the cluster": lambda task, nodes: nodes.pick(nodes.columns.idle[CPU]),
+    "a value per node": lambda task, nodes: nodes.each(lambda node: len(node.name)),
+    "a label": lambda task, nodes: nodes.label("zone")[0],
+    "a choice of nodes": lambda task, nodes: nodes.idle[CPU][nodes.idle[CPU] > 0],
+    "floor division of floats": lambda task, nodes: nodes.idle[CPU] // 0.3,
+    "a logarithm": lambda task, nodes: np.log(nodes.idle[CPU] + 1.0),
+    "small floats": lambda task, nodes: nodes.idle[CPU].astype(np.float32),
+    "large whole numbers": lambda task, nodes: nodes.idle[CPU] * nodes.idle[MEMORY] // 1000,
+    "comparing what may be no number": lambda task, nodes: np.minimum(
+        nodes.idle[CPU] / (nodes.used[CPU] / 7), 1
+    ),
+    "comparing large whole numbers with floats": lambda task, nodes: 1.0 * (nodes.used[MEMORY] * 100 > 0.5),
+    "infinity": lambda task, nodes: np.where(nodes.idle[CPU] > 0, np.inf, 0.0),
+    "a part that is written to": writes_to_a_part,
+    "a whole that is written to": writes_to_a_whole_that_is_shown_elsewhere,
+    "bits": lambda task, nodes: nodes.idle[CPU] & 7,
+    "an array of its own": lambda task, nodes: np.zeros(len(nodes)),
+}
+
+
+class TestWhatCannotBeRecorded:
+    @pytest.mark.parametrize("name", UNRECORDABLE)
+    def test_is_left_to_arrays(self, name: str) -> None:
+        cluster, task = world_of()
+        assert program_of(cluster.columns, task, UNRECORDABLE[name]) is None
+
+
+class TestEvaluations:
+    """An evaluation with a program refuses what one without refuses, and agrees with it otherwise."""
+
+    @pytest.fixture(params=[1, 10**9], ids=["compiled", "arrays"])
+    def evaluation(
+        self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    ) -> Callable[[Cluster, Task, Score], UsageEvaluation]:
+        monkeypatch.setattr(usage_evaluation, "COMPILED_AFTER", request.param)
+
+        def build(cluster: Cluster, task: Task, score: Score) -> UsageEvaluation:
+            scores = [NodeScore(score, plugin="test", reads="usage")]
+            made = UsageEvaluation(cluster.columns, task.shape, [], scores, True, None)
+            made.start(task)
+            self.occupy(cluster, "n0")
+            made.catch_up(task)
+            assert (made._program is not None) == (request.param == 1)
+            return made
+
+        return build
+
+    def occupy(self, cluster: Cluster, name: str) -> None:
+        """Another task comes to a node."""
+        other = task_named(cluster, f"other-{name}")
+        cluster.move(other, Status.ALLOCATED, cluster.nodes[name])
+
+    def cluster(self) -> tuple[Cluster, Task]:
+        world = World().add(group("g"), *(node(f"n{number}", cpu=2) for number in range(3)))
+        world.add(pod("p", "g", cpu="1"), *(pod(f"other-n{number}", "g", cpu="2") for number in range(3)))
+        return world.cluster, task_named(world.cluster, "p")
+
+    def test_nodes_that_changed_are_evaluated_again(
+        self, evaluation: Callable[[Cluster, Task, Score], UsageEvaluation]
+    ) -> None:
+        cluster, task = self.cluster()
+        made = evaluation(cluster, task, lambda task, nodes: nodes.idle[CPU] / 8)
+        self.occupy(cluster, "n1")
+        made.catch_up(task)
+        assert made.now.tolist() == [-np.inf, -np.inf, 250.0]
+        assert made.scores.tolist() == [0.0, 0.0, 250.0]
+
+    def test_a_score_that_is_no_number_is_refused(
+        self, evaluation: Callable[[Cluster, Task, Score], UsageEvaluation]
+    ) -> None:
+        cluster, task = self.cluster()
+        made = evaluation(cluster, task, lambda task, nodes: nodes.zeros() / (nodes.pipelined[MEMORY] - 1))
+        cluster.columns.promise(1, {MEMORY: 1}, 1)
+        with np.errstate(all="ignore"), pytest.raises(BadAnswer, match="got nan for n1"):
+            made.catch_up(task)
+
+    def test_a_score_beyond_the_bound_is_refused(
+        self, evaluation: Callable[[Cluster, Task, Score], UsageEvaluation]
+    ) -> None:
+        cluster, task = self.cluster()
+        made = evaluation(cluster, task, lambda task, nodes: 1e99 * nodes.pipelined[MEMORY])
+        cluster.columns.promise(1, {MEMORY: 11}, 1)
+        with pytest.raises(BadAnswer, match=r"at most 1e\+100, got 1\.1e\+100 for n1"):
+            made.catch_up(task)
+
+    def test_numbers_that_wrap_around_do_so_with_and_without_a_program(
+        self, evaluation: Callable[[Cluster, Task, Score], UsageEvaluation]
+    ) -> None:
+        cluster, task = self.cluster()
+        made = evaluation(cluster, task, lambda task, nodes: nodes.pipelined[MEMORY] * 1000)
+        cluster.columns.promise(1, {MEMORY: 2**61}, 1)
+        made.catch_up(task)
+        assert made.scores.tolist() == [0.0, 0.0, 0.0]
