@@ -153,6 +153,12 @@ def test_a_pod_that_ends_is_news_if_somebody_waits(phase: str) -> None:
     assert story.lose(ended) == STATUS_PATIENCE  # it has held nothing for a while
 
 
+def test_a_pod_that_waits_again_after_it_had_ended_is_news() -> None:
+    """No API server shows that, and a decision follows all the same."""
+    story = Story(group("solo", 1), pod("solo-0", "solo", on="n1", phase="Succeeded"))
+    assert story.hear(pod("solo-0", "solo")) == NOW
+
+
 def test_a_pod_that_goes_is_news_to_a_complete_gang_and_not_to_one_that_still_arrives() -> None:
     running = pod("solo-0", "solo", on="n1", phase="Running")
     story = Story(group("solo", 1), running, group("gang", 2), pod("gang-0", "gang"))

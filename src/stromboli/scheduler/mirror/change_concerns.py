@@ -112,9 +112,10 @@ def _concern_of_pod(cluster: Cluster, object: Object, before: Known, gone: bool)
             return Concern.VICTIMS
     if task.status is before.status and task.node is before.node and _FACTS(task) == before.facts:
         return Concern.NOBODY
-    if task.status is Status.PENDING and before.status is Status.PENDING:
+    if task.status is Status.PENDING and before.status in (Status.PENDING, *_ENDED):
         return Concern.JOB
-    return Concern.STATUS if before.status in _ENDED else Concern.EVERYBODY
+    both_ended = task.status in _ENDED and before.status in _ENDED
+    return Concern.STATUS if both_ended else Concern.EVERYBODY
 
 
 def _concern_of_new_task(task: Task) -> Concern:
