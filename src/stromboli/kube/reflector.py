@@ -113,6 +113,7 @@ async def list_pages(
             body = await following
         finally:
             following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
     yield decoder.decode(body)
 
 

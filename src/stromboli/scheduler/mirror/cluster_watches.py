@@ -80,10 +80,11 @@ class ClusterWatches:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self.running is not None:
-            self.running.cancel()
+        running, self.running, self._group = self.running, None, None
+        if running is not None:
+            running.cancel()
             with suppress(asyncio.CancelledError):
-                await self.running
+                await running
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as self._group:
