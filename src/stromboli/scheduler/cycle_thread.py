@@ -12,6 +12,7 @@ import threading
 import time
 from functools import partial
 
+from stromboli.daemon.garbage_collection import collect_rarely
 from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.decision_log import log_decisions
 from stromboli.scheduler.gathering import PAUSE, Gathering
@@ -28,8 +29,8 @@ SIGN_OF_LIFE = 60.0
 """Seconds after which the thread shows that it lives, however long it waits."""
 FOLLOW_PERIOD = 1.0
 """Seconds between two looks at the changes while another replica leads, or the period if that is shorter."""
-GC_THRESHOLDS = (20_000, 20, 50)
-"""Of Python's garbage collector; with its own 700 it takes a tenth of our time under load."""
+LOAD_PERIOD = 0.02
+"""Seconds between two looks while the first list of pods comes in: they enter the model as its pages come."""
 
 
 class CycleThread:
@@ -64,7 +65,7 @@ class CycleThread:
         return self._watchdog.problem or stuck
 
     def start(self) -> None:
-        gc.set_threshold(*GC_THRESHOLDS)
+        collect_rarely()
         thread = threading.Thread(target=self._run, name="cycles", daemon=True)
         thread.start()
         self._watchdog.watch(thread)
@@ -78,7 +79,7 @@ class CycleThread:
     def _run(self) -> None:
         crashed = False
         try:
-            while not self._seam.wait_to_lead(min(self._scheduler.period, FOLLOW_PERIOD)):
+            while not self._seam.wait_to_lead(self._follow_period()):
                 self._world.follow()
                 self._note_cycle()
             if self._seam.leads:
@@ -93,6 +94,9 @@ class CycleThread:
             log.exception("the cycle thread crashed")
         finally:
             self._seam.to_event_loop(partial(self._end, crashed))
+
+    def _follow_period(self) -> float:
+        return LOAD_PERIOD if self._world.loading else min(self._scheduler.period, FOLLOW_PERIOD)
 
     def _note_cycle(self) -> None:
         self._last_cycle = time.monotonic()

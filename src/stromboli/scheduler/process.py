@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from stromboli.daemon.endpoint_sockets import EndpointSockets
+from stromboli.daemon.garbage_collection import collect_rarely
 from stromboli.daemon.process_shell import ElectedProcess, cancel
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
@@ -58,13 +59,14 @@ class Process(ElectedProcess[Options]):
         """Method and status of requests that were sent before there were metrics."""
 
     async def _run(self, stack: AsyncExitStack) -> int:
-        sys.setswitchinterval(SWITCH_INTERVAL)
+        collect_rarely()
         options = self.options
         sockets = await self._open_endpoints(stack, debugging=options.enable_pprof)
         client, lease_client = [await self._open_client(stack, self._count) for _ in range(2)]
         watches = await stack.enter_async_context(watch_cluster(options, client))
         self._join_election(lease_client)
         replica = await self._make_replica(client, watches)
+        sys.setswitchinterval(SWITCH_INTERVAL)
         await stack.enter_async_context(replica)
         serving = asyncio.create_task(self._serve_soon(stack, replica, client, sockets))
         stack.push_async_callback(cancel, serving)

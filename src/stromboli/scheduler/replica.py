@@ -31,6 +31,7 @@ from stromboli.scheduler.mirror.node_shards import NodeShards
 from stromboli.scheduler.options import Options
 from stromboli.scheduler.watched_objects import watch_cluster, watched_kinds
 from stromboli.scheduler.writes.decision_writer import DecisionWriter
+from stromboli.scheduler.writes.order_portions import OrderPortions
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 from stromboli.scheduling_loop import Scheduler
 from stromboli.sources.usage_feed import ALL, UsageFeed
@@ -85,6 +86,7 @@ class Replica:
             scheduler=options.component,
             workers=options.writes_in_flight,
         )
+        self._orders = OrderPortions(self.writer.submit)
         self.seam.changes.observe = self.writer.prebinder.awaited.note
         self.scheduler = Scheduler(
             self.world,
@@ -119,6 +121,7 @@ class Replica:
         self.writer.submit(first_orders)
         self.seam.lead()
         await self.thread.ended.wait()
+        self._orders.flush()
         done = await self.writer.finish(
             self._options.shutdown_timeout if self._write_time_left() > 0 else 0.0
         )
@@ -137,7 +140,7 @@ class Replica:
     # -- in the cycle's thread
 
     def _submit(self, orders: list[WriteOrder]) -> None:
-        self.seam.to_event_loop(partial(self.writer.submit, orders))
+        self.seam.to_event_loop(partial(self._orders.put, orders))
 
     def _report_unusable(self, problem: UnusableObject) -> None:
         """In the log by every replica, in an event by the leader; a new leader reports them again."""

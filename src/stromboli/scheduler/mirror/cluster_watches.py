@@ -104,6 +104,11 @@ class ClusterWatches:
         return [reflector for reflector in self.reflectors if not reflector.synced.is_set()]
 
     @property
+    def loading(self) -> bool:
+        """Whether only pods are still being listed: what they refer to is there."""
+        return [waiting.kind for waiting in self._waiting] == [Pod]
+
+    @property
     def unsynced(self) -> list[str]:
         """The kinds that were not listed yet, each with the reason."""
         return [f"{waiting.resource}: {waiting.problem or 'being listed'}" for waiting in self._waiting]

@@ -105,6 +105,11 @@ class KubernetesWorld:
 
     # -- while another replica leads
 
+    @property
+    def loading(self) -> bool:
+        """Whether only pods are still missing of the first lists."""
+        return self._mirror.watches.loading
+
     def follow(self) -> None:
         """Keep in step, and decide nothing."""
         self._mirror.sync()
