@@ -38,6 +38,7 @@ class World:
         self.threads: set[str] = set()
         self._broken = broken
         self.urgency = math.inf
+        self.loading = False
         self.seam = ThreadSeam(asyncio.get_running_loop())
 
     def follow(self) -> None:
@@ -97,6 +98,20 @@ def test_it_follows_until_it_leads_and_then_decides_until_it_is_stopped() -> Non
     assert world.done.count("take over") == 1
     assert not thread.crashed
     assert not world.seam.leads
+
+
+def test_pods_of_the_first_list_are_taken_in_as_they_come() -> None:
+    async def story() -> None:
+        world = World()
+        world.loading = True
+        thread = thread_over(world, period=3600.0)
+        thread.start()
+        await until(lambda: world.done.count("follow") > 2)
+        assert not thread.decided.is_set()
+        world.seam.stop()
+        await asyncio.wait_for(thread.ended.wait(), 5)
+
+    asyncio.run(story())
 
 
 def test_no_cycle_begins_once_it_is_stopped() -> None:

@@ -91,9 +91,11 @@ def test_nothing_is_in_step_before_every_kind_is() -> None:
             for _ in range(200):
                 await asyncio.sleep(0)
             assert watches.missing_essentials == ["pods"]
+            assert watches.loading
             assert not waiting.done()
             gate.set()
             await asyncio.wait_for(waiting, 20)
+            assert not watches.loading
             assert watches.missing_essentials == []
 
     asyncio.run(story())
