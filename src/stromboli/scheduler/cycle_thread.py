@@ -12,7 +12,7 @@ import threading
 import time
 from functools import partial
 
-from stromboli.daemon.garbage_collection import collect_rarely
+from stromboli.daemon.memory_management import collect_rarely
 from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.decision_log import log_decisions
 from stromboli.scheduler.gathering import PAUSE, Gathering

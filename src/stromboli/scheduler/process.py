@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from stromboli.daemon.endpoint_sockets import EndpointSockets
-from stromboli.daemon.garbage_collection import collect_rarely
+from stromboli.daemon.memory_management import collect_rarely
 from stromboli.daemon.process_shell import ElectedProcess, cancel
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
