@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, overload
 
 from stromboli.api import names
 from stromboli.engine.catalog import action
@@ -36,13 +38,36 @@ def _victims(session: Session) -> dict[Task, str]:
         return (job, session.task_key(task))
 
     with FailureGuard(session, ()):
-        running = [task for job in session.jobs() for task in job.by_status[Status.RUNNING]]
-        named = session.rules.victim_tasks(running)
+        named = session.rules.victim_tasks(RunningTasks(session))
         victims = [task for task in named if task.status is Status.RUNNING]
         allowed = session.rules.victim_limits(sorted(victims, key=rank, reverse=True))
         victims_of = Counter(task.job for task in allowed)
         return {task: named[task] for task in allowed if not _breaks_group(task.job, victims_of)}
     return {}
+
+
+class RunningTasks(Sequence[Task]):
+    """All running tasks, listed when a plugin first looks at them: in most cycles none does."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @cached_property
+    def _tasks(self) -> list[Task]:
+        return [task for job in self._session.jobs() for task in job.by_status[Status.RUNNING]]
+
+    @overload
+    def __getitem__(self, index: int) -> Task: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Task]: ...
+    def __getitem__(self, index: int | slice) -> Task | list[Task]:
+        return self._tasks[index]
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self._tasks)
+
+    def __len__(self) -> int:
+        return len(self._tasks)
 
 
 def _breaks_group(job: Job | None, victims_of: Counter[Job | None]) -> bool:

@@ -296,7 +296,7 @@ class Plugin:
         return None
 
     @point(union_of_first_tier, "enabledVictim")
-    def victim_tasks(self, tasks: list[Task]) -> list[Task]:
+    def victim_tasks(self, tasks: Sequence[Task]) -> list[Task]:
         """Which running tasks should go wherever they are (shuffle); they come in no particular order."""
         return []
 

@@ -50,7 +50,7 @@ class Rules:
     preemptable: Callable[[Task, list[Task]], Choice]
     reclaimable: Callable[[Task, list[Task]], Choice]
     unified_evictable: Callable[[Eviction, list[Task]], Choice]
-    victim_tasks: Callable[[list[Task]], dict[Task, str]]
+    victim_tasks: Callable[[Sequence[Task]], dict[Task, str]]
     victim_limits: Callable[[list[Task]], list[Task]]
     backfill_victim: Callable[[Task, Task], bool]
     backfill_beneficiary: Callable[[Job], bool]

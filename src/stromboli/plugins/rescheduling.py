@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf, nextafter
 from typing import Any
 
 from stromboli.api import go_scalars, names
@@ -99,13 +100,13 @@ class Rescheduling(Plugin):
         """Evictions are due once the interval has passed; the first interval starts with the process."""
         memory = session.cluster.memory
         before = memory.get(self.name)
-        last = _last_run(before, session.now)
-        self._due = last is not None and last + self._interval < session.now
+        last = _last_run(before, session)
+        self._due = last is not None and session.has_come(nextafter(last + self._interval, inf))
         if self._due or last is None:
             session.restore_if_lost(memory, self.name, before)
             memory[self.name] = {"last": session.now}
 
-    def victim_tasks(self, tasks: list[Task]) -> list[Task]:
+    def victim_tasks(self, tasks: Sequence[Task]) -> list[Task]:
         if not self._due or self.arguments.period != MEASURED_PERIOD:
             return []  # quirk: spec 03 17: measurements of any other period read as 0 %
         victims: dict[Task, None] = {}
@@ -150,10 +151,10 @@ class Rescheduling(Plugin):
         ]
 
 
-def _last_run(memory: Any, now: float) -> float | None:
+def _last_run(memory: Any, session: Session) -> float | None:
     """When evictions were last due; None if unknown or in the future."""
     last = memory.get("last") if isinstance(memory, dict) else None
-    return last if isinstance(last, int | float) and last <= now else None
+    return last if isinstance(last, int | float) and session.has_come(last) else None
 
 
 def _percentages(given: Mapping[str, int]) -> dict[str, int]:

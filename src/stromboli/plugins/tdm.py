@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -134,7 +134,7 @@ class Tdm(Plugin):
         """Who moves must be within the budgets of its job; Volcano's gang-aware actions do not ask."""
         return _within_budgets(candidates) if eviction.kind == "consolidate" else None
 
-    def victim_tasks(self, tasks: list[Task]) -> list[Task]:
+    def victim_tasks(self, tasks: Sequence[Task]) -> list[Task]:
         if not self._evicts:
             return []
         victims = []

@@ -12,6 +12,7 @@ from stromboli.policy.arguments import arg
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
+    from stromboli.model.job import Job
     from stromboli.model.task import Task
 
 
@@ -55,15 +56,20 @@ class EvictionOptions:
 
     def has_run_long_enough(self, session: Session, victim: Task) -> bool:
         """Whether a task has run for its minimum run time, so that it may be a victim."""
-        minimum = duration(self.min_run_time)
-        if minimum is None or victim.job is None:
+        job = victim.job
+        if not self.min_run_time or job is None:
             return True
-        queue = victim.job.queue
-        of_queue = duration(queue.annotations.get(names.MIN_RUN_TIME, "")) if queue else None
-        of_group = duration(victim.job.annotations.get(names.MIN_RUN_TIME, ""))
-        if of_group is not None:
-            minimum = min(of_group, MAX_GROUP_MIN_RUN_TIME if of_queue is None else of_queue)
-        elif of_queue is not None:
-            minimum = of_queue
+        minimum = self._min_run_seconds(job)
+        if minimum <= 0:
+            return True
         started = victim.started if victim.started is not None else victim.scheduled_at
-        return minimum <= 0 or (started is not None and session.has_come(started + minimum))
+        return started is not None and session.has_come(started + minimum)
+
+    def _min_run_seconds(self, job: Job) -> float:
+        of_queue = job.queue.annotations.get(names.MIN_RUN_TIME) if job.queue is not None else None
+        of_group = job.annotations.get(names.MIN_RUN_TIME)
+        granted = duration(of_queue) if of_queue else None
+        wanted = duration(of_group) if of_group else None
+        if wanted is not None:
+            return min(wanted, MAX_GROUP_MIN_RUN_TIME if granted is None else granted)
+        return (duration(self.min_run_time) or 0.0) if granted is None else granted

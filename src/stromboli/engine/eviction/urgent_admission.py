@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from heapq import merge
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from stromboli.engine.eviction.eviction_domains import asks_for_topology
@@ -14,9 +17,54 @@ from stromboli.model.status import Status
 if TYPE_CHECKING:
     from stromboli.engine.eviction.gang_eviction import GangEvictionOptions
     from stromboli.engine.session import Session
-    from stromboli.model.job import Job
+    from stromboli.model.job import Job, JobId
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
+
+
+def _urgency(job: Job) -> tuple[int, float, JobId]:
+    return (job.priority, job.created, job.id)
+
+
+class UnclaimedVictims:
+    """Running tasks that may be evicted, except those on which jobs that were admitted before count already.
+
+    Each queue's jobs are sorted once, the least urgent first, and those without victims leave: a job that asks looks at
+    no more jobs than it finds victims in.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._sorted: dict[Job, list[Task]] = {}
+
+    @cached_property
+    def queues(self) -> dict[Queue, dict[Job, None]]:
+        """The queues with jobs that run, and these jobs."""
+        running: dict[Queue, list[Job]] = {}
+        for job in self._session.jobs():
+            if job.queue is not None and job.by_status[Status.RUNNING]:
+                running.setdefault(job.queue, []).append(job)
+        return {queue: dict.fromkeys(sorted(jobs, key=_urgency)) for queue, jobs in running.items()}
+
+    def jobs_of(self, queue: Queue) -> Iterable[Job]:
+        """The jobs of a queue that have victims left, the least urgent first."""
+        return self.queues.get(queue, ())
+
+    def of(self, job: Job) -> list[Task]:
+        """The victims of a job that are left, in the order in which they would go."""
+        victims = self._sorted.get(job)
+        if victims is None:
+            running = (task for task in job.by_status[Status.RUNNING] if task.preemptable)
+            victims = self._sorted[job] = sorted(running, key=self._session.task_key, reverse=True)
+        return victims
+
+    def claim(self, victims: list[Task]) -> None:
+        """Leave these to the job that was admitted."""
+        claimed = set(victims)
+        for job in dict.fromkeys(task.job for task in victims if task.job is not None):
+            left = self._sorted[job] = [task for task in self._sorted[job] if task not in claimed]
+            if not left and job.queue is not None:
+                del self.queues[job.queue][job]
 
 
 class UrgentAdmission:
@@ -27,8 +75,7 @@ class UrgentAdmission:
         self._actions = set(session.policy.actions)
         columns = session.cluster.columns
         self._idle = minus(session.total, columns.total(columns.used))
-        self._claimed: set[Task] = set()
-        """Possible victims on which jobs that were admitted here count."""
+        self._victims = UnclaimedVictims(session)
 
     def admit(self, job: Job) -> bool:
         """Admit a job that could start after evictions, if nothing but a lack of room is against it.
@@ -55,35 +102,27 @@ class UrgentAdmission:
             enqueueable = enough and self._session.rules.enqueueable_if_capacity_is_free(job)
         if not victims or not enqueueable:
             return False
-        self._claimed.update(victims)
+        self._victims.claim(victims)
         self._idle = minus(self._idle, minus(need, freed))
         return True
 
     def _possible_victims(self, job: Job, queue: Queue) -> Iterator[Task]:
         """Running tasks that the evicting actions of this policy could evict for a job, the least urgent first."""
-        others = [*self._preemptable_jobs(job, queue), *self._reclaimable_jobs(job, queue)]
-        for other in sorted(others, key=lambda other: (other.priority, other.created, other.id)):
-            for victim in sorted(other.by_status[Status.RUNNING], key=self._session.task_key, reverse=True):
-                if victim.preemptable and victim not in self._claimed:
-                    yield victim
+        sources = [self._preemptable_jobs(job, queue), *self._reclaimable_jobs(job, queue)]
+        for other in merge(*sources, key=_urgency):
+            yield from self._victims.of(other)
 
-    def _preemptable_jobs(self, job: Job, queue: Queue) -> list[Job]:
-        if not self._preempts_for(job):
-            return []
-        return [
-            other for other in self._session.jobs() if other.queue is queue and other.priority < job.priority
-        ]
+    def _preemptable_jobs(self, job: Job, queue: Queue) -> Iterable[Job]:
+        jobs = self._victims.jobs_of(queue) if self._preempts_for(job) else ()
+        return takewhile(lambda other: other.priority < job.priority, jobs)
 
-    def _reclaimable_jobs(self, job: Job, queue: Queue) -> list[Job]:
+    def _reclaimable_jobs(self, job: Job, queue: Queue) -> list[Iterable[Job]]:
         if not self._reclaims_for(job) or not self._session.rules.preemptive(
             queue, self._tasks_to_start(job)
         ):
             return []
-        return [
-            other
-            for other in self._session.jobs()
-            if other.queue is not queue and other.queue is not None and other.queue.reclaimable
-        ]
+        others = self._victims.queues
+        return [self._victims.jobs_of(other) for other in others if other is not queue and other.reclaimable]
 
     def _preempts_for(self, job: Job) -> bool:
         """Whether an action of the policy could preempt for a job; preempt leaves some out (spec 02 6.1)."""

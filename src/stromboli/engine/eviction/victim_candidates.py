@@ -31,6 +31,10 @@ class VictimCandidates:
     key: Callable[[Task], Hashable] = field(default=lambda task: None)
     """All that the answer reads of a task, besides its queue and whether it is best-effort."""
 
+    def has_any(self, job: Job) -> bool:
+        """Whether any task of a job could be a candidate by its status."""
+        return any(job.counts[status] for status in self.statuses)
+
     def on_node(self, task: Task, node: Node) -> list[Task]:
         return [
             victim for victim in node.tasks if victim.status in self.statuses and self.includes(task, victim)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,11 +87,21 @@ class VictimSelection:
         """The priorities of jobs that have candidates for a task's job, the lowest first."""
         priorities = self._priorities_for.get(task.job)
         if priorities is None:
-            jobs = (job for job in self.session.jobs() if self._candidates.may_take_from(task, job))
-            statuses = self._candidates.statuses
-            present = {job.priority for job in jobs if any(job.counts[status] for status in statuses)}
-            priorities = self._priorities_for[task.job] = sorted(present)
+            candidates = self._candidates
+            priorities = self._priorities_for[task.job] = [
+                priority
+                for priority, jobs in self._jobs_by_priority.items()
+                if any(candidates.has_any(job) and candidates.may_take_from(task, job) for job in jobs)
+            ]
         return priorities
+
+    @cached_property
+    def _jobs_by_priority(self) -> dict[int, list[Job]]:
+        """All jobs by priority, the lowest first."""
+        jobs: dict[int, list[Job]] = {}
+        for job in self.session.jobs():
+            jobs.setdefault(job.priority, []).append(job)
+        return dict(sorted(jobs.items()))
 
     # -- on which nodes it is worthwhile
 
