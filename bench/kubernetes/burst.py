@@ -36,8 +36,8 @@ class Burst(Struct):
     """To the last write of any kind."""
     cpu: dict[str, float]
     """Seconds of each process, up to then."""
-    cpu_binding: float
-    """Seconds of all of them from the first bind to the last: on a busy machine, steadier than how long that took."""
+    cpu_binding: dict[str, float]
+    """Seconds of each from the first bind to the last: on a busy machine, steadier than how long that took."""
     mib: float
     """The most memory that the scheduler held."""
     writes: dict[str, int]
@@ -85,7 +85,7 @@ def _summary(scheduler: str, shape: Shape, nodes: int, begin: float, seen: Seque
         last=last - begin,
         settled=max((write.ended for write in seen), default=begin) - begin,
         cpu={},
-        cpu_binding=0.0,
+        cpu_binding={},
         mib=0.0,
         writes=dict(Counter(write.operation for write in seen)),
     )

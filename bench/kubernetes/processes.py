@@ -37,9 +37,10 @@ class Costs:
         """Remember what was spent up to now."""
         self._samples.append((time.time(), self.spent()))
 
-    def between(self, begin: float, end: float) -> float:
-        """Seconds spent by all between two moments, as far as the samples tell."""
-        return sum(self.until(end).values()) - sum(self.until(begin).values())
+    def between(self, begin: float, end: float) -> dict[str, float]:
+        """Seconds spent by each between two moments, as far as the samples tell."""
+        before, after = self.until(begin), self.until(end)
+        return {name: after[name] - before[name] for name in after}
 
     def until(self, moment: float) -> dict[str, float]:
         """Seconds spent by each up to a moment."""
