@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import Any
+from unittest.mock import patch
 
 from stromboli.kube.keyed_queue import PARKED, KeyedQueue
 
@@ -128,3 +130,48 @@ def test_a_pause_ends_early_when_the_key_is_resumed() -> None:
 
     asyncio.run(run())
     assert tries == ["a1", "a1"]
+
+
+def test_keys_that_come_together_are_handled_at_the_same_time_by_workers_that_rested() -> None:
+    async def run() -> None:
+        together = asyncio.Barrier(3)
+
+        async def handle(item: str) -> None:
+            await together.wait()
+
+        queue: KeyedQueue[str] = KeyedQueue(handle, 5)
+        queue.start()
+        for _ in range(2):
+            await asyncio.sleep(0)  # all workers rest
+            for key in "abc":
+                queue.put(key, key, LATER)
+            async with asyncio.timeout(30):
+                await queue.idle()
+        await queue.stop()
+
+    asyncio.run(run())
+
+
+def test_an_item_wakes_no_more_workers_than_it_takes() -> None:
+    async def run() -> int:
+        async def handle(item: str) -> None:
+            pass
+
+        queue: KeyedQueue[str] = KeyedQueue(handle, 50)
+        queue.start()
+        await asyncio.sleep(0)
+        loop, turns = asyncio.get_running_loop(), 0
+        call_soon = loop.call_soon
+
+        def counted(*arguments: Any, **options: Any) -> Any:
+            nonlocal turns
+            turns += 1
+            return call_soon(*arguments, **options)
+
+        with patch.object(loop, "call_soon", counted):
+            queue.put("a", "a1", LATER)
+            await queue.idle()
+        await queue.stop()
+        return turns
+
+    assert asyncio.run(run()) < 10

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from stromboli.api.errors import error_text
 from stromboli.daemon.log_format import about
@@ -14,6 +13,25 @@ log = logging.getLogger(__name__)
 
 REST = 60.0
 """Seconds after which a failure of the same part is logged again; in between they are only counted."""
+
+
+class GuardedPart:
+    """The block of a `with`: keeps no state of its own, so that blocks may overlap, in any thread."""
+
+    __slots__ = ("_failed", "_part")
+
+    def __init__(self, part: str, failed: Callable[[str, Exception], None]) -> None:
+        self._part = part
+        self._failed = failed
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        self._failed(self._part, error)
+        return True
 
 
 class TelemetryGuard:
@@ -31,14 +49,17 @@ class TelemetryGuard:
         """When a failure of each part was last logged."""
         self._unlogged: dict[str, int] = {}
         """Its failures since then."""
+        self._parts: dict[str, GuardedPart] = {}
 
-    @contextmanager
-    def __call__(self, part: str) -> Iterator[None]:
-        """Guard one part, under the name that the log and the metric show."""
-        try:
-            yield
-        except Exception as error:
-            self._failed(part, error)
+    def __call__(self, part: str) -> GuardedPart:
+        """Guard one part, under the name that the log and the metric show.
+
+        It is made once, as every single write is told of.
+        """
+        guarded = self._parts.get(part)
+        if guarded is None:
+            guarded = self._parts[part] = GuardedPart(part, self._failed)
+        return guarded
 
     def _failed(self, part: str, error: Exception) -> None:
         self.count(part)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -31,6 +31,7 @@ UNLIMITED = RateLimiter(0, 0)
 NO_RESPONSE = "<error>"
 """Counted in place of a status."""
 HEADERS = {"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": f"stromboli/{__version__}"}
+_CONNECTION_ERRORS = (NoCredentials, OSError, BadResponse, asyncio.IncompleteReadError)
 
 
 class TooLarge(ApiError):
@@ -110,18 +111,20 @@ class Client:
         return response.body
 
     async def _exchange(self, request: Request, max_bytes: int) -> HttpResponse:
-        with self._connection_errors(request):
+        try:
             identity = await self.access.credentials.identity()
             return await self._connections().send(
                 request, _headers(request, identity), self._ssl_context(identity), max_bytes
             )
+        except _CONNECTION_ERRORS as error:
+            raise self._no_response(request, error) from None
 
     @asynccontextmanager
     async def stream(self, path: str, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:
         """An endless response, in pieces as they come; `NoResponse` after `idle_timeout` seconds without any."""
         request = Request("GET", path)
         await self._limiter.take()
-        with self._connection_errors(request):
+        try:
             identity = await self.access.credentials.identity()
             headers, context = _headers(request, identity), self._ssl_context(identity)
             async with self._connections().stream(
@@ -132,6 +135,8 @@ class Client:
                         self.access.credentials.rejected()
                     raise api_error(response.status, response.body, response.retry_after)
                 yield response
+        except _CONNECTION_ERRORS as error:
+            raise self._no_response(request, error) from None
 
     def _connections(self) -> ConnectionPool | ProxiedConnections:
         if self._pool is None:
@@ -144,21 +149,15 @@ class Client:
                 self._pool = ConnectionPool(server, name, HEADERS.items())
         return self._pool
 
-    @contextmanager
-    def _connection_errors(self, request: Request) -> Iterator[None]:
-        """Turn whatever goes wrong with the connection into `NoResponse`."""
-        try:
-            yield
-        except NoCredentials as error:
-            raise NoResponse(str(error)) from None
-        except ssl.SSLCertVerificationError as error:
-            raise NoResponse(f"{self.access.server}: not believed to be the API server: {error}") from None
-        except TimeoutError:
-            raise NoResponse(f"{self._description(request)}: no data came in time") from None
-        except (OSError, BadResponse, asyncio.IncompleteReadError) as error:
-            raise NoResponse(
-                f"{self._description(request)}: {str(error) or type(error).__name__}"[:500]
-            ) from None
+    def _no_response(self, request: Request, error: Exception) -> NoResponse:
+        """Whatever went wrong with the connection."""
+        if isinstance(error, NoCredentials):
+            return NoResponse(str(error))
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return NoResponse(f"{self.access.server}: not believed to be the API server: {error}")
+        if isinstance(error, TimeoutError):
+            return NoResponse(f"{self._description(request)}: no data came in time")
+        return NoResponse(f"{self._description(request)}: {str(error) or type(error).__name__}"[:500])
 
     def _ssl_context(self, identity: Identity) -> ssl.SSLContext:
         if self._tls is None or self._tls[0] != identity.certificate:

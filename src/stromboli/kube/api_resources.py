@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
@@ -35,15 +36,20 @@ class Resource(NamedTuple):
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """Of all objects, those of a namespace, one object, or its subresource."""
-        parts = [self.root]
-        if namespace and self.namespaced:
-            parts += ["namespaces", quote(namespace, safe="")]
-        parts.append(self.plural)
-        parts += [quote(part, safe="") for part in (name, subresource) if part]
-        return "/".join(parts)
+        path = _collection(self, namespace)
+        if name:
+            path = f"{path}/{quote(name, safe='')}"
+        return f"{path}/{quote(subresource, safe='')}" if subresource else path
 
     def __str__(self) -> str:
         return f"{self.plural}.{self.group or 'core'}/{self.version}"
+
+
+@lru_cache(maxsize=1024)
+def _collection(resource: Resource, namespace: str) -> str:
+    """The path of all objects, or of those of a namespace."""
+    inside = f"/namespaces/{quote(namespace, safe='')}" if namespace and resource.namespaced else ""
+    return f"{resource.root}{inside}/{resource.plural}"
 
 
 VERSIONS = {

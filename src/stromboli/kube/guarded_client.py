@@ -27,7 +27,10 @@ class GuardedClient:
     async def send(self, request: Request, timeout: float = TIMEOUT) -> bytes:
         try:
             if (left := self._write_time_left()) > 0:
-                return await self._api.send(request._replace(still_wanted=self.may_write), min(timeout, left))
+                guarded = Request(
+                    request.method, request.path, request.body, request.content_type, self.may_write
+                )
+                return await self._api.send(guarded, min(timeout, left))
         except RequestWithdrawn:
             pass
         raise LeaseLost(f"{request.method} {request.path}: not sent, the lease is lost")

@@ -7,7 +7,6 @@ served.
 from __future__ import annotations
 
 import asyncio
-import heapq
 import logging
 import math
 from collections import deque
@@ -28,7 +27,7 @@ PARKED = math.inf
 class KeyState(Generic[Item]):
     """The items of one key, each with its urgency; the first is being handled if the key is busy."""
 
-    items: deque[tuple[int, Item]] = field(default_factory=deque)
+    items: list[tuple[int, Item]] = field(default_factory=list)
     busy: bool = False
     scheduled: int | None = None
     """The urgency with which the key waits for a worker."""
@@ -56,9 +55,10 @@ class KeyedQueue(Generic[Item]):
         self._merge = merge
         self._worker_count = workers
         self._states: dict[Hashable, KeyState[Item]] = {}
-        self._ready: list[tuple[int, int, Hashable]] = []
-        self._serial = 0
-        self._wake = asyncio.Event()
+        self._ready: dict[int, deque[Hashable]] = {}
+        """The keys that wait for a worker, by urgency; those that became more urgent twice."""
+        self._resting: deque[asyncio.Future[None]] = deque()
+        """What workers without work await; each is woken for a key of its own."""
         self._idle = asyncio.Event()
         self._idle.set()
         self._workers: list[asyncio.Task[None]] = []
@@ -123,19 +123,35 @@ class KeyedQueue(Generic[Item]):
 
     def _schedule(self, key: Hashable, state: KeyState[Item]) -> None:
         """Let a worker take the key, or take it earlier."""
-        urgency = min(urgency for urgency, _ in state.items)
-        if state.scheduled is None or urgency < state.scheduled:
-            state.scheduled = urgency
-            self._serial += 1
-            heapq.heappush(self._ready, (urgency, self._serial, key))
-            self._wake.set()
+        urgency = state.items[0][0] if len(state.items) == 1 else min(urgency for urgency, _ in state.items)
+        if state.scheduled is not None and urgency >= state.scheduled:
+            return
+        state.scheduled = urgency
+        if (keys := self._ready.get(urgency)) is None:
+            keys = self._ready[urgency] = deque()
+        keys.append(key)
+        while self._resting:
+            resting = self._resting.popleft()
+            if not resting.done():
+                resting.set_result(None)
+                break
+
+    async def _next_key(self) -> Hashable:
+        """The most urgent key, and of those the one that has waited longest."""
+        while not self._ready:
+            resting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._resting.append(resting)
+            await resting
+        urgency = min(self._ready)
+        keys = self._ready[urgency]
+        key = keys.popleft()
+        if not keys:
+            del self._ready[urgency]
+        return key
 
     async def _serve(self) -> None:
         while True:
-            while not self._ready:
-                self._wake.clear()
-                await self._wake.wait()
-            key = heapq.heappop(self._ready)[2]
+            key = await self._next_key()
             state = self._states.get(key)
             if state is None or state.busy:
                 continue  # scheduled twice, as it became more urgent
@@ -160,7 +176,7 @@ class KeyedQueue(Generic[Item]):
             return None
 
     def _done(self, key: Hashable, state: KeyState[Item]) -> None:
-        state.items.popleft()
+        del state.items[0]
         state.busy = False
         if state.items:
             self._schedule(key, state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 from stromboli.daemon.metric_types import forget
 from stromboli.engine.cycle import Outcome
@@ -40,6 +40,8 @@ class CycleMetrics:
         """How many of these share a name, for the series that have no namespace."""
         self._oldest: dict[str, float] = {}
         self._set_aside: set[Culprit] = set()
+        self._latency, self._requests = cache(metrics.task.labels), cache(metrics.requests.labels)
+        """Series that every bind and every request looks up, which takes the library long."""
         self._topology = TopologyMetrics(metrics, wall)
         self._cards = CardMetrics(metrics)
 
@@ -244,14 +246,14 @@ class CycleMetrics:
             if isinstance(order.decision, Bind):
                 self.metrics.stage.observe("Bind", seconds * MS)
                 if order.created:
-                    self.metrics.task.labels("Bound").observe(max(self._wall() - order.created, 0.0) * MS)
+                    self._latency("Bound").observe(max(self._wall() - order.created, 0.0) * MS)
 
     def prebound(self, order: WriteOrder, seconds: float) -> None:
         """What a bind needs was written and came true, so many seconds after it was begun."""
         with self.metrics.guard("write metrics"):
             self.metrics.stage.observe("PreBind", seconds * MS)
             if order.created:
-                self.metrics.task.labels("PreBound").observe(max(self._wall() - order.created, 0.0) * MS)
+                self._latency("PreBound").observe(max(self._wall() - order.created, 0.0) * MS)
 
     def write_failed(self, failure: WriteFailure) -> None:
         with self.metrics.guard("write metrics"):
@@ -262,11 +264,11 @@ class CycleMetrics:
     def pod_arrived(self, created: float) -> None:
         """A pod without a node was first seen; in the cycle's thread."""
         with self.metrics.guard("pod metrics"):
-            self.metrics.task.labels("Watched").observe(max(self._wall() - created, 0.0) * MS)
+            self._latency("Watched").observe(max(self._wall() - created, 0.0) * MS)
 
     def request_sent(self, host: str, method: str, status: str) -> None:
         with self.metrics.guard("request metrics"):
-            self.metrics.requests.labels(status, method, host).inc()
+            self._requests(status, method, host).inc()
 
 
 def _missing_members(job: Job) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from threading import Lock
 
@@ -15,7 +16,7 @@ from prometheus_client.utils import floatToGoString
 
 from stromboli.daemon.metric_types import OWN_PREFIX, PREFIX, MetricSet, exponential, forget
 
-Counts = NDArray[np.int64] | int
+Counts = NDArray[np.int64]
 JOB = ("job_name", "queue", "job_namespace")
 QUEUE = ("queue_name",)
 TIER_UNIT = ("tier", "unit")
@@ -28,27 +29,43 @@ class StageHistogram(Collector):
     def __init__(self, name: str, documentation: str, buckets: Sequence[float], registry: CollectorRegistry):
         self._name = name
         self._documentation = documentation
-        self._bounds = buckets
+        self._bounds = tuple(buckets)
         self._stages: dict[str, tuple[Counts, float]] = {}
         """How many values each bucket has, the last one those beyond all bounds, and their sum."""
         self._lock = Lock()
         registry.register(self)
 
     def observe(self, stage: str, *values: float) -> None:
-        if values:
+        if len(values) == 1:
+            self._observe_one(stage, values[0])
+        elif values:
             places = np.searchsorted(self._bounds, values)
-            added = np.bincount(places, minlength=len(self._bounds) + 1)
-            with self._lock:
-                counts, total = self._stages.get(stage, (0, 0.0))
-                self._stages[stage] = counts + added, total + sum(values)
+            self._add(stage, np.bincount(places, minlength=len(self._bounds) + 1), sum(values))
+
+    def _observe_one(self, stage: str, value: float) -> None:
+        place = bisect_left(self._bounds, value)
+        with self._lock:
+            entry = self._stages.get(stage)
+            if entry is not None:
+                entry[0][place] += 1
+                self._stages[stage] = entry[0], entry[1] + value
+                return
+        self._add(stage, np.bincount([place], minlength=len(self._bounds) + 1), value)
+
+    def _add(self, stage: str, added: Counts, total: float) -> None:
+        with self._lock:
+            before = self._stages.get(stage)
+            self._stages[stage] = (added, total) if before is None else (before[0] + added, before[1] + total)
 
     def collect(self) -> Iterable[Metric]:
         family = HistogramMetricFamily(self._name, self._documentation, labels=("stage",))
         names = [floatToGoString(bound) for bound in (*self._bounds, math.inf)]  # type: ignore[no-untyped-call]
         with self._lock:
-            stages = dict(self._stages)
+            stages = {
+                stage: (np.cumsum(counts).tolist(), total) for stage, (counts, total) in self._stages.items()
+            }
         for stage, (counts, total) in stages.items():
-            family.add_metric((stage,), list(zip(names, np.cumsum(counts).tolist(), strict=True)), total)
+            family.add_metric((stage,), list(zip(names, counts, strict=True)), total)
         yield family
 
 
