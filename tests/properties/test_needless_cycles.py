@@ -56,7 +56,7 @@ class Follower:
 
     def is_news(self) -> bool:
         self.world.absorb()
-        return self.world.patience(self.scheduler.engine) <= NOW
+        return self.world.take_patience(self.scheduler.engine) <= NOW
 
     def put(self, obj: Object) -> None:
         self.objects[type(obj), obj.key] = obj

@@ -54,7 +54,7 @@ class World:
         self.seam.changes.take()
         self.seam.run_calls()
 
-    def patience(self, engine: Any) -> float:
+    def take_patience(self, engine: Any) -> float:
         return self.urgency
 
     def cycle(self) -> Any:

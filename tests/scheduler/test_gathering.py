@@ -13,10 +13,10 @@ from stromboli.scheduler.gathering import GATHER, NOW, PAUSE, REST, STORM, Gathe
 LATER = 1.0
 
 
-def gathering(took: float = 0.002, period: float = 60.0, on_change: bool = True) -> Gathering:
-    """A cycle that took so long ended at 0."""
+def gathering(cost: float = 0.002, period: float = 60.0, on_change: bool = True) -> Gathering:
+    """A cycle that cost so long ended at 0."""
     fresh = Gathering(period, on_change)
-    fresh.cycle_ended(0.0, took)
+    fresh.cycle_ended(0.0, cost)
     return fresh
 
 
@@ -35,21 +35,21 @@ def test_lone_news_waits_some_milliseconds() -> None:
 
 
 def test_news_that_keeps_coming_is_gathered_in_proportion_to_what_a_cycle_costs() -> None:
-    storm = gathering(took=0.1)
+    storm = gathering(cost=0.1)
     for number in range(1, 1000):
         storm.note(10.0, 10.0 + number * 0.001, NOW)
     assert storm.due == pytest.approx(10.0 + STORM * 0.1)
 
 
 def test_a_pause_ends_the_gathering() -> None:
-    storm = gathering(took=0.1)
+    storm = gathering(cost=0.1)
     for number in range(20):
         storm.note(10.0, 10.0 + number * 0.002, NOW)
     assert storm.due == pytest.approx(10.038 + PAUSE)
 
 
 def test_cycles_leave_time_for_what_they_decided() -> None:
-    busy = gathering(took=0.5)
+    busy = gathering(cost=0.5)
     busy.note(0.0, 0.0, NOW)
     assert busy.due == 0.5 * REST
 
@@ -85,15 +85,15 @@ def test_by_the_period_alone_news_makes_no_difference() -> None:
 @example(0.0, 1.0, [(0.0, NOW)])
 @example(2.0, 1.0, [(0.5, NOW), (0.0, LATER)])
 def test_no_change_waits_longer_than_it_may(
-    took: float, period: float, changes: list[tuple[float, float]]
+    cost: float, period: float, changes: list[tuple[float, float]]
 ) -> None:
     """Whatever comes when, a cycle is due within what the change may wait, the gathering and the rest."""
-    tried, now = gathering(took, period), 0.0
+    tried, now = gathering(cost, period), 0.0
     for pause, patience in changes:
         now += pause
         if now >= tried.due:
             break
         tried.note(now, now, patience)
-        slack = max(GATHER, STORM * took) if patience <= NOW else patience
-        assert tried.due <= max(now + slack, REST * took)
+        slack = max(GATHER, STORM * cost) if patience <= NOW else patience
+        assert tried.due <= max(now + slack, REST * cost)
         assert tried.due <= period

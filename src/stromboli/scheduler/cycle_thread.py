@@ -112,16 +112,22 @@ class CycleThread:
         return not self._seam.wait_to_stop(0)
 
     def _absorb(self) -> None:
+        self._seam.clear()
         since = self._seam.changes.since
         self._world.absorb()
-        self._gathering.note(since, time.monotonic(), self._world.patience(self._scheduler.engine))
+        self._note_changes(since)
+
+    def _note_changes(self, since: float) -> None:
+        patience = self._world.take_patience(self._scheduler.engine)
+        self._gathering.note(since, time.monotonic(), patience)
 
     def _cycle(self) -> None:
-        begin = time.monotonic()
+        begin = time.thread_time()
+        self._seam.clear()
         outcome = self._scheduler.cycle()
         self._cycle_metrics.cycle(outcome)
         with self._cycle_metrics.metrics.guard("decision log"):
             log_decisions(outcome)
         self._note_cycle()
-        self._gathering.cycle_ended(self._last_cycle, self._last_cycle - begin)
-        self._gathering.note(self._last_cycle, self._last_cycle, self._world.patience(self._scheduler.engine))
+        self._gathering.cycle_ended(self._last_cycle, time.thread_time() - begin)
+        self._note_changes(self._last_cycle)

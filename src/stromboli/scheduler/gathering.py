@@ -15,9 +15,9 @@ GATHER = 0.010
 PAUSE = 0.005
 """Seconds without further news after which there is nothing more to gather."""
 STORM = 4.0
-"""News that keeps coming is gathered for so many times as long as the last cycle took."""
+"""News that keeps coming is gathered for so many times what the last cycle cost."""
 REST = 1.0
-"""Between two cycles lies at least this many times what the last one took, or they would leave no time to write."""
+"""Between two cycles lies at least this many times what the last one cost, or they would leave no time to write."""
 
 
 class Gathering:
@@ -27,11 +27,11 @@ class Gathering:
         """`period` is the longest rest after a cycle. Without `on_change` it is every rest, as in Volcano."""
         self._period = period
         self._on_change = on_change
-        self.cycle_ended(-math.inf, 0.0)
+        self.cycle_ended(-math.inf, cost=0.0)
 
-    def cycle_ended(self, now: float, took: float) -> None:
-        """A cycle that took so many seconds has ended; it has seen all that was gathered."""
-        self._ended, self._took = now, took
+    def cycle_ended(self, now: float, cost: float) -> None:
+        """A cycle that took so many seconds of processor time has ended; it has seen all that was gathered."""
+        self._ended, self._cost = now, cost
         self._news_since = math.inf
         self._last_news = -math.inf
         self._deadline = math.inf
@@ -50,7 +50,7 @@ class Gathering:
         latest = self._ended + self._period
         if not self._on_change:
             return latest
-        longest = self._news_since + max(GATHER, STORM * self._took)
+        longest = self._news_since + max(GATHER, STORM * self._cost)
         gathered = max(self._news_since + GATHER, self._last_news + PAUSE)
-        rested = self._ended + REST * self._took
+        rested = self._ended + REST * self._cost
         return min(latest, max(rested, min(self._deadline, longest, gathered)))

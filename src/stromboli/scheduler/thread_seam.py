@@ -102,10 +102,15 @@ class ThreadSeam:
         return self._released.wait(seconds)
 
     def wait_for_changes(self, seconds: float) -> bool:
-        """Wait so long, or until there are changes or calls, or we are stopped; whether any of that is so."""
-        arrived = self.changes.arrived.wait(seconds)
+        """Wait so long, or until there are changes or calls, or we are stopped; whether any of that is so.
+
+        It is so until `clear`, which is to be called before changes and calls are taken.
+        """
+        return self.changes.arrived.wait(seconds)
+
+    def clear(self) -> None:
+        """Wait from now on for what comes from now on."""
         self.changes.arrived.clear()
-        return arrived
 
     def wait_to_stop(self, seconds: float) -> bool:
         """Wait so long, or until we are stopped; whether that is so."""

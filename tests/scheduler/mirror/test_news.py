@@ -45,7 +45,7 @@ class Story:
             before = known(self.cluster, obj)
             (self.intake.drop if gone else self.intake.put)(obj)
             self.news.note(self.cluster, obj, before, gone)
-        return self.news.patience(self.cluster, gangs, evicts)
+        return self.news.take_patience(self.cluster, gangs, evicts)
 
     def bind(self, name: str) -> None:
         """A cycle decided to bind it."""

@@ -125,12 +125,12 @@ class KubernetesWorld:
         """Apply the changes that have come, between two cycles, so that less is left to the next."""
         self._mirror.sync()
 
-    def patience(self, engine: Engine) -> float:
-        """How long what has changed since the last cycle may wait for the next; infinite if nothing has."""
+    def take_patience(self, engine: Engine) -> float:
+        """How long what has changed since this was last asked may wait for a cycle; infinite if nothing has."""
         retry = min((due for due, _ in self._pending), default=math.inf) - self._clock()
         gangs = any(plugin.counts_gangs for plugin in engine.rules.plugins)
         evicts = not _EVICT_NOBODY.issuperset(engine.policy.actions)
-        return min(self._mirror.news.patience(self.cluster, gangs, evicts), max(retry, 0.0))
+        return min(self._mirror.news.take_patience(self.cluster, gangs, evicts), max(retry, 0.0))
 
     def sync(self) -> None:
         self._mirror.sync()

@@ -27,7 +27,7 @@ JOB_KIND = "Job"
 
 
 class News:
-    """What happened since the last cycle began, as far as it could change a decision."""
+    """What happened since it was last asked, or a cycle began, as far as it could change a decision."""
 
     def __init__(self) -> None:
         self.forget()
@@ -38,8 +38,6 @@ class News:
         """Jobs that may be able to start."""
         self._concern = Concern.NOBODY
         """The widest concern besides those."""
-        self._patience = math.inf
-        """For the jobs that were looked at, and cannot start yet."""
 
     def note(self, cluster: Cluster, object: Object, before: Known, gone: bool) -> None:
         """An object was taken in, or is gone."""
@@ -49,24 +47,22 @@ class News:
         elif (job := job_of(cluster, object)) is not None:
             self._jobs[job] = None
 
-    def patience(self, cluster: Cluster, gangs: bool, evicts: bool) -> float:
-        """How long it may all wait for a cycle; infinite if there is no reason for one.
+    def take_patience(self, cluster: Cluster, gangs: bool, evicts: bool) -> float:
+        """How long it may all wait for a cycle, which is asked once; infinite if there is no reason for one.
 
         `gangs`: the policy tries no job that lacks pods. `evicts`: it has actions that evict.
         """
-        room = self._concern is Concern.EVERYBODY or (self._concern is Concern.VICTIMS and evicts)
+        jobs, whom = self._jobs, self._concern
+        self.forget()
+        room = whom is Concern.EVERYBODY or (whom is Concern.VICTIMS and evicts)
         if room and _somebody_could_start(cluster, gangs):
             return NOW
-        if self._concern is not Concern.NOBODY:
-            self._patience = min(self._patience, STATUS_PATIENCE)
-        while self._jobs:
-            job = next(iter(self._jobs))
-            patience = _patience_of(cluster, job, gangs)
+        patience = STATUS_PATIENCE if whom is not Concern.NOBODY else math.inf
+        for job in jobs:
+            patience = min(patience, _patience_of(cluster, job, gangs))
             if patience <= NOW:
-                return NOW
-            del self._jobs[job]
-            self._patience = min(self._patience, patience)
-        return self._patience
+                break
+        return patience
 
 
 def _somebody_could_start(cluster: Cluster, gangs: bool) -> bool:
