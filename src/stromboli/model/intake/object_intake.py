@@ -40,6 +40,7 @@ from stromboli.model.intake.pod_fields import describe_pod, seconds, status_of, 
 from stromboli.model.intake.pod_metadata import MetadataReader
 from stromboli.model.intake.shown_grants import grants_of
 from stromboli.model.intake.sub_jobs import sub_job_of
+from stromboli.model.intake.task_progress import makes_progress, progress
 from stromboli.model.interning import Interning
 from stromboli.model.job import Job, JobId
 from stromboli.model.lookup_objects import LookupObjects
@@ -281,9 +282,13 @@ class Intake:
         task.ours = ours
         describe_pod(task, pod, metadata)
         task.status, task.assumed = observation.status, observation.assumed
-        if old is not None:
-            self._leave(old)
         id = _job_id(pod, ours, metadata.group)
+        if old is not None:
+            same_job = id == (old.job.id if old.job is not None else None)
+            if same_job and makes_progress(cluster, old, task, observation.node):
+                progress(cluster, old, task)
+                return
+            self._leave(old)
         if id is not None:
             task.job = self._job(id)
             task.sub_job = sub_job_of(task.job, task.label_set.labels)
