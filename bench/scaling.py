@@ -213,7 +213,7 @@ def draw(measured: Points, path: Path) -> None:
         plot.set_title(panel.title)
         plot.set_xlabel(panel.label)
         plot.set_ylabel(panel.unit)
-        plot.set_ylim(bottom=0, top=1.15 * max(max(line) for line in values))
+        plot.set_ylim(bottom=0, top=(1.4 if len(values) > 2 else 1.15) * max(max(line) for line in values))
         plot.set_xlim(left=0)
         plot.grid(axis="y", color="#dddddd", linewidth=0.8)
         plot.set_axisbelow(True)

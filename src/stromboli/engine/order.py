@@ -5,10 +5,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from stromboli.model.job import Job
-from stromboli.model.queue import Queue
+from stromboli.model.queue import Queue, lineage
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
@@ -134,9 +135,28 @@ class JobsByQueue:
             for job in moved:
                 if job.queue in self._jobs and job in self._jobs[job.queue]:
                     self._jobs[job.queue].rekey((job,))
-            self._queues.rekey(dict.fromkeys(job.queue for job in moved if job.queue is not None))
+            queues = dict.fromkeys(job.queue for job in moved if job.queue is not None)
+            self._queues.rekey(self._branches_of(queues) if rules.queue_order_follows_branch else queues)
             if rules.job_order_follows_all:
                 for waiting in self._jobs.values():
                     waiting.rekey_all()
         if rules.queue_order_follows_all:
             self._queues.rekey_all()
+
+    def _branches_of(self, queues: Iterable[Queue]) -> dict[Queue, None]:
+        """These queues, and those that wait below the same topmost queues."""
+        known = self._session.cluster.queues
+        topmost = dict.fromkeys(_topmost(queue, known) for queue in queues)
+        return dict.fromkeys(queue for top in topmost for queue in self._branches.get(top, ()))
+
+    @cached_property
+    def _branches(self) -> dict[Queue, list[Queue]]:
+        branches: dict[Queue, list[Queue]] = {}
+        for queue in self._jobs:
+            branches.setdefault(_topmost(queue, self._session.cluster.queues), []).append(queue)
+        return branches
+
+
+def _topmost(queue: Queue, queues: dict[str, Queue]) -> Queue:
+    """The ancestor of a queue just below the root, or the queue itself."""
+    return lineage(queue, queues)[-2:][0]

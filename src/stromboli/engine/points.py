@@ -50,7 +50,10 @@ def point(combine: Combine, *switches: str) -> Callable[[F], F]:
 
 
 def depends(on: str) -> Callable[[F], F]:
-    """Say what an order's key depends on: "item" (the default) or "everything"."""
+    """Say what an order's key depends on: "item" (the default), "branch" or "everything".
+
+    "branch" is for orders of queues: the key follows the queues below the same topmost queue, and no others.
+    """
 
     def mark(method: F) -> F:
         method.__depends__ = on  # type: ignore[attr-defined]
@@ -59,8 +62,9 @@ def depends(on: str) -> Callable[[F], F]:
     return mark
 
 
-def depends_on_everything(methods: Iterable[Method]) -> bool:
-    return any(getattr(method, "__depends__", "item") == "everything" for method in methods)
+def any_depends(methods: Iterable[Method], on: str) -> bool:
+    """Whether the key of any of these orders depends on that."""
+    return any(getattr(method, "__depends__", "item") == on for method in methods)
 
 
 def attributed(method: Method) -> Method:

@@ -13,8 +13,8 @@ from stromboli.engine.points import (
     Choice,
     Point,
     answers,
+    any_depends,
     attributed,
-    depends_on_everything,
     vote,
 )
 from stromboli.model.job import Job, SubJob
@@ -96,8 +96,9 @@ class Rules:
             self._who_counts("job_ready", "job_pipelined"),
             self._who_counts("sub_job_ready", "sub_job_pipelined"),
         )
-        self.queue_order_follows_all = self._follows_all("queue_order")
-        self.job_order_follows_all = self._follows_all("job_order")
+        self.queue_order_follows_all = self._follows("queue_order", "everything")
+        self.queue_order_follows_branch = self._follows("queue_order", "branch")
+        self.job_order_follows_all = self._follows("job_order", "everything")
 
     def ask(self, point: str, *items: Any) -> Any:
         """Ask a point by name; for points that a plugin of one's own declares."""
@@ -133,15 +134,16 @@ class Rules:
         """The number of the first tier in which anybody votes at a point."""
         return next((number for number, tier in enumerate(self._methods(POINTS[point]), 1) if tier), 0)
 
-    def bound(self, point: str, task: Task, first_tier_spares: bool = False) -> Bound:
+    def bound(self, point: str, task: Task, first_tier_spares: bool = False, of_jobs: bool = False) -> Bound:
         """Which jobs could have a victim for this task at all, by the tiers that vote at a point.
 
-        With `first_tier_spares`, a job that the first tier rules out has none (as `votes` tells), unless by plugins
-        that only count what a gang can spare.
+        The key is of all that votes may read of the task, or, with `of_jobs`, of what `may` reads of it. With
+        `first_tier_spares`, a job that the first tier rules out has none (as `votes` tells), unless by plugins that
+        only count what a gang can spare.
         """
         keys: list[Hashable] = []
         tiers: list[list[tuple[Plugin, Bound]]] = []
-        unknown = task.job.id if task.job else None
+        unknown = task.job.id if task.job and not of_jobs else None
         for plugins in self._voters[point]:
             bounds = []
             try:
@@ -193,10 +195,11 @@ class Rules:
             return False
         return not point.switches or any(plugin.switches.get(switch, True) for switch in point.switches)
 
-    def _follows_all(self, name: str) -> bool:
-        return depends_on_everything(
+    def _follows(self, name: str, on: str) -> bool:
+        methods = [
             getattr(type(plugin), name) for plugin in self.plugins if self._takes_part(plugin, POINTS[name])
-        )
+        ]
+        return any_depends(methods, on)
 
 
 def _all_may(bounds: Iterable[tuple[Plugin, Bound]], job: Job) -> bool:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from stromboli.plugins.capacity.plugin import HierarchicalCapacity
 from stromboli.testing import World
 from tests.plugins.capacity.policies import PLACE, messages_about, policy
 
@@ -51,6 +52,21 @@ def test_an_ancestor_that_is_closed_keeps_nobody_out() -> None:
 
 
 # -- order
+
+
+def test_a_gain_changes_the_order_of_its_branch_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def binds() -> list[str]:
+        world = World(nodes="n1 cpu=9", queues=TEAMS)
+        for number in range(12):
+            name = ("eng-a", "eng-b", "sci")[number % 3]
+            world.job(f"{name}-{number}", queue=name, pods=1 + number % 4, minimum=1, cpu=1)
+        return list(world.run(policy=TREE).binds)
+
+    by_branch = binds()
+    monkeypatch.setattr(HierarchicalCapacity.queue_order, "__depends__", "everything")
+    assert binds() == by_branch
+    monkeypatch.setattr(HierarchicalCapacity.queue_order, "__depends__", "item")
+    assert binds() != by_branch
 
 
 def test_branches_share_by_what_they_deserve_however_many_leaves_they_have() -> None:

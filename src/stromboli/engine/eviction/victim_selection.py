@@ -146,7 +146,7 @@ class VictimSelection:
 
     def _freeable_for(self, task: Task) -> FreeableRoom:
         session = self.session
-        bound = session.rules.bound(self._candidates.point, task, self.options.no_harm)
+        bound = session.rules.bound(self._candidates.point, task, self.options.no_harm, of_jobs=True)
         job = task.job if self._depends_on_job(task) else None
         key = (session.queue_of(task), task.best_effort, bound.key, self._candidates.key(task), job)
         room = self._freeable.get(key)

@@ -273,7 +273,7 @@ class HierarchicalCapacity(Capacity):
 
     # -- orders
 
-    @depends("everything")
+    @depends("branch")
     def queue_order(self, queue: Queue) -> Key:
         """Leaves by the shares of their ancestors, from the top down; then inner queues, then detached ones."""
         key = self._keys.get(queue)
