@@ -25,8 +25,8 @@ from stromboli.kube.http_connection import ConnectionPool
 from stromboli.kube.request import JSON, JSON_PATCH, MERGE, Request
 from stromboli.kube.timestamps import micro_time, timestamp
 
-WIDTH = 8
-ROUNDS, COUNT = 8, 80
+WIDTH = 4
+ROUNDS, COUNT = 30, 24
 APPLY = "application/apply-patch+yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -325,37 +325,25 @@ class Sender:
         return sizes
 
 
-async def _measure(cluster: BenchCluster, ways: tuple[Way, ...], count: int, rounds: int) -> dict[Way, Cost]:
+async def _measure(cluster: BenchCluster, ways: tuple[Way, ...]) -> dict[Way, Cost]:
     pids = [cluster.plane.pid(name) for name in ("kube-apiserver", "etcd")]
     spent: dict[Way, list[float]] = {way: [] for way in ways}
     sizes: dict[Way, tuple[int, int]] = {}
     sender = Sender(cluster)
     async with Client(find_access(str(cluster.plane.kubeconfig))) as client:
-        for round in range(rounds):
-            await _delete_all(client)
-            requests = {
-                way: iter(
-                    [
-                        way.make(subject)
-                        for subject in await _subjects(client, way, count, round * len(ways) + number)
-                    ]
-                )
-                for number, way in enumerate(ways)
-            }
-            await asyncio.sleep(1.0)
+        for round in range(ROUNDS):
+            requests = {}
+            for number, way in enumerate(ways):
+                made = await _make_subjects(client, way, round * len(ways) + number)
+                requests[way] = iter([way.make(subject) for subject in made])
             for way in random.sample(ways, len(ways)):
                 before = sum(map(processor_time, pids))
                 sizes[way] = await sender.send_all(requests[way], way.accept)
-                spent[way].append((sum(map(processor_time, pids)) - before) / count)
+                spent[way].append((sum(map(processor_time, pids)) - before) / COUNT)
     return {way: Cost(min(times), statistics.median(times), *sizes[way]) for way, times in spent.items()}
 
 
-async def _delete_all(client: Client) -> None:
-    for path in (GROUPS, PODS):
-        await client.send(Request("DELETE", f"{path}?gracePeriodSeconds=0", b"{}"))
-
-
-async def _subjects(client: Client, way: Way, count: int, series: int) -> list[Subject]:
+async def _make_subjects(client: Client, way: Way, series: int) -> list[Subject]:
     """Fresh objects."""
     kind = "PodGroup" if way.write.startswith("PodGroup") else "Pod"
 
@@ -366,9 +354,9 @@ async def _subjects(client: Client, way: Way, count: int, series: int) -> list[S
         return Subject(json.loads(await client.create(KINDS[kind], manifest, shapes.NAMESPACE)), series)
 
     made: list[Subject] = []
-    for begin in range(0, count, WIDTH):
-        numbers = range(begin, min(begin + WIDTH, count))
-        made += await asyncio.gather(*(create(series * count + number) for number in numbers))
+    for begin in range(0, COUNT, WIDTH):
+        numbers = range(begin, min(begin + WIDTH, COUNT))
+        made += await asyncio.gather(*(create(series * COUNT + number) for number in numbers))
     return made
 
 
@@ -380,7 +368,7 @@ def main() -> None:
         BenchCluster(Path(folder)) as cluster,
     ):
         cluster.create([shapes.node(17)])
-        costs = asyncio.run(_measure(cluster, ways, COUNT, ROUNDS))
+        costs = asyncio.run(_measure(cluster, ways))
     print(f"{'write':18} {'way':32} {'least us':>8} {'median us':>9} {'bytes out':>9} {'back':>6}")
     for way, cost in costs.items():
         times = f"{cost.least * 1e6:8.0f} {cost.median * 1e6:9.0f}"

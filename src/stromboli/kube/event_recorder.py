@@ -17,7 +17,7 @@ import msgspec
 from stromboli.kube.api_resources import LEASES, RESOURCES
 from stromboli.kube.bounded_cache import BoundedCache
 from stromboli.kube.request import MERGE, ApiError, Request
-from stromboli.kube.timestamps import micro_time, timestamp
+from stromboli.kube.timestamps import timestamp
 
 BURST = 25
 REFILL = 300.0
@@ -142,10 +142,8 @@ class EventRecorder:
             "source": {"component": component},
             "reportingComponent": component,
             "reportingInstance": self._instance,
-            "action": event.reason,
             "firstTimestamp": stamp,
             "lastTimestamp": stamp,
-            "eventTime": micro_time(now),
             "count": 1,
         }
         return Request("POST", collection, msgspec.json.encode(body))

@@ -271,7 +271,10 @@ def test_a_group_that_was_scheduled_meanwhile_is_not_told_that_it_could_not_be()
 
 def test_a_queue_no_longer_shows_what_it_no_longer_holds() -> None:
     api = FakeApi()
-    write(api, WriteOrder(QueueStatus("q", {"cpu": "1", "memory": "0"}), resources=("cpu", "nvidia.com/gpu")))
+    write(
+        api,
+        WriteOrder(QueueStatus("q", {"cpu": "1", "memory": "0"}), shown=frozenset({"cpu", "nvidia.com/gpu"})),
+    )
     (patch,) = api.writes
     assert patch.path.endswith("/queues/q/status")
     assert body(patch) == {"status": {"allocated": {"nvidia.com/gpu": None, "cpu": "1", "memory": "0"}}}

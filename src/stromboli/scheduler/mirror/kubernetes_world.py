@@ -33,6 +33,7 @@ from stromboli.model.task import Condition
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.node_shards import NodeShards
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE, PartialGangs
+from stromboli.scheduler.writes.decision_requests import counted
 from stromboli.scheduler.writes.prebind.gang_binds import Gang
 from stromboli.scheduler.writes.prebind.prebinder import needs_prebind
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
@@ -218,7 +219,7 @@ class KubernetesWorld:
                 case QueueStatus():
                     queue = self.cluster.queues.get(decision.name)
                     written = queue.object.status.allocated if queue and queue.object else ()
-                    yield WriteOrder(decision, resources=tuple(written))
+                    yield WriteOrder(decision, shown=frozenset(written))
                 case _:
                     yield WriteOrder(decision)
 
@@ -260,6 +261,7 @@ class KubernetesWorld:
         if job is None or job.group is None:
             return WriteOrder(decision)
         order = WriteOrder(decision, job.group.metadata.uid, job.group.status.conditions)
+        order.shown = counted(job.group.status)
         order.awaited = isinstance(decision, PodGroupStatus) and _is_awaited(job, decision.phase)
         if job.native is not None:
             order.api_version, order.generation = job.native.api_version, job.native.generation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 from urllib.parse import quote
 
@@ -29,6 +29,8 @@ from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.request import MERGE, STRATEGIC, Request
 from stromboli.kube.timestamps import timestamp
 
+COUNTS = ("running", "succeeded", "failed")
+"""The counts of pods in the status of a PodGroup."""
 MAX_MESSAGE = 32768
 """Characters of a condition's message; the API server refuses longer ones."""
 
@@ -93,17 +95,23 @@ def extended_resource_status(bind: Bind, status: Mapping[str, Any] | None) -> Re
     return _status_patch(bind.namespace, bind.name, bind.uid, {"extendedResourceClaimStatus": status})
 
 
-def group_status(decision: PodGroupStatus, uid: str, conditions: Iterable[Mapping[str, str]]) -> Request:
-    """A patch of the status alone, as PodGroups have no status subresource."""
-    status = {
-        "phase": decision.phase,
-        "running": decision.running,
-        "succeeded": decision.succeeded,
-        "failed": decision.failed,
-        "conditions": list(conditions),
-    }
+def group_status(
+    decision: PodGroupStatus, uid: str, counted: Set[str], conditions: Iterable[Mapping[str, str]]
+) -> Request:
+    """A patch of the status alone, as PodGroups have no status subresource.
+
+    Counts of zero are left out, as Go leaves them out, unless another number stands there (`counted`).
+    """
+    status: dict[str, Any] = {"phase": decision.phase}
+    status |= {name: getattr(decision, name) for name in COUNTS if name in counted or getattr(decision, name)}
+    status["conditions"] = list(conditions)
     body = {"metadata": {"uid": uid}, "status": status} if uid else {"status": status}
     return _request("PATCH", RESOURCES[PodGroup].path(decision.namespace, decision.name), body, MERGE)
+
+
+def counted(status: Any) -> frozenset[str]:
+    """The counts in a status of a PodGroup, or in a decision about it, that are not zero."""
+    return frozenset(name for name in COUNTS if getattr(status, name))
 
 
 def group_conditions(
@@ -112,10 +120,8 @@ def group_conditions(
     """All conditions of a PodGroup by type: the current ones, overridden by the decision's."""
     conditions = {condition.type: _as_json(condition) for condition in current}
     for new in decision.conditions:
-        conditions[new.type] = {
-            **_condition(new.type, new.status, new.reason, new.message, timestamp(now)),
-            "transitionID": new.transition_id,
-        }
+        fields = _condition(new.type, new.status, new.reason, new.message, timestamp(now))
+        conditions[new.type] = _without_empty({**fields, "transitionID": new.transition_id})
     return conditions
 
 
@@ -128,7 +134,11 @@ def _as_json(condition: Condition) -> dict[str, str]:
         condition.message,
         timestamp(since.timestamp()) if since else None,
     )
-    return {**fields, "transitionID": condition.transition_id}
+    return _without_empty({**fields, "transitionID": condition.transition_id})
+
+
+def _without_empty(fields: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in fields.items() if value}
 
 
 def native_condition(

@@ -36,7 +36,7 @@ from stromboli.kube.keyed_queue import KeyedQueue
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import Api, ApiError, NoResponse, Request, is_gone, is_transient
 from stromboli.scheduler.writes import decision_requests
-from stromboli.scheduler.writes.held_orders import HeldOrders
+from stromboli.scheduler.writes.held_orders import HOLD, HeldOrders
 from stromboli.scheduler.writes.pod_writes import PodNotBindable, PodWrites
 from stromboli.scheduler.writes.prebind.gang_binds import BindAbandoned, GangMember, PreBindFailed
 from stromboli.scheduler.writes.prebind.prebinder import PreBinder, failure_of
@@ -69,13 +69,15 @@ class DecisionWriter:
         prebound: Callable[[WriteOrder, float], None] = lambda order, seconds: None,
         scheduler: str = names.SCHEDULER_NAME,
         workers: int = WORKERS,
+        hold: float = HOLD,
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ):
         """`write_time_left` is as for `GuardedClient`. `failed` is called with one or more `WriteFailure`s that belong
         together, `done` with the seconds since the first try.
 
-        `prebound` is called with the seconds for which a bind waited for what had to be written before it.
+        `prebound` is called with the seconds for which a bind waited for what had to be written before it. `hold` is
+        for how long what may be overtaken is held back.
         """
         self.events = events
         self.dropped = 0
@@ -85,7 +87,7 @@ class DecisionWriter:
         self._done = done
         self._clock = clock
         self._queue: KeyedQueue[WriteOrder] = KeyedQueue(self._write, workers, merge)
-        self._held = HeldOrders(self._enqueue, clock)
+        self._held = HeldOrders(self._enqueue, clock, hold)
         self._timer: asyncio.TimerHandle | None = None
         """Ends the hold of the order that is due first."""
         self._client = GuardedClient(api, write_time_left)
@@ -125,18 +127,18 @@ class DecisionWriter:
             else:
                 self._held.add(order)
         if self._timer is None:
-            self._release_due()
+            self.release_due()
 
     def _enqueue(self, order: WriteOrder) -> None:
         if isinstance(order.decision, Bind):
             self.prebinder.join(order, order.decision)
         self._queue.put(order.key, order, order.urgency)
 
-    def _release_due(self) -> None:
+    def release_due(self) -> None:
         """Queue what has been held back for long enough, and come back when the next may be."""
         pause = self._held.release_due()
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(pause, self._release_due) if pause is not None else None
+        self._timer = loop.call_later(pause, self.release_due) if pause is not None else None
 
     def _record(self, order: WriteOrder) -> None:
         """Queue an event."""
@@ -145,6 +147,10 @@ class DecisionWriter:
     async def flush(self) -> None:
         """Wait until all is written; nothing is held back."""
         self._held.release_all()
+        await self.idle()
+
+    async def idle(self) -> None:
+        """Wait until all that is not held back is written."""
         await self._queue.idle()
 
     async def finish(self, timeout: float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from stromboli.engine.decisions import NativeGroupCondition, PodGroupStatus, QueueStatus
 from stromboli.kube.bounded_cache import BoundedCache
@@ -10,6 +11,13 @@ from stromboli.kube.guarded_client import GuardedClient
 from stromboli.kube.timestamps import timestamp
 from stromboli.scheduler.writes import decision_requests
 from stromboli.scheduler.writes.write_orders import WriteOrder
+
+
+class WrittenStatus(NamedTuple):
+    """What we wrote of a PodGroup: conditions by type, and which counts are not left at zero."""
+
+    conditions: dict[str, dict[str, str]]
+    counted: frozenset[str]
 
 
 class StatusWrites:
@@ -26,11 +34,15 @@ class StatusWrites:
         key = ("PodGroup", status.namespace, status.name, order.uid)
         current = decision_requests.group_conditions(order.conditions, status, self._wall())
         fresh = {condition.type for condition in status.conditions}
-        written: dict[str, dict[str, str]] = self._written.get(key, {})
-        conditions = current | {type: entry for type, entry in written.items() if type not in fresh}
-        request = decision_requests.group_status(status, order.uid, conditions.values())
+        written: WrittenStatus = self._written.get(key, WrittenStatus({}, frozenset()))
+        conditions = current | {
+            type: entry for type, entry in written.conditions.items() if type not in fresh
+        }
+        counted = written.counted.union(order.shown)
+        request = decision_requests.group_status(status, order.uid, counted, conditions.values())
         await self._client.send(request)
-        self._written.put(key, {type: conditions[type] for type in (*written, *fresh)})
+        ours = {type: conditions[type] for type in (*written.conditions, *fresh)}
+        self._written.put(key, WrittenStatus(ours, counted | decision_requests.counted(status)))
 
     async def write_native_condition(self, order: WriteOrder, condition: NativeGroupCondition) -> None:
         """A condition keeps its transition time as long as its status stays the same."""
@@ -48,6 +60,6 @@ class StatusWrites:
 
     async def write_queue_status(self, order: WriteOrder, status: QueueStatus) -> None:
         key = ("Queue", status.name)
-        written = {*order.resources, *self._written.get(key, ())}
+        written = {*order.shown, *self._written.get(key, ())}
         await self._client.send(decision_requests.queue_status(status, written))
         self._written.put(key, tuple(status.allocated))

@@ -67,8 +67,8 @@ class WriteOrder:
     api_version: str = ""
     generation: int = 0
     """Of a native group."""
-    resources: tuple[str, ...] = ()
-    """Those in a queue's status now."""
+    shown: frozenset[str] = frozenset()
+    """What the status shows now: the resources of a queue, the counts of a PodGroup that are not zero."""
     created: float = 0.0
     """When a pod that is bound was created."""
     job: Hashable = None
@@ -122,7 +122,7 @@ def merge(earlier: WriteOrder, later: WriteOrder) -> WriteOrder | None:
         case NativeGroupCondition(), NativeGroupCondition() if earlier.uid == later.uid:
             return later
         case QueueStatus(), QueueStatus():
-            later.resources = tuple({*earlier.resources, *later.resources})
+            later.shown |= earlier.shown
             return later
     return None
 
