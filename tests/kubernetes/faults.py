@@ -38,6 +38,7 @@ class Seen(NamedTuple):
     method: str
     path: str
     status: int
+    body: bytes = b""
 
 
 class Between:
@@ -95,13 +96,14 @@ class Between:
         headers = {
             key: value for key, value in request.headers.items() if key not in ("Host", "Content-Length")
         }
+        body = await request.read()
         async with self._session.request(
-            request.method, self._server + request.path_qs, data=await request.read() or None, headers=headers
+            request.method, self._server + request.path_qs, data=body or None, headers=headers
         ) as answer:
             if watch:
                 return await self._stream(request, answer)
             content = await answer.read()
-            self.seen.append(Seen(request.method, request.path, answer.status))
+            self.seen.append(Seen(request.method, request.path, answer.status, body))
             if fault is Trouble.LOSE_ANSWER:
                 return self._break_off(request)
             return web.Response(body=content, status=answer.status, content_type=answer.content_type)

@@ -150,6 +150,17 @@ def test_a_gang_that_arrived_within_a_moment_hears_nothing_of_it() -> None:
     assert (sent.phase, [entry.type for entry in sent.conditions]) == ("Running", ["Scheduled"])
 
 
+def test_the_status_of_a_gang_that_is_being_bound_waits_until_its_binds_have_come_back() -> None:
+    held = Held()
+    held.add(status("Inqueue", "Scheduled"))
+    assert held.wait(3 * HOLD) == []
+    running = status("Running", "Scheduled")
+    held.add(running)
+    assert held.wait(HOLD) == [running]
+    held.add(status("Inqueue", "Scheduled"))
+    assert held.wait(LONGEST_HOLD) == [status("Inqueue", "Scheduled")]
+
+
 def test_a_gang_that_really_waits_is_told_once() -> None:
     held = Held()
     waiting = [status("Pending", "Unschedulable"), group_event("no room"), owner_event("no room")]

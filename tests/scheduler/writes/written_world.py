@@ -16,7 +16,7 @@ from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.writes.decision_writer import DecisionWriter
-from stromboli.scheduler.writes.held_orders import HOLD
+from stromboli.scheduler.writes.held_orders import HOLD, LONGEST_HOLD
 from stromboli.scheduling_loop import Scheduler
 from stromboli.testing.policy_text import known_extensions, policy_of
 from tests.kube.fake_api import Clock, body
@@ -71,12 +71,11 @@ class MemoryServer:
     def _bind(self, path: str, pod: Manifest, binding: Manifest) -> bytes:
         if pod["spec"].get("nodeName"):
             raise ApiError(409, "Conflict", "already assigned")
+        status = pod.get("status", {})
+        others = [entry for entry in status.get("conditions", ()) if entry["type"] != "PodScheduled"]
         scheduled = {"type": "PodScheduled", "status": "True"}
-        part = {
-            "spec": {"nodeName": binding["target"]["name"]},
-            "status": {"conditions": [scheduled]},
-        }
-        self._changed(path, _merged(pod, part))
+        bound = _merged(pod, {"spec": {"nodeName": binding["target"]["name"]}})
+        self._changed(path, {**bound, "status": {**status, "conditions": [*others, scheduled]}})
         return b"{}"
 
     def sent(self, part: str, method: str = "") -> list[Any]:
@@ -99,7 +98,7 @@ class MemoryServer:
 class WrittenWorld:
     """One scheduler after another on the same server."""
 
-    def __init__(self, hold: float = HOLD) -> None:
+    def __init__(self, hold: tuple[float, float] = (HOLD, LONGEST_HOLD)) -> None:
         self.server = MemoryServer()
         self.clock = Clock(EPOCH + 1000.0)
         self._hold = hold
@@ -130,9 +129,8 @@ class WrittenWorld:
 
     async def close(self) -> None:
         if self._writer is not None:
+            self._writer._cancel_timer()
             await self._writer._queue.stop()
-            if self._writer._timer is not None:
-                self._writer._timer.cancel()
             self._writer = None
 
     def _submit(self, orders: list[Any]) -> None:

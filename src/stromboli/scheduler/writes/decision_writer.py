@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
@@ -36,7 +37,7 @@ from stromboli.kube.keyed_queue import KeyedQueue
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import Api, ApiError, NoResponse, Request, is_gone, is_transient
 from stromboli.scheduler.writes import decision_requests
-from stromboli.scheduler.writes.held_orders import HOLD, HeldOrders
+from stromboli.scheduler.writes.held_orders import HOLD, LONGEST_HOLD, HeldOrders
 from stromboli.scheduler.writes.pod_writes import PodNotBindable, PodWrites
 from stromboli.scheduler.writes.prebind.gang_binds import BindAbandoned, GangMember, PreBindFailed
 from stromboli.scheduler.writes.prebind.prebinder import PreBinder, failure_of
@@ -69,7 +70,7 @@ class DecisionWriter:
         prebound: Callable[[WriteOrder, float], None] = lambda order, seconds: None,
         scheduler: str = names.SCHEDULER_NAME,
         workers: int = WORKERS,
-        hold: float = HOLD,
+        hold: tuple[float, float] = (HOLD, LONGEST_HOLD),
         wall: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ):
@@ -77,7 +78,7 @@ class DecisionWriter:
         together, `done` with the seconds since the first try.
 
         `prebound` is called with the seconds for which a bind waited for what had to be written before it. `hold` is
-        for how long what may be overtaken is held back.
+        for how long what may be overtaken is held back, at first and at most.
         """
         self.events = events
         self.dropped = 0
@@ -90,6 +91,7 @@ class DecisionWriter:
         self._held = HeldOrders(self._enqueue, clock, hold)
         self._timer: asyncio.TimerHandle | None = None
         """Ends the hold of the order that is due first."""
+        self._wakes_at = math.inf
         self._client = GuardedClient(api, write_time_left)
         record = self._record
         self.prebinder = PreBinder(self._client, self._queue.resume, prebound, record, wall, clock)
@@ -126,7 +128,7 @@ class DecisionWriter:
                 self.dropped += 1
             else:
                 self._held.add(order)
-        if self._timer is None:
+        if self._held.next_due < self._wakes_at:
             self.release_due()
 
     def _enqueue(self, order: WriteOrder) -> None:
@@ -136,9 +138,16 @@ class DecisionWriter:
 
     def release_due(self) -> None:
         """Queue what has been held back for long enough, and come back when the next may be."""
-        pause = self._held.release_due()
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(pause, self.release_due) if pause is not None else None
+        self._held.release_due()
+        self._cancel_timer()
+        if (due := self._held.next_due) != math.inf:
+            pause = max(due - self._clock(), 0.0)
+            self._timer, self._wakes_at = asyncio.get_running_loop().call_later(pause, self.release_due), due
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._wakes_at = None, math.inf
 
     def _record(self, order: WriteOrder) -> None:
         """Queue an event."""
@@ -161,8 +170,7 @@ class DecisionWriter:
         self.prebinder.end()
         with suppress(TimeoutError):
             await asyncio.wait_for(self.flush(), timeout)
-        if self._timer is not None:
-            self._timer.cancel()
+        self._cancel_timer()
         left = len(self) + self._abandoned
         await self._queue.stop()
         return not left

@@ -2,8 +2,9 @@
 
 While a gang arrives and is bound, its group and its pods change from cycle to cycle: waiting for pods, let in, bound,
 one running, all running. Of that only what stands in the end is of use. So statuses, and all that tells why something
-waits, are sent once nothing newer has come for `HOLD` seconds, and after `LONGEST_HOLD` seconds in any case. What is no
-longer true by then is never sent: a pod that was bound meanwhile is not told that it waits.
+waits, are sent once nothing newer has come for `HOLD` seconds, and after `LONGEST_HOLD` seconds in any case. The status
+of a gang that is being bound waits for that longer time, as its binds come back and make it Running. What is no longer
+true by then is never sent: a pod that was bound meanwhile is not told that it waits.
 
 Nothing is lost if the process ends meanwhile: the next leader compares what objects show with what they should.
 """
@@ -11,6 +12,7 @@ Nothing is lost if the process ends meanwhile: the next leader compares what obj
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
@@ -52,13 +54,11 @@ class HeldOrders:
         self,
         release: Callable[[WriteOrder], None],
         clock: Callable[[], float],
-        hold: float = HOLD,
-        longest: float = LONGEST_HOLD,
+        hold: tuple[float, float] = (HOLD, LONGEST_HOLD),
     ):
         self._release = release
         self._clock = clock
-        self._hold = hold
-        self._longest = longest
+        self._hold, self._longest = hold
         self._held: dict[Hashable, _Held] = {}
         self._released: dict[Hashable, WriteOrder] = {}
         """Events that were released and are not written yet."""
@@ -87,32 +87,37 @@ class HeldOrders:
         if _is_urgent(order):
             self._held.pop(key, None)
             self._release(order)
-        elif held is not None:
-            held.order, held.due = order, min(now + self._hold, held.since + self._longest)
+            return
+        due = now + (self._longest if _is_being_bound(order) else self._hold)
+        if held is not None:
+            before, held.order, held.due = held.due, order, min(due, held.since + self._longest)
+            if held.due < before:
+                self._await(held.due, key)
         else:
-            self._held[key] = _Held(order, now, now + self._hold)
+            self._held[key] = _Held(order, now, due)
             if isinstance(order.decision, Event) and order.decision.job is not None:
                 self._about_job.setdefault(order.decision.job, set()).add(key)
-            self._await(now + self._hold, key)
+            self._await(due, key)
 
     def _await(self, due: float, key: Hashable) -> None:
         self._serial += 1
         heapq.heappush(self._due, (due, self._serial, key))
 
-    def release_due(self) -> float | None:
-        """Release what is due; in how many seconds the next may be."""
+    @property
+    def next_due(self) -> float:
+        """When the next may be due; never, if nothing is held back."""
+        return self._due[0][0] if self._due else math.inf
+
+    def release_due(self) -> None:
+        """Release what is due."""
         now = self._clock()
-        while self._due:
-            due, _, key = self._due[0]
-            if due > now:
-                return due - now
-            heapq.heappop(self._due)
+        while self._due and self._due[0][0] <= now:
+            due, _, key = heapq.heappop(self._due)
             held = self._held.get(key)
             if held is not None and held.due > due:
                 self._await(held.due, key)
             elif held is not None:
                 self._let_go(key)
-        return None
 
     def release_all(self) -> None:
         """Release everything, as the process ends."""
@@ -192,6 +197,12 @@ def _is_urgent(order: WriteOrder) -> bool:
         case NativeGroupCondition(status=status):
             return status == "True"
     return False
+
+
+def _is_being_bound(order: WriteOrder) -> bool:
+    """Whether it says of a job that it is let in and has room: once its binds are seen, it is Running."""
+    status = order.decision
+    return isinstance(status, PodGroupStatus) and status.phase == names.GROUP_INQUEUE and _is_placed(status)
 
 
 def _is_placed(status: PodGroupStatus) -> bool:

@@ -1,0 +1,113 @@
+"""Whatever happens, and whenever a scheduler dies: objects show in the end what they would if nothing was held back."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from stromboli.scheduler.writes.held_orders import HOLD, LONGEST_HOLD
+from tests.manifests import Manifest, group, node, pod, queue
+from tests.properties.strategies import examples
+from tests.scheduler.writes.written_world import WrittenWorld, group_path, pod_path
+
+GROUPS = ("train", "web")
+MEMBERS = 3
+
+Step = tuple[Any, ...]
+
+names = st.sampled_from([f"{name}-{number}" for name in GROUPS for number in range(MEMBERS)])
+steps: st.SearchStrategy[Step] = st.one_of(
+    st.tuples(st.just("group"), st.sampled_from(GROUPS), st.integers(1, MEMBERS)),
+    st.tuples(st.just("pod"), names, st.sampled_from((1, 3, 9))),
+    st.tuples(st.just("touch"), st.sampled_from(GROUPS)),
+    st.tuples(st.just("become"), names, st.sampled_from(("Running", "Succeeded", "Failed"))),
+    st.tuples(st.just("delete"), names),
+    st.tuples(st.just("node"), st.sampled_from(("n2", "n3"))),
+    st.tuples(st.just("cycle"), st.sampled_from((0.0, 0.01, 0.4, 1.5))),
+    st.tuples(st.just("cycle"), st.sampled_from((0.0, 0.01, 0.4, 1.5))),
+    st.tuples(st.just("crash")),
+)
+
+
+async def follow(world: WrittenWorld, step: Step) -> None:
+    server = world.server
+    match step:
+        case ("group", str(name), int(minimum)):
+            if group_path(name) not in server.objects:
+                made = group(name, minimum)
+                del made["status"]
+                server.put(made)
+        case ("pod", str(name), int(cpu)):
+            if pod_path(name) not in server.objects:
+                server.put(pod(name, name.partition("-")[0], cpu=cpu, uid=f"{name}-{len(server.requests)}"))
+        case ("touch", str(name)):
+            server.update(group_path(name), {"metadata": {"labels": {"at": str(world.clock.now)}}})
+        case ("become", str(name), str(phase)):
+            if server.objects.get(pod_path(name), {}).get("spec", {}).get("nodeName"):
+                server.update(pod_path(name), {"status": {"phase": phase}})
+        case ("delete", str(name)):
+            server.delete(pod_path(name))
+        case ("node", str(name)):
+            server.put(node(name, cpu=4))
+        case ("cycle", float(seconds)):
+            await world.cycle(seconds)
+        case ("crash",):
+            await world.restart()
+
+
+async def end(story: list[Step], hold: tuple[float, float]) -> WrittenWorld:
+    world = WrittenWorld(hold)
+    world.server.put(queue(), node("n1", cpu=4))
+    await world.restart()
+    for step in story:
+        await follow(world, step)
+    await world.settle()
+    await world.close()
+    return world
+
+
+def shown(content: Manifest) -> object:
+    """What users see of an object, without times; of a job that was scheduled after it could not be, the latter."""
+    status = content.get("status", {})
+    conditions = {
+        entry["type"]: (entry["status"], entry.get("reason", ""), entry.get("message", ""))
+        for entry in status.get("conditions", ())
+    }
+    if "Scheduled" in conditions and status["phase"] != "Unknown":
+        conditions.pop("Unschedulable", None)
+    counts = {name: status.get(name, 0) for name in ("running", "succeeded", "failed")}
+    return status.get("phase"), counts, conditions, status.get("allocated"), content["spec"].get("nodeName")
+
+
+def told(world: WrittenWorld) -> dict[tuple[str, str], str]:
+    """What each pod that waits was told last."""
+    waiting = {
+        content["metadata"]["name"]
+        for content in world.server.objects.values()
+        if content["kind"] == "Pod" and not content["spec"].get("nodeName")
+    }
+    events = [*world.server.events("FailedScheduling")]
+    return {(kind, name): message for kind, name, message in events if name in waiting}
+
+
+@examples(25)
+@given(st.lists(steps, min_size=4, max_size=25))
+@example(
+    [
+        ("group", "train", 1),
+        ("pod", "train-0", 9),
+        ("cycle", 0.01),
+        ("node", "n2"),
+        ("cycle", 0.01),
+        ("crash",),
+    ]
+)
+def test_objects_show_in_the_end_what_an_eager_writer_would_have_left(story: list[Step]) -> None:
+    eager, holding = (asyncio.run(end(story, hold)) for hold in ((0.0, 0.0), (HOLD, LONGEST_HOLD)))
+    for path, content in eager.server.objects.items():
+        assert shown(holding.server.objects[path]) == shown(content), path
+    assert told(holding) == told(eager)
+    assert len(holding.server.requests) <= len(eager.server.requests)
