@@ -15,7 +15,7 @@ from stromboli import __version__
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.credentials import Certificate, Header, Identity, NoCredentials
-from stromboli.kube.http_connection import ConnectionPool
+from stromboli.kube.http_connection import ConnectionPool, SharedTimeouts
 from stromboli.kube.http_response import BadResponse, HttpResponse, ResponseTooLarge
 from stromboli.kube.rate_limits import Backoff, RateLimiter, Sleep
 from stromboli.kube.request import JSON, MERGE, ApiError, NoResponse, Request, api_error
@@ -56,6 +56,7 @@ class Client:
         self._sleep = sleep
         self._count = count
         self._pool: ConnectionPool | ProxiedConnections | None = None
+        self._timeouts = SharedTimeouts()
         self._tls: tuple[Certificate | None, ssl.SSLContext] | None = None
 
     async def __aenter__(self) -> Client:
@@ -65,6 +66,7 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
+        self._timeouts.close()
         if self._pool is not None:
             await self._pool.close()
             self._pool = None
@@ -77,7 +79,7 @@ class Client:
         """Send once and return the body. `ApiError` if the server refuses, `NoResponse` if the outcome is unknown."""
         status = NO_RESPONSE
         try:
-            async with asyncio.timeout(timeout):
+            with self._timeouts(timeout):
                 body = await self._send_authenticated(request, max_bytes)
             status = "201" if request.method == "POST" else "200"
             return body
