@@ -30,6 +30,10 @@ SYNC_TIMEOUT = 600.0
 """Seconds that one sync may take."""
 GIVE_UP_PAUSE = 300.0
 """Seconds until a key is tried again that has failed too often in a row."""
+REST = 19.0
+"""A key rests for so many times of what its sync computed: at most a twentieth of the time goes into it."""
+SHORTEST_REST = 0.02
+"""Seconds below which a key does not rest."""
 LOG_INTERVAL = 60.0
 """Seconds for which a failure of a key that goes on is not logged again."""
 
@@ -53,6 +57,8 @@ class Controller(ABC, Generic[Key]):
         self.queue: WorkQueue[Key] = WorkQueue()
         self.stores: list[Store[Any]] = []
         self._worker_tasks: list[asyncio.Task[None]] = []
+        self.rests_until: dict[Key, float] = {}
+        """Until when keys rest."""
         self._logged: dict[Key, tuple[str, float]] = {}
         """What keys that fail fail with, and when that was logged."""
 
@@ -81,8 +87,20 @@ class Controller(ABC, Generic[Key]):
         """
 
     def pause_before(self, key: Key) -> float:
-        """Seconds for which a key waits before it is synced; how often it has failed stays as it is."""
+        """Seconds for which a key still rests before it is synced; how often it has failed stays as it is."""
+        until = self.rests_until.get(key)
+        if until is None:
+            return 0.0
+        pause = until - time.monotonic()
+        if pause > SHORTEST_REST:
+            return pause
+        if pause < 0:
+            del self.rests_until[key]
         return 0.0
+
+    def rest(self, key: Key, computed: float) -> None:
+        """A key rests in proportion to the CPU time in seconds that its sync took, so that changes are gathered."""
+        self.rests_until[key] = max(time.monotonic(), self.rests_until.get(key, 0.0)) + REST * computed
 
     def gave_up(self, key: Key, error: Exception) -> None:
         """The key failed `max_retries` times in a row, or the API server rejected a write for good: tell the user."""

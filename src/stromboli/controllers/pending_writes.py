@@ -26,13 +26,14 @@ class PendingWrites(Generic[Kind]):
     def __init__(self) -> None:
         self._created: dict[str, tuple[Kind, float]] = {}
         """By name, with the time at which they are forgotten."""
-        self._deleted: dict[str, float] = {}
-        """By uid."""
+        self._deleted: dict[str, tuple[str, float]] = {}
+        """Names and such times by uid."""
 
     def __bool__(self) -> bool:
         return bool(self._created or self._deleted)
 
     def created(self, obj: Kind, now: float) -> None:
+        self._created.pop(obj.name, None)  # the dictionaries are in the order of time
         self._created[obj.name] = (obj, now + TIMEOUT)
 
     def has_created(self, name: str) -> bool:
@@ -47,7 +48,8 @@ class PendingWrites(Generic[Kind]):
                 self._created[obj.name] = (answer, self._created[obj.name][1])
 
     def deleted(self, obj: Kind, now: float) -> None:
-        self._deleted[obj.metadata.uid] = now + TIMEOUT
+        self._deleted.pop(obj.metadata.uid, None)
+        self._deleted[obj.metadata.uid] = obj.name, now + TIMEOUT
 
     def not_deleted(self, obj: Kind) -> None:
         """The deletion failed."""
@@ -73,15 +75,30 @@ class PendingWrites(Generic[Kind]):
         """The stored objects as they are after the writes."""
         if not self:
             return list(stored)
-        objects = {obj.name: obj for obj in stored}
-        self._deleted = {uid: until for uid, until in self._deleted.items() if until > now}
-        self._created = {
-            name: (obj, until)
-            for name, (obj, until) in self._created.items()
-            if until > now and not self._is_shown(obj, objects.get(name))
-        }
-        objects |= {name: obj for name, (obj, _) in self._created.items()}
-        return [self._marked(obj, now) for obj in objects.values()]
+        self.expired(now)
+        objects: dict[str, Kind | None] = {obj.name: obj for obj in stored}
+        objects |= dict.fromkeys(self._created.keys() - objects.keys())
+        effective = (self.effective(name, obj, now) for name, obj in objects.items())
+        return [obj for obj in effective if obj is not None]
+
+    def effective(self, name: str, stored: Kind | None, now: float) -> Kind | None:
+        """The object of a name as it is after the writes; `stored` is the one that the store shows, if any."""
+        created, _ = self._created.get(name, (None, 0.0))
+        if created is not None and self._is_shown(created, stored):
+            del self._created[name]
+        elif created is not None:
+            stored = created
+        return None if stored is None else self._marked(stored, now)
+
+    def expired(self, now: float) -> list[str]:
+        """Forget writes that the store has not shown in time; the names of objects that look different then."""
+        names = []
+        while self._created and next(iter(self._created.values()))[1] <= now:
+            names.append(next(iter(self._created)))
+            del self._created[names[-1]]
+        while self._deleted and next(iter(self._deleted.values()))[1] <= now:
+            names.append(self._deleted.pop(next(iter(self._deleted)))[0])
+        return names
 
     def _is_shown(self, created: Kind, stored: Kind | None) -> bool:
         """Whether the store shows an object that was created, and not its predecessor, which was deleted."""
@@ -100,5 +117,5 @@ class PendingWrites(Generic[Kind]):
     @property
     def until(self) -> float | None:
         """When the first write is forgotten."""
-        times = [until for _, until in self._created.values()] + list(self._deleted.values())
-        return min(times, default=None)
+        first = [next(iter(writes.values()))[1] for writes in (self._created, self._deleted) if writes]
+        return min(first, default=None)

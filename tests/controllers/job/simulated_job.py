@@ -5,7 +5,7 @@ Pods live as a kubelet would let them: deleted ones stay terminating until `remo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.api.types.volcano_job import Command, Job, JobPod, JobStatus
-from stromboli.controllers.job.observed_events import ReconcileCache
+from stromboli.controllers.job.observed_events import GonePod, ReconcileCache
 from stromboli.controllers.job.observed_state import (
     Attach,
     CreateClaim,
@@ -34,6 +34,8 @@ from stromboli.controllers.job.observed_state import (
     Write,
 )
 from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
+from stromboli.controllers.job.pod_facts import partition_of, task_of, version_of
+from stromboli.controllers.job.pod_summary import PodSummary
 from stromboli.controllers.job.reconcile import reconcile
 from tests.controllers.in_memory_api import merged
 
@@ -92,6 +94,8 @@ class SimulatedJob:
     claims: set[str] = field(default_factory=set)
     attached: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     cache: ReconcileCache = field(default_factory=ReconcileCache)
+    known: dict[str, GonePod] = field(default_factory=dict)
+    """Pods whose deletion by others would be an event, by name."""
     plugins: JobPlugins = PLUGINS
     admits: bool = True
     """Whether the scheduler lets the group in at once."""
@@ -104,11 +108,13 @@ class SimulatedJob:
     # -- what a controller does
 
     def observed(self) -> ObservedState:
+        job = msgspec.convert(msgspec.to_builtins(self.job), Job)
         return ObservedState(
-            job=msgspec.convert(msgspec.to_builtins(self.job), Job),
+            job=job,
             now=self.now,
             plugins=self.plugins,
-            pods=dict(self.pods),
+            pods=PodSummary.of(job, self.pods.values()),
+            gone=self.gone(),
             group=self.group,
             queue=self.queue,
             command=self.commands[0] if self.commands else None,
@@ -116,12 +122,18 @@ class SimulatedJob:
             has_claim=self.claims.__contains__,
         )
 
+    def gone(self) -> dict[str, GonePod]:
+        """Pods that the last reconcile observed, and that are no longer there."""
+        now = {pod.metadata.uid for pod in self.pods.values()}
+        return {name: pod for name, pod in self.known.items() if pod.uid not in now}
+
     def reconcile(self) -> Outcome:
         return reconcile(self.observed())
 
     def step(self) -> Outcome:
         """One reconcile, executed."""
         outcome = self.reconcile()
+        self.known = known_pods(self.job, self.pods.values(), outcome)
         for write in outcome.writes:
             self.write(write)
         self.cache = outcome.cache
@@ -143,7 +155,7 @@ class SimulatedJob:
 
     def restart(self) -> SimulatedJob:
         """Another controller takes over, which remembers nothing."""
-        self.cache = ReconcileCache()
+        self.cache, self.known = ReconcileCache(), {}
         return self
 
     def write(self, write: Write) -> None:  # noqa: PLR0912 - one branch per kind of write
@@ -283,6 +295,18 @@ class SimulatedJob:
     def recorded(self) -> list[tuple[str, str]]:
         """Reason and words of every event."""
         return [(reason, message) for _, reason, message in self.events]
+
+
+def known_pods(job: Job, pods: Iterable[JobPod], outcome: Outcome) -> dict[str, GonePod]:
+    """The pods whose deletion by others would be an event: those of the job's version that we do not delete."""
+    deleted = {write.pod.name for write in outcome.writes if isinstance(write, DeletePod)}
+    return {
+        pod.name: GonePod(pod.metadata.uid, task_of(pod), version_of(pod), partition_of(pod))
+        for pod in pods
+        if pod.name not in deleted
+        and version_of(pod) >= job.status.version
+        and names.OUT_OF_SYNC not in pod.metadata.annotations
+    }
 
 
 def running(*tasks: Mapping[str, Any], **spec: Any) -> SimulatedJob:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from stromboli.controllers.job.job_phases import Action, Effect, Phase, next_phase, transition_of
-from stromboli.controllers.job.job_pod_counts import Counts
+from stromboli.controllers.job.pod_facts import Counts
 from tests.controllers.job.simulated_job import in_phase, make_job, policy, running, task
 
 LIVE = """

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from stromboli.controllers.job.job_record import JobRecord
 from stromboli.controllers.job.observed_state import CreatePod, ObservedState, Outcome
 from stromboli.controllers.options import Options
 from stromboli.kube.request import Request
@@ -212,6 +211,6 @@ class Counting(Prompt):
 
     reconciles = 0
 
-    async def _reconcile(self, observed: ObservedState, record: JobRecord) -> Outcome:
+    def _reconcile(self, observed: ObservedState) -> Outcome:
         self.reconciles += 1
-        return await super()._reconcile(observed, record)
+        return super()._reconcile(observed)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stromboli.api.go_scalars import MAX_DURATION
-from stromboli.controllers.job.lifecycle_policies import LifecycleEvent, PolicyActions
+from stromboli.controllers.job.lifecycle_policies import PolicyActions
 from tests.controllers.job.simulated_job import NOON, SimulatedJob, make_job, policy, running, task
 
 FAILED, EVICTED, PENDING = "PodFailed", "PodEvicted", "PodPending"
@@ -58,8 +58,7 @@ def test_the_policy_table(
     own: list[Any], jobs: list[Any], trigger: dict[str, Any], expected: tuple[str, float] | None
 ) -> None:
     job = make_job(task(policies=own), policies=jobs)
-    event = LifecycleEvent(**{"since": NOON, "task": "worker", **trigger})
-    assert PolicyActions(job).action_for(event) == expected
+    assert PolicyActions(job).action_for(**{"task": "worker", **trigger}) == expected
 
 
 @pytest.mark.parametrize(

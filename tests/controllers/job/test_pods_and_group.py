@@ -9,7 +9,8 @@ from stromboli.api.errors import BadObject
 from stromboli.api.resources.quota_charges import as_resource_list
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.controllers.job.job_pod_group import group_changes, group_of, minimum_charges, minimum_pods
-from stromboli.controllers.job.job_pods import Member, missing_members, pod_of
+from stromboli.controllers.job.job_pods import Member, pod_of
+from stromboli.controllers.job.pod_summary import PodSummary
 from tests.controllers.job.simulated_job import NOON, make_job, task
 
 
@@ -92,7 +93,7 @@ def test_partitions_are_labels_by_index() -> None:
     job = make_job(task(replicas=5, partitionPolicy={"totalPartitions": 3, "partitionSize": 2}))
     labels = [
         pod_of(member)["metadata"]["labels"]["volcano.sh/partition-id"]
-        for member in missing_members(job, job.spec.tasks[0], ())
+        for member in PodSummary(job).missing_members(job, 0)
     ]
     assert labels == ["0", "0", "1", "1", "2"]
 

@@ -152,10 +152,10 @@ def test_scaling_down_deletes_the_last_pods_and_is_no_eviction() -> None:
 
 
 def test_a_large_job_is_made_in_steps_that_follow_at_once() -> None:
-    simulated = SimulatedJob(make_job(task(replicas=2500)))
+    simulated = SimulatedJob(make_job(task(replicas=625)))
     made = [sum(isinstance(write, CreatePod) for write in simulated.step().writes) for _ in range(6)]
-    assert [count for count in made if count] == [1000, 1000, 500]
-    assert len(simulated.settle().alive) == 2500
+    assert [count for count in made if count] == [250, 250, 125]
+    assert len(simulated.settle().alive) == 625
 
 
 def test_pods_that_fail_because_they_are_scaled_away_are_no_failure() -> None:

@@ -45,7 +45,7 @@ def test_an_owner_that_rests_after_a_failure_waits_longer_each_time(
             (controller,) = runner.controllers
             assert isinstance(controller, ReplicaSetController)
             await wait_until(lambda: controller.queue.num_requeues(KEY) >= 3)
-            controller._rests[KEY] = time.monotonic() + 0.1
+            controller.rests_until[KEY] = time.monotonic() + 0.1
             failures = controller.queue.num_requeues(KEY)
             await wait_until(lambda: controller.queue.num_requeues(KEY) != failures)
             assert controller.queue.num_requeues(KEY) == failures + 1
@@ -70,7 +70,7 @@ def test_nothing_is_remembered_of_an_owner_that_goes_during_its_sync() -> None:
             assert isinstance(controller, SlowController)
             await wait_until(lambda: not api.every("replicasets"))
             await wait_until_idle(api, runner)
-            assert KEY not in controller._rests
+            assert KEY not in controller.rests_until
             assert not controller.pods._pending
 
     asyncio.run(scenario())

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from time import monotonic
+from time import monotonic, thread_time
 
 from stromboli.api import names
 from stromboli.api.types.scheduling import PodGroup, PriorityClass, Queue
@@ -42,10 +42,6 @@ SMALL_BATCH = 100
 """Writes that a job may have at a time and still counts as small."""
 LARGE_RETRY = 0.5
 """Seconds until a large job is requeued while half of the workers have such jobs."""
-LARGE_JOB = 1_000
-"""Pods and tasks above which a job is reconciled in a thread."""
-REST_FACTOR, LONGEST_REST = 4.0, 5.0
-"""How much longer than its reconcile a large job rests in which only pods changed, and at most, in seconds."""
 RETRY_SOON = 1.0
 NAME_TAKEN_RETRY = Backoff(first=1.0, longest=60.0)
 """Until a job is requeued that needs a name which another object has."""
@@ -89,17 +85,24 @@ class JobController(Controller[str]):
             yield job.key
 
     def _pod_changed(self, before: Pod | None, now: Pod | None) -> Iterator[str]:
-        for key in controller_keys(Job, now or before):
+        """The jobs for which that is news: not if nothing changed that decisions about a job depend on."""
+        for key in controller_keys(Job, before, now):
             record = self._records.get(key)
-            if record is not None and now is not None and record.expectations.pod_observed(now):
-                continue
-            if record is not None and now is None and before is not None:
-                record.expectations.pod_gone(before)
-            if key not in self._reconciling:
-                yield key
+            if record is None or record.pod_changed(before, now):
+                yield from self._has_news(key)
 
     def _group_changed(self, before: PodGroup | None, now: PodGroup | None) -> Iterator[str]:
-        yield from (key for key in controller_keys(Job, now or before) if key not in self._reconciling)
+        for key in controller_keys(Job, before, now):
+            record = self._records.get(key)
+            if record is None or now is None or not record.expectations.group_observed(now):
+                yield from self._has_news(key)
+
+    def _has_news(self, key: str) -> Iterator[str]:
+        """A job is enqueued, unless it is being reconciled and will be once more."""
+        if key not in self._reconciling:
+            yield key
+        elif (record := self._records.get(key)) is not None:
+            record.news += 1
 
     # -- one job
 
@@ -109,15 +112,13 @@ class JobController(Controller[str]):
             if job is None:
                 return await self._job_deleted(key)
             record = self._record_of(key, job)
-            if record.rests_until > monotonic():
-                return record.rests_until - monotonic()
             if record.status_is_rejected(job, self.context.clock()):
                 return FINAL_PAUSE
             observed = await self._observer.observe(job, record)
-            outcome = await self._reconcile(observed, record)
+            news, begin = record.news, thread_time()
+            outcome = self._reconcile(observed)
             turn = self._large_jobs if len(outcome.writes) > SMALL_BATCH else None
             if turn is not None and turn.locked():
-                record.rest(REST_FACTOR, LONGEST_REST)
                 return LARGE_RETRY
             for event in outcome.events:
                 self.context.recorder.record(job, event)
@@ -125,29 +126,25 @@ class JobController(Controller[str]):
             if delay > 0:
                 outcome = replace(outcome, writes=outcome.writes[:-1])
             if not outcome.writes:
-                record.rest(REST_FACTOR, LONGEST_REST)
-                record.cache = outcome.cache
+                self.rest(key, thread_time() - begin)
+                record.carried_out(observed, outcome)
                 return self._requeue_after(observed, outcome, record, delay)
             async with turn or nullcontext():
                 requeue_after = await self._execute(observed, outcome, record)
             if requeue_after is not None:
                 return requeue_after
+            if outcome.settled and record.news == news and self._jobs.get(key) is record.written:
+                return self._requeue_after(observed, outcome, record, delay)
         return 0.0
 
-    async def _reconcile(self, observed: ObservedState, record: JobRecord) -> Outcome:
-        """In a thread if the job is large, so that the event loop is free meanwhile."""
-        if len(observed.pods) + len(observed.job.spec.tasks) <= LARGE_JOB:
-            return reconcile(observed)
-        begin = monotonic()
-        outcome = await asyncio.to_thread(reconcile, observed)
-        record.busy = monotonic() - begin
-        return outcome
+    def _reconcile(self, observed: ObservedState) -> Outcome:
+        return reconcile(observed)
 
     async def _execute(self, observed: ObservedState, outcome: Outcome, record: JobRecord) -> float | None:
         """Execute the writes; seconds after which to requeue the job if they could not all be executed for now."""
         self._reconciling.add(observed.job.key)
         try:
-            await self._executor.execute(observed.job, outcome.writes, record.expectations)
+            record.written = await self._executor.execute(observed.job, outcome.writes, record.expectations)
         except Stale as error:
             log.debug("job %s: %s", observed.job.key, error)
             return RETRY_SOON
@@ -170,7 +167,7 @@ class JobController(Controller[str]):
             self._reconciling.discard(observed.job.key)
         if any(isinstance(write, SetStatus) for write in outcome.writes):
             record.status_written = monotonic()
-        record.cache = outcome.cache
+        record.carried_out(observed, outcome)
         if observed.may_create:
             record.obstacle, record.failures = None, 0
         return None
@@ -204,7 +201,7 @@ class JobController(Controller[str]):
         job = self._jobs.get(key)
         if job is not None:
             observed = replace(await self._observer.observe(job, record), may_create=False)
-            writes = (await self._reconcile(observed, record)).writes
+            writes = self._reconcile(observed).writes
             status = [write for write in writes if isinstance(write, SetStatus)]
             with suppress(JobGone, StatusRejected):
                 await self._executor.execute(job, status, record.expectations)
@@ -251,6 +248,7 @@ class JobController(Controller[str]):
     async def _job_deleted(self, key: str) -> float | None:
         """Forget the job and its commands; a young command may be for a job that is not in the store yet."""
         record = self._records.pop(key, None)
+        self.rests_until.pop(key, None)
         if record is not None:
             self.context.metrics.forget_job(key, record.queue)
         command = self._observer.command(key, None)

@@ -235,18 +235,22 @@ class Executor:
                 raise Stale(f'pod "{name}" was there and is gone')
         pod = decode_as(Pod, answer)
         refuse_foreign(job, "Pod", name, controller_uid(pod))
-        expectations.pod_created(pod)
+        expectations.pods.created(pod)
         created, since = pod.metadata.creation_timestamp, job.metadata.creation_timestamp
         if is_new and created is not None and since is not None:
             self._context.metrics.pod_created((created - since).total_seconds())
 
     async def _delete(self, expectations: Expectations, write: DeletePod) -> None:
         pod = write.pod
-        if write.out_of_sync and names.OUT_OF_SYNC not in pod.metadata.annotations:
-            patch = {"metadata": {"annotations": {names.OUT_OF_SYNC: "true"}}}
-            await self._writer.patch(pod, patch, exact=False)
-        await self._writer.delete(pod)
-        expectations.pod_deleted(pod)
+        expectations.pods.deleted(pod)  # before it is: the watch may be faster than the answer
+        try:
+            if write.out_of_sync and names.OUT_OF_SYNC not in pod.metadata.annotations:
+                patch = {"metadata": {"annotations": {names.OUT_OF_SYNC: "true"}}}
+                await self._writer.patch(pod, patch, exact=False)
+            await self._writer.delete(pod)
+        except BaseException:
+            expectations.pods.not_deleted(pod)
+            raise
 
 
 def _briefest(errors: list[Exception]) -> Exception:

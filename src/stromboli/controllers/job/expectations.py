@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from stromboli.api.types.scheduling import PodGroup
-from stromboli.api.types.volcano_job import Command, JobPod
+from stromboli.api.types.volcano_job import Command
+from stromboli.controllers.job.tracked_pods import TrackedPods
 from stromboli.controllers.pending_writes import PendingWrites
 
 
@@ -14,30 +15,10 @@ class Expectations:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._pods: PendingWrites[JobPod] = PendingWrites()
+        self.pods = TrackedPods(clock)
         self._groups: PendingWrites[PodGroup] = PendingWrites()
         self._executed: set[str] = set()
         """Commands that were deleted and may still be in the store, by uid."""
-
-    # -- pods
-
-    def pod_created(self, pod: JobPod) -> None:
-        self._pods.created(pod, self._clock())
-
-    def pod_deleted(self, pod: JobPod) -> None:
-        self._pods.deleted(pod, self._clock())
-
-    def pod_observed(self, pod: JobPod) -> bool:
-        """The store has a new state of a pod; whether that is just the one that we created."""
-        return self._pods.observed(pod)
-
-    def pod_gone(self, pod: JobPod) -> None:
-        """The store has lost a pod."""
-        self._pods.gone(pod)
-
-    def pods(self, stored: Iterable[JobPod]) -> dict[str, JobPod]:
-        """The stored pods with our writes applied, by name."""
-        return {pod.name: pod for pod in self._pods.apply(stored, self._clock())}
 
     # -- the group
 
@@ -46,6 +27,10 @@ class Expectations:
 
     def group_deleted(self, group: PodGroup) -> None:
         self._groups.deleted(group, self._clock())
+
+    def group_observed(self, group: PodGroup) -> bool:
+        """The store has a new state of the group; whether that is just the one that we created."""
+        return self._groups.observed(group)
 
     def group(self, stored: PodGroup | None) -> PodGroup | None:
         """The stored group with our writes applied."""
@@ -65,5 +50,5 @@ class Expectations:
     @property
     def until(self) -> float | None:
         """When the first write is forgotten."""
-        times = [writes.until for writes in (self._pods, self._groups)]
+        times = [writes.until for writes in (self.pods, self._groups)]
         return min((time for time in times if time is not None), default=None)

@@ -12,9 +12,8 @@ from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.api.types.volcano_job import Command, Job
 from stromboli.controllers.context import Context
 from stromboli.controllers.job.job_pods import group_name, with_default_names
-from stromboli.controllers.job.job_record import JobRecord
+from stromboli.controllers.job.job_record import JobRecord, is_pod_of
 from stromboli.controllers.job.job_volumes import generated_claim_name
-from stromboli.controllers.job.observed_events import version_of
 from stromboli.controllers.job.observed_state import ObservedState
 from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
 from stromboli.controllers.owner_references import controller_uid, owned_by, owner_key
@@ -35,7 +34,8 @@ class JobObserver:
         """Without classes all priorities are equal; without commands there are none. `commands` by the key of a job."""
         self._context = context
         self._plugins = plugins
-        self._own_pods = context.store(Pod).index(owned_by)
+        self._pods = context.store(Pod)
+        self._own_pods = self._pods.index(owned_by)
         self._groups = context.store(PodGroup)
         self._queues = context.store(Queue)
         self._classes = classes
@@ -43,7 +43,6 @@ class JobObserver:
 
     async def observe(self, job: Job, record: JobRecord) -> ObservedState:
         job = with_default_names(job)
-        stored = (pod for pod in self._own_pods[owner_key(job)] if _is_annotated(pod))
         group = self._group(job, group_name(job)) or self._group(job, job.name)
         await self._find_claims(job, record)
         classes = self._classes or ()
@@ -51,7 +50,10 @@ class JobObserver:
             job=job,
             now=datetime.fromtimestamp(self._context.clock(), UTC),
             plugins=self._plugins,
-            pods=record.expectations.pods(stored),
+            pods=record.expectations.pods.observe(
+                job, lambda: self._stored_pods(job), lambda name: self._stored_pod(job, name)
+            ),
+            gone=record.expectations.pods.gone,
             group=record.expectations.group(group),
             queue=self._queues.get(job.spec.queue),
             command=self.command(job.key, record),
@@ -61,6 +63,13 @@ class JobObserver:
             may_create=not record.objects_are_rejected(job, self._context.clock()),
             obstacle=record.obstacle,
         )
+
+    def _stored_pods(self, job: Job) -> list[Pod]:
+        return [pod for pod in self._own_pods.unordered(owner_key(job)) if is_pod_of(job.metadata.uid, pod)]
+
+    def _stored_pod(self, job: Job, name: str) -> Pod | None:
+        pod = self._pods.get(name, job.namespace)
+        return pod if pod is not None and is_pod_of(job.metadata.uid, pod) else None
 
     def _group(self, job: Job, name: str) -> PodGroup | None:
         """A group of that name if it is the job's; an older Volcano gave it the name of the job."""
@@ -91,11 +100,6 @@ class JobObserver:
 
 def _is_of(job: Job, obj: Object) -> bool:
     return job.metadata.uid in controller_uid(obj)
-
-
-def _is_annotated(pod: Pod) -> bool:
-    annotations = pod.metadata.annotations
-    return names.JOB_NAME in annotations and names.TASK_SPEC in annotations and version_of(pod) >= 0
 
 
 def _age(command: Command) -> tuple[float, str]:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from stromboli.api.types.volcano_job import Job
-from stromboli.controllers.job.job_pod_counts import Counts
+from stromboli.controllers.job.pod_facts import Counts
 
 
 class Phase(StrEnum):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -50,20 +49,6 @@ def with_default_names(job: Job) -> Job:
     )
     queue = job.spec.queue or names.DEFAULT_QUEUE
     return msgspec.structs.replace(job, spec=msgspec.structs.replace(job.spec, tasks=tasks, queue=queue))
-
-
-def pod_names(job: Job) -> frozenset[str]:
-    """The names of all pods that a job should have."""
-    prefixes = [(f"{job.name}-{task.name}-", task.replicas) for task in job.spec.tasks]
-    return frozenset([f"{prefix}{index}" for prefix, replicas in prefixes for index in range(replicas)])
-
-
-def missing_members(job: Job, task: TaskSpec, pods: Container[str]) -> Iterator[Member]:
-    """The members of a task whose pods do not exist."""
-    prefix = f"{job.name}-{task.name}-"
-    for index in range(task.replicas):
-        if f"{prefix}{index}" not in pods:
-            yield Member(job, task, index)
 
 
 def group_name(job: Job) -> str:

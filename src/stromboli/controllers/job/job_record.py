@@ -9,7 +9,10 @@ from stromboli.api.types.volcano_job import Job
 from stromboli.controllers.api_writer import FINAL_PAUSE
 from stromboli.controllers.job.expectations import Expectations
 from stromboli.controllers.job.observed_events import ReconcileCache
-from stromboli.controllers.job.observed_state import Obstacle
+from stromboli.controllers.job.observed_state import ObservedState, Obstacle, Outcome
+from stromboli.controllers.job.pod_facts import is_annotated
+from stromboli.controllers.owner_references import controller_of
+from stromboli.controllers.watched_kinds import Pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +39,28 @@ class JobRecord:
     claims: set[str] = field(default_factory=set)
     status_written: float = field(default_factory=monotonic)
     """When the status was last written, or the job was first seen."""
-    busy: float = 0.0
-    """Seconds that the last reconcile of a large job took."""
-    rests_until: float = 0.0
-    """When a large job may be reconciled again, by the steady clock."""
+    news: int = 0
+    """How often something else than our own writes has changed what a reconcile observes."""
     obstacle: Obstacle | None = None
     """What keeps the job from the objects that it needs."""
     failures: int = 0
     """How often in a row it was met."""
+    written: Job | None = None
+    """The job as the last writes left it."""
     rejected_status: Rejection | None = None
     rejected_objects: Rejection | None = None
 
-    def rest(self, factor: float, longest: float) -> None:
-        """Leave the CPU to other jobs for a multiple of what the last reconcile took."""
-        if self.busy:
-            self.rests_until, self.busy = monotonic() + min(factor * self.busy, longest), 0.0
+    def pod_changed(self, before: Pod | None, now: Pod | None) -> bool:
+        """The store shows another state of a pod that is or was the job's; whether that is news for a reconcile."""
+        was, remains = (
+            pod if pod is not None and is_pod_of(self.uid, pod) else None for pod in (before, now)
+        )
+        return self.expectations.pods.stored(was, remains)
+
+    def carried_out(self, observed: ObservedState, outcome: Outcome) -> None:
+        """All writes of a reconcile were executed."""
+        self.cache = outcome.cache
+        self.expectations.pods.carried_out(observed.gone)
 
     def reject_status(self, job: Job, now: float) -> None:
         self.rejected_status = Rejection(job.metadata.resource_version, now + FINAL_PAUSE)
@@ -65,6 +75,12 @@ class JobRecord:
     def objects_are_rejected(self, job: Job, now: float) -> bool:
         rejection = self.rejected_objects
         return rejection is not None and rejection.holds(_template(job), now)
+
+
+def is_pod_of(uid: str, pod: Pod) -> bool:
+    """Whether a pod is one that was made for the job of that uid."""
+    owner = controller_of(pod)
+    return owner is not None and owner.uid == uid and is_annotated(pod)
 
 
 def _template(job: Job) -> object:

@@ -9,8 +9,8 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.types.volcano_job import Job, JobCondition, JobState, JobStatus
 from stromboli.controllers.job.job_phases import Phase
-from stromboli.controllers.job.job_pod_counts import Counts
 from stromboli.controllers.job.observed_state import Obstacle
+from stromboli.controllers.job.pod_facts import Counts
 
 MAX_MESSAGE = 500
 """Characters of a state's message."""

@@ -46,27 +46,26 @@ class PolicyActions:
         self._tasks = {task.name: task for task in reversed(job.spec.tasks)}
         self._known: dict[tuple[str, str, int], PolicyAction | None] = {}
 
-    def action_for(self, trigger: LifecycleEvent) -> PolicyAction | None:
-        """The action of the first policy that matches an event."""
-        key = (trigger.event, trigger.task, trigger.exit_code)
+    def action_for(self, event: str, task: str = "", exit_code: int = 0) -> PolicyAction | None:
+        """The action of the first policy that matches an event of such a kind."""
+        key = (event, task, exit_code)
         if key not in self._known:
-            task = self._tasks.get(trigger.task) if trigger.task else None
-            own = _first(task.policies, trigger) if task is not None else None
-            self._known[key] = own or _first(self._job.spec.policies, trigger)
+            spec = self._tasks.get(task) if task else None
+            own = _first(spec.policies, event, exit_code) if spec is not None else None
+            self._known[key] = own or _first(self._job.spec.policies, event, exit_code)
         return self._known[key]
 
 
-def _first(policies: Iterable[LifecyclePolicy], trigger: LifecycleEvent) -> PolicyAction | None:
+def _first(policies: Iterable[LifecyclePolicy], event: str, exit_code: int) -> PolicyAction | None:
     for policy in policies:
-        if _matches(policy, trigger):
+        if _matches(policy, event, exit_code):
             return PolicyAction(policy.action, min(max(0.0, duration(policy.timeout) or 0.0), MAX_DURATION))
     return None
 
 
-def _matches(policy: LifecyclePolicy, trigger: LifecycleEvent) -> bool:
-    if trigger.event == POD_FAILED and policy.exit_code == trigger.exit_code:
+def _matches(policy: LifecyclePolicy, event: str, exit_code: int) -> bool:
+    if event == POD_FAILED and policy.exit_code == exit_code:
         return True
-    events = policy.all_events
-    if not {trigger.event, ANY} & events:
+    if not {event, ANY} & policy.all_events:
         return False
-    return trigger.event != POD_PENDING or duration(policy.timeout) is not None
+    return event != POD_PENDING or duration(policy.timeout) is not None

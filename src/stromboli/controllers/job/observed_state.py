@@ -10,9 +10,10 @@ from typing import NamedTuple
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.api.types.volcano_job import Command, Job, JobPod, JobStatus, Manifest
 from stromboli.controllers.job.job_pod_group import Priorities
-from stromboli.controllers.job.observed_events import ReconcileCache
+from stromboli.controllers.job.observed_events import GonePod, ReconcileCache
 from stromboli.controllers.job.plugins.job_plugin import Attachment
 from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
+from stromboli.controllers.job.pod_summary import PodSummary
 from stromboli.controllers.user_event import UserEvent
 
 
@@ -30,8 +31,10 @@ class ObservedState:
     job: Job
     now: datetime
     plugins: JobPlugins
-    pods: Mapping[str, JobPod] = field(default_factory=dict)
-    """Pods that the job controls, by name."""
+    pods: PodSummary
+    """Pods that the job controls."""
+    gone: Mapping[str, GonePod] = field(default_factory=dict)
+    """Pods that an earlier reconcile observed and others have deleted since, by name."""
     group: PodGroup | None = None
     queue: Queue | None = None
     command: Command | None = None
@@ -126,3 +129,5 @@ class Outcome:
     requeue_at: datetime | None = None
     cache: ReconcileCache = field(default_factory=ReconcileCache)
     """For the next reconcile, once everything is written."""
+    settled: bool = False
+    """Whether nothing is left to be done once everything is written, unless something else changes."""

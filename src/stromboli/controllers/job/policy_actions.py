@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from stromboli.api import names
-from stromboli.api.types.volcano_job import Command
+from stromboli.api.types.volcano_job import Command, Job
 from stromboli.controllers.job import lifecycle_policies
 from stromboli.controllers.job.job_phases import TARGETED, Action, default_transition, transition_of
 from stromboli.controllers.job.job_status import go_duration
 from stromboli.controllers.job.lifecycle_policies import LifecycleEvent, PolicyAction, PolicyActions
-from stromboli.controllers.job.observed_events import partition_of, task_of
 from stromboli.controllers.job.observed_state import ObservedState
+from stromboli.controllers.job.pod_facts import partition_of, task_of
 from stromboli.controllers.user_event import UserEvent
 
 
@@ -66,16 +66,35 @@ def _is_for_another(observed: ObservedState) -> bool:
     return target is not None and bool(target.uid) and target.uid != observed.job.metadata.uid
 
 
+class EffectivePolicies:
+    """The policies of a job whose actions would change something in its phase."""
+
+    def __init__(self, job: Job) -> None:
+        self._phase = job.status.state.phase
+        self._actions = PolicyActions(job)
+
+    def action_for(self, event: str, task: str, exit_code: int) -> PolicyAction | None:
+        policy = self._actions.action_for(event, task, exit_code)
+        if policy is None or transition_of(self._phase, policy.action) == default_transition(self._phase):
+            return None
+        return policy
+
+    def has_action(self, event: str, task: str, exit_code: int) -> bool:
+        return self.action_for(event, task, exit_code) is not None
+
+
 def due_action(
-    observed: ObservedState, triggers: Iterable[LifecycleEvent], delayed: DelayedActions
+    observed: ObservedState,
+    policies: EffectivePolicies,
+    triggers: Iterable[LifecycleEvent],
+    delayed: DelayedActions,
 ) -> DueAction | None:
     """The first policy action that is due and would change something, with the targets of all its triggers."""
-    phase = observed.job.status.state.phase
-    policies, targeted = PolicyActions(observed.job), TargetedPods(observed)
+    targeted = TargetedPods(observed)
     action: DueAction | None = None
     for trigger in triggers:
-        policy = policies.action_for(trigger)
-        if policy is None or transition_of(phase, policy.action) == default_transition(phase):
+        policy = policies.action_for(trigger.event, trigger.task, trigger.exit_code)
+        if policy is None:
             continue
         due = trigger.since + timedelta(seconds=policy.delay)
         if policy.delay > 0 and due > observed.now:
@@ -117,7 +136,7 @@ class TargetedPods:
             return
         self._names = self._names if self._names is not None else set()
         if action == Action.RESTART_POD:
-            self._names |= {trigger.pod} & self._observed.pods.keys()
+            self._names |= {trigger.pod} & self._observed.pods.pods.keys()
             return
         group = (trigger.task, "" if action == Action.RESTART_TASK else trigger.partition)
         if group not in self._added:
@@ -128,7 +147,7 @@ class TargetedPods:
         """The pods of a task, or of a partition of it."""
         if self._groups is None:
             self._groups = {}
-            for pod in self._observed.pods.values():
+            for pod in self._observed.pods.pods.values():
                 for part in {"", partition_of(pod)}:
                     self._groups.setdefault((task_of(pod), part), []).append(pod.name)
         return self._groups.get(group, [])

@@ -7,7 +7,6 @@ reconcile that creates or deletes pods leaves the counts to the next one, which 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from stromboli.api import names
@@ -25,8 +24,6 @@ from stromboli.controllers.job.job_phases import (
     next_phase,
     transition_of,
 )
-from stromboli.controllers.job.job_pod_counts import ENDED, count
-from stromboli.controllers.job.job_pods import pod_names
 from stromboli.controllers.job.job_size import size_problem
 from stromboli.controllers.job.job_status import MAX_MESSAGE, with_counts, with_obstacle, with_phase
 from stromboli.controllers.job.lifecycle_policies import LifecycleEvent
@@ -34,10 +31,9 @@ from stromboli.controllers.job.observed_events import (
     ReconcileCache,
     lifecycle_events,
     lost_pods,
-    observed_pods,
-    version_of,
 )
 from stromboli.controllers.job.observed_state import (
+    CreateGroup,
     DeleteCommand,
     DeleteGroup,
     Detach,
@@ -47,9 +43,11 @@ from stromboli.controllers.job.observed_state import (
     SetStatus,
     Write,
 )
+from stromboli.controllers.job.pod_facts import Counts
 from stromboli.controllers.job.policy_actions import (
     DelayedActions,
     DueAction,
+    EffectivePolicies,
     command_message,
     commanded_action,
     due_action,
@@ -62,18 +60,26 @@ def reconcile(observed: ObservedState) -> Outcome:
     """What is to be done about a job now."""
     if observed.job.metadata.deletion_timestamp is not None:
         return Outcome(_command_deletion(observed))
-    if problem := size_problem(observed.job):
+    if problem := _size_problem(observed):
         return _too_large(observed, Obstacle(names.TOO_LARGE, problem))
-    wanted = pod_names(observed.job)
-    lost = lost_pods(observed.job, observed.pods, wanted, observed.cache, observed.now)
-    own = {name: pod for name, pod in observed.pods.items() if name in wanted}
-    triggers = list(lifecycle_events(observed.job, own, observed.group, observed.cache, observed.now))
+    job, cache, now, policies = observed.job, observed.cache, observed.now, EffectivePolicies(observed.job)
+    lost = lost_pods(job, observed.pods, observed.gone, cache, now)
+    triggers = list(lifecycle_events(job, observed.pods, observed.group, cache, now, policies.has_action))
     delayed = DelayedActions()
-    action = commanded_action(observed) or due_action(observed, [*lost.values(), *triggers], delayed)
-    builder = OutcomeBuilder(observed, wanted, delayed, attached=observed.cache.attached)
+    due = [*lost.values(), *triggers]
+    action = commanded_action(observed) or due_action(observed, policies, due, delayed)
+    builder = OutcomeBuilder(observed, delayed, attached=cache.attached)
     if action is None or not _execute_action(builder, action):
         _sync(builder)
     return _outcome(builder, triggers, action)
+
+
+def _size_problem(observed: ObservedState) -> str:
+    """What there is too much of in the job, looked for once for each spec."""
+    checked = observed.cache.checked
+    if checked is not None and checked[0] == observed.job.spec:
+        return checked[1]
+    return size_problem(observed.job)
 
 
 def _too_large(observed: ObservedState, obstacle: Obstacle) -> Outcome:
@@ -98,16 +104,17 @@ def _outcome(builder: OutcomeBuilder, triggers: list[LifecycleEvent], action: Du
     events = [*builder.events, *(delayed.events if action is None else ())]
     new = [event for event in events if (event.reason, event.message) not in observed.cache.recorded]
     cache = ReconcileCache(
-        pods=observed_pods(observed.job, observed.pods.values(), frozenset(builder.deleting)),
         lost=delayed.lost if action is None else {},
         since=since,
         recorded=frozenset((event.reason, event.message) for event in events),
         attached=builder.attached,
         version=observed.job.status.version,
         synced_group=builder.synced_group,
+        checked=(observed.job.spec, ""),
     )
     times = [time for time in (builder.requeue_at, delayed.requeue_at) if time is not None]
-    return Outcome(tuple(builder.writes), tuple(new), min(times, default=None), cache)
+    settled = action is None and builder.settled
+    return Outcome(tuple(builder.writes), tuple(new), min(times, default=None), cache, settled)
 
 
 def _command_deletion(observed: ObservedState) -> tuple[Write, ...]:
@@ -125,7 +132,7 @@ def _execute_action(builder: OutcomeBuilder, action: DueAction) -> bool:
     if transition.is_retry and observed.job.status.retry_count >= observed.job.spec.max_retry:
         why = f"no retry is left of {observed.job.spec.max_retry}: {action.why}"
         transition, action = Transition(Effect.KILL, Phase.FAILED), action._replace(why=why)
-    victims = list(_victims(observed, transition, action))
+    victims = _victims(observed, transition, action)
     status = _new_status(builder, transition, action, victims)
     if status == observed.job.status and not victims:
         return False
@@ -152,7 +159,7 @@ def _new_status(
         status.retry_count += transition.is_retry
         status.version += transition.effect != Effect.KILL_TARGET
         status.controlled_resources = builder.controlled_resources(status.controlled_resources)
-    return with_counts(status, job, count(builder.own(), frozenset(pod.name for pod in victims)))
+    return with_counts(status, job, builder.observed.pods.counts(pod.name for pod in victims))
 
 
 def _is_commanded(observed: ObservedState, action: DueAction) -> bool:
@@ -174,16 +181,12 @@ def _record_action(builder: OutcomeBuilder, action: DueAction) -> None:
     builder.events.append(UserEvent(names.NORMAL, names.EXECUTE_ACTION, text))
 
 
-def _victims(observed: ObservedState, transition: Transition, action: DueAction) -> Iterator[JobPod]:
-    for _, pod in sorted(observed.pods.items()):
-        if pod.metadata.deletion_timestamp is not None:
-            continue
-        if transition.effect == Effect.KILL_TARGET:
-            chosen = action.targets is not None and pod.name in action.targets
-        else:
-            chosen = transition.effect == Effect.KILL_ALL or pod.status.phase not in ENDED
-        if chosen:
-            yield pod
+def _victims(observed: ObservedState, transition: Transition, action: DueAction) -> list[JobPod]:
+    pods = observed.pods
+    if transition.effect == Effect.KILL_TARGET:
+        targets = action.targets or frozenset()
+        return pods.named(name for name in targets if name in pods.live or name in pods.ended)
+    return pods.named(pods.live | pods.ended if transition.effect == Effect.KILL_ALL else pods.live)
 
 
 def _sync(builder: OutcomeBuilder) -> None:
@@ -205,11 +208,9 @@ def _delete_old_pods(builder: OutcomeBuilder) -> None:
     observed = builder.observed
     state = observed.job.status.state
     keeps_ended = state.phase != Phase.RESTARTING or state.reason != Action.RESTART_JOB
-    for _, pod in sorted(observed.pods.items()):
-        is_old = version_of(pod) < observed.job.status.version
-        is_kept = keeps_ended and pod.status.phase in ENDED
-        if is_old and not is_kept and pod.metadata.deletion_timestamp is None:
-            builder.delete(pod)
+    old = observed.pods.old
+    for pod in observed.pods.named(old & observed.pods.live if keeps_ended else old):
+        builder.delete(pod)
 
 
 def _delete_all(builder: OutcomeBuilder) -> None:
@@ -230,7 +231,7 @@ def _update_status(builder: OutcomeBuilder) -> None:
     """The counts, and the phase that follows from them."""
     observed = builder.observed
     job = observed.job
-    counts = count(builder.own())
+    counts = observed.pods.counts()
     status = with_counts(job.status, job, counts)
     phase = status.state.phase
     if not phase:
@@ -239,5 +240,17 @@ def _update_status(builder: OutcomeBuilder) -> None:
         status = with_counts(with_phase(job, to, observed.now), job, counts)
     status = with_obstacle(status, observed.obstacle)
     status.controlled_resources = builder.controlled_resources(status.controlled_resources)
+    builder.settled = _is_settled(builder, status, counts)
     if status != job.status:
         builder.writes.append(SetStatus(status))
+
+
+def _is_settled(builder: OutcomeBuilder, status: JobStatus, counts: Counts) -> bool:
+    """Whether the next reconcile would come to the same status, and find nothing else to do."""
+    before, after = builder.observed.job.status.state.phase, status.state.phase
+    if builder.observed.obstacle is not None or not is_live(after):
+        return False
+    if not all(isinstance(write, CreateGroup) for write in builder.writes):
+        return False
+    first = not before and next_phase(after, builder.observed.job, counts) is None
+    return before == after or first

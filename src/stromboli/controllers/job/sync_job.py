@@ -12,13 +12,12 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
-from stromboli.api.types.scheduling import PodGroup
+from stromboli.api.types.scheduling import PodGroup, PodGroupSpec
 from stromboli.api.types.volcano_job import JobPod, JobSpec, Manifest
 from stromboli.controllers.job.job_phases import is_live
 from stromboli.controllers.job.job_pod_group import group_changes, group_of
-from stromboli.controllers.job.job_pods import Member, estimated_size, missing_members, pod_of
+from stromboli.controllers.job.job_pods import Member, estimated_size, pod_of
 from stromboli.controllers.job.job_volumes import controlled_claims, volumes_of
-from stromboli.controllers.job.observed_events import is_out_of_sync, task_of
 from stromboli.controllers.job.observed_state import (
     Attach,
     CreateClaim,
@@ -38,7 +37,7 @@ from stromboli.controllers.user_event import UserEvent
 RETRY_AFTER = timedelta(seconds=30)
 """How long until a job is requeued that lacks something it needs."""
 PLUGIN_PREFIX = "plugin-"
-PODS_PER_RECONCILE = 1000
+PODS_PER_RECONCILE = 250
 """Pods created at a time, so that a large job does not hold up the others; the next reconcile follows at once."""
 ENTRIES_PER_RECONCILE = 20_000
 """Containers, volumes, variables and the like in all these pods together, unless it is a single pod."""
@@ -49,8 +48,6 @@ class OutcomeBuilder:
     """Collects the outcome of a reconcile."""
 
     observed: ObservedState
-    wanted: frozenset[str]
-    """The names of all pods that the job should have."""
     delayed: DelayedActions = field(default_factory=DelayedActions)
     writes: list[Write] = field(default_factory=list)
     events: list[UserEvent] = field(default_factory=list)
@@ -61,18 +58,14 @@ class OutcomeBuilder:
     changes_pods: bool = False
     """Whether pods are created or deleted, or the job is patched, so that counts must wait for the next reconcile."""
     plugins: tuple[JobPlugin, ...] | None = None
-    synced_group: tuple[str, str, JobSpec] | None = None
+    synced_group: tuple[str, PodGroupSpec, JobSpec] | None = None
+    settled: bool = False
 
     def delete(self, pod: JobPod, out_of_sync: bool = False) -> None:
         if pod.name not in self.deleting:
             self.deleting.add(pod.name)
             self.writes.append(DeletePod(pod, out_of_sync))
             self.changes_pods = True
-
-    def own(self) -> list[JobPod]:
-        """Pods of tasks that the job has."""
-        tasks = {task.name for task in self.observed.job.spec.tasks}
-        return [pod for pod in self.observed.pods.values() if task_of(pod) in tasks]
 
     def controlled_resources(self, before: Mapping[str, str]) -> dict[str, str]:
         """That field of the status: the claims, and the plugins of a live job whether they attached anything or not.
@@ -215,10 +208,10 @@ def _sync_pod_group(builder: OutcomeBuilder) -> None:
 
 
 def _is_synced(builder: OutcomeBuilder, group: PodGroup) -> bool:
-    """Whether this version of the group was compared with this spec before."""
+    """Whether the group was compared with the job before, and both specs are still the same."""
     job, synced = builder.observed.job, builder.observed.cache.synced_group
-    builder.synced_group = (group.metadata.uid, group.metadata.resource_version, job.spec)
-    return synced is not None and bool(synced[1]) and synced == builder.synced_group
+    builder.synced_group = (group.metadata.uid, group.spec, job.spec)
+    return synced == builder.synced_group
 
 
 def _record_group_condition(builder: OutcomeBuilder) -> None:
@@ -242,10 +235,8 @@ def _record_group_condition(builder: OutcomeBuilder) -> None:
 def _sync_pods(builder: OutcomeBuilder) -> None:
     """Delete pods that are not wanted, and create missing ones once the group is enqueued."""
     observed = builder.observed
-    unwanted = [pod for pod in builder.own() if pod.name not in builder.wanted or is_out_of_sync(pod)]
-    for pod in sorted(unwanted, key=lambda pod: pod.name):
-        if pod.metadata.deletion_timestamp is None:
-            builder.delete(pod, out_of_sync=True)
+    for pod in observed.pods.named(observed.pods.unwanted):
+        builder.delete(pod, out_of_sync=True)
     group = observed.group
     if group is None or group.status.phase in ("", names.GROUP_PENDING) or not observed.may_create:
         return
@@ -262,12 +253,12 @@ def _sync_pods(builder: OutcomeBuilder) -> None:
 def _missing(builder: OutcomeBuilder) -> Iterator[Member]:
     """Pods that do not exist yet, of tasks that may start."""
     job, pods = builder.observed.job, builder.observed.pods
-    started = StartedTasks(job, pods)
-    if len(pods.keys() & builder.wanted) == len(builder.wanted):
+    if pods.is_complete:
         return
-    for task in job.spec.tasks:
+    started = StartedTasks(job, pods.ready)
+    for position, task in enumerate(job.spec.tasks):
         if may_start(task, started):
-            yield from missing_members(job, task, pods)
+            yield from pods.missing_members(job, position)
 
 
 def _pod_manifest(builder: OutcomeBuilder, member: Member) -> Manifest:

@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
-from stromboli.api import names
-from stromboli.api.types.volcano_job import Job, JobPod, TaskSpec
-from stromboli.controllers.job.job_pod_counts import phase_of
-from stromboli.controllers.job.job_pods import Member
+from stromboli.api.types.volcano_job import Job, TaskSpec
 
 
 class StartedTasks:
-    """Which tasks of a job have as many ready pods as others wait for; each is looked at once.
+    """Which tasks of a job have as many ready pods as others wait for.
 
-    `pods` are those of the job, by name.
+    `ready` says how many pods of each task, in the order of tasks, are or were ready.
     """
 
-    def __init__(self, job: Job, pods: Mapping[str, JobPod]) -> None:
-        self._job = job
-        self._pods = pods
-        self._tasks = {task.name: task for task in reversed(job.spec.tasks)}
-        self._known: dict[str, bool] = {}
+    def __init__(self, job: Job, ready: Sequence[int]) -> None:
+        self._ready = ready
+        self._tasks = {
+            task.name: (position, task) for position, task in reversed([*enumerate(job.spec.tasks)])
+        }
 
     def __contains__(self, name: str) -> bool:
-        known = self._known.get(name)
-        if known is None:
-            known = self._known[name] = self._has_started(name)
-        return known
-
-    def _has_started(self, name: str) -> bool:
-        task = self._tasks.get(name)
+        position, task = self._tasks.get(name, (0, None))
         if task is None or task.min_available is None:
             return True
-        members = (self._pods.get(Member(self._job, task, index).name) for index in range(task.replicas))
-        return sum(pod is not None and _has_become_ready(pod) for pod in members) >= task.min_available
+        return self._ready[position] >= task.min_available
 
 
 def may_start(task: TaskSpec, started: StartedTasks) -> bool:
@@ -43,9 +33,3 @@ def may_start(task: TaskSpec, started: StartedTasks) -> bool:
     ready = (before in started for before in task.depends_on.name)
     several = len(task.depends_on.name) > 1
     return any(ready) if several and task.depends_on.iteration == "any" else all(ready)
-
-
-def _has_become_ready(pod: JobPod) -> bool:
-    if phase_of(pod) == names.POD_RUNNING:
-        return all(run.ready for run in pod.status.container_statuses)
-    return phase_of(pod) == names.POD_SUCCEEDED

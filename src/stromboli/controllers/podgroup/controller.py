@@ -13,8 +13,8 @@ from stromboli.controllers import selection
 from stromboli.controllers.api_writer import decode_response, is_denied
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller, SyncError
-from stromboli.controllers.job.job_pod_counts import ENDED
 from stromboli.controllers.job.owned_objects import NameTaken, refuse_foreign
+from stromboli.controllers.job.pod_facts import ENDED
 from stromboli.controllers.owner_references import controller_of, controller_uid, owned_by, owner_key
 from stromboli.controllers.podgroup.implied_groups import (
     PREFIX,

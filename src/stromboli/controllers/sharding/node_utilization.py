@@ -8,7 +8,7 @@ from typing import NamedTuple
 from stromboli.api import names
 from stromboli.api.resources.quantity import QuantityError, milli, whole
 from stromboli.api.types.meta import Quantity
-from stromboli.controllers.job.job_pod_counts import ENDED
+from stromboli.controllers.job.pod_facts import ENDED
 from stromboli.controllers.watched_kinds import Node, PlacedPod
 
 

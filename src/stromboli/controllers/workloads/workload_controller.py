@@ -24,11 +24,6 @@ from stromboli.controllers.workloads.workload import Workload
 
 Owner = TypeVar("Owner", bound=Workload)
 
-REST = 19.0
-"""An owner rests for so many times of what its sync computed: at most a twentieth of the time goes into it."""
-SHORTEST_REST = 0.02
-"""Seconds below which an owner does not rest."""
-
 
 def namespace_of(obj: Object) -> tuple[str, ...]:
     """Index function: the namespace."""
@@ -52,8 +47,6 @@ class WorkloadController(Controller[str], Generic[Owner]):
         self.on_owner_gone: list[Callable[[Workload], object]] = []
         self.owners = self.watch(self.kind, self._owner_changed)
         self._by_namespace = self.owners.index(namespace_of)
-        self._rests: dict[str, float] = {}
-        """Until when owners rest, by key."""
 
     def owners_in(self, namespace: str) -> list[Workload]:
         return self._by_namespace[namespace]
@@ -66,14 +59,9 @@ class WorkloadController(Controller[str], Generic[Owner]):
         return []
 
     def _forget_owner(self, owner: Workload) -> None:
-        self._rests.pop(owner.key, None)
+        self.rests_until.pop(owner.key, None)
         for forget in self.on_owner_gone:
             forget(owner)
-
-    def pause_before(self, key: str) -> float:
-        """The time for which an owner still rests."""
-        rest = self._rests.get(key, 0.0) - time.monotonic()
-        return rest if rest > SHORTEST_REST else 0.0
 
     async def sync(self, key: str) -> float | None:
         owner: Any = self.owners.get(key)
@@ -102,8 +90,7 @@ class WorkloadController(Controller[str], Generic[Owner]):
         try:
             yield
         finally:
-            took = time.thread_time() - begin
-            self._rests[owner.key] = max(time.monotonic(), self._rests.get(owner.key, 0.0)) + REST * took
+            self.rest(owner.key, time.thread_time() - begin)
 
     async def write_status(self, owner: Owner, status: Record) -> None:
         """Patch what differs from the owner's status."""

@@ -10,7 +10,7 @@ from stromboli.admission.rules.podgroup_rules import default
 from stromboli.admission.rules.rule_context import Context
 from stromboli.api import names
 from stromboli.api.types.pod import Pod
-from stromboli.controllers.job.job_pod_counts import ENDED
+from stromboli.controllers.job.pod_facts import ENDED
 from stromboli.controllers.owner_references import controller_of
 from stromboli.controllers.podgroup.implied_groups import Annotations, group_name, group_of
 from stromboli.controllers.watched_kinds import Pod as WatchedPod

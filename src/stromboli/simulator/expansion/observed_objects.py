@@ -13,7 +13,7 @@ from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import Namespace, PodGroup, Queue
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.api.types.workloads import ReplicaSet
-from stromboli.controllers.job.job_pod_counts import ENDED
+from stromboli.controllers.job.pod_facts import ENDED
 from stromboli.controllers.owner_references import controller_of
 
 

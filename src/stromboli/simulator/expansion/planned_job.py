@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -11,6 +11,7 @@ from stromboli.api.types.meta import ObjectMeta
 from stromboli.api.types.volcano_job import Job, JobPod, JobPodStatus, Manifest, TaskSpec
 from stromboli.controllers.job.job_pods import Member, pod_of
 from stromboli.controllers.job.plugins.job_plugin import JobPlugin
+from stromboli.controllers.job.pod_facts import has_become_ready
 from stromboli.controllers.job.task_dependencies import StartedTasks, may_start
 
 
@@ -38,7 +39,7 @@ class PlannedJob:
     def due_pods(self, phase_of: Callable[[str], str | None]) -> Iterator[Manifest]:
         """The pods that do not exist, of tasks that may start."""
         pods = self._pods(phase_of)
-        started = StartedTasks(self.job, pods)
+        started = StartedTasks(self.job, self._ready(pods))
         for task in self.job.spec.tasks:
             if may_start(task, started):
                 for member in self._members(task):
@@ -48,7 +49,7 @@ class PlannedJob:
 
     def waiting(self, phase_of: Callable[[str], str | None]) -> Iterator[str]:
         """A sentence for each task whose pods are not made yet."""
-        started = StartedTasks(self.job, self._pods(phase_of))
+        started = StartedTasks(self.job, self._ready(self._pods(phase_of)))
         for task in self.job.spec.tasks:
             if task.depends_on is not None and not may_start(task, started):
                 either = " or " if task.depends_on.iteration == "any" else " and "
@@ -66,6 +67,11 @@ class PlannedJob:
                     metadata = ObjectMeta(name=member.name, namespace=self.job.namespace)
                     pods[member.name] = JobPod(metadata=metadata, status=JobPodStatus(phase=phase))
         return pods
+
+    def _ready(self, pods: Mapping[str, JobPod]) -> list[int]:
+        """How many pods of each task are or were ready."""
+        members = ([pods.get(member.name) for member in self._members(task)] for task in self.job.spec.tasks)
+        return [sum(pod is not None and has_become_ready(pod) for pod in of_task) for of_task in members]
 
     def _members(self, task: TaskSpec) -> Iterator[Member]:
         return (Member(self.job, task, index) for index in range(task.replicas))

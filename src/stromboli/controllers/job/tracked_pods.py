@@ -1,0 +1,121 @@
+"""The pods of one job as the store shows them and as our own writes have left them, with a summary that is kept up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from stromboli.api.types.volcano_job import Job, JobPod
+from stromboli.controllers.job.observed_events import GonePod
+from stromboli.controllers.job.pod_facts import partition_of, task_of, version_of
+from stromboli.controllers.job.pod_summary import PodSummary, frame_of
+from stromboli.controllers.pending_writes import PendingWrites
+
+
+class TrackedPods:
+    """What the controller knows of a job's pods, changed pod by pod. Nothing is known before the first `observe`.
+
+    A pod that somebody else deletes is an event of its job if a reconcile that was carried out (`carried_out`) has
+    observed it before, so those are kept apart from the `_fresh` ones.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._writes: PendingWrites[JobPod] = PendingWrites()
+        self._summary: PodSummary | None = None
+        self._fresh: set[str] = set()
+        """Names of pods that have come since the last reconcile."""
+        self._unconfirmed: set[str] = set()
+        """Those that it observed, unless it was carried out."""
+        self._gone: dict[str, GonePod] = {}
+
+    # -- reconciles
+
+    def observe(
+        self, job: Job, stored: Callable[[], Iterable[JobPod]], find: Callable[[str], JobPod | None]
+    ) -> PodSummary:
+        """The pods of a job, for a reconcile. `stored` are those that the store shows, `find` finds one by name."""
+        now = self._clock()
+        if self._summary is None or self._summary.frame != frame_of(job):
+            first = self._summary is None
+            self._summary = PodSummary.of(job, self._writes.apply(stored(), now))
+            if first:
+                self._fresh = set(self._summary.pods)
+        for name in self._writes.expired(now):
+            self._update(name, self._writes.effective(name, find(name), now))
+        self._unconfirmed |= self._fresh
+        self._fresh = set()
+        return self._summary
+
+    @property
+    def gone(self) -> Mapping[str, GonePod]:
+        """Pods that were deleted by others since a reconcile that observed them, by name."""
+        return dict(self._gone)
+
+    def carried_out(self, gone: Mapping[str, GonePod]) -> None:
+        """All that the last reconcile decided, which knew of these, was written."""
+        self._unconfirmed.clear()
+        for name, pod in gone.items():
+            if self._gone.get(name) is pod:
+                del self._gone[name]
+
+    # -- what the store shows
+
+    def stored(self, before: JobPod | None, now: JobPod | None) -> bool:
+        """A pod was added, has changed, or is gone (None); whether that is news for a reconcile."""
+        pod = now or before
+        if pod is None:
+            return False
+        by_us = before is not None and self._writes.has_deleted(before)
+        if now is None:
+            self._writes.gone(pod)
+        else:
+            self._writes.observed(now)
+        return self._update(pod.name, self._writes.effective(pod.name, now, self._clock()), by_us)
+
+    # -- what we write
+
+    def created(self, pod: JobPod) -> None:
+        self._writes.created(pod, self._clock())
+        self._update(pod.name, pod)
+
+    def deleted(self, pod: JobPod) -> None:
+        """A pod is about to be deleted by us."""
+        self._writes.deleted(pod, self._clock())
+        self._remark(pod)
+
+    def not_deleted(self, pod: JobPod) -> None:
+        """That failed."""
+        self._writes.not_deleted(pod)
+        self._remark(pod)
+
+    @property
+    def until(self) -> float | None:
+        """When the first write is forgotten that the store does not show."""
+        return self._writes.until
+
+    def _remark(self, pod: JobPod) -> None:
+        known = self._summary.pods.get(pod.name) if self._summary is not None else None
+        if known is not None and known.metadata.uid == pod.metadata.uid:
+            self._update(pod.name, self._writes.effective(pod.name, pod, self._clock()))
+
+    def _update(self, name: str, pod: JobPod | None, by_us: bool = False) -> bool:
+        if self._summary is None:
+            return True
+        before = self._summary.pods.get(name)
+        replaced = before is not None and (pod is None or pod.metadata.uid != before.metadata.uid)
+        if before is not None and replaced:
+            self._left(before, by_us or self._writes.has_deleted(before))
+        if pod is None:
+            return self._summary.drop(name)
+        if before is None or replaced:
+            self._fresh.add(name)
+        return self._summary.put(pod)
+
+    def _left(self, pod: JobPod, by_us: bool) -> None:
+        """A pod is gone: an event of its job, if a reconcile has observed it and it was not us."""
+        name = pod.name
+        known = name not in self._fresh and name not in self._unconfirmed
+        self._fresh.discard(name)
+        self._unconfirmed.discard(name)
+        if known and not by_us and self._summary is not None and self._summary.facts[name].current:
+            self._gone[name] = GonePod(pod.metadata.uid, task_of(pod), version_of(pod), partition_of(pod))
