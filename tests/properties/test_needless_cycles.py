@@ -21,7 +21,7 @@ from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduling_loop import Scheduler
-from tests.manifests import EPOCH, policy
+from tests.manifests import EPOCH, decoded, group, pod, policy, queue
 from tests.properties.strategies import contests, examples, worlds
 
 CATALOG = load_catalog()
@@ -114,3 +114,9 @@ def test_a_cycle_that_is_not_begun_would_have_evicted_nobody(
     objects: list[Object], others: list[Object], seed: int
 ) -> None:
     check(EVICTING, objects, others, seed)
+
+
+def test_a_standby_remembers_no_news_as_it_decides_nothing() -> None:
+    follower = Follower(PLACING, [decoded(queue()), decoded(group("g", 1)), decoded(pod("g-0", "g"))])
+    follower.world.follow()
+    assert not follower.is_news()

@@ -93,6 +93,7 @@ class ChangeBuffer:
     def unusable(self, problem: UnusableObject) -> None:
         with self._lock:
             self._unusable.append(problem)
+        self.arrived.set()
 
     def _enter(self, id: Id, change: ObjectChange) -> None:
         self._changes[id] = change

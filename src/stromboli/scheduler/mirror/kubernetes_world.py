@@ -114,6 +114,7 @@ class KubernetesWorld:
     def follow(self) -> None:
         """Keep in step, and decide nothing."""
         self._mirror.sync()
+        self._mirror.news.forget()
         self.cluster.mark_all_dirty()
 
     def take_over(self) -> None:
