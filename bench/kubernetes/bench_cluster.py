@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import compileall
 import os
 import subprocess
 import sys
@@ -65,6 +66,7 @@ class BenchCluster:
         self._controllers = ControllerCluster(folder, self.plane)
 
     def __enter__(self) -> BenchCluster:
+        compileall.compile_dir(ROOT / "src", quiet=2)  # as an installed package is, whatever the environment says
         self.plane.__enter__()
         try:
             install(self.plane, NAMESPACE, self.folder)

@@ -34,7 +34,7 @@ class Mirror:
     def cluster(self) -> Cluster:
         return self.intake.cluster
 
-    def sync(self) -> None:
+    def sync(self, noting: bool = True) -> None:
         for obj in self.incoming:
             self.intake.put(obj if isinstance(obj, Object) else decoded(obj))
         self.incoming.clear()

@@ -25,7 +25,7 @@ from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
 from stromboli.scheduler.mirror.change_buffer import ObjectChange
-from stromboli.scheduler.mirror.change_concerns import known
+from stromboli.scheduler.mirror.change_concerns import UNKNOWN, known
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.consistency import Difference, compare
 from stromboli.scheduler.mirror.news import News
@@ -109,13 +109,16 @@ class ClusterMirror:
 
     # -- in the cycle's thread
 
-    def sync(self) -> None:
-        """Apply all changes that the watches brought, then make the calls that the event loop left."""
+    def sync(self, noting: bool = True) -> None:
+        """Apply all changes that the watches brought, then make the calls that the event loop left.
+
+        What they mean for the next cycle is noted in `news`, unless that begins at once.
+        """
         changes, unusable = self.seam.changes.take()
         for problem in unusable:
             self._report_once(problem)
         for change in sorted(changes, key=_is_pod):
-            self._apply(change)
+            self._apply(change, noting)
         self.seam.run_calls()
 
     def report_again(self) -> None:
@@ -123,13 +126,14 @@ class ClusterMirror:
         for problem in self._unusable.values():
             self._report(problem)
 
-    def _apply(self, change: ObjectChange) -> None:
+    def _apply(self, change: ObjectChange, noting: bool) -> None:
         object = change.object
-        before = known(self.cluster, object)
+        before = known(self.cluster, object) if noting else UNKNOWN
         if change.gone:
             self._unusable.pop(_id_of(object), None)
             self._intake.drop(object)
-            self.news.note(self.cluster, object, before, gone=True)
+            if noting:
+                self.news.note(self.cluster, object, before, gone=True)
             return
         new = isinstance(object, Pod) and object.metadata.uid not in self.cluster.tasks
         try:
@@ -141,7 +145,8 @@ class ClusterMirror:
             text = f"could not be taken in: {type(error).__name__}: {error}"
         else:
             self._unusable.pop(_id_of(object), None)
-            self.news.note(self.cluster, object, before, gone=False)
+            if noting:
+                self.news.note(self.cluster, object, before, gone=False)
             task = self.cluster.tasks.get(object.metadata.uid) if new else None
             if task is not None and task.status is Status.PENDING:
                 self._pod_arrived(task.created)

@@ -113,8 +113,7 @@ class KubernetesWorld:
 
     def follow(self) -> None:
         """Keep in step, and decide nothing."""
-        self._mirror.sync()
-        self._mirror.news.forget()
+        self._mirror.sync(noting=False)
         self.cluster.mark_all_dirty()
 
     def take_over(self) -> None:
@@ -135,7 +134,7 @@ class KubernetesWorld:
         return min(self._mirror.news.take_patience(self.cluster, gangs, evicts), max(retry, 0.0))
 
     def sync(self) -> None:
-        self._mirror.sync()
+        self._mirror.sync(noting=False)
         self._mirror.news.forget()
         decisions = [decision for failure in self._due_failures() for decision in self._undo(failure)]
         if self._partial_gangs is not None:
