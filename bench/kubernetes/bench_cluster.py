@@ -66,7 +66,7 @@ class BenchCluster:
         self._controllers = ControllerCluster(folder, self.plane)
 
     def __enter__(self) -> BenchCluster:
-        compileall.compile_dir(ROOT / "src", quiet=2)  # as an installed package is, whatever the environment says
+        compileall.compile_dir(ROOT / "src", quiet=2)  # as an installed package is
         self.plane.__enter__()
         try:
             install(self.plane, NAMESPACE, self.folder)
