@@ -9,6 +9,7 @@ import pytest
 
 from stromboli.controllers.job.observed_state import CreatePod, ObservedState, Outcome
 from stromboli.controllers.options import Options
+from stromboli.controllers.watched_kinds import Pod
 from stromboli.kube.request import Request
 from tests.controllers.in_memory_api import InMemoryApi
 from tests.controllers.job.simulated_job import SimulatedJob, job_manifest, make_job, policy, task
@@ -202,6 +203,32 @@ def test_a_large_job_that_waits_for_others_repeats_no_event(monkeypatch: pytest.
             assert recorded == []
             controller._large_jobs.release()
             await wait_until(lambda: bool(recorded))
+
+    run(story())
+
+
+def test_a_pod_that_is_bound_and_our_own_writes_start_no_look() -> None:
+    async def story() -> None:
+        api = submitted(task(replicas=2))
+        async with at_work(api, Counting) as runner:
+            (controller,) = runner.controllers
+            assert isinstance(controller, Counting)
+            admit(api)
+            await wait_until(lambda: phase(api) == "Pending" and len(api.every("pods")) == 2)
+            await wait_until_idle(api, runner)
+            controller.reconciles = 0
+            for pod in api.every("pods"):
+                pod["spec"]["nodeName"] = "n"
+                pod["status"] = {"conditions": [{"type": "PodScheduled", "status": "True"}]}
+                api.put("pods", pod)
+            stored = runner.context.store(Pod)
+            await wait_until(lambda: all(pod.spec.node_name == "n" for pod in stored))
+            await wait_until_idle(api, runner)
+            assert controller.reconciles == 0
+            live(api, "Running")
+            await wait_until(lambda: phase(api) == "Running")
+            await wait_until_idle(api, runner)
+            assert controller.reconciles <= 4  # at most one for each pod, and one for the phase that is new
 
     run(story())
 
