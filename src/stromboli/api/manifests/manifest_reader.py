@@ -1,5 +1,6 @@
 """Objects from files, checked and with defaults, decoded one at a time to save memory."""
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -55,7 +56,11 @@ class Manifests:
         self.policies: list[str] = []
         """Files that hold a scheduler's policy and no objects."""
         self._problems = problems
-        self._entries: list[tuple[Source, type[Object], int]] = []
+        # Side by side and not as tuples: there may be hundreds of thousands.
+        self._sources: list[Source] = []
+        self._kinds: list[type[Object]] = []
+        self._places = array("q")
+        """The place of each among all objects, those of other kinds counted."""
         for index, source in enumerate(sources):
             self._add(source, index)
         self.priorities = Priorities(item for _, item in self._decode_all(PriorityClass))
@@ -73,7 +78,7 @@ class Manifests:
 
     def __len__(self) -> int:
         """How many objects there are to decode."""
-        return len(self._entries)
+        return len(self._sources)
 
     def __iter__(self) -> Iterator[Object]:
         return (item.object for item in self.items())
@@ -81,14 +86,14 @@ class Manifests:
     def items(self) -> Iterator[Item]:
         """The objects with defaults, in input order; then the queues that always exist."""
         seen: dict[tuple[type[Object], str], dict[str, int]] = {}
-        for number, (source, kind, index) in enumerate(self._entries):
+        for number, (source, kind, index) in enumerate(self._entries()):
             obj = self._decode(source, kind, index)
             if obj is None:
                 continue
             meta = obj.metadata
             first = seen.setdefault((kind, meta.namespace), {}).setdefault(meta.name, number)
             if first != number:
-                problem = f"defined twice: {self._entries[first][0].where} has it too"
+                problem = f"defined twice: {self._sources[first].where} has it too"
                 self.report(source.where, BadObject("metadata.name", problem, describe(obj)))
                 continue
             if kind is Queue and obj.name in self._cyclic:
@@ -96,6 +101,9 @@ class Manifests:
             yield Item(source, obj)
         for queue in implied_queues(self._queues):
             yield Item(IMPLIED, queue)
+
+    def _entries(self) -> Iterator[tuple[Source, type[Object], int]]:
+        return zip(self._sources, self._kinds, self._places, strict=True)
 
     def _add(self, source: Source, index: int) -> None:
         try:
@@ -108,13 +116,15 @@ class Manifests:
             return
         raw = as_v1(source.raw, type_meta.api_version)
         if raw is not source.raw:
-            source = source._replace(raw=raw)
+            source.raw = raw
         name, kind = type_meta.kind, kind_of(type_meta.api_version, type_meta.kind)
         is_workload = not source.of_case and (type_meta.group, name) in WORKLOADS
         if is_workload:
             self.workloads.append((type_meta.group, name, source))
         if kind is not None:
-            self._entries.append((source, kind, index))
+            self._sources.append(source)
+            self._kinds.append(kind)
+            self._places.append(index)
         elif is_workload:
             self.only_expanded += 1
         else:
@@ -131,7 +141,7 @@ class Manifests:
                 where, BadObject(error.field, error.problem, f"{subject}: {error.subject}".strip(": "))
             )
             return None
-        self._fill(obj, len(self._entries))
+        self._fill(obj, len(self._sources))
         return obj
 
     def _fill(self, obj: Object, index: int) -> None:
@@ -141,7 +151,7 @@ class Manifests:
 
     def _storage_classes(self) -> Iterator[StorageClass]:
         """The storage classes of files that are no cases: what cases hold has been in an API server already."""
-        for source, kind, index in self._entries:
+        for source, kind, index in self._entries():
             if kind is StorageClass and not source.of_case:
                 with suppress(BadObject):
                     found = decode_as(StorageClass, source.raw)
@@ -151,7 +161,7 @@ class Manifests:
     def _decode_all(self, kind: type[Kind]) -> list[tuple[str, Kind]]:
         """All objects of a kind that others depend on; a broken one is reported when its turn comes."""
         result = []
-        for source, its_kind, _ in self._entries:
+        for source, its_kind, _ in self._entries():
             if its_kind is kind:
                 with suppress(BadObject):
                     result.append((source.where, decode_as(kind, source.raw)))

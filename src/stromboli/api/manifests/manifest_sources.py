@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
@@ -28,7 +28,7 @@ Target = TypeVar("Target")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class Source(NamedTuple):
+class Source(msgspec.Struct, gc=False):
     """One object: its file, its position there, its JSON, and whether the file is a case."""
 
     file: str
