@@ -83,14 +83,20 @@ def shown(content: Manifest) -> object:
 
 
 def told(world: WrittenWorld) -> dict[tuple[str, str], str]:
-    """What each pod that waits was told last."""
+    """What each pod and group that waits was told last, without the counts of pods."""
     waiting = {
-        content["metadata"]["name"]
+        (content["kind"], content["metadata"]["name"])
         for content in world.server.objects.values()
-        if content["kind"] == "Pod" and not content["spec"].get("nodeName")
+        if (content["kind"] == "Pod" and not content["spec"].get("nodeName"))
+        or (
+            content["kind"] == "PodGroup"
+            and content.get("status", {}).get("phase") in ("Pending", "Inqueue", "Unknown")
+        )
     }
-    events = [*world.server.events("FailedScheduling")]
-    return {(kind, name): message for kind, name, message in events if name in waiting}
+    events = [*world.server.events("FailedScheduling"), *world.server.events("Unschedulable")]
+    return {
+        (kind, name): message.partition(" (")[0] for kind, name, message in events if (kind, name) in waiting
+    }
 
 
 @examples(25)
