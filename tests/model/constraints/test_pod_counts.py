@@ -13,7 +13,7 @@ from stromboli.api.types.pod import Affinity, PodAffinity, PodAffinityTerm
 from stromboli.model.cluster import Cluster
 from stromboli.model.constraints.pod_affinity import AffinityTerm, PodSelector, matching_pods, pods_with_term
 from stromboli.model.constraints.pod_counts import PodCount
-from stromboli.model.constraints.topology_spread import spread_pods
+from stromboli.model.constraints.topology_spread import SpreadPods
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.testing import World
@@ -48,8 +48,8 @@ def tallies(cluster: Cluster) -> list[PodCount]:
         matching_pods(cluster, PodSelector(EITHER, everyone)),
         matching_pods(cluster, PodSelector(NOT_WEB, everyone)),
         matching_pods(cluster, PodSelector(WEB, everyone), PodSelector(NOT_WEB, everyone)),
-        spread_pods(cluster, "default", WEB),
-        spread_pods(cluster, "default", LabelSelector()),
+        SpreadPods(cluster, "default", WEB).count(),
+        SpreadPods(cluster, "default", LabelSelector()).count(),
         pods_with_term(cluster, SHY_TERM),
     ]
 

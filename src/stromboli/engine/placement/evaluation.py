@@ -231,10 +231,11 @@ class Evaluation:
         for filter in self._watched:
             passing = self._passing[id(filter)]
             candidates &= passing.now if now else passing.later
-        final = np.where(candidates, board, NEVER)
+        limited = self._watched or within is not None
+        final = np.where(candidates, board, NEVER) if limited else board.copy()
         addends = [self._finished(score, task, candidates) for score in self._volatile if candidates.any()]
         for addend in addends:
-            final = final + addend
+            np.add(final, addend, out=final)
         return final, addends
 
     def _finished(self, score: NodeScore, task: Task, candidates: Bools) -> Column:

@@ -58,18 +58,17 @@ def scored(score: NodeScore, task: Task, nodes: Nodes) -> Floats:
 
 def _finite(column: Any, nodes: Nodes) -> Floats:
     scores = np.asarray(one_per_node(column, nodes), dtype=np.float64)
-    odd = np.flatnonzero(~within_bounds(scores))
-    if len(odd):
-        score, node = scores[odd[0]], nodes.name(int(odd[0]))
-        steady = "a larger number" if np.isfinite(score) else str(score)
-        raise BadAnswer(f"finite scores of at most {MOST_SCORE:g}", f"{score} for {node}", steady)
+    if not within_bounds(scores):
+        odd = int(np.flatnonzero(~(np.abs(scores) <= MOST_SCORE))[0])
+        steady = "a larger number" if np.isfinite(scores[odd]) else str(scores[odd])
+        got = f"{scores[odd]} for {nodes.name(odd)}"
+        raise BadAnswer(f"finite scores of at most {MOST_SCORE:g}", got, steady)
     return scores
 
 
-def within_bounds(scores: Floats) -> Bools:
-    """Where a score is a number and so small that the sum of many is one, too."""
-    within: Bools = np.abs(scores) <= MOST_SCORE
-    return within
+def within_bounds(scores: Floats) -> bool:
+    """Whether all scores are numbers and so small that the sum of many is a number, too."""
+    return not len(scores) or bool(scores.min() >= -MOST_SCORE and scores.max() <= MOST_SCORE)
 
 
 def finished(score: NodeScore, task: Task, nodes: Nodes, raw: Column, candidates: Bools) -> Floats:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def up_to_best(task: Task, nodes: Nodes, raw: Column, candidates: Column) -> Column:
     """The highest becomes 100, the others in proportion."""
-    most = max(0, int(raw[candidates].max()))
+    most = max(0, int((raw * candidates).max()))
     return raw if most == 0 else raw.astype(np.int64) * 100 // most
 
 

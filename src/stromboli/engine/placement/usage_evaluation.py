@@ -214,7 +214,7 @@ class UsageEvaluation:
         now, later = self._fitting(task, nodes)
         static = {id: _repeated(column[places], ahead) for id, column in self._static.items()}
         score = self._score(task, nodes, static)
-        if not within_bounds(score).all():
+        if not within_bounds(score):
             for function in self._functions:
                 scored(function, task, nodes)  # finds out whose scores are no numbers
         count = len(places)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from stromboli.model.change_log import ChangeLog
+
 if TYPE_CHECKING:
     from stromboli.model.node_columns import Columns, Ints
     from stromboli.model.task import Task
@@ -32,6 +34,8 @@ class PodCount:
     index_keys: IndexKeys = UNINDEXED
     by_node: Ints = field(init=False)
     version: int = 0
+    changes: ChangeLog[int] = field(default_factory=ChangeLog)
+    """The nodes whose number changed, by row."""
     used: bool = True
 
     def domain_sums(self, columns: Columns, key: str) -> tuple[Ints, Ints]:
@@ -92,6 +96,7 @@ class PodCounts:
         _shift(task_class.rows, row, sign)
         for count in task_class.counts:
             count.by_node[row] += sign
+            count.changes.note(row)
             self._bump(count)
 
     def recount(self) -> None:
@@ -118,6 +123,7 @@ class PodCounts:
 
     def _fill(self, count: PodCount) -> None:
         count.by_node = np.zeros(len(self._columns), dtype=np.int64)
+        count.changes.note_everything()
         self._bump(count)
         for task_class in _union(self._classes_by_key, count.index_keys):
             if count.counted(task_class.sample):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stromboli.api.types.pod import PodSpec, TopologySpreadConstraint
     from stromboli.model.cluster import Cluster
     from stromboli.model.constraints.pod_counts import PodCount
-    from stromboli.model.node_columns import Bools, Columns, Ints
+    from stromboli.model.node_columns import Bools, Ints
     from stromboli.model.task import Task
 
 _encoder = msgspec.msgpack.Encoder(order="sorted")
@@ -79,21 +79,65 @@ def is_empty(selector: LabelSelector | None) -> bool:
     return selector is not None and not selector.match_labels and not selector.match_expressions
 
 
-def spread_pods(cluster: Cluster, namespace: str, selector: LabelSelector | None) -> PodCount:
-    """How many pods of a namespace on each node match, without terminating ones; an empty selector matches none."""
-    matches_none = is_empty(selector)
+class SpreadPods:
+    """The pods of a namespace that match a selector, terminating ones left out; an empty selector matches none."""
 
-    def counted(task: Task) -> bool:
+    def __init__(self, cluster: Cluster, namespace: str, selector: LabelSelector | None):
+        self._cluster = cluster
+        self._namespace = namespace
+        self._selector = selector
+        self._matches_none = is_empty(selector)
+        self._key = ("spread", namespace, _encoder.encode(selector))
+        self._index_keys = index_keys(selector)
+
+    def count(self) -> PodCount:
+        """How many of them are on each node."""
+        return self._cluster.pod_counts.get(self._key, self._counted, self._index_keys)
+
+    def _counted(self, task: Task) -> bool:
         label_set = task.label_set
         return (
-            not matches_none
+            not self._matches_none
             and not task.terminating
-            and label_set.namespace == namespace
-            and matches_labels(selector, label_set.labels)
+            and label_set.namespace == self._namespace
+            and matches_labels(self._selector, label_set.labels)
         )
 
-    key = ("spread", namespace, _encoder.encode(selector))
-    return cluster.pod_counts.get(key, counted, index_keys(selector))
+
+class CountedDomains:
+    """The domains of a topology key, and how many pods count for them, kept up node by node."""
+
+    def __init__(self, pods: SpreadPods, codes: Ints, size: int, counted: Bools):
+        self.codes = codes
+        """Of every node, its domain."""
+        self.size = size
+        """How many domains there are."""
+        self.present: Bools = np.bincount(codes[counted], minlength=size) > 0
+        """Which domains have a node that counts."""
+        self._pods = pods
+        self._counted = counted
+        self._of: PodCount | None = None
+        self._position = 0
+        self._by_node: Ints = np.zeros(0, dtype=np.int64)
+        """How many pods of each node are in the counts."""
+        self._counts: Ints = np.zeros(0, dtype=np.int64)
+
+    def counts(self) -> Ints:
+        """How many pods each domain has."""
+        pods = self._pods.count()
+        rows = pods.changes.since(self._position) if pods is self._of else None
+        if rows is None:
+            self._of, self._by_node = pods, pods.by_node * self._counted
+            self._counts = np.bincount(self.codes, weights=self._by_node, minlength=self.size).astype(
+                np.int64
+            )
+        else:
+            for row in rows:
+                if self._counted[row]:
+                    self._counts[self.codes[row]] += pods.by_node[row] - self._by_node[row]
+                    self._by_node[row] = pods.by_node[row]
+        self._position = pods.changes.position
+        return self._counts
 
 
 class CountedNodes:
@@ -128,12 +172,3 @@ class CountedNodes:
             if constraint.honours_taints:
                 mask &= tolerable_nodes(columns, self._spec.tolerations)
             yield mask
-
-
-def domain_counts(columns: Columns, pods: PodCount, key: str, mask: Bools) -> tuple[Ints, Bools]:
-    """Per domain of a topology key: the number of pods on nodes of the mask, and whether it has such a node."""
-    codes, values = columns.label_codes(key)
-    inside = mask & (codes >= 0)
-    where = codes[inside]
-    counts = np.bincount(where, weights=pods.by_node[inside], minlength=len(values)).astype(np.int64)
-    return counts, np.bincount(where, minlength=len(values)) > 0

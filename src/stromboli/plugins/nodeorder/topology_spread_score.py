@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from stromboli.api import names
 from stromboli.model.constraints.topology_spread import (
+    CountedDomains,
     CountedNodes,
     Spread,
+    SpreadPods,
     label_values,
-    spread_pods,
     spreads,
 )
 
@@ -31,6 +32,8 @@ _encoder = msgspec.msgpack.Encoder(order="sorted")
 SYSTEM_DEFAULTS = ((names.HOSTNAME, 3), (names.ZONE, 5))
 EXACT = 2.0**52
 """Whole numbers up to this are exact as floats, and a hundred times as much fits 64 bits."""
+MANY = 4096
+"""If there may be more combinations of counts than this, those that there are not are left out."""
 MISSING = -1
 """Among counts: the node does not have the topology key."""
 
@@ -54,77 +57,120 @@ def soft_spreading(cluster: Cluster, task: Task, siblings: LabelSelector | None)
 
 
 class SoftSpreading:
-    """Fewer matching pods in the node's domains are better; scores are normalised over the candidates."""
+    """Fewer matching pods in the node's domains are better; scores are normalised over the candidates.
+
+    Nodes with the same counts get the same score, and there are few combinations of counts, so scores are computed by
+    combination.
+    """
 
     def __init__(self, cluster: Cluster, task: Task, constraints: list[Spread]):
         spec = task.shape.spec
         self._cluster = cluster
-        self._namespace = task.namespace
         self._constraints = constraints
+        self._pods = [SpreadPods(cluster, task.namespace, each.selector) for each in constraints]
         self._strict = bool(spec.topology_spread_constraints)
         """Whether nodes that lack a key are left out, as they are unless the constraints are the default ones."""
         self._counted_nodes = CountedNodes(cluster, spec, constraints, all_keys=self._strict)
+        self._objects = -1
+        self._keyed: list[Bools] = []
+        """By constraint, which nodes have its key."""
+        self._domains: list[CountedDomains] = []
+        self._eligible: Bools = np.zeros(0, dtype=bool)
+        """The nodes that lack no key, or all where that does not matter."""
         self._state: Hashable = None
-        self._table: Floats = np.zeros((len(constraints), 0))
+        self._combinations = Combinations(np.zeros(0, dtype=np.int64), [])
+        self._kept: Bools = np.zeros(0, dtype=bool)
+        self._sizes: list[int] = []
+        """By constraint, how many domains there are to choose from, among the candidates kept last."""
 
     def version(self, task: Task) -> tuple[int, ...]:
-        selectors = (constraint.selector for constraint in self._constraints)
-        return tuple([spread_pods(self._cluster, self._namespace, each).version for each in selectors])
+        return tuple([pods.count().version for pods in self._pods])
 
     def score(self, task: Task, nodes: Nodes) -> Column:
         """A number that differs wherever any count does; `finish` computes the score once there are candidates."""
-        raw = np.zeros(len(nodes.columns))
-        for counts in self._counts(task):
-            base = counts.max(initial=0) + 2
-            if raw.max(initial=0) * base > EXACT:
-                raw = np.unique(raw, return_inverse=True)[1].astype(np.float64)
-            raw = raw * base + (counts - MISSING)
-        return nodes.pick(raw)
+        return nodes.pick(self._counts(task).of_nodes)
 
-    def _counts(self, task: Task) -> Floats:
+    def _counts(self, task: Task) -> Combinations:
         """Per constraint and node, how many pods count there; MISSING where the node lacks the key."""
         columns = self._cluster.columns
         state = (self.version(task), columns.objects)
         if state != self._state:
-            rows = [
-                self._count(columns, *each)
-                for each in zip(self._constraints, self._counted_nodes(), strict=True)
-            ]
-            self._state, self._table = state, np.array(rows, dtype=np.float64)
-        return self._table
+            if columns.objects != self._objects:
+                self._prepare(columns)
+            parts = zip(self._constraints, self._pods, self._keyed, self._domains, strict=True)
+            self._combinations = combinations(len(columns), (_count(*each) for each in parts))
+            self._state = state
+        return self._combinations
 
-    def _count(self, columns: Columns, constraint: Spread, mask: Bools) -> Column:
-        pods = spread_pods(self._cluster, self._namespace, constraint.selector)
-        keyed = columns.label_codes(constraint.topology_key)[0] >= 0
-        if constraint.topology_key == names.HOSTNAME:
-            return np.where(keyed, pods.by_node, MISSING)
-        codes, size = self._domains(columns, constraint.topology_key)
-        counts = np.bincount(codes[mask], weights=pods.by_node[mask], minlength=size)
-        return np.where(keyed, counts[codes], MISSING)
-
-    def _domains(self, columns: Columns, key: str) -> tuple[Ints, int]:
-        """Every node's domain and how many there may be; nodes without the label share that of the empty value."""
-        codes, values = columns.label_codes(key)
-        return np.where(codes < 0, values.get("", len(values)), codes), len(values) + 1
+    def _prepare(self, columns: Columns) -> None:
+        """What follows from node objects alone."""
+        self._keyed, self._domains, self._kept = [], [], np.zeros(0, dtype=bool)
+        self._eligible = np.ones(len(columns), dtype=bool)
+        for constraint, pods, counted in zip(
+            self._constraints, self._pods, self._counted_nodes(), strict=True
+        ):
+            codes, values = columns.label_codes(constraint.topology_key)
+            keyed = codes >= 0
+            # nodes without the label share the domain of the empty value
+            codes = np.where(keyed, codes, values.get("", len(values)))
+            self._keyed.append(keyed)
+            self._domains.append(CountedDomains(pods, codes, len(values) + 1, counted))
+            if self._strict:
+                self._eligible &= keyed
+        self._objects = columns.objects
 
     def finish(self, task: Task, nodes: Nodes, raw: Column, candidates: Column) -> Column:
-        table = self._counts(task)
-        missing = table == MISSING
-        kept = candidates & ~missing.any(axis=0) if self._strict else candidates
+        index, counts = self._counts(task)
+        kept: Bools = candidates & self._eligible
         if not kept.any():
             return nodes.zeros()
-        total = nodes.zeros()
-        for constraint, counts, lacking in zip(self._constraints, table, missing, strict=True):
-            weight = math.log(self._size(nodes.columns, constraint, kept) + 2)
-            total += np.where(lacking, 0.0, counts * weight + (constraint.max_skew - 1))
-        return _fewer_is_better(_rounded(total), kept)
+        total = np.zeros(len(counts[0]))
+        for constraint, size, count in zip(self._constraints, self._domain_sizes(kept), counts, strict=True):
+            weight = math.log(size + 2)
+            total += np.where(count == MISSING, 0.0, count * weight + (constraint.max_skew - 1))
+        return _fewer_is_better(_rounded(total), index, kept)
 
-    def _size(self, columns: Columns, constraint: Spread, kept: Bools) -> int:
-        """How many domains there are to choose from."""
-        if constraint.topology_key == names.HOSTNAME:
-            return int(np.count_nonzero(kept))
-        codes, size = self._domains(columns, constraint.topology_key)
-        return int(np.count_nonzero(np.bincount(codes[kept], minlength=size)))
+    def _domain_sizes(self, kept: Bools) -> list[int]:
+        """How many domains there are to choose from; mostly the candidates are those of the last call."""
+        if not np.array_equal(kept, self._kept):
+            self._kept = kept
+            self._sizes = [
+                int(np.count_nonzero(kept))
+                if constraint.topology_key == names.HOSTNAME
+                else int(np.count_nonzero(np.bincount(domains.codes[kept], minlength=domains.size)))
+                for constraint, domains in zip(self._constraints, self._domains, strict=True)
+            ]
+        return self._sizes
+
+
+def _count(constraint: Spread, pods: SpreadPods, keyed: Bools, domains: CountedDomains) -> Ints:
+    hostname = constraint.topology_key == names.HOSTNAME
+    per_node = pods.count().by_node if hostname else domains.counts()[domains.codes]
+    return np.where(keyed, per_node, MISSING)
+
+
+class Combinations(NamedTuple):
+    """Which of some combinations of numbers every node has."""
+
+    of_nodes: Ints
+    """By node, the number of its combination."""
+    columns: list[Ints]
+    """The numbers, each column by combination."""
+
+
+def combinations(nodes: int, counts: Iterable[Ints]) -> Combinations:
+    """The combinations of some columns of counts from MISSING on."""
+    index, many = np.zeros(nodes, dtype=np.int64), 1
+    columns: list[Ints] = []
+    for column in counts:
+        size = int(column.max(initial=0)) + 1 - MISSING
+        index = index * size + (column - MISSING)
+        values = np.arange(many * size)
+        if len(values) > MANY:
+            values, index = np.unique(index, return_inverse=True)
+        columns = [*(known[values // size] for known in columns), values % size + MISSING]
+        many = len(values)
+    return Combinations(index, columns)
 
 
 def _rounded(scores: Column) -> Ints:
@@ -134,8 +180,9 @@ def _rounded(scores: Column) -> Ints:
     return rounded.astype(np.int64)
 
 
-def _fewer_is_better(scores: Ints, kept: Bools) -> Column:
-    """100 for the lowest; a node that is left out gets nothing."""
-    least, most = int(scores[kept].min()), max(0, int(scores[kept].max()))
-    good = 100 * (most + least - scores) // most if most else 100
-    return np.where(kept, good, 0)
+def _fewer_is_better(scores: Ints, index: Ints, kept: Bools) -> Column:
+    """100 for the lowest; a node that is left out gets nothing. Scores are by combination."""
+    there = scores[np.flatnonzero(np.bincount(index, weights=kept, minlength=len(scores)))]
+    least, most = int(there.min()), max(0, int(there.max()))
+    good = 100 * (most + least - scores) // most if most else np.full(len(scores), 100)
+    return np.where(kept, good[index], 0)

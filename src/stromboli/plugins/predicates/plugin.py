@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from weakref import WeakSet
 
 from stromboli.api import names
 from stromboli.engine.placement.node_functions import NodeFilter, NodeScore, Refusal
@@ -21,6 +22,7 @@ from stromboli.model.requirements.placement_requirement import (
     VOLUME_LIMITS,
     VOLUME_TOPOLOGY,
 )
+from stromboli.model.shape import Shape
 from stromboli.model.task import Task
 from stromboli.model.volumes.task_volumes import volume_demand
 from stromboli.model.volumes.volume_claims import binding_problem, zone_problem
@@ -133,6 +135,8 @@ class Predicates(Plugin):
         self._unused_claims = UnusedClaims()
         self._last_demand: tuple[tuple[Task, int] | None, VolumeDemand] = (None, NO_VOLUMES)
         """What the last task asked for, with the version of the ledger: several questions follow each other."""
+        self._harmless: WeakSet[Shape] = WeakSet()
+        """Shapes of which nothing keeps a task without volumes and claims from every node."""
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         self._claims.opening(session)
@@ -160,19 +164,17 @@ class Predicates(Plugin):
         return self._last_demand[1]
 
     def prefilter(self, task: Task) -> Refusal | None:
-        spec = task.shape.spec
-        if (
-            spec.affinity is None
-            and not spec.volumes
-            and not spec.topology_spread_constraints
-            and not task.demands
-            and not self._claims.concerns(task)
-        ):
+        shape = task.shape
+        devices = self.session.cluster.devices
+        by_shape = not (shape.spec.volumes or self._claims.concerns(task) or devices.made_for(task))
+        if by_shape and shape in self._harmless:
             return None
         for filter, problem in self._problems(task):
             if problem:
                 text = names.PRE_PREDICATE_FAILED.format(plugin=filter, reasons=problem)
                 return Refusal(text, curable=False, plugin=self.name)
+        if by_shape:
+            self._harmless.add(shape)
         return None
 
     def _problems(self, task: Task) -> Iterator[tuple[str, str | None]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,17 +11,17 @@ from stromboli.api import names
 from stromboli.api.selectors import matches_labels
 from stromboli.engine.placement.node_functions import Check, Nodes
 from stromboli.model.constraints.topology_spread import (
+    CountedDomains,
     CountedNodes,
     Spread,
-    domain_counts,
+    SpreadPods,
     label_values,
-    spread_pods,
     spreads,
 )
 
 if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
-    from stromboli.model.node_columns import Bools, Columns
+    from stromboli.model.node_columns import Bools, Ints
     from stromboli.model.task import Task
 
 
@@ -43,39 +43,62 @@ def spreading(cluster: Cluster, task: Task) -> Spreading | None:
     return Spreading(cluster, task, hard) if hard else None
 
 
+class _Constraint(NamedTuple):
+    """A constraint with what follows from node objects."""
+
+    spread: Spread
+    adds: int
+    """How many pods that count the task itself is."""
+    codes: Ints
+    """Of every node, its domain; -1: it has none."""
+    keyed: Bools
+    domains: CountedDomains
+    are_enough: bool
+    """Whether there are as many domains as the constraint wants."""
+
+
 class Spreading:
     """For each constraint: the node has the label, and one more pod there stays within the skew."""
 
     def __init__(self, cluster: Cluster, task: Task, constraints: list[Spread]):
         self._cluster = cluster
-        self._namespace = task.namespace
-        self._constraints = constraints
-        labels = task.label_set.labels
-        self._self_matches = [int(matches_labels(constraint.selector, labels)) for constraint in constraints]
+        self._spreads = constraints
+        self._labels = task.label_set.labels
+        self._pods = [SpreadPods(cluster, task.namespace, each.selector) for each in constraints]
         self._counted_nodes = CountedNodes(cluster, task.shape.spec, constraints, all_keys=True)
+        self._objects = -1
+        self._known: list[_Constraint] = []
 
     def version(self, task: Task) -> tuple[int, ...]:
-        selectors = (constraint.selector for constraint in self._constraints)
-        return tuple([spread_pods(self._cluster, self._namespace, each).version for each in selectors])
+        return tuple([pods.count().version for pods in self._pods])
 
     def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        columns = nodes.columns
-        for constraint, adds, mask in zip(
-            self._constraints, self._self_matches, self._counted_nodes(), strict=True
-        ):
-            keyed = columns.label_codes(constraint.topology_key)[0] >= 0
-            yield Check(nodes.pick(keyed), names.SPREAD_MISSING_LABEL)
-            yield Check(
-                nodes.pick(self._within_skew(columns, constraint, adds, mask)),
-                names.SPREAD_MISMATCH,
-                curable=True,
-            )
+        for constraint in self._constraints():
+            yield Check(nodes.pick(constraint.keyed), names.SPREAD_MISSING_LABEL)
+            yield Check(nodes.pick(_within_skew(constraint)), names.SPREAD_MISMATCH, curable=True)
 
-    def _within_skew(self, columns: Columns, constraint: Spread, adds: int, mask: Bools) -> Bools:
-        pods = spread_pods(self._cluster, self._namespace, constraint.selector)
-        counts, present = domain_counts(columns, pods, constraint.topology_key, mask)
-        enough = np.count_nonzero(present) >= max(constraint.min_domains, 1)
-        least = int(counts[present].min()) if enough else 0
-        within: Bools = np.append(counts + adds - least <= constraint.max_skew, False)
-        per_node: Bools = within[columns.label_codes(constraint.topology_key)[0]]
-        return per_node
+    def _constraints(self) -> list[_Constraint]:
+        """All of them, prepared again only when node objects change."""
+        objects = self._cluster.columns.objects
+        if objects != self._objects:
+            parts = zip(self._spreads, self._pods, self._counted_nodes(), strict=True)
+            self._known = [self._prepared(*each) for each in parts]
+            self._objects = objects
+        return self._known
+
+    def _prepared(self, spread: Spread, pods: SpreadPods, counted: Bools) -> _Constraint:
+        codes, values = self._cluster.columns.label_codes(spread.topology_key)
+        keyed = codes >= 0
+        domains = CountedDomains(pods, np.where(keyed, codes, 0), len(values), counted & keyed)
+        enough = int(np.count_nonzero(domains.present)) >= max(spread.min_domains, 1)
+        adds = int(matches_labels(spread.selector, self._labels))
+        return _Constraint(spread, adds, codes, keyed, domains, enough)
+
+
+def _within_skew(constraint: _Constraint) -> Bools:
+    domains = constraint.domains
+    counts = domains.counts()
+    least = int(counts[domains.present].min()) if constraint.are_enough else 0
+    within: Bools = np.append(counts + constraint.adds - least <= constraint.spread.max_skew, False)
+    per_node: Bools = within[constraint.codes]
+    return per_node
