@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from stromboli.engine.placement.node_functions import Nodes
+from stromboli.plugins.nodeorder import topology_spread_score
 from stromboli.plugins.nodeorder.plugin import Weights
 from stromboli.policy.arguments import parse_arguments
 from stromboli.testing import World
@@ -342,3 +343,13 @@ def test_pods_share_an_evaluation_while_nothing_reads_their_labels() -> None:
     assert len({key(world.task(f"p{n}")) for n in range(3)}) == 1
     world.add({**SERVICE, "spec": {"selector": {"app": "app1"}}})
     assert key(world.task("p0")) == key(world.task("p2")) != key(world.task("p1"))
+
+
+@pytest.mark.parametrize("many", [1, 10, 4096])
+def test_combinations_of_counts_stand_for_the_counts_of_every_node(
+    many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topology_spread_score, "MANY", many)
+    counts = [np.array(column) for column in ([0, 3, -1, 3, 0], [7, 7, 0, 2, -1], [1, 1, 1, 1, 1])]
+    of_nodes, columns = topology_spread_score.combinations(5, counts)
+    assert [column[of_nodes].tolist() for column in columns] == [column.tolist() for column in counts]

@@ -22,7 +22,7 @@ from stromboli.engine.placement.utilisation import Part, utilisation
 from stromboli.model.cluster import Cluster
 from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.node_columns import LARGEST_NUMBER, Columns
-from stromboli.model.status import Status
+from stromboli.model.status import WEIGHT, Status
 from stromboli.model.task import Task
 from stromboli.plugins.nodeorder import allocation_scores
 from stromboli.plugins.predicates import node_filters
@@ -216,6 +216,16 @@ class TestEvaluations:
         made.catch_up(task)
         assert made.now.tolist() == [-np.inf, -np.inf, 250.0]
         assert made.scores.tolist() == [0.0, 0.0, 250.0]
+
+    def test_nodes_that_got_many_tasks_at_once_are_evaluated_again(
+        self, evaluation: Callable[[Cluster, Task, Score], UsageEvaluation]
+    ) -> None:
+        cluster, task = self.cluster()
+        made = evaluation(cluster, task, lambda task, nodes: nodes.idle[CPU] / 8)
+        cluster.columns.weigh_many([1, 2, 2], task.shape, WEIGHT[Status.RUNNING], in_view=True)
+        made.catch_up(task)
+        assert made.scores.tolist() == [0.0, 125.0, 0.0]
+        assert made.now.tolist() == [-np.inf, 125.0, -np.inf]
 
     def test_a_score_that_is_no_number_is_refused(
         self, evaluation: Callable[[Cluster, Task, Score], UsageEvaluation]

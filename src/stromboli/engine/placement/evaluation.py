@@ -231,8 +231,9 @@ class Evaluation:
         for filter in self._watched:
             passing = self._passing[id(filter)]
             candidates &= passing.now if now else passing.later
-        limited = self._watched or within is not None
-        final = np.where(candidates, board, NEVER) if limited else board.copy()
+        final = board.copy()
+        if self._watched or within is not None:
+            np.copyto(final, NEVER, where=~candidates)
         addends = [self._finished(score, task, candidates) for score in self._volatile if candidates.any()]
         for addend in addends:
             np.add(final, addend, out=final)

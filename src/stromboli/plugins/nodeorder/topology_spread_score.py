@@ -128,7 +128,8 @@ class SoftSpreading:
         for constraint, size, count in zip(self._constraints, self._domain_sizes(kept), counts, strict=True):
             weight = math.log(size + 2)
             total += np.where(count == MISSING, 0.0, count * weight + (constraint.max_skew - 1))
-        return _fewer_is_better(_rounded(total), index, kept)
+        good = _fewer_is_better(_rounded(total), index, kept)
+        return good if self._eligible.all() else np.where(kept, good, 0)
 
     def _domain_sizes(self, kept: Bools) -> list[int]:
         """How many domains there are to choose from; mostly the candidates are those of the last call."""
@@ -146,7 +147,7 @@ class SoftSpreading:
 def _count(constraint: Spread, pods: SpreadPods, keyed: Bools, domains: CountedDomains) -> Ints:
     hostname = constraint.topology_key == names.HOSTNAME
     per_node = pods.count().by_node if hostname else domains.counts()[domains.codes]
-    return np.where(keyed, per_node, MISSING)
+    return per_node if keyed.all() else np.where(keyed, per_node, MISSING)
 
 
 class Combinations(NamedTuple):
@@ -164,7 +165,7 @@ def combinations(nodes: int, counts: Iterable[Ints]) -> Combinations:
     columns: list[Ints] = []
     for column in counts:
         size = int(column.max(initial=0)) + 1 - MISSING
-        index = index * size + (column - MISSING)
+        index = column - MISSING if many == 1 else index * size + (column - MISSING)
         values = np.arange(many * size)
         if len(values) > MANY:
             values, index = np.unique(index, return_inverse=True)
@@ -181,8 +182,9 @@ def _rounded(scores: Column) -> Ints:
 
 
 def _fewer_is_better(scores: Ints, index: Ints, kept: Bools) -> Column:
-    """100 for the lowest; a node that is left out gets nothing. Scores are by combination."""
+    """100 for the lowest that is kept. Scores are by combination."""
     there = scores[np.flatnonzero(np.bincount(index, weights=kept, minlength=len(scores)))]
     least, most = int(there.min()), max(0, int(there.max()))
     good = 100 * (most + least - scores) // most if most else np.full(len(scores), 100)
-    return np.where(kept, good[index], 0)
+    per_node: Ints = good[index]
+    return per_node
