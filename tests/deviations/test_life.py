@@ -173,3 +173,21 @@ def test_a_cycle_that_breaks_half_way_is_taken_back() -> None:
     assert result.lost == "plugin 'last-straw' failed in closing: RuntimeError: at close"
     assert result.decisions == []
     assert world.cluster.columns.used.sum() == 0
+
+
+def test_who_cannot_be_helped_is_not_tried_again() -> None:
+    """Volcano tries everybody in every cycle; here a job is tried when there could be room for it, or it changed."""
+    tried: list[str] = []
+
+    class Noting(Plugin):
+        name = "noting"
+
+        def job_valid(self, job: Job) -> None:
+            tried.append(job.name)
+
+    world = World("n1 cpu=4").job("waits", cpu=3).job("runs", cpu=2, running_on="n1")
+    world.run(PLACE, "gang noting | predicates", plugin_classes=(Noting,), cycles=2)
+    tried.clear()
+    world.job("late", cpu=1).step()
+    assert tried == ["late"]
+    assert world.finish("runs-0").step().binds == {"default/waits-0": "n1"}

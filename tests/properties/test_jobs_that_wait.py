@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stromboli.api.types.meta import Object
@@ -18,6 +18,7 @@ from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import PodGroup, PriorityClass, Queue
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Engine, Outcome
+from stromboli.engine.decisions import Event, NativeGroupCondition, PodCondition, PodGroupStatus
 from stromboli.engine.placement.node_functions import Check, Nodes
 from stromboli.engine.plugin import Invalid, Plugin
 from stromboli.model.job import Job
@@ -142,16 +143,28 @@ def _group_happens(world: LivingWorld, chance: random.Random) -> None:
     world.put(_changed(group, spec=_changed(group.spec, **{field: changes[field]})))
 
 
-def told(world: LivingWorld, outcome: Outcome) -> object:
-    """All that a cycle comes to: decisions, who is held for room, why everybody waits."""
+WORDS = (Event, PodCondition, PodGroupStatus, NativeGroupCondition)
+"""What is told about a job that is not tried is what it met when it was."""
+
+
+def acts(world: LivingWorld, outcome: Outcome) -> object:
+    """What a cycle does: decisions, who is held for room, phases, and who waits."""
+    decided = [decision for decision in outcome.decisions if not isinstance(decision, WORDS)]
     jobs = sorted(world.intake.cluster.jobs.values(), key=lambda job: job.id)
-    waits = {job.key: outcome.explain(job) for job in jobs}
-    return (plain(outcome.decisions), dict(outcome.pipelined), waits, {job.key: job.phase for job in jobs})
+    waits = [job.key for job in jobs if outcome.explain(job)]
+    return (
+        plain(decided),
+        dict(outcome.pipelined),
+        waits,
+        [(job.key, job.phase, job.written) for job in jobs],
+    )
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @given(seed=st.integers(0, 2**32))
-@examples(12)
+@example(seed=1328)  # preempt holds room for one task of a gang that cannot start with it
+@example(seed=370255)
+@examples(8)
 def test_skipping_who_cannot_be_helped_decides_as_trying_everybody_does(policy: str, seed: int) -> None:
     objects = nativised(contest(random.Random(seed), 3, 3), random.Random(seed + 1))
     skipping, trying = (
@@ -159,7 +172,7 @@ def test_skipping_who_cannot_be_helped_decides_as_trying_everybody_does(policy: 
     )
     for number in range(10):
         outcomes = skipping.cycle(), trying.cycle()
-        assert told(skipping, outcomes[0]) == told(trying, outcomes[1])
+        assert acts(skipping, outcomes[0]) == acts(trying, outcomes[1])
         for world, outcome in zip((skipping, trying), outcomes, strict=True):
             if (seed >> number) % 4:
                 world.come_true(outcome.decisions)

@@ -37,7 +37,8 @@ def allocate(session: Session) -> None:
     if "enqueue" not in session.policy.actions:
         for job in list(session.cluster.waiting):
             session.set_phase(job, names.GROUP_INQUEUE)
-    by_job = {job: tasks for job in list(session.cluster.backlog) if (tasks := _pending_tasks(session, job))}
+    worth_placing = session.waits.worth_placing(session)
+    by_job = {job: tasks for job in worth_placing if (tasks := _pending_tasks(session, job))}
     jobs_by_queue = session.jobs_by_queue(by_job)
     search = GradientSearch(session, _place_tasks, _find_place)
     for _, job in jobs_by_queue.turns(skip=session.rules.overused):

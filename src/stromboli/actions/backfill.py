@@ -36,7 +36,8 @@ class Arguments:
 def backfill(session: Session) -> None:
     """Place best-effort tasks one by one, on any node that takes them; then, if asked to, redistribute."""
     nominated: dict[Task, Node] = {}
-    candidates = [job for job in list(session.cluster.backlog) if _takes_part(session, job, nominated)]
+    awake = session.waits.awake(session)  # who waits for room has no task that asks for nothing
+    candidates = [job for job in awake if _takes_part(session, job, nominated)]
     for job in list(session.jobs_by_queue(candidates).drain()):
         with session.guard(job):
             for task in sorted(_best_effort(job), key=session.task_key):

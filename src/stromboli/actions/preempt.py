@@ -67,7 +67,9 @@ def preempt(session: Session) -> None:
         return VictimSelection(session, candidates, arguments)
 
     between_jobs, within_job = victim_selection(_is_other_job), victim_selection(_is_same_job)
-    starving = starving_jobs(session, serves=lambda job: not asks_for_topology(job))
+    # Within a job, each task is served by itself, unless room for it alone is known to be of no use.
+    may_help = partial(between_jobs.may_make_room, one_by_one=not arguments.fewest_victims)
+    starving = starving_jobs(session, lambda job: not asks_for_topology(job), may_help)
     for _, jobs in session.jobs_by_queue(starving).visits():
         visited = []
         for job in jobs:

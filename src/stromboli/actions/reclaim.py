@@ -51,7 +51,7 @@ def reclaim(session: Session) -> None:
         key=lambda task: task.job.priority if task.job and arguments.same_queue else None,
     )
     search = VictimSelection(session, candidates, arguments)
-    jobs_by_queue = session.jobs_by_queue(starving_jobs(session))
+    jobs_by_queue = session.jobs_by_queue(starving_jobs(session, may_help=search.may_make_room))
     for _, jobs in jobs_by_queue.visits(skip=session.rules.overused):
         for job in jobs:
             make_room_for_job(search, job, partial(_make_room, search))

@@ -23,6 +23,7 @@ from stromboli.engine.session import Session
 from stromboli.engine.topology.allocated_domains import AllocatedDomains
 from stromboli.engine.topology.left_out_hyper_nodes import hyper_node_events
 from stromboli.engine.waiting.fixed_point import FixedPoint
+from stromboli.engine.waiting.room_waits import RoomWaits
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.job import Job
 from stromboli.model.task import Task
@@ -88,6 +89,7 @@ class Engine:
         """
         self._skips = skips
         self._fixed_point = FixedPoint()
+        self._waits = RoomWaits()
         self._last: Outcome | None = None
         """Of the last cycle that ran."""
         self.policy = policy
@@ -162,6 +164,7 @@ class Engine:
             self._lose(outcome, error)
         finally:
             cluster.listeners = []
+            cluster.touched.clear()  # what is in it from now on happened after this cycle
             outcome.filtering, outcome.scoring = self._placement.filtering, self._placement.scoring
         self._charge_failures(outcome)
         self._last = outcome
@@ -189,6 +192,7 @@ class Engine:
         return Outcome([], session, last.causes, repeated=True)
 
     def _session(self, cluster: Cluster, now: float) -> Session:
+        self._waits.open(cluster)
         cluster.touched.clear()
         session = self._new_session(cluster, now)
         cluster.dirty = Dirty(everything=False)
@@ -199,6 +203,7 @@ class Engine:
         session.services = self._services
         session.features = self._features
         session.confined = self._confined
+        session.waits = self._waits
         return session
 
     def _open(self, session: Session, outcome: Outcome) -> None:
@@ -226,6 +231,8 @@ class Engine:
             outcome.decisions.extend(hyper_node_events(session.cluster.hyper_nodes))
         if not self._placement.is_repeatable:
             session.look_again()
+        if self._skips:
+            self._waits.close(session)
         self._fixed_point.note(session, changed)
 
     def _abort(self, session: Session) -> None:

@@ -28,6 +28,7 @@ from stromboli.engine.topology.label_topology import label_key
 from stromboli.engine.topology.topology_limits import highest_tier
 from stromboli.engine.transaction import Transaction, Undo
 from stromboli.engine.unmet_requirements import Unmet, unmet_by_job, unmet_by_task
+from stromboli.engine.waiting.room_waits import RoomWaits
 from stromboli.engine.waiting.unrepeatable_reads import UnrepeatableReads
 from stromboli.model.cluster import Cluster, Dirty, Refused
 from stromboli.model.job import SubJob
@@ -104,6 +105,8 @@ class Session(Transaction):
         """Why jobs were not let into their queues, by plugin."""
         self.ungated: list[Task] = []
         """Tasks that were let out of their queue's gate in this session."""
+        self.waits = RoomWaits()
+        """Jobs that nobody tries because they wait for more room than there is."""
         self._placement = placement
         self._unmet: dict[Job, Unmet | None] = {}
         self._confinement = Confinement(self)

@@ -25,6 +25,7 @@ from stromboli.engine.eviction.node_clearing import guarantees_hold
 from stromboli.engine.eviction.starving_jobs import starving_jobs
 from stromboli.engine.eviction.victim_bundles import Bundle, allowed_bundles, bundles_of, only_complete_gangs
 from stromboli.engine.pending_tasks import pending_tasks
+from stromboli.engine.placement.node_fit import slots
 from stromboli.engine.plugin import Eviction
 from stromboli.engine.transaction import EvictionReason
 from stromboli.model.amounts import Amounts, less_equal, shift, total_of
@@ -34,6 +35,7 @@ from stromboli.policy.arguments import arg
 if TYPE_CHECKING:
     from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.session import Session
+    from stromboli.engine.waiting.room_waits import WaitGroup
     from stromboli.model.job import Job, SubJob
     from stromboli.model.node_columns import Ints
     from stromboli.model.queue import Queue
@@ -87,7 +89,12 @@ class GangEviction:
 def evict_for_gangs(session: Session, eviction: GangEviction) -> None:
     """Queue by queue, job by job: every starving job gets room to start as a whole, or nothing."""
     options: GangEvictionOptions = session.arguments(eviction.action)
-    starving = starving_jobs(session, options.serves)
+
+    def may_make_room(group: WaitGroup) -> bool:
+        job = group.task.job
+        return job is not None and GangVictimSelection(session, eviction, options, job).may_free(group)
+
+    starving = starving_jobs(session, options.serves, may_make_room)
     for _, jobs in session.jobs_by_queue(starving).visits(skip=eviction.skip_queue):
         for job in jobs:
             if lost_pods_lately(session, job, options):
@@ -146,6 +153,14 @@ class GangVictimSelection:
             domains = domains[:limit]
         clearable = domains_with_slots(session, domains, first, self._freeable())
         return any(self._make_room_in(domain, queue) for domain in clearable[:limit])
+
+    def may_free(self, group: WaitGroup) -> bool:
+        """Whether jobs that wait for room could have it if all possible victims were evicted."""
+        columns, task = self._session.cluster.columns, group.task
+        if not task.may_preempt:
+            return False
+        room = slots(task.shape, columns.idle + columns.releasing + self._freeable())
+        return bool(room.sum() >= group.needed)
 
     def _make_room_in(self, domain: Domain, queue: Queue) -> bool:
         """Add bundle after bundle until they could be enough, then try; failing that, go on adding."""

@@ -21,6 +21,7 @@ from stromboli.model.status import Status
 if TYPE_CHECKING:
     from stromboli.engine.eviction.victim_selection import VictimSelection
     from stromboli.engine.session import Session
+    from stromboli.engine.waiting.room_waits import WaitGroup
     from stromboli.model.job import Job, SubJob
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
@@ -29,9 +30,18 @@ MakeRoom = Callable[[Statement, "Task", "Domain | None"], bool]
 """Makes room for one task within a statement, in a domain or anywhere; whether the task got some."""
 
 
-def starving_jobs(session: Session, serves: Callable[[Job], bool] | None = None) -> list[Job]:
-    """Jobs that an action serves, were let in, may be scheduled and are short of what they need."""
-    jobs = list(session.cluster.backlog)
+def starving_jobs(
+    session: Session,
+    serves: Callable[[Job], bool] | None = None,
+    may_help: Callable[[WaitGroup], bool] | None = None,
+) -> list[Job]:
+    """Jobs that an action serves, were let in, may be scheduled and are short of what they need.
+
+    With `may_help`, less those that wait for room of which the action could not make enough.
+    """
+    jobs = (
+        list(session.cluster.backlog) if may_help is None else session.waits.worth_trying(session, may_help)
+    )
     return [job for job in jobs if (serves is None or serves(job)) and _is_starving(session, job)]
 
 

@@ -76,14 +76,14 @@ class FreeableRoom:
     """An upper bound on what each node could free for tasks of one kind, as of a position in the session's journal."""
 
     freed: Ints
-    candidate_counts: Ints
-    """How many candidates each node has, whether plugins could allow them or not."""
     preemptor: Task
     """One of the tasks for which it was summed up."""
     victims: set[Task]
     """The candidates that count in `freed`."""
     journal_length: int
     rollbacks_seen: int
+    candidate_counts: Ints | None = None
+    """How many candidates each node has, whether plugins could allow them or not; counted when first needed."""
 
     def is_valid(self, session: Session) -> bool:
         """Whether it is still an upper bound: not if an eviction that it counts as done was rolled back."""
@@ -94,7 +94,8 @@ class FreeableRoom:
 
     def remove(self, victim: Task, row: int, journal_length: int) -> None:
         """A candidate was evicted: it can free nothing again."""
-        self.candidate_counts[row] -= 1
+        if self.candidate_counts is not None:
+            self.candidate_counts[row] -= 1
         self.journal_length = journal_length
         if victim in self.victims:
             self.victims.discard(victim)

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from stromboli.engine.eviction.eviction_options import EvictionOptions
     from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.session import Session
+    from stromboli.engine.waiting.room_waits import WaitGroup
     from stromboli.model.job import Job
-    from stromboli.model.node_columns import Node
+    from stromboli.model.node_columns import Ints, Node
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
@@ -126,7 +127,9 @@ class VictimSelection:
             reach = reach & within.mask(len(reach))
         future = session.cluster.reservations.future_idle_for(task)
         worthwhile = reach & fits(task, future + room.freed)
-        has_candidates: Bools = room.candidate_counts > 0
+        if not worthwhile.any():
+            return worthwhile
+        has_candidates: Bools = self._candidate_counts(room, task) > 0
         if self._candidates.required:
             return worthwhile & has_candidates
         return worthwhile & (has_candidates | fits(task, future))
@@ -144,6 +147,24 @@ class VictimSelection:
             fitting += np.minimum(groups.sums(room * self.session.reachable(task)), count)
         return [domain for domain, fit in zip(domains, fitting, strict=True) if fit >= needed]
 
+    def may_make_room(self, group: WaitGroup, one_by_one: bool = False) -> bool:
+        """Whether jobs that wait for room could have it if all possible victims were evicted.
+
+        If tasks are served `one_by_one`, also whether there is room for any of them as it is.
+        """
+        task = group.task
+        if not task.may_preempt:
+            return False
+        if task.job is not None and task.job.allocated_count:
+            return True  # it may take from its own tasks
+        future = self.session.cluster.columns.future_idle
+        if one_by_one and slots(task.shape, future).any():
+            return True
+        room = slots(task.shape, future + self._freeable_for(task).freed)
+        if room.sum() >= group.needed and group.alike:
+            room = room * self.session.reachable(task)
+        return bool(room.sum() >= group.needed)
+
     def _freeable_for(self, task: Task) -> FreeableRoom:
         session = self.session
         bound = session.rules.bound(self._candidates.point, task, self.options.no_harm, of_jobs=True)
@@ -159,37 +180,46 @@ class VictimSelection:
         return task.job is not None and any(task.job.counts[status] for status in self._candidates.statuses)
 
     def _sum_freeable(self, task: Task, may: Callable[[Job], bool]) -> FreeableRoom:
-        columns, candidates = self.session.cluster.columns, self._candidates
-        rows: list[int] = []
+        columns = self.session.cluster.columns
         by_shape: dict[Any, list[Task]] = {}
-        for job in self.session.cluster.jobs.values():
-            if not job.visible or not candidates.may_take_from(task, job):
-                continue
-            counts = may(job)
-            for status in candidates.statuses:
-                for victim in job.by_status[status]:
-                    node = victim.node
-                    if (
-                        victim.preemptable
-                        and node is not None
-                        and node.row >= 0
-                        and candidates.accepts(task, victim)
-                    ):
-                        rows.append(node.row)
-                        if counts:
-                            by_shape.setdefault(victim.shape, []).append(victim)
+        for job in self._jobs_for(task):
+            if may(job):
+                for victim in self._candidates_of(task, job):
+                    by_shape.setdefault(victim.shape, []).append(victim)
         freed = np.zeros_like(columns.idle)
         for shape, victims in by_shape.items():
             shape_rows = [victim.node.row for victim in victims if victim.node is not None]
             freed += shape.dense(len(freed))[:, None] * np.bincount(shape_rows, minlength=len(columns))
         return FreeableRoom(
             freed,
-            np.bincount(np.array(rows, dtype=np.int64), minlength=len(columns)),
             task,
             {victim for victims in by_shape.values() for victim in victims},
             len(self.session.journal),
             len(self.session.rollbacks),
         )
+
+    def _candidate_counts(self, room: FreeableRoom, task: Task) -> Ints:
+        if room.candidate_counts is None:
+            candidates = (each for job in self._jobs_for(task) for each in self._candidates_of(task, job))
+            rows = [candidate.node.row for candidate in candidates if candidate.node is not None]
+            count = len(self.session.cluster.columns)
+            room.candidate_counts = np.bincount(np.array(rows, dtype=np.int64), minlength=count)
+            room.journal_length = len(self.session.journal)  # whom it counts as evicted must stay so
+        return room.candidate_counts
+
+    def _jobs_for(self, task: Task) -> Iterator[Job]:
+        """The jobs that have candidates for a task, if they have any."""
+        may_take_from = self._candidates.may_take_from
+        for job in self.session.cluster.jobs.values():
+            if job.ready_count and job.visible and may_take_from(task, job):
+                yield job
+
+    def _candidates_of(self, task: Task, job: Job) -> Iterator[Task]:
+        for status in self._candidates.statuses:
+            for victim in job.by_status[status]:
+                on_node = victim.node is not None and victim.node.row >= 0
+                if on_node and victim.preemptable and self._candidates.accepts(task, victim):
+                    yield victim
 
     def note_evicted(self, victims: Iterable[Task]) -> None:
         """These were evicted: they can free nothing again."""

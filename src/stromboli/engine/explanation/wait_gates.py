@@ -65,6 +65,7 @@ class WaitCauses:
     def of(self, job: Job) -> Cause | None:
         """What holds a job; none if it does not wait."""
         if job not in self._by_job:
+            self._session.waits.recall(self._session, job)
             self._by_job[job] = self._first_gate(job) if waits(job) else None
         return self._by_job[job]
 
@@ -74,7 +75,8 @@ class WaitCauses:
         return (cause and cause.gate == "nodes" and self._nodes.of_task(job, task)) or cause
 
     def verdicts(self, job: Job) -> Mapping[Task, Verdict]:
-        """What nodes answer to the tasks of a job that were tried."""
+        """What nodes answered to the tasks of a job when they were last tried."""
+        self._session.waits.recall(self._session, job)
         return self._session.verdicts.get(job, {})
 
     def _first_gate(self, job: Job) -> Cause:

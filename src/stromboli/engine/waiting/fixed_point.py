@@ -88,7 +88,6 @@ class FixedPoint:
             return
         if all(isinstance(decision, WORDS) for decision in session.decisions):
             until = min(reads.until, cluster.reservations.next_moment)
-            cluster.touched.clear()  # what is in it from now on happened after this cycle
             self._last = LastCycle(reads.time, State.of(cluster), until)
 
     def holds(self, cluster: Cluster, now: float) -> bool:

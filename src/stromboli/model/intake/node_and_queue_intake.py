@@ -67,8 +67,7 @@ def _mark_jobs_dirty(cluster: Cluster, queue: Queue) -> None:
     """Invalidate what is cached about a queue and its jobs."""
     cluster.dirty.queues[queue] = None
     for job in queue.jobs:
-        cluster.dirty.jobs[job] = None
-        cluster.update_worklists(job)
+        cluster.mark_dirty(job)
 
 
 # -- nodes

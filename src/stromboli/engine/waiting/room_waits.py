@@ -1,0 +1,222 @@
+"""Jobs that wait for more room than there is: nobody tries them again until there is more, or they change.
+
+After a cycle in which a job was not placed, it is known how many tasks it needs to start, and how many like these the
+nodes that it may use could take at most. As long as that is fewer, trying it must fail, whatever filters, limits and
+orders say. This is asked anew before every action, for all jobs of a kind at once: with what is free, or with what
+could be evicted for them. A job of which anything changed (pods, group, priority, queue) is tried at once, and all are
+when nodes come, go or change.
+
+What is told about a job that is not tried is what it met when it was last tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from stromboli.engine.waiting.room_bound import RoomBound
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from stromboli.engine.placement.verdict import Verdict
+    from stromboli.engine.session import Session
+    from stromboli.engine.transaction import TentativePlacement
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.job import Job, SubJob
+    from stromboli.model.task import Task
+
+VICTIM_POINTS = {"preempt": "preemptable", "reclaim": "reclaimable"}
+"""The actions that evict for each task, and where plugins vote on their victims."""
+
+
+class Attempt(NamedTuple):
+    """What a job met when it was last tried, for whoever asks why it waits."""
+
+    verdicts: dict[Task, Verdict]
+    tentative: dict[Task, TentativePlacement]
+    had_room: int | None
+    without_domain: Job | SubJob | None
+
+
+@dataclass(slots=True, eq=False)
+class WaitGroup:
+    """Jobs of a kind: none of them differs from the others in what decides whether there could be room for it."""
+
+    task: Task
+    """One of their tasks, all of which are like it."""
+    needed: int
+    """How many tasks each of them needs to start, at least."""
+    alike: bool
+    """Whether their tasks are alike in all that filters read, and not in what they request alone."""
+    within_limits: tuple[bool, bool]
+    """What the limits of their queue said when they were last tried; what they say now is for their users to read."""
+    jobs: dict[Job, Attempt] = field(default_factory=dict)
+
+
+class RoomWaits:
+    """The jobs that wait for more room than there is, kind by kind."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Hashable, WaitGroup] = {}
+        self._of_job: dict[Job, Hashable] = {}
+        self._bound = RoomBound()
+
+    def __contains__(self, job: Job) -> bool:
+        return job in self._of_job
+
+    def __len__(self) -> int:
+        return len(self._of_job)
+
+    # -- who is tried
+
+    def open(self, cluster: Cluster) -> None:
+        """A session opens: forget all of which anything changed since the last one; with a node, that is everybody."""
+        if cluster.dirty.everything or cluster.dirty.nodes:
+            self._groups.clear()
+            self._of_job.clear()
+        else:
+            self._wake(cluster.touched)
+
+    def worth_placing(self, session: Session) -> list[Job]:
+        """The jobs with something to place, less those for which there is no room; in which order does not matter."""
+        return self.worth_trying(session, lambda group: self._may_take(session, group))
+
+    def _may_take(self, session: Session, group: WaitGroup) -> bool:
+        if _within_limits(session, group.task) != group.within_limits:
+            return True
+        return self._bound.may_take(session, group.task, group.needed, group.alike)
+
+    def worth_trying(self, session: Session, may_help: Callable[[WaitGroup], bool]) -> list[Job]:
+        """The jobs with something to place, less those of kinds that cannot be helped."""
+        for group in list(self._groups.values()):
+            if not self._is_hopeless(session, group, may_help):
+                self._wake(list(group.jobs))
+        return self.awake(session)
+
+    def awake(self, session: Session) -> list[Job]:
+        """The jobs with something to place, less those that wait for more room than there is."""
+        return [job for job in session.cluster.backlog if job not in self._of_job]
+
+    def _is_hopeless(self, session: Session, group: WaitGroup, may_help: Callable[[WaitGroup], bool]) -> bool:
+        try:
+            return not may_help(group)
+        except session.confined:
+            return False  # whoever fails here will fail over each of these jobs, and be named
+
+    def _wake(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            key = self._of_job.pop(job, None)
+            if key is not None:
+                group = self._groups[key]
+                del group.jobs[job]
+                if not group.jobs:
+                    del self._groups[key]
+
+    # -- who waits
+
+    def close(self, session: Session) -> None:
+        """A session has come to its end: those that it found no room for wait, unless there could be some."""
+        moved = [job for job in session.cluster.dirty.jobs if job in self._of_job]
+        earlier = {job: self._groups[self._of_job[job]].jobs[job] for job in moved}
+        self._wake(moved)
+        for job in self.awake(session):
+            if _found_no_room(session, job):
+                with suppress(*session.confined):  # whoever fails here fails over the job, and is named then
+                    self._note(session, job, earlier.get(job))
+        self._bound.keep(group.task.shape for group in self._groups.values())
+
+    def _note(self, session: Session, job: Job, earlier: Attempt | None) -> None:
+        kind = _kind(session, job)
+        if kind is None:
+            return
+        group = self._groups.get(kind)
+        if group is None:
+            task, needed = _first_pending(job), session.rules.tasks_needed(job)
+            group = WaitGroup(task, needed, _are_alike(job), _within_limits(session, task))
+            if self._may_take(session, group):
+                return
+            self._groups[kind] = group
+        self._of_job[job] = kind
+        group.jobs[job] = _attempt(session, job) if earlier is None or job in session.verdicts else earlier
+
+    def recall(self, session: Session, job: Job) -> None:
+        """Let a session know what a job met when it was last tried, if it was not tried in this one."""
+        key = self._of_job.get(job)
+        if key is None or job in session.verdicts:
+            return
+        attempt = self._groups[key].jobs[job]
+        if attempt.verdicts:
+            session.verdicts[job] = attempt.verdicts
+        session.tentative.update(attempt.tentative)
+        if attempt.had_room is not None:
+            session.had_room[job] = attempt.had_room
+        if attempt.without_domain is not None:
+            session.without_domain[job] = attempt.without_domain
+
+
+def _found_no_room(session: Session, job: Job) -> bool:
+    """Whether a job was tried and nothing but room could help it, of one kind of task, and in one go."""
+    if job.waits_for_queue or job in session.objections or session.unmet(job):
+        return False
+    if job.policies or job.reserved or job.counts[Status.PIPELINED] or job.pending_best_effort:
+        return False
+    first = _first_pending(job)
+    return not session.cluster.ledgers_of(first.shape) and all(
+        task.shape is first.shape and _waits_for_amounts(task) for task in job.by_status[Status.PENDING]
+    )
+
+
+def _waits_for_amounts(task: Task) -> bool:
+    """Whether a task is neither held at a gate nor promised anything."""
+    sub_job = task.sub_job
+    return not task.gates and not task.nominated and (sub_job is None or not sub_job.nominated_hyper_node)
+
+
+def _within_limits(session: Session, task: Task) -> tuple[bool, bool]:
+    """Whether the queue of a task has had its share, and whether it may still take the task."""
+    queue = session.queue_of(task)
+    return queue is not None and session.rules.overused(queue), (
+        queue is not None and session.rules.allocatable(queue, task)
+    )
+
+
+def _first_pending(job: Job) -> Task:
+    return next(iter(job.by_status[Status.PENDING]))
+
+
+def _are_alike(job: Job) -> bool:
+    """Whether the pending tasks of a job differ in nothing but their names."""
+    first = _first_pending(job)
+    seen = (first.label_set, first.annotations, first.priority, first.pod_priority, first.preempts)
+    return all(
+        (task.label_set, task.annotations, task.priority, task.pod_priority, task.preempts) == seen
+        for task in job.by_status[Status.PENDING]
+    )
+
+
+def _kind(session: Session, job: Job) -> Hashable | None:
+    """All that is read of a job and its tasks to tell whether there could be room, by evictions too.
+
+    None if that differs between its tasks.
+    """
+    first, alike, rules = _first_pending(job), _are_alike(job), session.rules
+    asked = [first] if alike else list(job.by_status[Status.PENDING])
+    points = [point for action, point in VICTIM_POINTS.items() if action in session.policy.actions]
+    bounds = {(task.may_preempt, *(rules.bound(point, task).key for point in points)) for task in asked}
+    if len(bounds) > 1:
+        return None
+    read = session.shape_key(first) if alike else first.shape.id
+    alone = job if job.allocated_count else None
+    return (job.queue, read, alike, rules.tasks_needed(job), job.priority, alone, *bounds)
+
+
+def _attempt(session: Session, job: Job) -> Attempt:
+    tentative = session.tentative
+    return Attempt(
+        session.verdicts.get(job, {}),
+        {task: tentative[task] for task in job.by_status[Status.PENDING] if task in tentative},
+        session.had_room.get(job),
+        session.without_domain.get(job),
+    )

@@ -1,0 +1,118 @@
+"""Jobs that wait for more room than there is are not tried until there is more, or they change."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+
+from stromboli.engine.decisions import PodCondition, PodGroupStatus
+from stromboli.engine.plugin import Invalid, Plugin
+from stromboli.model.job import Job
+from stromboli.testing import World
+from tests.manifests import group, node, queue
+
+PLUGINS = "priority gang conformance witness | predicates proportion nodeorder"
+
+
+class Witness(Plugin):
+    """Notes who is tried: everybody who is, is asked first whether it is valid."""
+
+    name = "witness"
+    asked: ClassVar[set[str]] = set()
+
+    def job_valid(self, job: Job) -> Invalid | None:
+        self.asked.add(job.name)
+        return None
+
+
+@pytest.fixture
+def world() -> World:
+    """A gang of two and a large pod wait beside what runs; a third of the room is free."""
+    world = World("n1 cpu=4; n2 cpu=4", "research")
+    world.job("old", pods=2, minimum=0, cpu=3, running_on="n1 n2").job("tiny", cpu="500m", running_on="n1")
+    world.job("train", pods=3, cpu=1).job("large", cpu=4)
+    return started(world, "enqueue, allocate, backfill")
+
+
+def started(world: World, actions: str) -> World:
+    world.run(actions, PLUGINS, plugin_classes=(Witness,), cycles=3)
+    Witness.asked.clear()
+    return world
+
+
+def test_a_new_pod_is_tried_alone(world: World) -> None:
+    assert world.job("late", cpu=1).step().bound_per_job == {"default/late": 1}
+    assert Witness.asked == {"late"}
+
+
+def test_room_for_fewer_than_must_start_together_wakes_nobody(world: World) -> None:
+    world.finish("tiny-0").step()
+    assert Witness.asked == set()
+
+
+def test_room_for_as_many_as_must_start_together_wakes_whom_it_may_help(world: World) -> None:
+    assert world.finish("old-0").step().bound_per_job == {"default/train": 3}
+    assert "train" in Witness.asked
+
+
+def test_a_node_that_comes_has_everybody_tried(world: World) -> None:
+    assert world.add(node("n3", cpu=4)).step().bound_per_job["default/train"] == 3
+    assert {"train", "large"} <= Witness.asked
+
+
+def test_room_on_nodes_that_it_may_not_use_helps_nobody() -> None:
+    world = World("n1 cpu=4; n2 cpu=4").job("chosen", cpu=2, spec={"nodeSelector": {"disk": "ssd"}})
+    started(world, "enqueue, allocate, backfill")
+    world.job("late", cpu=1).step()
+    assert Witness.asked == {"late"}
+    world.add(node("n3", cpu=4, labels={"disk": "ssd"}))
+    assert world.step().bound_per_job == {"default/chosen": 1}
+
+
+def test_a_job_that_changes_is_tried(world: World) -> None:
+    world.add(group("train", 1, phase="Inqueue"))
+    assert world.step().bound_per_job == {"default/train": 1}
+
+
+def test_a_queue_that_changes_has_its_jobs_tried(world: World) -> None:
+    world.add(queue("default", weight=3)).step()
+    assert {"train", "large"} <= Witness.asked
+
+
+def test_who_is_not_tried_is_told_nothing_new_and_can_still_be_explained(world: World) -> None:
+    before = world.step()
+    result = world.job("late", cpu=1).step()
+    assert Witness.asked == {"late"}
+    told = {
+        decision.name for decision in result.decisions if isinstance(decision, PodCondition | PodGroupStatus)
+    }
+    assert "train" not in told
+    assert result.pending.keys() == before.pending.keys() == {"default/train", "default/large"}
+    for job, waits in result.pending.items():
+        assert (waits.gate, waits.summary) == (before.pending[job].gate, before.pending[job].summary)
+    assert result.why("large-0") != ""
+
+
+# -- evictions
+
+
+@pytest.mark.parametrize("action", ["preempt", "gangpreempt"])
+def test_victims_that_come_wake_whom_they_may_help(action: str) -> None:
+    world = World("n1 cpu=4; n2 cpu=1").job("old", cpu=4, priority=5, running_on="n1")
+    world.job("urgent", cpu=4, priority=5)
+    started(world, f"enqueue, allocate, {action}, backfill")
+    world.job("equal", cpu=1, priority=5).step()
+    assert "urgent" not in Witness.asked
+    world.add(node("n3", cpu=4)).job("lesser", cpu=4, priority=1, running_on="n3", minimum=0)
+    assert world.step().evicted == ["default/lesser-0"]
+
+
+def test_a_queue_above_its_share_wakes_those_of_others() -> None:
+    world = World("n1 cpu=4; n2 cpu=4", "a; b").job("old", pods=4, cpu=1, queue="a", running_on="n1")
+    world.job("b-old", pods=4, cpu=1, queue="b", running_on="n2").job("hungry", cpu=1, queue="a")
+    started(world, "enqueue, allocate, reclaim, backfill")
+    world.add(queue("c")).step()
+    assert "hungry" not in Witness.asked
+    world.add(queue("a", weight=3))
+    assert len(world.step().evicted) == 1
