@@ -226,15 +226,12 @@ class Columns:
             self._view[:, row] += shape.view
         else:
             self._view[:, row] -= shape.view
-        self._changed(row)  # part of the move that `weigh` counted
+        self.version[row] = self.clock  # part of the move that `weigh` counted
 
     def _touch(self, row: int, shape: Shape | None) -> None:
         self.clock += 1
-        self.last = (row, shape)
-        self._changed(row)
-
-    def _changed(self, row: int) -> None:
         self.version[row] = self.clock
+        self.last = (row, shape)
         self._numbers.pop(row, None)
         self.changes.note(row)
 

@@ -122,7 +122,10 @@ class UsageEvaluation:
         row, shape = columns.last
         mine = shape is self._shape and columns.clock == self._clock + 1 and (place := self.place(row)) >= 0
         steady, self._mine = mine or self._mine, mine
-        if not (mine and self._advance(place)):
+        known = self._look_ahead.advance(place) if mine and self._look_ahead is not None else None
+        if known is not None:
+            self._put(place, *known)
+        else:
             self._placements += mine
             if mine and self._placements == BUSY_AFTER:
                 changed = np.flatnonzero(self.allowed)
@@ -130,13 +133,6 @@ class UsageEvaluation:
             else:
                 self._follow(task, steady)
         self._clock, self._position = columns.clock, columns.changes.position
-
-    def _advance(self, place: int) -> bool:
-        """One more task of this very shape went there; whether the next step was known."""
-        known = self._look_ahead.advance(place) if self._look_ahead is not None else None
-        if known is not None:
-            self._put(place, *known)
-        return known is not None
 
     def _put(self, place: int, now: bool, later: bool, score: float) -> None:
         self.scores[place] = score
@@ -160,8 +156,7 @@ class UsageEvaluation:
     def _follow_few(self, program: Program) -> bool:
         """Evaluate nodes one by one; false where many changed, a number is too large, or a result undefined."""
         changes = self.columns.changes
-        few = changes.position - self._position <= 2 * FEW  # a move counts twice, as it changes two columns
-        rows = changes.since(self._position) if few else None
+        rows = changes.since(self._position) if changes.position - self._position <= FEW else None
         if rows is None:
             return False
         allowed, numbers_of, look_ahead = self._is_allowed, self.columns.numbers, self._look_ahead
