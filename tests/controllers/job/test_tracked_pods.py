@@ -38,6 +38,7 @@ NAMED = st.sampled_from(NAMES)
 EVENTS = st.one_of(
     st.tuples(st.just("put"), NAMED, STATES),
     st.tuples(st.just("replace"), NAMED, STATES),
+    st.tuples(st.sampled_from(["create late", "delete late", "fail to delete late"]), NAMED, STATES),
     st.tuples(st.sampled_from(["remove", "create", "delete", "fail to delete", "show"]), NAMED, st.just({})),
     st.tuples(st.sampled_from(["wait", "restart", "scale", "reconcile", "look"]), st.just(""), st.just({})),
 )
@@ -97,17 +98,19 @@ class Comparison:
                 self.show(name, None)
             case "create" if before is None and name not in self.hidden:
                 pod = self.hidden[name] = shown(name, self.new_uid(), {})
-                self.tracked.created(pod)
-                self.writes.created(pod, self.now)
+                self.create(pod)
             case "show" if name in self.hidden:
                 self.show(name, self.hidden.pop(name))
+            case "create late" if before is None and name not in self.hidden:
+                pod = shown(name, self.new_uid(), {})
+                self.show(name, pod)
+                self.show(name, shown(name, pod.metadata.uid, state))
+                self.create(pod)
             case "delete" | "fail to delete" if before is not None:
-                for writes in (self.tracked, self.writes):
-                    writes.deleted(before) if writes is self.tracked else self.writes.deleted(
-                        before, self.now
-                    )
-                    if event == "fail to delete":
-                        writes.not_deleted(before)
+                self.delete(before, fails=event == "fail to delete")
+            case "delete late" | "fail to delete late" if before is not None:
+                self.show(name, shown(name, before.metadata.uid, state))
+                self.delete(before, fails=event == "fail to delete late")
             case "wait":
                 self.now += TIMEOUT
                 self.hidden.clear()
@@ -116,6 +119,19 @@ class Comparison:
                 self.change_job(event)
             case "reconcile":
                 self.look(carried_out=True)
+
+    def create(self, pod: JobPod) -> None:
+        """We learn that we have created a pod; if that is `late`, the store shows a later state of it already."""
+        self.tracked.created(pod)
+        self.writes.created(pod, self.now)
+
+    def delete(self, pod: JobPod, fails: bool) -> None:
+        """We delete a pod in the state of the last look; if that is `late`, the store shows a later one."""
+        self.tracked.deleted(pod)
+        self.writes.deleted(pod, self.now)
+        if fails:
+            self.tracked.not_deleted(pod)
+            self.writes.not_deleted(pod)
 
     def new_uid(self) -> str:
         self.serial += 1
@@ -192,6 +208,10 @@ def _contents(summary: PodSummary) -> dict[str, Any]:
 )
 @example(
     POLICIES[1], [("put", "j-a-0", {}), ("reconcile", "", {}), ("delete", "j-a-0", {}), ("wait", "", {})]
+)
+@example(POLICIES[3], [("create late", "j-a-0", {"phase": "Failed", "code": 3})])
+@example(
+    POLICIES[3], [("put", "j-a-0", {}), ("fail to delete late", "j-a-0", {"phase": "Failed", "code": 3})]
 )
 def test_pods_that_are_kept_up_equal_a_full_look_and_lead_to_the_same_decisions(
     policies: list[dict[str, Any]], events: list[tuple[str, str, dict[str, Any]]]

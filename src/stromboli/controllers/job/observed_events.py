@@ -48,8 +48,8 @@ class ReconcileCache:
     """The version of the job that this is about."""
     synced_group: tuple[str, PodGroupSpec, JobSpec] | None = None
     """Uid and spec of the group, and the job spec that it was last compared with."""
-    checked: tuple[JobSpec, str] | None = None
-    """The spec whose size was checked, and what there is too much of in it."""
+    checked: JobSpec | None = None
+    """The spec of which nothing is too large."""
 
 
 def lost_pods(

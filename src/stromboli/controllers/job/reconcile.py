@@ -76,9 +76,8 @@ def reconcile(observed: ObservedState) -> Outcome:
 
 def _size_problem(observed: ObservedState) -> str:
     """What there is too much of in the job, looked for once for each spec."""
-    checked = observed.cache.checked
-    if checked is not None and checked[0] == observed.job.spec:
-        return checked[1]
+    if observed.cache.checked == observed.job.spec:
+        return ""
     return size_problem(observed.job)
 
 
@@ -110,7 +109,7 @@ def _outcome(builder: OutcomeBuilder, triggers: list[LifecycleEvent], action: Du
         attached=builder.attached,
         version=observed.job.status.version,
         synced_group=builder.synced_group,
-        checked=(observed.job.spec, ""),
+        checked=observed.job.spec,
     )
     times = [time for time in (builder.requeue_at, delayed.requeue_at) if time is not None]
     settled = action is None and builder.settled

@@ -21,6 +21,8 @@ class TrackedPods:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._writes: PendingWrites[JobPod] = PendingWrites()
+        self._find: Callable[[str], JobPod | None] = lambda name: None
+        """The pod of a name that the store shows."""
         self._summary: PodSummary | None = None
         self._fresh: set[str] = set()
         """Names of pods that have come since the last reconcile."""
@@ -34,14 +36,14 @@ class TrackedPods:
         self, job: Job, stored: Callable[[], Iterable[JobPod]], find: Callable[[str], JobPod | None]
     ) -> PodSummary:
         """The pods of a job, for a reconcile. `stored` are those that the store shows, `find` finds one by name."""
-        now = self._clock()
+        now, self._find = self._clock(), find
         if self._summary is None or self._summary.frame != frame_of(job):
             first = self._summary is None
             self._summary = PodSummary.of(job, self._writes.apply(stored(), now))
             if first:
                 self._fresh = set(self._summary.pods)
         for name in self._writes.expired(now):
-            self._update(name, self._writes.effective(name, find(name), now))
+            self._refresh(name)
         self._unconfirmed |= self._fresh
         self._fresh = set()
         return self._summary
@@ -75,28 +77,28 @@ class TrackedPods:
     # -- what we write
 
     def created(self, pod: JobPod) -> None:
+        """A pod was created; the store may show it already, in a later state."""
         self._writes.created(pod, self._clock())
-        self._update(pod.name, pod)
+        self._refresh(pod.name)
 
     def deleted(self, pod: JobPod) -> None:
         """A pod is about to be deleted by us."""
         self._writes.deleted(pod, self._clock())
-        self._remark(pod)
+        self._refresh(pod.name)
 
     def not_deleted(self, pod: JobPod) -> None:
         """That failed."""
         self._writes.not_deleted(pod)
-        self._remark(pod)
+        self._refresh(pod.name)
+
+    def _refresh(self, name: str) -> None:
+        """What we know of writes to a pod has changed."""
+        self._update(name, self._writes.effective(name, self._find(name), self._clock()))
 
     @property
     def until(self) -> float | None:
         """When the first write is forgotten that the store does not show."""
         return self._writes.until
-
-    def _remark(self, pod: JobPod) -> None:
-        known = self._summary.pods.get(pod.name) if self._summary is not None else None
-        if known is not None and known.metadata.uid == pod.metadata.uid:
-            self._update(pod.name, self._writes.effective(pod.name, pod, self._clock()))
 
     def _update(self, name: str, pod: JobPod | None, by_us: bool = False) -> bool:
         if self._summary is None:
