@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from typing import Any
 
+import msgspec
 import pytest
 
+from stromboli.api.types.kinds import CLUSTER_SCOPED
 from stromboli.api.types.meta import Object
+from stromboli.api.types.native_group import NativePodGroup
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import PodGroup
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
+from stromboli.model.task import Task
 from stromboli.scheduler.gathering import NOW
-from stromboli.scheduler.mirror.change_concerns import known
+from stromboli.scheduler.mirror.change_concerns import _TOLD_OTHERWISE, _UNREAD, known
 from stromboli.scheduler.mirror.news import EMPTY_GROUP_PATIENCE, SEARCHED, STATUS_PATIENCE, News
+from stromboli.scheduler.options import parse
+from stromboli.scheduler.watched_objects import watched_kinds
 from tests.manifests import decoded, group, node, pod, priority_class, queue
 
 NONE = math.inf
@@ -119,6 +128,7 @@ def test_our_own_bind_that_comes_back_is_only_told_in_the_status_of_its_group() 
 
 def test_our_own_condition_that_comes_back_is_no_news() -> None:
     story = Story(group("big", 1), pod("big-0", "big", cpu=99))
+    assert [task.order for task in story.cluster.tasks.values()]  # as a cycle asks for it, and it is kept
     told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
     assert story.hear(pod("big-0", "big", cpu=99, **status(conditions=[told]))) == NONE
 
@@ -187,6 +197,24 @@ def test_objects_that_decisions_look_up_are_news_when_they_change() -> None:
     assert story.hear(priority_class("high", 11)) == NOW
     assert story.lose(priority_class("high", 11)) == NOW
     assert story.lose(priority_class("high", 11)) == NONE
+
+
+def test_every_kind_that_is_watched_can_be_compared_with_what_was_known_of_it() -> None:
+    """An object is news when it comes and when it goes, and not when it comes once more."""
+    story = Story(group("big", 1), pod("big-0", "big", cpu=99))
+    for kind in watched_kinds(parse([])):
+        place = {} if kind in CLUSTER_SCOPED else {"namespace": "ns"}
+        made = msgspec.convert({"metadata": {"name": "x", "uid": "u", **place}}, kind)
+        if kind not in (Pod, PodGroup, NativePodGroup):
+            assert story.hear(made, evicts=True) == NOW, kind
+        story.hear(made)
+        assert story.hear(made) == NONE, kind
+        story.lose(made)
+        assert story.lose(made) == NONE, kind
+
+
+def test_fields_that_are_left_out_of_a_comparison_exist() -> None:
+    assert {field.name for field in fields(Task)} >= _TOLD_OTHERWISE | _UNREAD
 
 
 def test_a_pod_of_another_scheduler_without_a_node_is_no_news() -> None:

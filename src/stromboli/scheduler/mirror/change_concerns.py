@@ -27,7 +27,18 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 
 _TOLD_OTHERWISE = frozenset(
-    ("status", "node", "job", "sub_job", "order", "grants", "attaches", "assumed", "terminating", "preempted")
+    (
+        "status",
+        "node",
+        "job",
+        "sub_job",
+        "_order",
+        "grants",
+        "attaches",
+        "assumed",
+        "terminating",
+        "preempted",
+    )
 )
 """Fields of a task that follow from others, from its status, or from objects of their own."""
 _UNREAD = frozenset(("condition", "nominated", "scheduled_at", "started"))
