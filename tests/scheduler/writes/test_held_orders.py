@@ -36,8 +36,8 @@ def group_event(message: str, topic: str = "outcome") -> Event:
     return Event(*GROUP, "Warning", "Unschedulable", message, topic=topic, job=GROUP)
 
 
-def owner_event(message: str) -> Event:
-    identity = ("batch.volcano.sh/v1alpha1", "ju", "owner", GROUP)
+def owner_event(message: str, group: JobId = GROUP) -> Event:
+    identity = ("batch.volcano.sh/v1alpha1", "ju", "owner", group)
     return Event("Job", "ns", "train", "Warning", "Unschedulable", message, *identity)
 
 
@@ -180,6 +180,15 @@ def test_a_later_event_on_a_topic_takes_the_place_of_an_earlier_one() -> None:
     held = Held()
     held.add(group_event("3 of 20"), group_event("overused", "gate:overcommit"), group_event("no room"))
     assert held.wait(HOLD) == [group_event("no room"), group_event("overused", "gate:overcommit")]
+
+
+def test_events_of_one_owner_about_two_groups_do_not_replace_each_other() -> None:
+    held, other = Held(), JobId("PodGroup", "ns", "other")
+    held.add(owner_event("web waits"), owner_event("other waits", other))
+    assert held.wait(HOLD) == [owner_event("web waits"), owner_event("other waits", other)]
+    held.add(owner_event("web still waits"), owner_event("other still waits", other))
+    held.add(status("Running", "Scheduled"))
+    assert owner_event("other still waits", other) in held.wait(HOLD)
 
 
 def test_an_event_that_waits_for_its_turn_can_still_be_overtaken() -> None:

@@ -138,7 +138,7 @@ class HeldOrders:
         match order.decision:
             case Bind(namespace=namespace, name=name):
                 self._withdraw(("Pod", "", namespace, name))
-                self._withdraw(("Event", "Pod", namespace, name, ""))
+                self._withdraw(("Event", "Pod", namespace, name, "", None))
             case PodGroupStatus() as status:
                 job = JobId("PodGroup", status.namespace, status.name)
                 if _is_placed(status):
@@ -183,7 +183,7 @@ def _key(order: WriteOrder) -> Hashable:
         case PodGroupStatus() | QueueStatus() | PodCondition() | NativeGroupCondition():
             return order.key
         case Event(reason=reason) as event if reason in _WAIT_REASONS:
-            return ("Event", event.kind, event.namespace, event.name, event.topic)
+            return ("Event", event.kind, event.namespace, event.name, event.topic, event.job)
     return None
 
 
