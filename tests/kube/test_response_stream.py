@@ -12,10 +12,23 @@ import pytest
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.request import ApiError, NoResponse
-from stromboli.kube.response_stream import MAX_UNREAD_BYTES
+from stromboli.kube.response_stream import MAX_UNREAD_BYTES, ResponseStream
 from tests.serving import behaving
 
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+class Transport(asyncio.Transport):
+    """A connection on which all goes well."""
+
+    aborted = False
+
+    def write(self, data: Any) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def abort(self) -> None:
+        self.aborted = True
 
 
 def chunk(data: bytes) -> bytes:
@@ -79,6 +92,24 @@ def test_a_refusal_in_chunks_is_read_whole() -> None:
     with pytest.raises(ApiError, match="too old") as failed:
         body_of(saying(refusal, *parts, pause=0.01))
     assert (failed.value.status, failed.value.reason) == (410, "Expired")
+
+
+@pytest.mark.parametrize("head", [HEAD, HEAD.replace(b"200 OK", b"410 Gone")])
+def test_what_comes_after_the_last_chunk_is_not_read(head: bytes) -> None:
+    """Else the body would come again with every further packet, and what was received would grow for ever."""
+
+    async def story(parts: list[bytes]) -> tuple[list[bytes], bool]:
+        stream, transport = ResponseStream(1000), Transport()
+        stream.connection_made(transport)
+        for part in parts:
+            stream.data_received(part)
+        refusal = await stream.begin(b"", 5)
+        body = [refusal.body] if refusal is not None else [piece async for piece in stream.pieces(5)]
+        return body, transport.aborted
+
+    data = head + chunk(b"x") + chunk(b"")
+    assert asyncio.run(story([data])) == ([b"x"], False)
+    assert asyncio.run(story([data, b"more", b"and more"])) == ([b"x"], True)
 
 
 def test_silence_ends_a_stream() -> None:

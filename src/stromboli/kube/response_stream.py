@@ -63,6 +63,9 @@ class ResponseStream(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
+        if self._ended or self._error is not None:
+            self.abort()  # unsolicited
+            return
         self._news.set()
         try:
             response = self._reader.feed(data)
