@@ -170,6 +170,36 @@ def test_whoever_stops_waiting_leaves_no_connection_behind_on_which_the_answer_m
         assert asyncio.run(story(url)) == b"{}"
 
 
+def test_a_connection_with_a_certificate_that_was_renewed_meanwhile_is_closed() -> None:
+    """It must neither be used again nor stay open."""
+    arrived, answered, closed = threading.Event(), threading.Event(), threading.Event()
+
+    def slow_once(link: socket.socket, over: threading.Event) -> None:
+        if b"/slow" in link.recv(65536):
+            arrived.set()
+            answered.wait(30)
+            link.sendall(OK)
+            if not link.recv(65536):
+                closed.set()
+        else:
+            link.sendall(OK)
+            over.wait(30)
+
+    async def story(url: str) -> bool:
+        pool, old, new = ConnectionPool(url), ssl.create_default_context(), ssl.create_default_context()
+        slow = asyncio.create_task(pool.send(Request("GET", "/slow"), (), old, 10))
+        await asyncio.to_thread(arrived.wait, 30)
+        await pool.send(Request("GET", "/x"), (), new, 10)
+        answered.set()
+        await slow
+        done = await asyncio.to_thread(closed.wait, 30)
+        await pool.close()
+        return done
+
+    with behaving(slow_once) as url:
+        assert asyncio.run(story(url))
+
+
 # -- timeouts that share a timer
 
 

@@ -197,15 +197,12 @@ class ConnectionPool:
         data = self._bytes_of(request, headers)
         async with self._slots:
             connection = await self._connection(context)
-            if not request.still_wanted():
-                self._release(connection)
-                raise RequestWithdrawn
-            response = await connection.exchange(data, max_bytes)
-            if not connection.usable:
-                connection.abort()
-            elif context is self._context:
-                self._release(connection)
-            return response
+            try:
+                if not request.still_wanted():
+                    raise RequestWithdrawn
+                return await connection.exchange(data, max_bytes)
+            finally:
+                self._release(connection, context)
 
     @asynccontextmanager
     async def stream(
@@ -235,7 +232,11 @@ class ConnectionPool:
             head += f"Content-Length: {len(body)}\r\n"
         return head.encode("latin-1") + b"\r\n" + (body or b"")
 
-    def _release(self, connection: Connection) -> None:
+    def _release(self, connection: Connection, context: ssl.SSLContext) -> None:
+        """Keep a connection for others, unless it broke or our certificate has changed meanwhile."""
+        if not connection.usable or context is not self._context:
+            connection.abort()
+            return
         connection.idle_since = self._clock()
         self._idle.append(connection)
 
