@@ -14,7 +14,7 @@ from stromboli.api.types.pod import Pod
 from stromboli.kube.api_client import Client, TooLarge
 from stromboli.kube.api_resources import RESOURCES, discover
 from stromboli.kube.cluster_access import Access, Trust
-from stromboli.kube.credentials import Identity, NoCredentials, StaticCredentials, bearer
+from stromboli.kube.credentials import Certificate, Identity, NoCredentials, StaticCredentials, bearer
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import ApiError, NoResponse, Request
 from tests.serving import BAD, CERTIFICATE, Asked, Reply, behaving, dead, serving
@@ -207,6 +207,29 @@ def test_a_token_that_stays_wrong_is_refused() -> None:
     with serving(lambda asked: refused(401, "Unauthorized")) as server, pytest.raises(ApiError):
         talk(Access(server.url, credentials=Renewed()), lambda client: client.send(GET))
     assert len(server.asked) == 2
+
+
+class HalfRenewed(StaticCredentials):
+    """A certificate that does not fit its key, after the first `good` requests."""
+
+    def __init__(self, good: int) -> None:
+        super().__init__()
+        self._good = good
+
+    async def identity(self) -> Identity:
+        self._good -= 1
+        half = Certificate(b"a chain", b"not its key")
+        return await super().identity() if self._good >= 0 else Identity(certificate=half)
+
+
+def test_a_certificate_that_cannot_be_used_leaves_the_last_one_in_use() -> None:
+    async def twice(client: Client) -> list[bytes]:
+        return [await client.send(GET), await client.send(GET)]
+
+    with serving(lambda asked: b"{}") as server:
+        assert talk(Access(server.url, credentials=HalfRenewed(1)), twice) == [b"{}"] * 2
+        with pytest.raises(NoResponse, match="client-certificate"):
+            talk(Access(server.url, credentials=HalfRenewed(0)), twice)
 
 
 class Nobody:

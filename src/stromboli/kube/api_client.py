@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -14,7 +15,7 @@ import msgspec
 from stromboli import __version__
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import Access
-from stromboli.kube.credentials import Certificate, Header, Identity, NoCredentials
+from stromboli.kube.credentials import BadConfig, Certificate, Header, Identity, NoCredentials
 from stromboli.kube.http_connection import ConnectionPool, SharedTimeouts
 from stromboli.kube.http_response import BadResponse, HttpResponse, ResponseTooLarge
 from stromboli.kube.rate_limits import Backoff, RateLimiter, Sleep
@@ -22,6 +23,8 @@ from stromboli.kube.request import JSON, MERGE, ApiError, NoResponse, Request, a
 
 if TYPE_CHECKING:
     from stromboli.kube.proxied_connection import ProxiedConnections
+
+log = logging.getLogger(__name__)
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 """Of a response, at most."""
@@ -162,8 +165,16 @@ class Client:
         return NoResponse(f"{self._description(request)}: {str(error) or type(error).__name__}"[:500])
 
     def _ssl_context(self, identity: Identity) -> ssl.SSLContext:
+        """With our certificate. If that cannot be used, as only a half of its files is renewed, the last one stays."""
         if self._tls is None or self._tls[0] != identity.certificate:
-            self._tls = identity.certificate, self.access.trust.context(identity.certificate)
+            try:
+                context = self.access.trust.context(identity.certificate)
+            except BadConfig as error:
+                if self._tls is None:
+                    raise NoCredentials(str(error)) from None
+                log.warning("%s; the last one stays in use", error)
+                context = self._tls[1]
+            self._tls = identity.certificate, context
         return self._tls[1]
 
     def _description(self, request: Request) -> str:
