@@ -7,6 +7,7 @@ import sys
 
 import msgspec
 
+from bench.kubernetes.shapes import Shape
 from bench.workloads import WORKLOADS
 
 
@@ -67,7 +68,11 @@ def parser() -> argparse.ArgumentParser:
         help="just this part; may be repeated",
     )
     kubernetes.add_argument(
-        "--shape", action="append", metavar="GANGSxPODS", help="just bursts of this shape; may be repeated"
+        "--shape",
+        action="append",
+        type=_shape,
+        metavar="GANGSxPODS",
+        help="bursts of this shape, such as 500x20, instead of the usual ones; may be repeated",
     )
     kubernetes.add_argument(
         "--scale", type=float, default=1.0, help="0.2 for bursts and jobs at a fifth of the size"
@@ -85,6 +90,13 @@ def parser() -> argparse.ArgumentParser:
     kubernetes.add_argument("-o", "--output", choices=["table", "markdown", "json"], default="table")
     kubernetes.set_defaults(do=_kubernetes)
     return top
+
+
+def _shape(text: str) -> Shape:
+    try:
+        return Shape.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _run_options(top: argparse.ArgumentParser) -> None:
@@ -155,7 +167,7 @@ def _kubernetes(options: argparse.Namespace) -> int:
         print(f"no control plane: {error}", file=sys.stderr)
         return 2
     sizes = QUICK if options.quick else FULL
-    bursts = tuple(shape for shape in sizes.bursts if not options.shape or shape.name in options.shape)
+    bursts = tuple(options.shape or sizes.bursts)
     sizes = sizes._replace(rate=options.rate or sizes.rate, bursts=bursts).scaled(options.scale)
     results = run(sizes, options.only or PARTS, options.repeat)
     if options.output == "json":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -29,6 +30,14 @@ class Shape(NamedTuple):
     @property
     def name(self) -> str:
         return f"{self.gangs}x{self.size}"
+
+    @classmethod
+    def parse(cls, text: str) -> Shape:
+        """From `500x20`; `ValueError` if it says no shape."""
+        match = re.fullmatch("([1-9][0-9]{0,5})x([1-9][0-9]{0,5})", text)
+        if match is None:
+            raise ValueError(f"{text!r} is not so many gangs of so many pods, such as 500x20")
+        return cls(int(match[1]), int(match[2]))
 
     def scaled(self, scale: float) -> Shape:
         """So many times the gangs; of a single gang, so many times the pods."""

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from msgspec import json
 
+from bench.__main__ import parser
 from bench.kubernetes import reach
 from bench.kubernetes.audit import AuditLog, Write
 from bench.kubernetes.burst import Burst, bound
@@ -18,7 +19,7 @@ from bench.kubernetes.medians import median_of
 from bench.kubernetes.processes import Costs, memory
 from bench.kubernetes.report import report
 from bench.kubernetes.run import FULL, QUICK, Results
-from bench.kubernetes.shapes import BARE, OURS, PLAIN, THEIRS, pod
+from bench.kubernetes.shapes import BARE, OURS, PLAIN, THEIRS, Shape, pod
 from bench.kubernetes.stream import Stream, gang_latencies, latencies
 
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
@@ -160,3 +161,15 @@ def test_what_a_process_costs_is_seen() -> None:
     now = time.time()
     assert costs.between(now - 1000, now)["me"] == pytest.approx(costs.spent()["me"], abs=0.03)
     assert costs.between(now, now + 1000) == {"me": 0}
+
+
+def test_bursts_of_any_shape_can_be_asked_for() -> None:
+    options = parser().parse_args(["kubernetes", "--shape", "30x7", "--shape", "1x500"])
+    assert options.shape == [Shape(30, 7), Shape(1, 500)]
+
+
+@pytest.mark.parametrize("text", ["", "20", "0x5", "5x0", "x5", "5x", "-1x5", "5x5x5", "1e3x2", "5 x 5"])
+def test_what_is_no_shape_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(["kubernetes", f"--shape={text}"])
+    assert "such as 500x20" in capsys.readouterr().err
