@@ -47,7 +47,7 @@ def saying(*parts: bytes, pause: float = 0.0) -> Any:
     return behave
 
 
-def body_of(server: Any, idle_timeout: float = 5.0) -> bytes:
+def body_of(server: Any, idle_timeout: float = 30.0) -> bytes:
     """All that a stream brings until it ends."""
 
     async def story(url: str) -> bytes:
@@ -122,7 +122,7 @@ def test_a_reader_that_is_slow_is_not_flooded() -> None:
     large, sent = chunk(b"x" * 65536), 400
 
     async def story(url: str) -> tuple[int, int]:
-        async with Client(Access(url)) as client, client.stream("/x", 5) as pieces:
+        async with Client(Access(url)) as client, client.stream("/x", 30) as pieces:
             await asyncio.sleep(0.2)
             first = await anext(aiter(pieces))
             rest = [len(piece) async for piece in pieces]

@@ -73,7 +73,7 @@ def thread_over(world: World, period: float = 0.001, on_change: bool = True) -> 
 
 
 async def until(condition: Any) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not condition():
             await asyncio.sleep(0.001)
 
@@ -89,7 +89,7 @@ def test_it_follows_until_it_leads_and_then_decides_until_it_is_stopped() -> Non
         await until(lambda: world.done.count("cycle") > 2)
         assert world.seam.leads
         world.seam.stop()
-        await asyncio.wait_for(thread.ended.wait(), 5)
+        await asyncio.wait_for(thread.ended.wait(), 30)
         return world, thread
 
     world, thread = asyncio.run(story())
@@ -109,7 +109,7 @@ def test_pods_of_the_first_list_are_taken_in_as_they_come() -> None:
         await until(lambda: world.done.count("follow") > 2)
         assert not thread.decided.is_set()
         world.seam.stop()
-        await asyncio.wait_for(thread.ended.wait(), 5)
+        await asyncio.wait_for(thread.ended.wait(), 30)
 
     asyncio.run(story())
 
@@ -122,7 +122,7 @@ def test_no_cycle_begins_once_it_is_stopped() -> None:
         world.seam.lead()
         await until(lambda: "cycle" in world.done)
         world.seam.stop()
-        await asyncio.wait_for(thread.ended.wait(), 5)
+        await asyncio.wait_for(thread.ended.wait(), 30)
         return world
 
     assert asyncio.run(story()).done == ["take over", "cycle"]
@@ -142,7 +142,7 @@ def test_news_starts_a_cycle_long_before_the_period_and_other_changes_do_not() -
         world.seam.changes.put(Node(ObjectMeta("n1")), new=False)
         await until(lambda: world.done.count("cycle") == 2)
         world.seam.stop()
-        await asyncio.wait_for(thread.ended.wait(), 5)
+        await asyncio.wait_for(thread.ended.wait(), 30)
         return world
 
     assert asyncio.run(story()).threads == {"cycles"}
@@ -161,7 +161,7 @@ def test_by_the_period_alone_changes_are_applied_and_start_no_cycle() -> None:
             world.seam.changes.put(Node(ObjectMeta("n1")), new=False)
             await world.seam.result_from_cycle(lambda: None)
         world.seam.stop()
-        await asyncio.wait_for(thread.ended.wait(), 5)
+        await asyncio.wait_for(thread.ended.wait(), 30)
         return world.done
 
     assert asyncio.run(story()).count("cycle") == 1
@@ -174,7 +174,7 @@ def test_whoever_is_stopped_while_standing_by_decides_nothing() -> None:
         thread.start()
         await until(lambda: world.done)
         world.seam.stop()
-        await asyncio.wait_for(thread.ended.wait(), 5)
+        await asyncio.wait_for(thread.ended.wait(), 30)
         return world
 
     assert set(asyncio.run(story()).done) == {"follow"}
@@ -184,7 +184,7 @@ def test_a_loop_that_breaks_down_says_so_at_once_even_while_standing_by() -> Non
     async def story() -> CycleThread:
         thread = thread_over(World(broken=True))
         thread.start()
-        await asyncio.wait_for(thread.ended.wait(), 5)
+        await asyncio.wait_for(thread.ended.wait(), 30)
         return thread
 
     assert asyncio.run(story()).crashed
@@ -229,7 +229,7 @@ def test_a_plugin_that_hangs_in_the_cycle_is_a_problem(monkeypatch: pytest.Monke
         free.set()
         await until(lambda: not thread.problem)
         world.seam.stop()
-        await asyncio.wait_for(thread.ended.wait(), 5)
+        await asyncio.wait_for(thread.ended.wait(), 30)
         return problem
 
     assert "plugin 'hanging' has been running in job_order for" in asyncio.run(story())

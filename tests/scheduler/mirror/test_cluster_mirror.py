@@ -134,7 +134,7 @@ def test_it_lists_all_kinds_and_is_in_step() -> None:
     async def story() -> ClusterMirror:
         async with ClusterMirror(ClusterWatches(ObjectServer(*WORLD))) as mirror:
             assert len(mirror.watches.unsynced) == len(mirror.watches.reflectors)
-            await asyncio.wait_for(mirror.watches.synced(), 5)
+            await asyncio.wait_for(mirror.watches.synced(), 30)
             assert mirror.watches.unsynced == []
             mirror.sync()
             return mirror

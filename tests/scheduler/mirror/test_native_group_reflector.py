@@ -68,7 +68,7 @@ def test_a_group_of_whatever_version_becomes_a_job(version: str, spec: dict[str,
 
     async def story() -> ClusterMirror:
         async with ClusterMirror(ClusterWatches(server)) as mirror:
-            await asyncio.wait_for(mirror.watches.synced(), 5)
+            await asyncio.wait_for(mirror.watches.synced(), 30)
             mirror.sync()
             return mirror
 
@@ -92,7 +92,7 @@ def test_a_check_names_a_native_group_that_is_missing_or_different() -> None:
 def test_a_server_without_native_groups_is_nothing_to_worry_about() -> None:
     async def story() -> ClusterMirror:
         async with ClusterMirror(ClusterWatches(ObjectServer(*WORLD))) as mirror:
-            await asyncio.wait_for(mirror.watches.synced(), 5)
+            await asyncio.wait_for(mirror.watches.synced(), 30)
             return mirror
 
     mirror = asyncio.run(story())
@@ -108,7 +108,7 @@ def test_a_group_that_cannot_be_used_is_told_and_its_pods_wait() -> None:
     async def story() -> ClusterMirror:
         server = ObjectServer(*WORLD, bad, member("x"))
         async with ClusterMirror(ClusterWatches(server), report=problems.append) as mirror:
-            await asyncio.wait_for(mirror.watches.synced(), 5)
+            await asyncio.wait_for(mirror.watches.synced(), 30)
             mirror.sync()
             return mirror
 
