@@ -57,9 +57,10 @@ class Arguments(EvictionOptions):
 def preempt(session: Session) -> None:
     """Per queue: job against job first, then, within each job that starved, task against task."""
     arguments: Arguments = session.arguments("preempt")
+    has_run_long_enough = arguments.run_long_enough(session)
 
     def accepts(task: Task, victim: Task) -> bool:
-        return _may_be_victim_of(task, victim) and arguments.has_run_long_enough(session, victim)
+        return _may_be_victim_of(task, victim) and has_run_long_enough(victim)
 
     def victim_selection(may_take_from: Callable[[Task, Job], bool]) -> VictimSelection:
         statuses = (Status.BOUND, Status.RUNNING)

@@ -42,11 +42,12 @@ class Arguments(EvictionOptions):
 def reclaim(session: Session) -> None:
     """For each starving queue, job by job: evict what other queues hold beyond their share, until the job can start."""
     arguments: Arguments = session.arguments("reclaim")
+    has_run_long_enough = arguments.run_long_enough(session)
     candidates = VictimCandidates(
         "reclaimable",
         (Status.RUNNING,),
         partial(_may_take_from, arguments.same_queue),
-        accepts=lambda task, victim: arguments.has_run_long_enough(session, victim),
+        accepts=lambda task, victim: has_run_long_enough(victim),
         required=True,
         key=lambda task: task.job.priority if task.job and arguments.same_queue else None,
     )

@@ -62,6 +62,21 @@ def depends(on: str) -> Callable[[F], F]:
     return mark
 
 
+def in_turn(method: F) -> F:
+    """Say that a vote on victims takes the candidates in turn.
+
+    Whether it names a candidate then depends on those that it named before it, not on those that it passed over nor on
+    those that follow; and whether it abstains, on none of them.
+    """
+    method.__in_turn__ = True  # type: ignore[attr-defined]
+    return method
+
+
+def votes_in_turn(method: Method) -> bool:
+    """Whether a vote on victims says that it takes the candidates in turn."""
+    return getattr(method, "__in_turn__", False)
+
+
 def any_depends(methods: Iterable[Method], on: str) -> bool:
     """Whether the key of any of these orders depends on that."""
     return any(getattr(method, "__depends__", "item") == on for method in methods)

@@ -130,9 +130,13 @@ class Rules:
                     voters.append(plugin.name)
         return Choice(chosen, ALL_TIERS, tuple(voters))
 
+    def methods_by_tier(self, point: str) -> list[tuple[int, list[Method]]]:
+        """The methods that answer at a point, with the number of their tier."""
+        return list(enumerate(self._methods(POINTS[point]), 1))
+
     def first_tier(self, point: str) -> int:
         """The number of the first tier in which anybody votes at a point."""
-        return next((number for number, tier in enumerate(self._methods(POINTS[point]), 1) if tier), 0)
+        return next((number for number, tier in self.methods_by_tier(point) if tier), 0)
 
     def bound(self, point: str, task: Task, first_tier_spares: bool = False, of_jobs: bool = False) -> Bound:
         """Which jobs could have a victim for this task at all, by the tiers that vote at a point.

@@ -271,6 +271,12 @@ class Session(Transaction):
         place = self._placement.find(self.cluster, task, within, resource_fit, domain.rows)
         return place if isinstance(place, Place) else replace(place, hyper_node=domain.name)
 
+    def place_quietly(self, task: Task, within: Bools | None = None) -> Place | None:
+        """As `place`, for those who do not ask why there is none."""
+        if self._refused(task):
+            return None
+        return self._placement.find_quietly(self.cluster, task, self._confined(task, within))
+
     def is_confined(self, task: Task) -> bool:
         """Whether a hard topology keeps a task to the domain of its gang."""
         return self._confinement.applies_to(task)

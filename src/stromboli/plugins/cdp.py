@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stromboli.api import go_scalars, names
 from stromboli.engine.plugin import Bound, Eviction, Plugin
+from stromboli.engine.points import in_turn
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 
@@ -13,9 +14,11 @@ class Cdp(Plugin):
 
     name = "cdp"
 
+    @in_turn
     def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
         return self._past_cooldown(candidates)
 
+    @in_turn
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         return self._past_cooldown(candidates)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stromboli.api import names
 from stromboli.engine.plugin import Bound, Eviction, Plugin
+from stromboli.engine.points import in_turn
 from stromboli.model.task import Task
 
 _CRITICAL = frozenset({names.SYSTEM_CLUSTER_CRITICAL, names.SYSTEM_NODE_CRITICAL})
@@ -14,9 +15,11 @@ class Conformance(Plugin):
 
     name = "conformance"
 
+    @in_turn
     def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
         return _not_critical(candidates)
 
+    @in_turn
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         return _not_critical(candidates)
 

@@ -7,7 +7,7 @@ from stromboli.engine.explanation.wait_cause import waits
 from stromboli.engine.explanation.ways_out import missing_pods_way_out
 from stromboli.engine.outcome import releasing_with_node, reportable, scheduled_count
 from stromboli.engine.plugin import Bound, Eviction, Invalid, Plugin
-from stromboli.engine.points import Vote
+from stromboli.engine.points import Vote, in_turn
 from stromboli.engine.session import Session
 from stromboli.model.job import Job, SubJob
 from stromboli.model.status import Status
@@ -59,10 +59,12 @@ class Gang(Plugin):
     def job_starving(self, job: Job) -> bool:
         return job.starving
 
+    @in_turn
     def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
         """The surplus of gangs; native groups limit preemption themselves."""
         return _surplus(candidates, native_too=True)
 
+    @in_turn
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         return _surplus(candidates)
 

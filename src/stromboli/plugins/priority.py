@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stromboli.engine.plugin import Bound, Eviction, Plugin
+from stromboli.engine.points import in_turn
 from stromboli.model.job import Job, SubJob
 from stromboli.model.task import Task
 
@@ -24,6 +25,7 @@ class Priority(Plugin):
     def job_starving(self, job: Job) -> bool:
         return job.ready_count + job.waiting_count < len(job.tasks)
 
+    @in_turn
     def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
         if task.job is None:
             return []

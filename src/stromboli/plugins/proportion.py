@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from stromboli.engine.plugin import Bound, Plugin, QueueLimit
-from stromboli.engine.points import Vote
+from stromboli.engine.points import Vote, in_turn
 from stromboli.engine.queue_limits import InqueueResources, ceiling, own_capability, refuse_for_quota
 from stromboli.engine.session import Session
 from stromboli.model.amounts import (
@@ -101,6 +101,7 @@ class Proportion(Plugin):
         unavailable = queue.unavailable_to(tasks[0].job if tasks else None)
         return not lacking(plus(unavailable, request), share.deserved, request)
 
+    @in_turn
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         left: dict[Queue, Amounts] = {}
         victims = []

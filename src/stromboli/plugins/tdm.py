@@ -13,7 +13,7 @@ from stromboli.api import names
 from stromboli.api.go_scalars import boolean, duration
 from stromboli.engine.placement.node_functions import Check, Column, Nodes, reads
 from stromboli.engine.plugin import Bound, Eviction, Plugin
-from stromboli.engine.points import Vote
+from stromboli.engine.points import Vote, in_turn
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Dirty
 from stromboli.model.job import Job
@@ -121,6 +121,7 @@ class Tdm(Plugin):
         takes = _may_take_from_others(task)
         return Bound(takes, lambda job: takes)
 
+    @in_turn
     def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
         if not _may_take_from_others(task):
             return []

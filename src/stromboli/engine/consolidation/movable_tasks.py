@@ -59,6 +59,7 @@ class MovableTasks:
     def __init__(self, session: Session, options: ConsolidationOptions):
         self._session = session
         self._options = options
+        self._has_run_long_enough = options.run_long_enough(session)
         self._known: dict[Task, bool] = {}
         self._jobs: dict[Job, bool] = {}
         self._moved: set[Job] = set()
@@ -94,7 +95,7 @@ class MovableTasks:
         if movable is None:
             # Without a controller nobody would make it anew.
             movable = task.owner is not None and task.preemptable and job.gang_evictable
-        return movable and self._options.has_run_long_enough(self._session, task)
+        return movable and self._has_run_long_enough(task)
 
     def _is_movable_job(self, job: Job) -> bool:
         """Whether a job takes part in cycles, is complete, and has rested since it was last moved."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -54,16 +55,23 @@ class EvictionOptions:
     def hold_seconds(self) -> float:
         return duration(self.hold_for) or 0.0
 
-    def has_run_long_enough(self, session: Session, victim: Task) -> bool:
-        """Whether a task has run for its minimum run time, so that it may be a victim."""
-        job = victim.job
-        if not self.min_run_time or job is None:
-            return True
-        minimum = self._min_run_seconds(job)
-        if minimum <= 0:
-            return True
-        started = victim.started if victim.started is not None else victim.scheduled_at
-        return started is not None and session.has_come(started + minimum)
+    def run_long_enough(self, session: Session) -> Callable[[Task], bool]:
+        """Whether a task has run for its minimum run time, so that it may be a victim; each job is looked at once."""
+        minimums: dict[Job, float] = {}
+
+        def has_run_long_enough(victim: Task) -> bool:
+            job = victim.job
+            if job is None:
+                return True
+            minimum = minimums.get(job)
+            if minimum is None:
+                minimum = minimums[job] = self._min_run_seconds(job)
+            if minimum <= 0:
+                return True
+            started = victim.started if victim.started is not None else victim.scheduled_at
+            return started is not None and session.has_come(started + minimum)
+
+        return has_run_long_enough if self.min_run_time else lambda victim: True
 
     def _min_run_seconds(self, job: Job) -> float:
         of_queue = job.queue.annotations.get(names.MIN_RUN_TIME) if job.queue is not None else None

@@ -112,6 +112,7 @@ class GangVictimSelection:
         self._session = session
         self._eviction = eviction
         self._options = options
+        self._has_run_long_enough = options.run_long_enough(session)
         self._job = job
         self._pending = self._pending_by_sub_job()
         self._tasks = [task for tasks in self._pending.values() for task in tasks]
@@ -268,7 +269,7 @@ class GangVictimSelection:
             if task.preemptable
             and task.node is not None
             and task.node.row >= 0
-            and self._options.has_run_long_enough(self._session, task)
+            and self._has_run_long_enough(task)
         ]
 
     # -- trying it out

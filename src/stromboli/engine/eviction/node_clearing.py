@@ -62,16 +62,19 @@ def clear_node(
     jobs = {victim.job for victim in choice.victims if victim.job is not None}
     complete = {job for job in jobs if is_complete(job)} if no_harm else set()
     with session.statement() as trial:
+        enough = fits(session, task, node)
         for victim in choice.victims:
-            if fits(session, task, node):
+            if enough:
                 break
-            if _may_leave_its_group(search, task, victim) and (
-                not no_harm or _is_harmless_victim(search, task, victim)
+            if (
+                _may_leave_its_group(search, task, victim)
+                and (not no_harm or _is_harmless_victim(search, task, victim))
+                and trial.evict(victim, reason) is None
             ):
-                trial.evict(victim, reason)
-        if holds_more and fits(session, task, node):
+                enough = fits(session, task, node)
+        if enough and holds_more:
             restore_spared(session, trial, task, node)
-        if not fits(session, task, node) or not _evict_whole_gangs(search, trial, task, reason, complete):
+        if not enough or not _evict_whole_gangs(search, trial, task, reason, complete):
             return False
         if no_harm and not guarantees_hold(session, trial, session.queue_of(task)):
             return False

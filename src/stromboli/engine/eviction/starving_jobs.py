@@ -13,7 +13,6 @@ from stromboli.engine.eviction.eviction_domains import (
     is_confined,
     nominate_hyper_nodes,
 )
-from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.statement import Statement
 from stromboli.engine.topology.label_topology import label_key
 from stromboli.model.status import Status
@@ -127,5 +126,6 @@ def pipeline_without_eviction(
     queue = session.queue_of(task)
     if queue is None or not session.rules.allocatable(queue, task):
         return False
-    place = session.place(task, within.mask(len(session.cluster.columns)) if within is not None else None)
-    return isinstance(place, Place) and trial.pipeline(task, place.node, evicted=not place.now) is None
+    mask = within.mask(len(session.cluster.columns)) if within is not None else None
+    place = session.place_quietly(task, mask)
+    return place is not None and trial.pipeline(task, place.node, evicted=not place.now) is None

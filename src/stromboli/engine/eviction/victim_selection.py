@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stromboli.engine.eviction.victim_candidates import FreeableRoom, VictimCandidates, in_victim_order
+from stromboli.engine.eviction.victim_votes import VictimVotes
 from stromboli.engine.placement.node_fit import fits, slots
 from stromboli.engine.placement.shard_nodes import own_nodes_first
 from stromboli.engine.points import Choice
@@ -38,12 +39,13 @@ class VictimSelection:
         self.session = session
         self.options = options
         self._candidates = candidates
+        self._votes = VictimVotes(session.rules, candidates.point)
         self._freeable: dict[Hashable, FreeableRoom] = {}
         self._failed: dict[Hashable, tuple[int, int]] = {}
         self._searches: list[VictimSelection] = [self]
         """This search, and those among its candidates up to some priority."""
         self._last_tier: int | None = None
-        """The last tier whose choice counts, where not all do."""
+        """The last tier that is asked, where not all are."""
         self._by_priority: dict[int, VictimSelection] = {}
         self._priorities_for: dict[Job | None, list[int]] = {}
 
@@ -247,8 +249,6 @@ class VictimSelection:
             return None
         candidates = self._holders_first(task, node, candidates)
         choice = self._vote(task, candidates)
-        if self._last_tier is not None and choice.tier > self._last_tier:
-            return Choice([])
         chosen = set(choice.victims)
         return choice._replace(victims=[victim for victim in candidates if victim in chosen])
 
@@ -261,16 +261,9 @@ class VictimSelection:
         return sorted(candidates, key=lambda victim: needed.isdisjoint(map(id, ledgers(victim.shape))))
 
     def _vote(self, task: Task, candidates: list[Task]) -> Choice:
-        if not self.options.fewest_victims:
-            return self._choice(task, candidates)
-        # Plugins that allow so many per gang or budget name the first ones they see, and together they may miss a
-        # candidate that all of them would allow. So add one candidate at a time; an earlier tier beats a later one.
-        best = Choice([])
-        for candidate in candidates:
-            choice = self._choice(task, [*best.victims, candidate])
-            if choice.victims and (not best.victims or _is_better(choice, best)):
-                best = choice
-        return best
+        if self.options.fewest_victims:
+            return self._votes.choose(task, candidates, self._last_tier)
+        return self._choice(task, candidates)
 
     def _choice(self, task: Task, candidates: list[Task]) -> Choice:
         choice: Choice = getattr(self.session.rules, self._candidates.point)(task, candidates)
@@ -314,7 +307,3 @@ class VictimSelection:
     def _state_version(self) -> tuple[int, int]:
         cluster = self.session.cluster
         return (cluster.columns.clock, len(cluster.touched))
-
-
-def _is_better(choice: Choice, best: Choice) -> bool:
-    return (choice.tier, -len(choice.victims)) < (best.tier, -len(best.victims))

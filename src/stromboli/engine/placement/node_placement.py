@@ -89,16 +89,34 @@ class Placement:
 
         Where only a few nodes are asked about, their `rows` cost less than a `within`.
         """
+        evaluation = self._caught_up(cluster, task, resource_fit, rows)
+        place = self._best(cluster, task, evaluation, within)
+        if place is None:
+            return evaluation.verdict(task, within, cluster.reservations.own_room(task))
+        return place
+
+    def find_quietly(self, cluster: Cluster, task: Task, within: Bools | None = None) -> Place | None:
+        """As `find`, for those who do not ask why there is none: the reasons cost as much as the search."""
+        return self._best(cluster, task, self._caught_up(cluster, task), within)
+
+    def _caught_up(
+        self, cluster: Cluster, task: Task, resource_fit: bool = True, rows: Ints | None = None
+    ) -> Evaluation:
         begin = self._timer()
         evaluation = self.evaluate(cluster, task, resource_fit, rows)
         evaluation.catch_up(task)
+        self.filtering.append(self._timer() - begin)
+        return evaluation
+
+    def _best(
+        self, cluster: Cluster, task: Task, evaluation: Evaluation, within: Bools | None
+    ) -> Place | None:
+        begin = self._timer()
         own = cluster.reservations.own_room(task)
-        filtered = self._timer()
         row, now, group = evaluation.best(task, own_nodes_first(cluster, within), own)
-        self.filtering.append(filtered - begin)
-        self.scoring.append(self._timer() - filtered)
+        self.scoring.append(self._timer() - begin)
         if row < 0:
-            return evaluation.verdict(task, within, own)
+            return None
         if self._rules.has("best_node"):
             row = self._preferred(cluster, task, evaluation.group(task, now, group, own), row)
         return Place(cluster.columns.nodes[row], now)

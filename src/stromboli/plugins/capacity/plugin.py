@@ -9,7 +9,7 @@ from typing import Any
 
 from stromboli.api import names
 from stromboli.engine.plugin import Bound, Eviction, Invalid, Key, Plugin, QueueLimit
-from stromboli.engine.points import Vote, depends
+from stromboli.engine.points import Vote, depends, in_turn
 from stromboli.engine.queue_limits import InqueueResources, own_capability, refuse_for_quota
 from stromboli.engine.session import Session
 from stromboli.model.amounts import fits, lacking, plus, shift, some_fits, total_of
@@ -174,6 +174,7 @@ class Capacity(Plugin):
 
     # -- victims
 
+    @in_turn
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         own = self._leaf(task.job.queue) if task.job else None
         if own is None:

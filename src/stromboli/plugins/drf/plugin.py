@@ -6,7 +6,7 @@ from functools import cmp_to_key
 from typing import Any, NamedTuple
 
 from stromboli.engine.plugin import Key, Plugin
-from stromboli.engine.points import depends
+from stromboli.engine.points import depends, in_turn
 from stromboli.engine.session import Session
 from stromboli.model.amounts import Amounts, dominant_share, plus, shift, times
 from stromboli.model.cluster import Change, Dirty
@@ -63,6 +63,7 @@ class HierarchicalDrf(Drf):
     def queue_order(self, queue: Queue) -> Key:
         return _by_tree(QueueInTree(self._current(), queue))
 
+    @in_turn
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         """Victims, each judged by itself: without it, its queue would still come after the reclaimer's."""
         job = task.job
