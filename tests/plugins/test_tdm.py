@@ -11,7 +11,8 @@ import pytest
 
 from stromboli.engine.decisions import Evict
 from stromboli.engine.points import Vote
-from stromboli.plugins.tdm import TdmArguments
+from stromboli.engine.waiting.unrepeatable_reads import UnrepeatableReads
+from stromboli.plugins.tdm import TdmArguments, _is_within
 from stromboli.policy.arguments import parse_arguments
 from stromboli.testing import Result, World
 from stromboli.testing.world import NOON
@@ -87,6 +88,36 @@ def test_the_hours_are_those_of_the_process(monkeypatch: pytest.MonkeyPatch) -> 
     assert _refusals(world, at("08:30:00"))["night"]
     for _ in _living_in("Europe/Rome", monkeypatch):
         assert not _refusals(world, at("08:30:00"))["night"]
+
+
+def test_while_no_zone_opens_or_closes_cycles_are_skipped() -> None:
+    world = _world(_night(), group("j", 1), pod("p", "j", annotations=SOFT, cpu=1), night=CLOSED)
+    evicting, waiting, skipped = (world.step(now=at(f"17:00:{second:02}")) for second in (0, 1, 2))
+    assert [evicting.outcome.repeated, waiting.outcome.repeated] == [False, False]
+    assert skipped.outcome.repeated
+    assert not world.step(now=at("17:01:00")).outcome.repeated, "a round of evictions is due"
+    assert binds(world.step(now=at("18:00:00"))) == {"p": "night"}
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Rome", "America/Havana", "Asia/Beirut"])
+@pytest.mark.parametrize("hours", ["09:00-17:30", "22:00-06:00", "02:30-02:30", "00:00-00:00", "23:59-00:10"])
+def test_the_answer_holds_until_the_moment_that_is_waited_for(
+    hours: str, zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also on days on which the clock is put on or back."""
+    for _ in _living_in(zone, monkeypatch):
+        for day in (
+            datetime(2026, month, day, tzinfo=UTC) for month, day in ((3, 7), (3, 28), (10, 24), (10, 31))
+        ):
+            moments = [day.timestamp() + 600 * step + second for step in range(3 * 144) for second in (0, 1)]
+            answers, until = [_is_within(hours, UnrepeatableReads(moment)) for moment in moments], 0.0
+            for before, after, moment in zip(answers, answers[1:], moments[1:], strict=False):
+                if before != after:
+                    assert moment >= until, (hours, zone, moment)
+                if moment >= until:
+                    clock = UnrepeatableReads(moment)
+                    _is_within(hours, clock)
+                    until = clock.until
 
 
 def test_hours_that_cannot_be_read_are_a_warning_and_the_zone_stays_closed() -> None:

@@ -138,17 +138,24 @@ class Rules:
         """The number of the first tier in which anybody votes at a point."""
         return next((number for number, tier in self.methods_by_tier(point) if tier), 0)
 
-    def bound(self, point: str, task: Task, first_tier_spares: bool = False, of_jobs: bool = False) -> Bound:
+    def bound(
+        self,
+        point: str,
+        task: Task,
+        first_tier_spares: bool = False,
+        of_jobs: bool = False,
+        first_tier_only: bool = False,
+    ) -> Bound:
         """Which jobs could have a victim for this task at all, by the tiers that vote at a point.
 
         The key is of all that votes may read of the task, or, with `of_jobs`, of what `may` reads of it. With
         `first_tier_spares`, a job that the first tier rules out has none (as `votes` tells), unless by plugins that
-        only count what a gang can spare.
+        only count what a gang can spare. With `first_tier_only`, later tiers are not asked.
         """
         keys: list[Hashable] = []
         tiers: list[list[tuple[Plugin, Bound]]] = []
         unknown = task.job.id if task.job and not of_jobs else None
-        for plugins in self._voters[point]:
+        for plugins in self._voters[point][: 1 if first_tier_only else None]:
             bounds = []
             try:
                 for plugin in plugins:

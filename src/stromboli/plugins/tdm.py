@@ -15,6 +15,7 @@ from stromboli.engine.placement.node_functions import Check, Column, Nodes, read
 from stromboli.engine.plugin import Bound, Eviction, Plugin
 from stromboli.engine.points import Vote, in_turn
 from stromboli.engine.session import Session
+from stromboli.engine.waiting.unrepeatable_reads import UnrepeatableReads
 from stromboli.model.cluster import Dirty
 from stromboli.model.job import Job
 from stromboli.model.node_columns import Node
@@ -69,12 +70,16 @@ class Tdm(Plugin):
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         zones = self.arguments.zones.items()
-        self._open = frozenset(zone for zone, hours in zones if _is_within(hours, session.now))
+        self._open = frozenset(zone for zone, hours in zones if _is_within(hours, session.reads))
         before = session.cluster.memory.get(self.name)
-        self._evicts = before is None or not 0 <= session.now - before["evicted_at"] < self._period
+        self._evicts = before is None or self._is_over(session, before["evicted_at"])
         if self._evicts:
             session.restore_if_lost(session.cluster.memory, self.name, before)
             session.cluster.memory[self.name] = {"evicted_at": session.now}
+
+    def _is_over(self, session: Session, evicted_at: float) -> bool:
+        """Whether the wait after a round of evictions is over; it is, too, if the clock was put back behind it."""
+        return session.has_come(evicted_at + self._period) or not session.has_come(evicted_at)
 
     # -- nodes
 
@@ -145,21 +150,27 @@ class Tdm(Plugin):
         return victims
 
 
-def _is_within(hours: str, now: float) -> bool:
-    """Whether it is within these hours, in the local time of the process.
+def _is_within(hours: str, clock: UnrepeatableReads) -> bool:
+    """Whether it is within these hours, in the local time of the process; the last second counts.
 
     # quirk: spec 03 13: of 22:00-06:00 the hours after midnight do not count.
     """
     matched = _HOURS.fullmatch(hours.strip())
     if matched is None:
         return False
-    today = datetime.fromtimestamp(now).replace(second=0, microsecond=0, fold=0)
+    today = datetime.fromtimestamp(clock.time).replace(second=0, microsecond=0, fold=0)
     hour, minute, last_hour, last_minute = map(int, matched.groups())
     begin = today.replace(hour=hour, minute=minute)
     end = today.replace(hour=last_hour, minute=last_minute)
     if end <= begin:
         end += timedelta(days=1)
-    return begin.timestamp() <= int(now) <= end.timestamp()
+    clock.has_come(_midnight_after(today))  # from then on they are the hours of another day
+    return clock.has_come(begin.timestamp()) and not clock.has_come(end.timestamp() + 1)
+
+
+def _midnight_after(today: datetime) -> float:
+    """When the next day begins; where the clock is put back over midnight, for the first time."""
+    return (today.replace(hour=0, minute=0) + timedelta(days=1)).timestamp()
 
 
 def _zone_of(node: Node | None) -> str | None:

@@ -74,11 +74,10 @@ class VictimSelection:
         if search is None:
             candidates = self._candidates
 
-            def accepts(task: Task, victim: Task) -> bool:
-                job = victim.job
-                return job is not None and job.priority <= priority and candidates.accepts(task, victim)
+            def may_take_from(task: Task, job: Job) -> bool:
+                return job.priority <= priority and candidates.may_take_from(task, job)
 
-            limited = replace(candidates, accepts=accepts)
+            limited = replace(candidates, may_take_from=may_take_from)
             search = VictimSelection(self.session, limited, self.options)
             search._searches = self._searches
             search._last_tier = self.session.rules.first_tier(candidates.point)
@@ -169,7 +168,10 @@ class VictimSelection:
 
     def _freeable_for(self, task: Task) -> FreeableRoom:
         session = self.session
-        bound = session.rules.bound(self._candidates.point, task, self.options.no_harm, of_jobs=True)
+        first_tier_only = self._last_tier is not None
+        bound = session.rules.bound(
+            self._candidates.point, task, self.options.no_harm, of_jobs=True, first_tier_only=first_tier_only
+        )
         job = task.job if self._depends_on_job(task) else None
         key = (session.queue_of(task), task.best_effort, bound.key, self._candidates.key(task), job)
         room = self._freeable.get(key)
