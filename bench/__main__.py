@@ -28,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
     scaling = parts.add_parser("scaling", help="how cycle time grows, as numbers and as a plot")
     scaling.add_argument("--repeat", type=int, default=3, metavar="N")
     scaling.add_argument("--scale", type=float, default=1.0, help="smaller sizes for a quick look")
+    scaling.add_argument("-o", "--output", choices=["table", "markdown"], default="table")
     scaling.add_argument(
         "--plot", default="docs/pictures/scaling.svg", help="where to (default: %(default)s)"
     )
@@ -43,6 +44,7 @@ def parser() -> argparse.ArgumentParser:
     measure.add_argument("path")
     measure.add_argument("--cycles", type=int, default=1)
     measure.add_argument("--placed", action="store_true", help="say which pod went where")
+    measure.add_argument("--arriving", action="store_true", help="let a pod come before each later cycle")
     measure.set_defaults(do=_measure)
     server = parts.add_parser("server", help="the embedded API server, and the real one where it is built")
     server.add_argument("--count", type=int, default=10_000, help="pods (default: %(default)s)")
@@ -153,7 +155,7 @@ def _naive(options: argparse.Namespace) -> int:
 def _scaling(options: argparse.Namespace) -> None:
     from bench import scaling
 
-    scaling.main(options.repeat, options.scale, options.plot)
+    scaling.main(options.repeat, options.scale, options.plot, options.output == "markdown")
 
 
 def _kubernetes(options: argparse.Namespace) -> int:
@@ -186,7 +188,7 @@ def _profile(options: argparse.Namespace) -> None:
 def _measure(options: argparse.Namespace) -> None:
     from bench.measure import measure
 
-    measurement = measure(options.path, options.cycles, options.placed)
+    measurement = measure(options.path, options.cycles, options.placed, options.arriving)
     sys.stdout.buffer.write(msgspec.json.encode(measurement) + b"\n")
 
 

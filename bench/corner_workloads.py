@@ -44,14 +44,15 @@ CORNERS = [
     ),
     Workload(
         "C-shuffle-5000n-50000p",
-        "shuffle with nothing to do",
+        "shuffle with nobody to go, a single pod comes before each cycle",
         Sizes(nodes=5000, running=2500),
         worlds.idle,
         False,
         actions=("enqueue", "allocate", "backfill", "shuffle"),
         plugins=("rescheduling",),
-        base="W4-idle-5000n-50000p",
+        base="W4-idle-5000n-50000p-arriving",
         counts_later=True,
+        arriving=True,
     ),
     Workload(
         "C-gate-5000n-500x20",

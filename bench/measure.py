@@ -10,11 +10,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from msgspec import Struct, field, json
+from msgspec import Struct, convert, field, json
 
 from bench.workload import Workload
+from bench.worlds import arrival
 from stromboli.api.manifests.case_files import read_case
 from stromboli.api.manifests.manifest_reader import Manifests
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import PodGroup
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.extensions import load_catalog
@@ -38,7 +41,7 @@ class Measurement(Struct):
     phases: dict[str, float]
     """Its parts: open, each action, close."""
     later: list[float]
-    """The cycles after it, with nothing new."""
+    """The cycles after it: with nothing new, or with one new pod each."""
     decisions: int
     binds: int
     evictions: int
@@ -81,14 +84,16 @@ def load(path: str) -> Loaded:
     )
 
 
-def measure(path: str, cycles: int = 1, placed: bool = False) -> Measurement:
-    """Load a case file and run some cycles; between them nothing happens, as nobody carries decisions out."""
+def measure(path: str, cycles: int = 1, placed: bool = False, arriving: bool = False) -> Measurement:
+    """Load a case file and run some cycles; nobody carries decisions out, and between cycles at most one pod comes."""
     ready = load(path)
     loaded_mib = memory_now()
     outcomes: list[Outcome] = []
     spent: list[float] = []
     cpu: list[float] = []
     for number in range(cycles):
+        if arriving and number:
+            _arrive(ready.intake, number)
         begin, cpu_begin = time.perf_counter(), time.process_time()
         outcomes.append(ready.engine.cycle(ready.intake.cluster, NOW + number))
         spent.append(time.perf_counter() - begin)
@@ -109,8 +114,23 @@ def measure(path: str, cycles: int = 1, placed: bool = False) -> Measurement:
         peak_mib=memory_peak(),
         placed={decision.key: decision.node for decision in binds} if placed else {},
         warnings=ready.warnings,
-        failures=_failures(outcomes),
+        failures=_failures(outcomes) + (_not_bound(outcomes[1:]) if arriving else []),
     )
+
+
+def _arrive(intake: Intake, number: int) -> None:
+    for manifest in arrival(number):
+        intake.put(convert(manifest, Pod if manifest["kind"] == "Pod" else PodGroup))
+
+
+def _not_bound(outcomes: list[Outcome]) -> list[str]:
+    """The cycles that did not bind the pod that came before them."""
+    binds = [sum(isinstance(each, Bind) for each in outcome.decisions) for outcome in outcomes]
+    return [
+        f"cycle {number} bound {count} pods instead of 1"
+        for number, count in enumerate(binds, 2)
+        if count != 1
+    ]
 
 
 def _failures(outcomes: list[Outcome]) -> list[str]:
@@ -131,6 +151,8 @@ def measure_apart(workload: Workload, repeat: int = 1, placed: bool = False) -> 
         command = [sys.executable, "-m", "bench", "measure", str(path), "--cycles", str(workload.cycles)]
         if placed:
             command.append("--placed")
+        if workload.arriving:
+            command.append("--arriving")
         root = Path(__file__).parents[1]
         return [
             json.decode(

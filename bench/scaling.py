@@ -19,7 +19,6 @@ from bench.workloads import WORKLOADS, custom
 
 NODES = (1000, 2500, 5000, 10_000, 20_000)
 LARGEST = NODES[-1]
-PENDING_PER_NODE = 2
 RUNNING_PER_NODE = 10
 
 Runs = list[Measurement]
@@ -131,14 +130,14 @@ Points = dict[Panel, list[list[float]]]
 """The values of each panel: a list for each curve, a value for each step."""
 
 
-def main(repeat: int, scale: float, plot: str) -> None:
+def main(repeat: int, scale: float, plot: str, markdown: bool = False) -> None:
     """Measure along every axis, print, draw."""
     measured = measure_panels(repeat, scale)
     seeds = sorted({workload.seed for workload in WORKLOADS.values() if workload.seed is not None})
     print(f"{machine()}; seed of mixed worlds {', '.join(map(str, seeds))}; {repeat} runs")
     for panel, values in measured.items():
-        print(f"\n{panel.title} ({panel.unit})")
-        print("\n".join(table(rows_of(panel, values))))
+        print(f"\n{panel.title} ({panel.unit})\n")
+        print("\n".join(table(rows_of(panel, values), markdown)))
     if plot:
         draw(measured, Path(plot))
         print(f"\ndrawn to {plot}")

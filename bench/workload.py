@@ -72,7 +72,9 @@ class Workload:
     """The policy without arguments of actions, as text; `{actions}` stands for them."""
     cycles: int = 6
     counts_later: bool = False
-    """Whether targets are for the cycles after the first, with nothing new."""
+    """Whether targets are for the cycles after the first, with nothing new unless `arriving`."""
+    arriving: bool = False
+    """Whether a single pod comes before each later cycle."""
 
     @property
     def policy(self) -> str:

@@ -182,6 +182,17 @@ _MIXED = [
     if workload.build is worlds.empty
 ]
 
+_ARRIVING = [
+    replace(
+        workload,
+        name=f"{workload.name}-arriving",
+        about=f"{workload.about}, and a single pod that fits comes before each later cycle",
+        arriving=True,
+    )
+    for workload in _ALL
+    if workload.name.startswith(("W4", "U-"))
+]
+
 _GENTLE = [
     _gentle(workload, name, clears)
     for workload in _ALL
@@ -194,7 +205,7 @@ _GENTLE = [
 
 # The base of a workload stands before it.
 WORKLOADS: dict[str, Workload] = {
-    workload.name: workload for workload in [*_ALL, *_GENTLE, *CORNERS, *_MIXED]
+    workload.name: workload for workload in [*_ALL, *_ARRIVING, *_GENTLE, *CORNERS, *_MIXED]
 }
 
 

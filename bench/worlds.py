@@ -17,6 +17,8 @@ TENTH: Request = {"cpu": "3200m", "memory": "2Gi"}
 LESS_THAN_A_TENTH: Request = {"cpu": "3160m", "memory": "2Gi"}
 """Ten of these leave 0.4 cores free."""
 ALL_GPUS: Request = {"cpu": "1", "memory": "2Gi", GPU: "8"}
+NO_CORE: Request = {"cpu": "0", "memory": "1Gi"}
+"""Fits also where no core is free."""
 TEAM = 20
 """Members of a gang that already runs."""
 SIBLINGS = 25
@@ -68,6 +70,11 @@ def nodes(sizes: Sizes) -> Iterator[Manifest]:
 def pending(sizes: Sizes, request: Request = ONE_CORE, **more: object) -> Iterator[Manifest]:
     for index in range(sizes.gangs):
         yield from gang(f"job-{index}", sizes.members, request, **more)  # type: ignore[arg-type]
+
+
+def arrival(number: int) -> Iterator[Manifest]:
+    """A single pod that comes while the cluster stands, and fits."""
+    return gang(f"arrival-{number}", 1, NO_CORE, phase="Inqueue")
 
 
 def running(sizes: Sizes, request: Request, **more: object) -> Iterator[Manifest]:

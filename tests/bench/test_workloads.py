@@ -1,9 +1,11 @@
 """A tiny size of every workload runs and decides what it should."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bench import worlds
 from bench.measure import Measurement, measure
 from bench.run import missing, problem_of, report, summary, with_bases
 from bench.targets import CORNER, TARGETS
@@ -17,7 +19,7 @@ TINY = 0.01
 def run(workload: Workload, folder: Path, cycles: int = 2) -> Measurement:
     path = folder / "case.json"
     path.write_bytes(workload.encoded())
-    return measure(str(path), cycles=cycles)
+    return measure(str(path), cycles=cycles, arriving=workload.arriving)
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -55,13 +57,20 @@ def test_corners_of_the_policy_may_cost_twice_their_plain_workload() -> None:
 
 def test_later_cycles_are_compared_where_nothing_happens(tmp_path: Path) -> None:
     base, corner = (
-        WORKLOADS[name].scaled(TINY) for name in ("W4-idle-5000n-50000p", "C-shuffle-5000n-50000p")
+        WORKLOADS[name].scaled(TINY) for name in ("W4-idle-5000n-50000p-arriving", "C-shuffle-5000n-50000p")
     )
     plain, busy = run(base, tmp_path), run(corner, tmp_path)
     plain.later, busy.later = [0.001, 0.002], [0.004, 0.008]
     compared = summary(corner, [busy], 1.0, summary(base, [plain], 1.0, None))
     assert compared.factor == pytest.approx(4.0)
     assert compared.speed == "MISSED by 100%"
+
+
+def test_a_pod_that_comes_between_cycles_must_be_bound(tmp_path: Path) -> None:
+    workload = WORKLOADS["U-2000x20-20000n-arriving"].scaled(TINY)
+    assert problem_of(workload, run(workload, tmp_path, cycles=4)) == ""
+    no_room = replace(workload, build=lambda sizes, seed: worlds.pending(sizes))
+    assert problem_of(no_room, run(no_room, tmp_path)) == "cycle 2 bound 0 pods instead of 1"
 
 
 def test_evictions_are_counted_and_so_is_who_is_held_for_room(tmp_path: Path) -> None:
