@@ -1,10 +1,11 @@
-"""Where the endpoints of our processes differ from Volcano's: docs/deviations.md."""
+"""Where the endpoints and connections of our processes differ from Volcano's: docs/deviations.md."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -15,6 +16,7 @@ from stromboli.controllers import options as controllers
 from stromboli.daemon.delegated_authorization import DelegatedAuthorization
 from stromboli.daemon.endpoints import Endpoints
 from stromboli.daemon.listening_sockets import split_address
+from stromboli.kube.cluster_access import find_access
 from stromboli.scheduler import options as scheduler
 from stromboli.scheduler.debug_endpoints import add_debug_routes
 from tests.kube.fake_api import FakeApi
@@ -56,3 +58,10 @@ def test_debugging_needs_a_right_on_the_path() -> None:
         await endpoints.stop()
 
     asyncio.run(story())
+
+
+def test_proxies_of_the_environment_are_not_used_for_the_api_server(tmp_path: Path) -> None:
+    """Go's clients use them unless a kubeconfig names another proxy."""
+    (tmp_path / "token").write_text("secret")
+    environment = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "HTTPS_PROXY": "http://proxy:3128"}
+    assert find_access(environment=environment, service_account=tmp_path).proxy == ""
