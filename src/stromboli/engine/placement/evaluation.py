@@ -93,6 +93,7 @@ class Evaluation:
         self._versions: dict[int, Any] = {}
         self._columns: dict[int, Column] = {}
         self._passing: dict[int, Passing] = {}
+        self._differing: dict[int, bool] = {}
         self._volatile: list[NodeScore] = []
         self._groups: dict[int, tuple[Column, Bools, Column]] = {}
         self._verdict = self._reach = self._totals = None
@@ -124,8 +125,9 @@ class Evaluation:
                 else:
                     nodes = Nodes(self.columns, self._rows_for(function))
                     self._columns[id(function)] = read_only(scored(function, task, nodes))
+                    self._differing[id(function)] = self._differs(function)
+                    self._volatile = [score for score in self._raw if self._differing.get(id(score))]
                 self._versions[id(function)] = version
-                self._volatile = [score for score in self._raw if self._differs(score)]
                 self._totals = None
 
     def _picked(self, passing: Passing) -> Passing:
@@ -134,8 +136,8 @@ class Evaluation:
 
     def _differs(self, score: NodeScore) -> bool:
         """Whether a score can change the choice: not where it is the same on all nodes."""
-        raw = self._columns.get(id(score))
-        return raw is not None and len(raw) > 0 and bool((raw != raw[0]).any())
+        raw = self._columns[id(score)]
+        return len(raw) > 0 and bool((raw != raw[0]).any())
 
     def _rows_for(self, score: NodeScore) -> Ints | None:
         """The nodes that a score is asked about: all, unless it may be asked about some."""
@@ -231,9 +233,7 @@ class Evaluation:
         for filter in self._watched:
             passing = self._passing[id(filter)]
             candidates &= passing.now if now else passing.later
-        final = board.copy()
-        if self._watched or within is not None:
-            np.copyto(final, NEVER, where=~candidates)
+        final = np.where(candidates, board, NEVER)
         addends = [self._finished(score, task, candidates) for score in self._volatile if candidates.any()]
         for addend in addends:
             np.add(final, addend, out=final)

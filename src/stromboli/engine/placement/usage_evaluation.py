@@ -216,7 +216,10 @@ class UsageEvaluation:
         self.now[places] = np.where(now[:count], score[:count], NEVER)
         self.later[places] = np.where(later[:count], score[:count], NEVER)
         self.scores[places] = score[:count]
-        self.changed = None
+        if self.changed is not None and count <= FEW:
+            self.changed += places.tolist()
+        else:
+            self.changed = None
         if ahead > 1:
             if self._look_ahead is None:
                 self._look_ahead = LookAhead(len(self.scores))

@@ -9,7 +9,7 @@ from typing import Any
 
 from stromboli.api.types.meta import LabelSelector
 from stromboli.engine.placement.node_functions import NodeScore
-from stromboli.engine.placement.score_normalisation import between_extremes, down_from_worst, up_to_best
+from stromboli.engine.placement.score_normalisation import InProportion, between_extremes
 from stromboli.engine.plugin import Plugin
 from stromboli.model.requirements.placement_requirement import NODE_PREFERENCES
 from stromboli.model.task import Task
@@ -68,8 +68,9 @@ class NodeOrder(Plugin):
             yield batch(allocation_scores.balanced_allocation, reads="usage", weight=weights.balanced)
         if node_scores.preferred_terms(task.shape.spec):
             score, weight = node_scores.preferred_nodes, weights.node_affinity
-            yield batch(score, reads="static", weight=weight, finish=up_to_best)
-        yield batch(node_scores.soft_taints, reads="static", weight=weights.taints, finish=down_from_worst)
+            yield batch(score, reads="static", weight=weight, finish=InProportion())
+        fewest_taints = InProportion(reverse=True)
+        yield batch(node_scores.soft_taints, reads="static", weight=weights.taints, finish=fewest_taints)
         pods = partial(batch, reads="pods")
         if preferences := pod_preferences(cluster, task):
             score, version = preferences.score, preferences.version

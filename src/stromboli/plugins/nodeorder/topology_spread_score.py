@@ -165,7 +165,9 @@ def combinations(nodes: int, counts: Iterable[Ints]) -> Combinations:
     columns: list[Ints] = []
     for column in counts:
         size = int(column.max(initial=0)) + 1 - MISSING
-        index = column - MISSING if many == 1 else index * size + (column - MISSING)
+        index *= size
+        index += column
+        index -= MISSING
         values = np.arange(many * size)
         if len(values) > MANY:
             values, index = np.unique(index, return_inverse=True)
@@ -186,5 +188,5 @@ def _fewer_is_better(scores: Ints, index: Ints, kept: Bools) -> Column:
     there = scores[np.flatnonzero(np.bincount(index, weights=kept, minlength=len(scores)))]
     least, most = int(there.min()), max(0, int(there.max()))
     good = 100 * (most + least - scores) // most if most else np.full(len(scores), 100)
-    per_node: Ints = good[index]
+    per_node: Floats = good.astype(np.float64)[index]
     return per_node

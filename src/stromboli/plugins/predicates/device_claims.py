@@ -10,7 +10,7 @@ import numpy as np
 from stromboli.api import device_messages as messages
 from stromboli.api.types.devices import ConsumerReference
 from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes, NodeScore, Refusal
-from stromboli.engine.placement.score_normalisation import up_to_best
+from stromboli.engine.placement.score_normalisation import InProportion
 from stromboli.model.constraints.node_selection import matching_selector
 from stromboli.model.devices.allocator import Shortage
 from stromboli.model.devices.binding_conditions import is_unusable
@@ -125,7 +125,7 @@ class DeviceClaims:
                 return nodes.pick(self.column(task, claims.new).scores)
 
             yield NodeScore(
-                alternatives, name, "pods", version, finish=up_to_best, of_some_nodes=True, batch=True
+                alternatives, name, "pods", version, finish=InProportion(), of_some_nodes=True, batch=True
             )
         sharers = claims.sharers
         if sharers is not None:
