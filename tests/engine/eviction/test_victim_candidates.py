@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from stromboli.engine.eviction.victim_candidates import VictimCandidates, in_victim_order
+from stromboli.engine.eviction.victim_candidates import JobRanks, VictimCandidates, in_victim_order
 from stromboli.engine.plugin import Plugin
+from stromboli.engine.transaction import EvictionReason
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
@@ -79,6 +80,41 @@ def test_jobs_that_plugins_hold_equal_are_mixed_by_their_tasks_whatever_their_ag
     names = order(objects, ByPriority)
     assert sorted(names[:2]) == ["old-x-1", "young-x-1"]
     assert sorted(names[2:]) == ["old-x-0", "young-x-0"]
+
+
+class FewestFirst(Plugin):
+    """Jobs with few running tasks come first; each question is counted."""
+
+    name = "fewest-first"
+    asked = 0
+
+    def job_order(self, job: Job) -> int:
+        FewestFirst.asked += 1
+        return job.counts[Status.RUNNING]
+
+
+def test_ranks_of_jobs_are_remembered_until_the_job_changes() -> None:
+    objects = [group("a"), group("b")]
+    objects += [
+        pod(f"{name}-x-{n}", name, on="n0") for name, count in (("a", 2), ("b", 4)) for n in range(count)
+    ]
+    world = World().add(node("n0", cpu=99), group("taker"), pod("t", "taker"), *objects)
+    session, taker = world.session(FewestFirst), world.task("t")
+    ranks = JobRanks(session)
+
+    def first() -> str:
+        running = [task for task in session.cluster.tasks.values() if task.status is Status.RUNNING]
+        return in_victim_order(session, taker, running, ranks)[0].name
+
+    before = FewestFirst.asked
+    assert [first(), first()] == ["b-x-3", "b-x-3"]
+    assert FewestFirst.asked - before < 4, "at most the job that changed last is asked about again"
+    with session.statement() as trial:
+        for name in ("b-x-3", "b-x-2", "b-x-1"):
+            trial.evict(world.task(name), EvictionReason("test"))
+            in_victim_order(session, taker, [world.task("a-x-0"), world.task("b-x-0")], ranks)
+        assert first() == "a-x-1", "though no other job changed between its changes"
+    assert first() == "b-x-3"
 
 
 def test_between_queues_the_order_of_queues_is_turned_round_unless_a_plugin_says_otherwise() -> None:

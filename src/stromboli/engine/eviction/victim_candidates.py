@@ -51,10 +51,40 @@ class VictimCandidates:
         )
 
 
-def in_victim_order(session: Session, task: Task, victims: Iterable[Task]) -> list[Task]:
+class JobRanks:
+    """The sort keys of jobs, each made again once the job has changed."""
+
+    def __init__(self, session: Session):
+        self._session = session
+        self._ranks: dict[Job, tuple[Any, ...]] = {}
+        self._seen = 0
+
+    def current(self) -> Callable[[Task], tuple[Any, ...]]:
+        """The sort key of a victim's job, as long as nothing moves."""
+        touched = self._session.cluster.touched
+        if self._session.rules.job_order_follows_all:
+            self._ranks.clear()
+        for job in touched[max(0, self._seen - 1) :]:  # the last one is not entered again if it changes again
+            self._ranks.pop(job, None)
+        self._seen = len(touched)
+        return self._of
+
+    def _of(self, victim: Task) -> tuple[Any, ...]:
+        job = victim.job
+        if job is None:
+            return ()
+        rank = self._ranks.get(job)
+        if rank is None:
+            rank = self._ranks[job] = self._session.rules.job_order(job)
+        return rank
+
+
+def in_victim_order(
+    session: Session, task: Task, victims: Iterable[Task], ranks: JobRanks | None = None
+) -> list[Task]:
     """In the order of eviction: by queue, then the last job first, then the last task first (spec 02 0.4)."""
     ordered = sorted(victims, key=session.task_key, reverse=True)
-    ordered.sort(key=lambda victim: _job_rank(session, victim), reverse=True)
+    ordered.sort(key=(ranks or JobRanks(session)).current(), reverse=True)
     if task.job is not None and task.job.queue is not None:
         preemptor = task.job.queue
         queues = {victim.job.queue for victim in ordered if victim.job and victim.job.queue}
@@ -65,10 +95,6 @@ def in_victim_order(session: Session, task: Task, victims: Iterable[Task]) -> li
         rank = {queue: place for place, queue in enumerate(sorted(queues, key=cmp_to_key(compare)))}
         ordered.sort(key=lambda victim: rank[victim.job.queue] if victim.job and victim.job.queue else -1)
     return ordered
-
-
-def _job_rank(session: Session, victim: Task) -> tuple[Any, ...]:
-    return session.rules.job_order(victim.job) if victim.job is not None else ()
 
 
 @dataclass(slots=True)

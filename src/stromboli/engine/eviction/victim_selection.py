@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stromboli.engine.eviction.victim_candidates import FreeableRoom, VictimCandidates, in_victim_order
+from stromboli.engine.eviction.victim_candidates import (
+    FreeableRoom,
+    JobRanks,
+    VictimCandidates,
+    in_victim_order,
+)
 from stromboli.engine.eviction.victim_votes import VictimVotes
 from stromboli.engine.placement.node_fit import fits, slots
 from stromboli.engine.placement.shard_nodes import own_nodes_first
@@ -39,6 +44,7 @@ class VictimSelection:
         self.session = session
         self.options = options
         self._candidates = candidates
+        self._ranks = JobRanks(session)
         self._votes = VictimVotes(session.rules, candidates.point)
         self._freeable: dict[Hashable, FreeableRoom] = {}
         self._failed: dict[Hashable, tuple[int, int]] = {}
@@ -246,7 +252,7 @@ class VictimSelection:
 
     def choose(self, task: Task, node: Node) -> Choice | None:
         """The victims that plugins allow on a node, in the order of eviction; none if there are no candidates."""
-        candidates = in_victim_order(self.session, task, self._candidates.on_node(task, node))
+        candidates = in_victim_order(self.session, task, self._candidates.on_node(task, node), self._ranks)
         if not candidates:
             return None
         candidates = self._holders_first(task, node, candidates)
