@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from stromboli.api.types.meta import Object
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
-from stromboli.api.types.scheduling import HyperNode, NetworkTopology, PodGroup
+from stromboli.api.types.scheduling import HyperNode
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Bind, Evict, PodCondition
 from stromboli.engine.eviction.victim_selection import VictimSelection
@@ -23,10 +23,10 @@ from stromboli.model.job import Job, SubJob
 from stromboli.model.status import ALLOCATED_CLASS
 from stromboli.policy.policy import load_policy
 from stromboli.policy.presets import PRESETS
-from tests.manifests import decoded, hyper_node
 from tests.properties.living import LivingWorld
 from tests.properties.rebuild import kept_sums, rebuilt_sums
 from tests.properties.strategies import contest, examples
+from tests.properties.topology_worlds import shaped
 
 _changed = msgspec.structs.replace
 
@@ -60,34 +60,6 @@ def _policies() -> dict[str, str]:
 
 
 POLICIES = _policies()
-
-
-def shaped(objects: list[Object], chance: random.Random) -> list[Object]:
-    """The same cluster with a tree of HyperNodes over its nodes, to which some groups must keep."""
-    nodes = [obj.name for obj in objects if isinstance(obj, Node)]
-    chance.shuffle(nodes)
-    cut = chance.randint(1, max(1, len(nodes) - 1))
-    leaves = [part for part in (nodes[:cut], nodes[cut:]) if part]
-    tree = [hyper_node(f"s{number}", 1, nodes=part) for number, part in enumerate(leaves)]
-    if chance.random() < 0.7:
-        tree.append(hyper_node("top", 2, children=[f"s{number}" for number in range(len(leaves))]))
-    return [*map(decoded, tree), *(_kept_together(obj, chance) for obj in objects)]
-
-
-def _kept_together(obj: Object, chance: random.Random) -> Object:
-    if not isinstance(obj, PodGroup) or chance.random() < 0.3:
-        return obj
-    policies = tuple(
-        _changed(policy, network_topology=_topology(chance)) for policy in obj.spec.sub_group_policy
-    )
-    topology = _topology(chance) if not policies or chance.random() < 0.7 else None
-    return _changed(obj, spec=_changed(obj.spec, network_topology=topology, sub_group_policy=policies))
-
-
-def _topology(chance: random.Random) -> NetworkTopology:
-    if chance.random() < 0.15:
-        return NetworkTopology(mode="soft")
-    return NetworkTopology(mode="hard", highest_tier_allowed=chance.choice((1, 1, 1, 2)))
 
 
 def build(seed: int, nodes: int, waiting: int) -> list[Object]:

@@ -10,13 +10,16 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
 
 from stromboli.api import names
 from stromboli.api.types.meta import Object
-from stromboli.api.types.node import Taint
+from stromboli.api.types.node import Node, Taint
 from stromboli.api.types.scheduling import HyperNode, NetworkTopology, PodGroup
 from tests.manifests import decoded, group, hyper_node, node, pod, queue, sub_group_policy
+
+_changed = msgspec.structs.replace
 
 SIZES: tuple[dict[str, Any], ...] = (
     {"cpu": 1, "memory": "1Gi"},
@@ -122,6 +125,37 @@ def _topology(chance: random.Random, likely: float) -> dict[str, Any] | None:
     if kind < 0.4:
         return {"mode": "hard", "highestTierName": "rack"}
     return {"mode": "hard", "highestTierAllowed": chance.choice((1, 1, 2, 3))}
+
+
+# -- a tree over any cluster
+
+
+def shaped(objects: list[Object], chance: random.Random) -> list[Object]:
+    """The same cluster with a tree of HyperNodes over its nodes, to which some groups must keep."""
+    nodes = [obj.name for obj in objects if isinstance(obj, Node)]
+    chance.shuffle(nodes)
+    cut = chance.randint(1, max(1, len(nodes) - 1))
+    leaves = [part for part in (nodes[:cut], nodes[cut:]) if part]
+    tree = [hyper_node(f"s{number}", 1, nodes=part) for number, part in enumerate(leaves)]
+    if chance.random() < 0.7:
+        tree.append(hyper_node("top", 2, children=[f"s{number}" for number in range(len(leaves))]))
+    return [*map(decoded, tree), *(_kept_together(obj, chance) for obj in objects)]
+
+
+def _kept_together(obj: Object, chance: random.Random) -> Object:
+    if not isinstance(obj, PodGroup) or chance.random() < 0.3:
+        return obj
+    policies = tuple(
+        _changed(policy, network_topology=_required_topology(chance)) for policy in obj.spec.sub_group_policy
+    )
+    topology = _required_topology(chance) if not policies or chance.random() < 0.7 else None
+    return _changed(obj, spec=_changed(obj.spec, network_topology=topology, sub_group_policy=policies))
+
+
+def _required_topology(chance: random.Random) -> NetworkTopology:
+    if chance.random() < 0.15:
+        return NetworkTopology(mode="soft")
+    return NetworkTopology(mode="hard", highest_tier_allowed=chance.choice((1, 1, 1, 2)))
 
 
 # -- what must hold, from the objects alone

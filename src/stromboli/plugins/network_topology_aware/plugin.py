@@ -211,7 +211,17 @@ class NetworkTopologyAware(Plugin):
         elif self.arguments.normal_pods and self._tier_weights.of_tier:
             # quirk: spec 04 9: what is in no sub-group gets a score that is not scaled
             scale = self._scale if task.sub_job is not None else 1.0
-            yield NodeScore(partial(self._packing, scale), plugin=self.name, reads="pods", batch=True)
+            yield NodeScore(
+                partial(self._packing, scale),
+                plugin=self.name,
+                reads="pods",
+                version=self._packing_version,
+                batch=True,
+            )
+
+    def _packing_version(self, task: Task) -> Hashable:
+        """What was evicted counts as used again once another session opens."""
+        return self.session.cluster.columns.clock, self._session_sums().opened
 
     def _gang_version(self, task: Task) -> Hashable:
         sub_job = task.sub_job

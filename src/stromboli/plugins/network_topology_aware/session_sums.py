@@ -30,6 +30,8 @@ class SessionSums:
         """The place of each domain, by name."""
         self._idle: Ints = sums.idle.copy()
         self._leaving: Ints = sums.leaving
+        self.opened: Hashable = self._leaving.tobytes()
+        """All that differs between sessions in what is used."""
         self._fullness: tuple[Hashable, Floats] | None = None
         self._with_room: dict[tuple[str, tuple[tuple[int, float], ...]], Bools] = {}
 
