@@ -94,7 +94,8 @@ SURFACE: dict[type, str] = {
     Bound: "key may",
     NodeFilter: "checks plugin reads version",
     NodeScore: "score plugin reads version weight finish of_some_nodes batch",
-    Plugin: "name Arguments arguments switches session counts_gangs guards_room build tasks_needed victim_bound",
+    Plugin: "name Arguments arguments switches session counts_gangs guards_room build"
+    " tasks_needed may_allocate victim_bound",
     Status: "PENDING ALLOCATED PIPELINED BINDING BOUND RUNNING RELEASING SUCCEEDED FAILED UNKNOWN",
     Vote: "PERMIT ABSTAIN REJECT",
 }

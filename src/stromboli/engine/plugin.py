@@ -267,6 +267,13 @@ class Plugin:
         """Whether a queue may still take this task."""
         return True
 
+    def may_allocate(self, queue: Queue, task: Task, count: int) -> bool:
+        """Whether a queue could take so many tasks like this one, as long as none of its tasks is evicted.
+
+        It decides nothing: jobs that need more are not tried. If not, `allocatable` refuses one of them.
+        """
+        return True
+
     @point(every, "enablePreemptive")
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
         """Whether a queue may take from other queues for these tasks."""

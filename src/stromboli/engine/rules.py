@@ -96,6 +96,7 @@ class Rules:
             self._who_counts("job_ready", "job_pipelined"),
             self._who_counts("sub_job_ready", "sub_job_pipelined"),
         )
+        self._limiting = [plugin for tier in self._plugins_at(POINTS["allocatable"]) for plugin in tier]
         self.queue_order_follows_all = self._follows("queue_order", "everything")
         self.queue_order_follows_branch = self._follows("queue_order", "branch")
         self.job_order_follows_all = self._follows("job_order", "everything")
@@ -173,6 +174,16 @@ class Rules:
             tuple(keys),
             lambda job: _all_may(always, job) and any(_all_may(bounds, job) for bounds in tiers),
         )
+
+    def may_allocate(self, queue: Queue, task: Task, count: int) -> bool:
+        """Whether the limits of a queue could let it take so many tasks like this one, if it loses none."""
+        for plugin in self._limiting:
+            try:
+                if not plugin.may_allocate(queue, task, count):
+                    return False
+            except BaseException as error:
+                raise_attributed(error, plugin.name, "may_allocate")
+        return True
 
     def tasks_needed(self, unit: Job | SubJob) -> int:
         """How many more tasks of a job or a sub-group must be placed, at least, before it can start."""

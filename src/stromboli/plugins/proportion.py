@@ -85,6 +85,10 @@ class Proportion(Plugin):
             return False
         return fits_added(queue.unavailable_to(task.job), task.request, share.deserved)
 
+    def may_allocate(self, queue: Queue, task: Task, count: int) -> bool:
+        share = self._shares.get(queue)
+        return share is not None and fits_added(queue.held, times(task.request, count), share.deserved)
+
     def queue_limits(self, queue: Queue) -> Iterable[QueueLimit]:
         share = self._shares.get(queue)
         if share is not None:

@@ -116,3 +116,40 @@ def test_a_queue_above_its_share_wakes_those_of_others() -> None:
     assert "hungry" not in Witness.asked
     world.add(queue("a", weight=3))
     assert len(world.step().evicted) == 1
+
+
+# -- limits of queues
+
+
+@pytest.fixture(params=["proportion", "capacity"])
+def limited(request: pytest.FixtureRequest) -> World:
+    """A gang of three whose queue may have three cores, of which it has one; there is room for all of it."""
+    world = World("n1 cpu=8", "research").add(queue("small", capability={"cpu": "3"}))
+    world.job("old", cpu=1, queue="small", running_on="n1").job("train", pods=3, cpu=1, queue="small")
+    plugins = f"priority gang witness | predicates {request.param}"
+    world.run("enqueue, allocate, backfill", plugins, plugin_classes=(Witness,), cycles=3)
+    Witness.asked.clear()
+    return world
+
+
+def test_who_needs_more_than_its_queue_may_have_is_not_tried(limited: World) -> None:
+    before = limited.step()
+    result = limited.job("late", cpu=1).step()
+    assert result.bound_per_job == {"default/late": 1}
+    assert Witness.asked == {"late"}
+    assert result.pending["default/train"].summary == before.pending["default/train"].summary
+
+
+def test_what_its_queue_gets_back_wakes_whom_it_may_help(limited: World) -> None:
+    assert limited.finish("old-0").step().bound_per_job == {"default/train": 3}
+
+
+def test_evicting_actions_try_who_is_held_back_by_its_queue() -> None:
+    world = World("n1 cpu=8").add(queue("small", capability={"cpu": "3"}))
+    world.job("old", cpu=1, queue="small", priority=5, running_on="n1")
+    world.job("train", pods=3, cpu=1, priority=5, queue="small")
+    started(world, "enqueue, allocate, preempt, backfill")
+    before = world.step()
+    result = world.job("late", cpu=1).step()
+    assert "train" in Witness.asked
+    assert result.pending["default/train"].summary == before.pending["default/train"].summary

@@ -39,7 +39,9 @@ def starving_jobs(
     With `may_help`, less those that wait for room of which the action could not make enough.
     """
     jobs = (
-        list(session.cluster.backlog) if may_help is None else session.waits.worth_trying(session, may_help)
+        list(session.cluster.backlog)
+        if may_help is None
+        else session.waits.worth_evicting_for(session, may_help)
     )
     return [job for job in jobs if (serves is None or serves(job)) and _is_starving(session, job)]
 

@@ -1,10 +1,10 @@
 """Jobs that wait for more room than there is: nobody tries them again until there is more, or they change.
 
 After a cycle in which a job was not placed, it is known how many tasks it needs to start, and how many like these the
-nodes that it may use could take at most. As long as that is fewer, trying it must fail, whatever filters, limits and
-orders say. This is asked anew before every action, for all jobs of a kind at once: with what is free, or with what
-could be evicted for them. A job of which anything changed (pods, group, priority, queue) is tried at once, and all are
-when nodes come, go or change.
+limits of its queue and the nodes that it may use could take at most. As long as that is fewer, trying it must fail,
+whatever filters and orders say. This is asked anew before every action, for all jobs of a kind at once: with what is
+free, or with what could be evicted for them, whatever limits say then. A job of which anything changed (pods, group,
+priority, queue) is tried at once, and all are when nodes come, go or change.
 
 What is told about a job that is not tried is what it met when it was last tried.
 """
@@ -81,19 +81,32 @@ class RoomWaits:
 
     def worth_placing(self, session: Session) -> list[Job]:
         """The jobs with something to place, less those for which there is no room; in which order does not matter."""
-        return self.worth_trying(session, lambda group: self._may_take(session, group))
+        for group in self._helped(session, lambda group: self._may_take(session, group)):
+            self._wake(list(group.jobs))
+        return self.awake(session)
 
     def _may_take(self, session: Session, group: WaitGroup) -> bool:
         if _within_limits(session, group.task) != group.within_limits:
             return True
+        queue = session.queue_of(group.task)
+        if queue is not None and not session.rules.may_allocate(queue, group.task, group.needed):
+            return False
         return self._bound.may_take(session, group.task, group.needed, group.alike)
 
-    def worth_trying(self, session: Session, may_help: Callable[[WaitGroup], bool]) -> list[Job]:
-        """The jobs with something to place, less those of kinds that cannot be helped."""
-        for group in list(self._groups.values()):
-            if not self._is_hopeless(session, group, may_help):
-                self._wake(list(group.jobs))
+    def worth_evicting_for(self, session: Session, may_help: Callable[[WaitGroup], bool]) -> list[Job]:
+        """The jobs with something to place, less those of kinds that cannot be helped by evictions.
+
+        What those that can be met when they were last placed still holds, as nobody has tried to place them since.
+        """
+        for group in self._helped(session, may_help):
+            for job in group.jobs:
+                self.recall(session, job)
+            self._wake(list(group.jobs))
         return self.awake(session)
+
+    def _helped(self, session: Session, may_help: Callable[[WaitGroup], bool]) -> list[WaitGroup]:
+        """The kinds of jobs that could be helped."""
+        return [group for group in self._groups.values() if not self._is_hopeless(session, group, may_help)]
 
     def awake(self, session: Session) -> list[Job]:
         """The jobs with something to place, less those that wait for more room than there is."""

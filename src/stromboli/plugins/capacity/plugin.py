@@ -12,7 +12,7 @@ from stromboli.engine.plugin import Bound, Eviction, Invalid, Key, Plugin, Queue
 from stromboli.engine.points import Vote, depends, in_turn
 from stromboli.engine.queue_limits import InqueueResources, own_capability, refuse_for_quota
 from stromboli.engine.session import Session
-from stromboli.model.amounts import fits, lacking, plus, shift, some_fits, total_of
+from stromboli.model.amounts import fits, lacking, plus, shift, some_fits, times, total_of
 from stromboli.model.cluster import SUM_OF, Change, Dirty
 from stromboli.model.devices.queue_usage import class_of
 from stromboli.model.job import Job
@@ -131,6 +131,10 @@ class Capacity(Plugin):
         return all(
             ancestor.has_room(request, ancestor.reserved_beside(task.job)) for ancestor in leaf.ancestors
         )
+
+    def may_allocate(self, queue: Queue, task: Task, count: int) -> bool:
+        leaf, wanted = self._leaf(queue), times(task.request, count)
+        return leaf is not None and all(share.has_room(wanted) for share in (leaf, *leaf.ancestors))
 
     def on_move(self, change: Change) -> str | None:
         task = change.task
