@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.types.volcano_job import Job
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.job.job_volumes import generated_claim_name
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import ApiError, Request
 from tests.controllers.in_memory_api import InMemoryApi
-from tests.controllers.job.simulated_job import make_job, task
+from tests.controllers.job.simulated_job import job_manifest, make_job, task
 from tests.controllers.job.submitted_jobs import admit, at_work, live, phase, run, submitted, touch
 from tests.controllers.running import names, wait_until, wait_until_idle
 
@@ -179,6 +180,36 @@ def test_what_is_rejected_is_told_and_not_tried_again_until_the_job_changes(stat
             await wait_until_idle(api, runner)
             admit(api)
             await wait_until(lambda: len(api.every("pods")) == 1 and not state(api).get("reason"))
+
+    run(story())
+
+
+class MeanwhileChanged(InMemoryApi):
+    """Rejects the first pod of a job that was changed while it was created, as the watch has shown by then."""
+
+    is_watched = staticmethod(lambda: True)
+    rejections = 1
+
+    async def send(self, request: Request, timeout: float = 30.0) -> bytes:
+        if self.rejections and request.method == "POST" and request.path.endswith("/pods"):
+            self.rejections -= 1
+            touch(self)
+            await wait_until(self.is_watched)
+            raise ApiError(422, "Invalid", "too large")
+        return await super().send(request, timeout)
+
+
+def test_a_job_that_is_changed_while_its_pod_is_rejected_is_tried_again_at_once() -> None:
+    async def story() -> None:
+        api = MeanwhileChanged()
+        api.put("queues", {"metadata": {"name": "default"}})
+        api.put("jobs", job_manifest(task(replicas=1)))
+        async with at_work(api) as runner:
+            jobs = runner.context.store(Job)
+            api.is_watched = lambda: any("touched" in job.metadata.labels for job in jobs)
+            admit(api)
+            await wait_until(lambda: len(api.every("pods")) == 1)
+            await wait_until(lambda: not state(api).get("reason"))
 
     run(story())
 

@@ -19,7 +19,8 @@ from stromboli.controllers.controller import Controller
 from stromboli.controllers.job.executor import Executor, JobGone, PartialFailure, Stale, StatusRejected
 from stromboli.controllers.job.expectations import Expectations
 from stromboli.controllers.job.job_observer import JobObserver
-from stromboli.controllers.job.job_record import JobRecord
+from stromboli.controllers.job.job_pods import with_default_names
+from stromboli.controllers.job.job_record import JobRecord, content_of
 from stromboli.controllers.job.job_status import only_counts_differ
 from stromboli.controllers.job.observed_state import ObservedState, Obstacle, Outcome, SetStatus
 from stromboli.controllers.job.owned_objects import NameTaken
@@ -143,8 +144,10 @@ class JobController(Controller[str]):
     async def _execute(self, observed: ObservedState, outcome: Outcome, record: JobRecord) -> float | None:
         """Execute the writes; seconds after which to requeue the job if they could not all be executed for now."""
         self._reconciling.add(observed.job.key)
+        news, is_written = record.news, False
         try:
             record.written = await self._executor.execute(observed.job, outcome.writes, record.expectations)
+            is_written = True
         except Stale as error:
             log.debug("job %s: %s", observed.job.key, error)
             return RETRY_SOON
@@ -165,12 +168,19 @@ class JobController(Controller[str]):
             return await self._obstructed(observed.job, record, error)
         finally:
             self._reconciling.discard(observed.job.key)
+            if not is_written and self._changed_meanwhile(observed.job, record, news):
+                self.queue.add(observed.job.key)
         if any(isinstance(write, SetStatus) for write in outcome.writes):
             record.status_written = monotonic()
         record.carried_out(observed, outcome)
         if observed.may_create:
             record.obstacle, record.failures = None, 0
         return None
+
+    def _changed_meanwhile(self, job: Job, record: JobRecord, news: int) -> bool:
+        """Whether others have changed a job since it was observed, while changes did not enqueue it."""
+        now = self._jobs.get(job.key)
+        return record.news != news or now is None or content_of(with_default_names(now)) != content_of(job)
 
     async def _obstructed(self, job: Job, record: JobRecord, cause: Exception) -> float:
         """Not all objects could be created: write what there is and what is in the way; when to try again."""

@@ -83,6 +83,11 @@ def is_pod_of(uid: str, pod: Pod) -> bool:
     return owner is not None and owner.uid == uid and is_annotated(pod)
 
 
+def content_of(job: Job) -> object:
+    """All of a job that others than its controller change."""
+    return job.metadata.uid, job.metadata.deletion_timestamp, _template(job)
+
+
 def _template(job: Job) -> object:
     """What the objects of a job are made of."""
     return job.spec, job.metadata.labels, job.metadata.annotations
