@@ -199,9 +199,9 @@ def _server(options: argparse.Namespace) -> None:
 
 
 def _jobs(options: argparse.Namespace) -> None:
-    from bench import jobs
+    from bench import jobs, large_job
 
-    print(jobs.look_report([jobs.look(pods) for pods in jobs.LARGE]))
+    print(large_job.report([large_job.look(pods) for pods in large_job.SIZES]))
     if not options.look:
         print(jobs.report(jobs.compare(options.count)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -17,9 +18,11 @@ def cpu_seconds(pid: int) -> float:
 
 
 def memory(pid: int, what: str = "VmRSS") -> float:
-    """Resident MiB: `VmRSS` now, `VmHWM` at most."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(what + ":"))
+    """Resident MiB: `VmRSS` now, `VmHWM` at most; 0 if the process has ended."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(what + ":")), 0.0)
+    return 0.0
 
 
 class Costs:

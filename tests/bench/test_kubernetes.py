@@ -158,6 +158,7 @@ def test_what_a_process_costs_is_seen() -> None:
         sum(range(10_000))
         costs.sample()
     assert memory(os.getpid()) > 10
+    assert memory(0) == 0  # no such process: it has ended
     now = time.time()
     assert costs.between(now - 1000, now)["me"] == pytest.approx(costs.spent()["me"], abs=0.03)
     assert costs.between(now, now + 1000) == {"me": 0}

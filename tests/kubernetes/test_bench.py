@@ -17,7 +17,10 @@ from bench.kubernetes.stream import stream
 pytestmark = [pytest.mark.real_only, pytest.mark.usefixtures("built")]
 
 
-def test_every_scheduler_binds_everything_and_the_tables_say_so(tmp_path: Path) -> None:
+def test_every_scheduler_binds_everything_and_the_tables_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.kubernetes.bench_cluster.SETTLED_AFTER", 0.5)
     results = Results(QUICK)
     with BenchCluster(tmp_path) as cluster:
         for scheduler in (THEIRS, BARE, OURS):
