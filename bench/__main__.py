@@ -54,6 +54,9 @@ def parser() -> argparse.ArgumentParser:
     jobs.add_argument(
         "--look", action="store_true", help="only the look at one large job, without an API server"
     )
+    jobs.add_argument(
+        "--life", action="store_true", help="only the whole life of one large job, without an API server"
+    )
     jobs.set_defaults(do=_jobs)
     write = parts.add_parser("write", help="write a workload as a case file to standard output")
     write.add_argument("name", choices=WORKLOADS, metavar="NAME")
@@ -199,8 +202,11 @@ def _server(options: argparse.Namespace) -> None:
 
 
 def _jobs(options: argparse.Namespace) -> None:
-    from bench import jobs, large_job
+    from bench import job_life, jobs, large_job
 
+    if options.life:
+        print(job_life.report(job_life.measure()))
+        return
     print(large_job.report([large_job.look(pods) for pods in large_job.SIZES]))
     if not options.look:
         print(jobs.report(jobs.compare(options.count)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stromboli.controllers.workloads import workload_controller
+from stromboli.controllers import controller as controller_base
 from stromboli.controllers.workloads.replicaset.controller import ReplicaSetController
 from stromboli.controllers.workloads.replicaset.reconcile import Owner, Scale
 from stromboli.kube.request import ApiError, NoResponse, Request
@@ -31,7 +31,7 @@ def test_an_owner_that_rests_after_a_failure_waits_longer_each_time(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("CRITICAL")
-    monkeypatch.setattr(workload_controller, "REST", 0.0)
+    monkeypatch.setattr(controller_base, "REST", 0.0)
     api = cluster()
 
     def refuse(request: Request) -> None:

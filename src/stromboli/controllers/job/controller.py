@@ -37,8 +37,8 @@ MAX_RECONCILES = 12
 """Reconciles of a job in a row before the other keys have their turn."""
 KEYS_PER_WORKER = 8
 """Jobs synced at a time per `--worker-threads`, as ours are tasks and no threads."""
-FLOOD = 20
-"""Jobs in the work queue above which the first status of a job may wait."""
+FIRST_STATUS_WITHIN = 30.0
+"""Seconds after which the first status of a job is written even if pods of others still wait to be created."""
 SMALL_BATCH = 100
 """Writes that a job may have at a time and still counts as small."""
 LARGE_RETRY = 0.5
@@ -67,6 +67,8 @@ class JobController(Controller[str]):
         self._records: dict[str, JobRecord] = {}
         self._reconciling: set[str] = set()
         """Jobs that are reconciled again right after our writes, so that those need not enqueue them."""
+        self._held: set[str] = set()
+        """Jobs whose first status waits until pods of others are created."""
         self._jobs = self.watch(Job, self._job_changed)
         self.watch(Pod, self._pod_changed)
         self.watch(PodGroup, self._group_changed)
@@ -170,6 +172,7 @@ class JobController(Controller[str]):
             self._reconciling.discard(observed.job.key)
             if not is_written and self._changed_meanwhile(observed.job, record, news):
                 self.queue.add(observed.job.key)
+            self._release_held()
         if any(isinstance(write, SetStatus) for write in outcome.writes):
             record.status_written = monotonic()
         record.carried_out(observed, outcome)
@@ -217,17 +220,29 @@ class JobController(Controller[str]):
                 await self._executor.execute(job, status, record.expectations)
 
     def _status_delay(self, observed: ObservedState, outcome: Outcome, record: JobRecord) -> float:
-        """Seconds for which the last write may wait, if it is a status in which only counts changed.
-
-        While many jobs are created, their pods also go before the status that says Pending.
-        """
+        """Seconds for which the last write may wait, if it is the first status, or one in which only counts changed."""
         match outcome.writes:
             case (*_, SetStatus(status)):
-                before = observed.job.status
-                flood = before.state.phase == "" and len(self.queue) > FLOOD
-                if flood or only_counts_differ(status, before):
-                    return record.status_written + self.status_period - monotonic()
+                age, before = monotonic() - record.status_written, observed.job.status
+                if not before.state.phase and not status.state.reason:
+                    return self._first_status_due(observed) - age
+                if only_counts_differ(status, before):
+                    return self.status_period - age
         return 0.0
+
+    def _first_status_due(self, observed: ObservedState) -> float:
+        """How old a job is when its first status, with its pods, is written: pods of others that wait go first."""
+        if self._executor.has_backlog:
+            self._held.add(observed.job.key)
+            return FIRST_STATUS_WITHIN
+        return 0.0 if observed.pods.live else self.status_period
+
+    def _release_held(self) -> None:
+        """The jobs whose first status waited for pods of others are looked at once those are created."""
+        if self._held and not self._executor.has_backlog:
+            for key in self._held:
+                self.queue.add(key)
+            self._held.clear()
 
     def _requeue_after(
         self, observed: ObservedState, outcome: Outcome, record: JobRecord, status_delay: float

@@ -111,6 +111,11 @@ class Executor:
         self._large_job_slots = asyncio.Semaphore(MAX_PARALLEL - FOR_SMALL_JOBS)
         self._huge_pods = PacedTurns()
 
+    @property
+    def has_backlog(self) -> bool:
+        """Whether no more pods can be created or deleted at once."""
+        return self._slots.locked()
+
     async def execute(self, job: Job, writes: Sequence[Write], expectations: Expectations) -> Job:
         """All writes in order, adjacent ones of pods in parallel; the job as it is then."""
         for kind, group in groupby(writes, type):
