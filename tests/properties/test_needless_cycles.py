@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -21,7 +22,7 @@ from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduling_loop import Scheduler
-from tests.manifests import EPOCH, decoded, group, pod, policy, queue
+from tests.manifests import EPOCH, decoded, group, node, pod, policy, queue
 from tests.properties.strategies import contests, examples, worlds
 
 CATALOG = load_catalog()
@@ -53,6 +54,18 @@ class Follower:
     def comes_to_rest(self) -> bool:
         """Whether there is soon a cycle that decides nothing at all."""
         return any(not self.scheduler.cycle().decisions for _ in range(ROUNDS))
+
+    def decide_by_news(self) -> list[Decision]:
+        """Whom the cycles bind or evict that news starts, one after the other, until there is none."""
+        decided: list[Decision] = []
+        self.world.absorb()
+        for _ in range(ROUNDS):
+            if self.world.take_patience(self.scheduler.engine) == math.inf:
+                return decided
+            outcome = self.scheduler.cycle()
+            self.world.note_outcome(outcome)
+            decided += [each for each in outcome.decisions if isinstance(each, Bind | Evict)]
+        raise AssertionError("cycles start each other for ever")
 
     def is_news(self) -> bool:
         self.world.absorb()
@@ -114,6 +127,25 @@ def test_a_cycle_that_is_not_begun_would_have_evicted_nobody(
     objects: list[Object], others: list[Object], seed: int
 ) -> None:
     check(EVICTING, objects, others, seed)
+
+
+def test_who_waits_for_the_room_of_a_job_that_starts_is_let_in_without_further_news() -> None:
+    """A phase changes at the end of a cycle, so the next one lets others in."""
+    policy_text = policy("enqueue, allocate", "gang | overcommit predicates nodeorder")
+    first = pod("a-0", "a", cpu=4)
+    objects = [queue(), node("n1", cpu=4), node("n2", cpu=4), group("a", 1, phase=""), first]
+    objects[3]["spec"]["minResources"] = {"cpu": "4"}
+    follower = Follower(policy_text, [decoded(obj) for obj in objects])
+    assert len(follower.decide_by_news()) == 1
+    second = group("b", 1, phase="")
+    second["spec"]["minResources"] = {"cpu": "4"}
+    follower.put(decoded(second))
+    follower.put(decoded(pod("b-0", "b", cpu=4)))
+    assert follower.decide_by_news() == []  # what "a" was let in for is still to be taken
+    [task] = [task for task in follower.world.cluster.tasks.values() if task.node is not None]
+    assert task.node is not None
+    follower.put(decoded(pod("a-0", "a", cpu=4, on=task.node.name, phase="Pending")))
+    assert len(follower.decide_by_news()) == 1
 
 
 def test_a_standby_remembers_no_news_as_it_decides_nothing() -> None:

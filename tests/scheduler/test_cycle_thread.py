@@ -54,6 +54,8 @@ class World:
         self.seam.changes.take()
         self.seam.run_calls()
 
+    def note_outcome(self, outcome: Any) -> None: ...
+
     def take_patience(self, engine: Any) -> float:
         return self.urgency
 

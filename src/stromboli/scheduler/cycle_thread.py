@@ -125,6 +125,7 @@ class CycleThread:
         begin = time.thread_time()
         self._seam.clear()
         outcome = self._scheduler.cycle()
+        self._world.note_outcome(outcome)
         self._cycle_metrics.cycle(outcome)
         with self._cycle_metrics.metrics.guard("decision log"):
             log_decisions(outcome)

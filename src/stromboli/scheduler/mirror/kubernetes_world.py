@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from stromboli.api import names
 from stromboli.daemon.telemetry_guard import TelemetryGuard
-from stromboli.engine.cycle import Engine
+from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import (
     Bind,
     Decision,
@@ -125,6 +125,11 @@ class KubernetesWorld:
     def absorb(self) -> None:
         """Apply the changes that have come, between two cycles, so that less is left to the next."""
         self._mirror.sync()
+
+    def note_outcome(self, outcome: Outcome) -> None:
+        """A cycle has ended; what it changed at its very end is news to the next."""
+        if outcome.session.phases:
+            self._mirror.news.note_phases()
 
     def take_patience(self, engine: Engine) -> float:
         """How long what has changed since this was last asked may wait for a cycle; infinite if nothing has."""

@@ -38,6 +38,8 @@ class News:
         """Jobs that may be able to start."""
         self._concern = Concern.NOBODY
         """The widest concern besides those."""
+        self._phases_changed = False
+        """Whether a cycle ended with other phases than its actions saw."""
 
     def note(self, cluster: Cluster, object: Object, before: Known, gone: bool) -> None:
         """An object was taken in, or is gone."""
@@ -47,17 +49,22 @@ class News:
         elif (job := job_of(cluster, object)) is not None:
             self._jobs[job] = None
 
+    def note_phases(self) -> None:
+        """A cycle changed phases at its end: a job that runs no longer holds what enqueue kept for it."""
+        self._phases_changed = True
+
     def take_patience(self, cluster: Cluster, gangs: bool, evicts: bool) -> float:
         """How long it may all wait for a cycle, which is asked once; infinite if there is no reason for one.
 
         `gangs`: the policy tries no job that lacks pods. `evicts`: it has actions that evict.
         """
-        jobs, whom = self._jobs, self._concern
+        jobs, whom, phases_changed = self._jobs, self._concern, self._phases_changed
         self.forget()
-        room = whom is Concern.EVERYBODY or (whom is Concern.VICTIMS and evicts)
+        room = phases_changed or whom is Concern.EVERYBODY or (whom is Concern.VICTIMS and evicts)
         if room and _somebody_could_start(cluster, gangs):
             return NOW
-        patience = STATUS_PATIENCE if whom is not Concern.NOBODY else math.inf
+        could_be_let_in = phases_changed and bool(cluster.waiting)
+        patience = STATUS_PATIENCE if could_be_let_in or whom is not Concern.NOBODY else math.inf
         for job in jobs:
             patience = min(patience, _patience_of(cluster, job, gangs))
             if patience <= NOW:
