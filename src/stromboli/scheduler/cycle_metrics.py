@@ -15,10 +15,11 @@ from stromboli.engine.plugin_failures import UNREPORTED
 from stromboli.engine.queue_limits import deserved_share, own_limits
 from stromboli.engine.session import Session
 from stromboli.model.amounts import Amounts, dominant_share, plus, shift
-from stromboli.model.job import Job, JobId
+from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 from stromboli.scheduler.card_metrics import CardMetrics
+from stromboli.scheduler.job_metrics import JobMetrics
 from stromboli.scheduler.scheduler_metrics import Metrics
 from stromboli.scheduler.topology_metrics import TopologyMetrics
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
@@ -34,10 +35,7 @@ class CycleMetrics:
         self.metrics = metrics
         self._wall = wall
         self._queues: set[str] = set()
-        self._jobs: dict[JobId, tuple[str, str, str]] = {}
-        """The labels of the jobs that have series."""
-        self._name_counts: Counter[str] = Counter()
-        """How many of these share a name, for the series that have no namespace."""
+        self._jobs = JobMetrics(metrics)
         self._oldest: dict[str, float] = {}
         self._set_aside: set[Culprit] = set()
         self._latency, self._requests = cache(metrics.task.labels), cache(metrics.requests.labels)
@@ -73,7 +71,7 @@ class CycleMetrics:
             self._count_decisions(outcome)
         if session.changed or outcome.decisions:
             with metrics.guard("job metrics"):
-                self._update_jobs(session)
+                self._jobs.update(session)
             with metrics.guard("queue metrics"):
                 self._update_queues(session)
         with metrics.guard("card metrics"):
@@ -117,57 +115,10 @@ class CycleMetrics:
                 metrics.victims.set(victims)
         for job in bound:
             taken = max(now - job.created, 0.0) * MS
-            labels = self._labels(job)
+            labels = self._jobs.labels(job)
             metrics.job.observe(taken)
             metrics.job_duration.labels(*labels).set(taken)
             metrics.job_last.labels(*labels).set(now)
-
-    # -- jobs
-
-    def _update_jobs(self, session: Session) -> None:
-        cluster, metrics, changed = session.cluster, self.metrics, session.changed
-        everything = changed.everything
-        jobs = list(cluster.jobs.values()) if everything else [*{**changed.jobs, **cluster.dirty.jobs}]
-        for job in jobs:
-            if cluster.jobs.get(job.id) is not job or job.group is None:
-                self._forget(job.id)
-                continue
-            with metrics.guard("job metrics"):
-                metrics.job_start.labels(*self._labels(job)).set(job.created)
-                metrics.job_share.labels(job.namespace, job.name).set(dominant_share(job.held, session.total))
-                metrics.short_tasks.labels(job.name).set(_missing_members(job))
-        if everything:
-            for id in [id for id in self._jobs if id not in cluster.jobs]:
-                self._forget(id)
-        short = [job for job in cluster.unsettled if job.visible and job.tasks and _missing_members(job)]
-        metrics.short_jobs.set(len(short))
-        for job in short:
-            metrics.retries.labels(job.name).inc()
-
-    def _labels(self, job: Job) -> tuple[str, str, str]:
-        labels = (job.name, job.queue.name if job.queue else "", job.namespace)
-        before = self._jobs.get(job.id)
-        if before == labels:
-            return labels
-        if before is not None:
-            self._forget(job.id)
-        self._jobs[job.id] = labels
-        self._name_counts[job.name] += 1
-        return labels
-
-    def _forget(self, id: JobId) -> None:
-        labels = self._jobs.pop(id, None)
-        if labels is None:
-            return
-        metrics = self.metrics
-        for metric in (metrics.job_duration, metrics.job_start, metrics.job_last):
-            forget(metric, *labels)
-        forget(metrics.job_share, id.namespace, id.name)
-        self._name_counts[id.name] -= 1
-        if not self._name_counts[id.name]:
-            del self._name_counts[id.name]
-            forget(metrics.short_tasks, id.name)
-            forget(metrics.retries, id.name)
 
     # -- queues
 
@@ -269,7 +220,3 @@ class CycleMetrics:
     def request_sent(self, host: str, method: str, status: str) -> None:
         with self.metrics.guard("request metrics"):
             self._requests(status, method, host).inc()
-
-
-def _missing_members(job: Job) -> int:
-    return max(job.minimum - job.ready_count - job.pending_best_effort, 0)
