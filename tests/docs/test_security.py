@@ -90,6 +90,7 @@ NO_BOUNDS = {
         api.manifests.yaml_lines.MAX_DEPTH
         api.manifests.yaml_lines.MAX_VALUES
         api.schemas.field_suggestions.MAX_LENGTH
+        engine.placement.node_expressions.MAX_EXPRESSIONS
         engine.placement.look_ahead.MAX_STEPS
         engine.placement.look_ahead.MAX_STEPS_AT_ONCE
         model.node_columns.LARGEST_NUMBER

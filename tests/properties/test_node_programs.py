@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stromboli.engine.placement import usage_evaluation
 from stromboli.engine.placement.node_answers import passes
-from stromboli.engine.placement.node_expressions import Recorder
+from stromboli.engine.placement.node_expressions import MAX_EXPRESSIONS, Recorder
 from stromboli.engine.placement.node_fit import fits, fits_amounts
 from stromboli.engine.placement.node_functions import BadAnswer, Column, NodeFilter, Nodes, NodeScore
 from stromboli.engine.placement.node_program import Program, compiled
@@ -145,6 +145,19 @@ def writes_to_a_whole_that_is_shown_elsewhere(task: Task, nodes: Nodes) -> Colum
     return cpu
 
 
+def writes_to_numbers(task: Task, nodes: Nodes) -> Column:
+    idle = nodes.idle
+    idle += 1
+    return idle[CPU]
+
+
+def computes_without_end(task: Task, nodes: Nodes) -> Column:
+    total = nodes.zeros()
+    for number in range(MAX_EXPRESSIONS):
+        total += nodes.idle[CPU] * float(number)
+    return total
+
+
 UNRECORDABLE: dict[str, Score] = {
     "a branch": lambda task, nodes: nodes.zeros() if nodes.idle[CPU][0] > 3 else nodes.zeros() + 1,
     "a loop": lambda task, nodes: np.array([float(idle) for idle in nodes.idle[CPU]]),
@@ -163,6 +176,13 @@ UNRECORDABLE: dict[str, Score] = {
     ),
     "comparing large whole numbers with floats": lambda task, nodes: 1.0 * (nodes.used[MEMORY] * 100 > 0.5),
     "infinity": lambda task, nodes: np.where(nodes.idle[CPU] > 0, np.inf, 0.0),
+    "a sum over nodes": lambda task, nodes: nodes.zeros() + (nodes.idle[CPU] > 3).sum(axis=0),
+    "the first node": lambda task, nodes: nodes.idle[CPU] / nodes.idle[CPU, :1],
+    "nodes in another order": lambda task, nodes: nodes.idle[CPU][::-1],
+    "nodes by number": lambda task, nodes: nodes.idle[CPU][[0]],
+    "pairs of nodes": lambda task, nodes: (nodes.idle[CPU][:, None] - nodes.idle[CPU])[0],
+    "numbers that are written to": writes_to_numbers,
+    "very much": computes_without_end,
     "a part that is written to": writes_to_a_part,
     "a whole that is written to": writes_to_a_whole_that_is_shown_elsewhere,
     "bits": lambda task, nodes: nodes.idle[CPU] & 7,
@@ -227,6 +247,17 @@ class TestEvaluations:
         assert made.scores.tolist() == [0.0, 125.0, 0.0]
         assert made.now.tolist() == [-np.inf, 125.0, -np.inf]
 
+    def test_a_list_of_changes_that_nobody_reads_does_not_grow(
+        self, evaluation: Callable[[Cluster, Task, Score], UsageEvaluation]
+    ) -> None:
+        cluster, task = self.cluster()
+        made = evaluation(cluster, task, lambda task, nodes: nodes.idle[CPU] / 8)
+        made.changed = []
+        for _ in range(usage_evaluation.FEW + 1):
+            cluster.columns.promise(1, {MEMORY: 1}, 1)
+            made.catch_up(task)
+        assert made.changed is None
+
     def test_a_score_that_is_no_number_is_refused(
         self, evaluation: Callable[[Cluster, Task, Score], UsageEvaluation]
     ) -> None:
@@ -253,3 +284,43 @@ class TestEvaluations:
         cluster.columns.promise(1, {MEMORY: 2**61}, 1)
         made.catch_up(task)
         assert made.scores.tolist() == [0.0, 0.0, 0.0]
+
+
+class TestCompiling:
+    """A program is used only where it says of the first nodes what arrays said of them."""
+
+    @pytest.fixture(autouse=True)
+    def at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(usage_evaluation, "COMPILED_AFTER", 1)
+
+    def is_compiled(self, score: Score) -> bool:
+        cluster, task = world_of()
+        scores = [NodeScore(score, plugin="test", reads="usage")]
+        made = UsageEvaluation(cluster.columns, task.shape, [], scores, True, None)
+        with np.errstate(all="ignore"):
+            made.start(task)
+            cluster.columns.promise(3, {MEMORY: 1}, 1)
+            made.catch_up(task)
+        return made._program is not None
+
+    def test_a_score_of_each_node_by_itself_is_compiled(self) -> None:
+        assert self.is_compiled(lambda task, nodes: nodes.idle[CPU] / 8)
+
+    def test_nodes_that_divide_by_zero_do_not_keep_others_from_it(self) -> None:
+        def guarded(task: Task, nodes: Nodes) -> Column:
+            share = nodes.idle[CPU] / nodes.pipelined[MEMORY]
+            return np.where(nodes.pipelined[MEMORY] > 0, share + share, 0.0)
+
+        assert self.is_compiled(guarded)
+
+    def test_a_score_that_depends_on_how_many_nodes_there_are_is_not(self) -> None:
+        assert not self.is_compiled(lambda task, nodes: nodes.idle[CPU] / len(nodes))
+
+    def test_a_score_that_differs_in_each_call_is_not(self) -> None:
+        draw = np.random.default_rng(7)
+        assert not self.is_compiled(lambda task, nodes: nodes.idle[CPU] * draw.random())
+
+    def test_a_score_that_looks_at_the_type_of_columns_is_not(self) -> None:
+        assert not self.is_compiled(
+            lambda task, nodes: nodes.zeros() + isinstance(nodes.idle, np.ndarray) * 1.0
+        )

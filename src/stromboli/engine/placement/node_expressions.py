@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 EXACT = 2**53
 """Whole numbers up to this are the same as floats."""
+MAX_EXPRESSIONS = 4096
+"""How much is recorded, at most: what node functions compute beyond this takes longer to record than to do."""
 BOOL, INT, FLOAT = "b", "i", "f"
 _ORDER = (BOOL, INT, FLOAT)
 _TYPES: dict[str, type] = {BOOL: np.bool_, INT: np.int64, FLOAT: np.float64}
@@ -111,6 +113,8 @@ class Recorder:
         key = (operation, kind, id_, *map(id, operands))
         known = self._known.get(key)
         if known is None:
+            if len(self._known) >= MAX_EXPRESSIONS:
+                self.fail(f"more than {MAX_EXPRESSIONS} operations")
             known = self._known[key] = Expression(operation, kind, range, operands, value)
         return known
 

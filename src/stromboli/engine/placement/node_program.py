@@ -91,7 +91,7 @@ class _Writer:
             return f"numbers[{expression.value}]"
         if operation == "static":
             name = f"column{len(self.columns)}"
-            self.columns[name] = expression.value.tolist()
+            self.columns[name] = memoryview(expression.value)
             return f"{name}[place]"
         operands = [self.code(operand) for operand in expression.operands]
         if operation == "divide" and _is_rounded(expression):

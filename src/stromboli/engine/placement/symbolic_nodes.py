@@ -44,7 +44,7 @@ class SymbolicColumn(NDArrayOperatorsMixin):
         self._recorder = recorder
         self._cells = cells
         self._shared = shared
-        """Whether another column shows some of the same cells: then it cannot be written to."""
+        """Whether others show some of the same cells, or they are numbers of the node: then it cannot be written to."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -54,13 +54,10 @@ class SymbolicColumn(NDArrayOperatorsMixin):
         return len(self._cells)
 
     def __getitem__(self, index: Any) -> SymbolicColumn:
-        if isinstance(index, SymbolicColumn):
+        if isinstance(index, SymbolicColumn) or not _keeps_nodes(self.shape, index):
             self._recorder.fail("a choice of nodes")
-        cells = self._cells[index]
-        if np.ndim(cells) == 0 or cells.shape[-1] != self.shape[-1]:
-            self._recorder.fail("a look at single nodes")
         self._shared = True
-        return SymbolicColumn(self._recorder, cells, shared=True)
+        return SymbolicColumn(self._recorder, self._cells[index], shared=True)
 
     def __iter__(self) -> Iterator[SymbolicColumn]:
         return (self[place] for place in range(len(self)))
@@ -79,7 +76,7 @@ class SymbolicColumn(NDArrayOperatorsMixin):
 
     def sum(self, axis: int | None = None, **more: Any) -> SymbolicColumn:
         """The number of true cells, such as how many resources a node has."""
-        if axis != 0 or more or any(cell.kind != BOOL for cell in self._cells.flat):
+        if axis != 0 or len(self.shape) < 2 or more or any(cell.kind != BOOL for cell in self._cells.flat):
             self._recorder.fail("sum")
         total = self._with(self._cells[0])._each("int")
         for cells in self._cells[1:]:
@@ -169,6 +166,16 @@ class SymbolicColumn(NDArrayOperatorsMixin):
         self._recorder.fail(f".{name} of a column")
 
 
+def _keeps_nodes(shape: tuple[int, ...], index: Any) -> bool:
+    """Whether an index into a column takes all nodes, in their order, however many there are."""
+    nodes = np.arange(3)
+    try:
+        taken = np.broadcast_to(nodes, (*shape[:-1], 3))[index]
+    except IndexError:
+        return False
+    return taken.shape[-1:] == nodes.shape and bool((taken == nodes).all())
+
+
 class SymbolicNodes:
     """A view of one node whose numbers are expressions: what node functions see when they are recorded."""
 
@@ -179,16 +186,16 @@ class SymbolicNodes:
             cells[place, 0] = recorder.number(place)
         amounts = cells[: AMOUNTS * dimensions].reshape(AMOUNTS, dimensions, 1)
         views = cells[AMOUNTS * dimensions :].reshape(VIEWS, VIEW_ROWS, 1)
-        self.allocatable = self._column(amounts[ALLOCATABLE])
-        self.used = self._column(amounts[USED])
-        self.idle = self._column(amounts[IDLE])
-        self.releasing = self._column(amounts[RELEASING])
-        self.pipelined = self._column(amounts[PIPELINED])
-        self.view = self._column(views[VIEW_USED])
-        self.view_allocatable = self._column(views[VIEW_ALLOCATABLE])
+        self.allocatable = self._numbers(amounts[ALLOCATABLE])
+        self.used = self._numbers(amounts[USED])
+        self.idle = self._numbers(amounts[IDLE])
+        self.releasing = self._numbers(amounts[RELEASING])
+        self.pipelined = self._numbers(amounts[PIPELINED])
+        self.view = self._numbers(views[VIEW_USED])
+        self.view_allocatable = self._numbers(views[VIEW_ALLOCATABLE])
 
-    def _column(self, cells: Cells) -> SymbolicColumn:
-        return SymbolicColumn(self._recorder, cells)
+    def _numbers(self, cells: Cells) -> SymbolicColumn:
+        return SymbolicColumn(self._recorder, cells, shared=True)
 
     def __len__(self) -> int:
         return 1
@@ -216,7 +223,7 @@ class SymbolicNodes:
     def column(self, expression: Expression) -> SymbolicColumn:
         cells = np.empty(1, dtype=object)
         cells[0] = expression
-        return self._column(cells)
+        return SymbolicColumn(self._recorder, cells)
 
     def __getattr__(self, name: str) -> Any:
         """Anything that is not a number of the node."""

@@ -67,7 +67,7 @@ class UsageEvaluation:
         self.scores: Floats = np.zeros(0)
         """What every node is worth that is allowed, whether the task fits there or not."""
         self.changed: list[int] | None = None
-        """The places that changed since whoever reads them emptied the list; none: any may have."""
+        """The places that changed since whoever reads them emptied the list; none: any may have, or many did."""
         self._clock = self._position = 0
 
     # -- nodes by their places
@@ -107,6 +107,7 @@ class UsageEvaluation:
         self._may_compile = True
         self._few_evaluated = self._placements = 0
         self._mine = False
+        self.changed = None
         self.scores = np.zeros(count)
         self.now = np.full(count, NEVER)
         self.later = np.full(count, NEVER)
@@ -132,6 +133,8 @@ class UsageEvaluation:
                 self._evaluate(task, changed, steps_ahead(len(changed)))
             else:
                 self._follow(task, steady)
+        if self.changed is not None and len(self.changed) > FEW:
+            self.changed = None
         self._clock, self._position = columns.clock, columns.changes.position
 
     def _put(self, place: int, now: bool, later: bool, score: float) -> None:
@@ -151,7 +154,7 @@ class UsageEvaluation:
         if len(changed) <= FEW and self._may_compile:
             self._few_evaluated += 1
             if self._few_evaluated == COMPILED_AFTER:
-                self._compile(task, changed)
+                self._compile(task)
 
     def _follow_few(self, program: Program) -> bool:
         """Evaluate nodes one by one; false where many changed, a number is too large, or a result undefined."""
@@ -178,7 +181,7 @@ class UsageEvaluation:
                 look_ahead.forget(place)
         return True
 
-    def _compile(self, task: Task, places: Ints) -> None:
+    def _compile(self, task: Task) -> None:
         """Compile all functions into one program, if they can be recorded and it agrees with what arrays said."""
         recorder = Recorder()
         self._may_compile = False
@@ -187,20 +190,24 @@ class UsageEvaluation:
             static = {id: nodes.column(recorder.static(column)) for id, column in self._static.items()}
             results = [*self._fitting(task, nodes), self._score(task, nodes, static)]
             program = compiled([nodes.expression(column) for column in results])
-            if not recorder.failed and self._agrees(program, places):
+            if not recorder.failed and self._agrees(program):
                 self._program = program
         except Exception:
             pass  # not all functions can be recorded; arrays will do
 
-    def _agrees(self, program: Program, places: Ints) -> bool:
-        """Whether a program says of some nodes what is known of them, as it does unless a node function cheats."""
-        for place in places.tolist():
+    def _agrees(self, program: Program) -> bool:
+        """Whether a program says of some nodes what arrays said, as it does unless a node function cheats."""
+        for place in np.flatnonzero(self.allowed)[:FEW].tolist():
             numbers = self.columns.numbers(self.row(place))
-            if numbers is not None:
+            if numbers is None:
+                continue
+            try:
                 now, later, score = program(numbers, place)
-                fits = (self.now[place] > NEVER, self.later[place] > NEVER)
-                if (now, later) != fits or score != self.scores[place]:
-                    return False
+            except (ArithmeticError, ValueError):
+                continue  # such a node is left to arrays
+            fits = (self.now[place] > NEVER, self.later[place] > NEVER)
+            if (now, later) != fits or score != self.scores[place]:
+                return False
         return True
 
     def _evaluate(self, task: Task, places: Ints, ahead: int) -> None:
@@ -216,10 +223,8 @@ class UsageEvaluation:
         self.now[places] = np.where(now[:count], score[:count], NEVER)
         self.later[places] = np.where(later[:count], score[:count], NEVER)
         self.scores[places] = score[:count]
-        if self.changed is not None and count <= FEW:
-            self.changed += places.tolist()
-        else:
-            self.changed = None
+        if self.changed is not None:
+            self.changed += places[: FEW + 1].tolist()
         if ahead > 1:
             if self._look_ahead is None:
                 self._look_ahead = LookAhead(len(self.scores))
