@@ -121,6 +121,18 @@ def test_a_cycle_that_is_not_begun_would_have_placed_nobody(
     check(PLACING, objects, others, seed)
 
 
+@examples(10)
+@given(worlds(mostly_pending=True), worlds(mostly_pending=True), st.integers(0, 2**16))
+def test_after_the_cycles_that_news_starts_the_next_would_place_nobody(
+    objects: list[Object], others: list[Object], seed: int
+) -> None:
+    follower, chance = Follower(PLACING, objects), random.Random(seed)
+    for _ in range(8):
+        follower.decide_by_news()
+        assert follower.places() == []
+        change(follower, others, chance)
+
+
 @examples(20)
 @given(contests(), contests(), st.integers(0, 2**16))
 def test_a_cycle_that_is_not_begun_would_have_evicted_nobody(
