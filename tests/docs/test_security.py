@@ -89,6 +89,9 @@ NO_BOUNDS = {
         api.manifests.yaml_lines.MAX_BYTES
         api.manifests.yaml_lines.MAX_DEPTH
         api.manifests.yaml_lines.MAX_VALUES
+        api.object_reading.MAX_NODE_NAMES
+        api.object_reading.MAX_SPECS
+        api.object_reading.MAX_SPEC_BYTES
         api.schemas.field_suggestions.MAX_LENGTH
         engine.placement.node_expressions.MAX_EXPRESSIONS
         engine.placement.look_ahead.MAX_STEPS

@@ -1,7 +1,7 @@
 """Decodes one object from JSON into the type of its kind, and explains what does not fit."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -13,6 +13,9 @@ from stromboli.api.types.meta import Object
 
 Raw = bytes | msgspec.Raw
 Kind = TypeVar("Kind", bound=Object)
+
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for bytes that are not what they should be."""
 
 _LOCATION = re.compile(r"^(?P<problem>.*) - at `(?:key in )?\$\.?(?P<field>.*)`$", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
@@ -55,6 +58,8 @@ class PartialObject(msgspec.Struct, gc=False):
 
 
 _read_type_meta = msgspec.json.Decoder(TypeMeta).decode
+_read_type_metas = msgspec.json.Decoder(TypeMeta).decode_lines
+_split_lines = msgspec.json.Decoder(msgspec.Raw).decode_lines
 
 
 def decode(source: Raw | Mapping[str, Any]) -> Object | None:
@@ -74,11 +79,31 @@ def type_meta_in(raw: Raw) -> TypeMeta:
     """The kind and the version that an object says it is of; BadObject if it names no kind."""
     try:
         type_meta = _read_type_meta(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise _explained(error, raw) from None
     if not type_meta.kind:
         raise BadObject("kind", "missing, so this is no Kubernetes object", _subject(raw))
     return type_meta
+
+
+def type_metas_in(raws: Sequence[Raw]) -> tuple[list[Raw], list[TypeMeta | None]]:
+    """The same objects in memory of their own, and kind and version of each; None where it names no kind.
+
+    Objects that were cut out of a large document hold on to all of it, these to one another alone.
+    """
+    joined = b"\n".join(raws)  # in one go: the memory of what is made on the way would not be given back
+    copies: list[Raw] = [*_split_lines(joined)]
+    try:
+        return copies, [meta if meta.kind else None for meta in _read_type_metas(joined)]
+    except DECODE_ERRORS:
+        return copies, [_type_meta_or_none(raw) for raw in copies]
+
+
+def _type_meta_or_none(raw: Raw) -> TypeMeta | None:
+    try:
+        return type_meta_in(raw)
+    except BadObject:
+        return None
 
 
 def decode_as(kind: type[Kind], raw: Raw) -> Kind:
@@ -86,12 +111,12 @@ def decode_as(kind: type[Kind], raw: Raw) -> Kind:
     decode_raw: Callable[[Raw], Kind] = _decoder(kind)
     try:
         return decode_raw(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         if "got `null`" not in str(error):
             raise _explained(error, raw) from None
     try:
         return msgspec.convert(_without_nulls(msgspec.json.decode(raw)), kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise _explained(error, raw) from None
 
 

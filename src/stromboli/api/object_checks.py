@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
+from typing import NamedTuple
 
 from stromboli.api import names
 from stromboli.api.device_bounds import check_device_object
@@ -15,7 +16,7 @@ from stromboli.api.types.devices import DeviceClass, ResourceClaim, ResourceClai
 from stromboli.api.types.meta import Object
 from stromboli.api.types.native_group import NativePodGroup, TopologyConstraint
 from stromboli.api.types.node import Node
-from stromboli.api.types.pod import Container, Pod, PodSpec, Resources
+from stromboli.api.types.pod import Container, Pod, PodSpec, PodStatus, Resources
 from stromboli.api.types.scheduling import PodGroup, Queue, ResourceQuota
 from stromboli.api.types.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -25,9 +26,9 @@ MAX_METADATA = 1024 * 1024
 
 def check_object(obj: Object, size: int = MAX_METADATA + 1) -> None:
     """Raise BadObject if the object cannot be used. A small one (`size` in bytes) cannot have too much metadata."""
-    _check_metadata(obj, size)
+    check_metadata(obj, size)
     if isinstance(obj, Pod):
-        _check_pod(obj)
+        check_pod_status(obj.status, check_pod_spec(obj.spec))
     elif isinstance(obj, NativePodGroup):
         _check_native_group(obj)
     elif isinstance(obj, DeviceClass | ResourceClaim | ResourceClaimTemplate | ResourceSlice):
@@ -69,9 +70,10 @@ def _cycles(parents: Mapping[str, str]) -> Iterator[list[str]]:
             yield path[path.index(name) :]
 
 
-def _check_metadata(obj: Object, size: int) -> None:
+def check_metadata(obj: Object, size: int) -> None:
+    """Raise BadObject if the metadata has no usable name or too much of something."""
     meta = obj.metadata
-    if not (_is_name(meta.name) and _is_name(meta.namespace)):
+    if not _is_name(meta.name + meta.namespace):
         field, name = ("namespace", meta.namespace) if _is_name(meta.name) else ("name", meta.name)
         raise BadObject(f"metadata.{field}", f"{name[:64]!r} is not a name")
     if len(meta.labels) > MAX_LABELS or len(meta.annotations) > MAX_LABELS:
@@ -99,8 +101,15 @@ def _placement_terms(spec: PodSpec) -> int:
     return count
 
 
-def _check_pod(pod: Pod) -> None:
-    spec = pod.spec
+class SpecAmounts(NamedTuple):
+    """The largest amount that a pod's spec names, and the number of its containers."""
+
+    largest: int
+    containers: int
+
+
+def check_pod_spec(spec: PodSpec) -> SpecAmounts:
+    """Raise BadObject if the spec of a pod cannot be used."""
     count = len(spec.containers) + len(spec.init_containers)
     if not spec.node_name:  # a pod that has a node counts there, however large it is
         for size in pod_sizes(count, _placement_terms(spec)):
@@ -112,8 +121,14 @@ def _check_pod(pod: Pod) -> None:
         largest = max(largest, _check_resources(spec.resources, "spec.resources"))
     if spec.overhead:
         largest = max(largest, check_amounts(spec.overhead, "spec.overhead"))
-    largest = max(largest, _check_pod_status(pod))
-    if largest * (count + 1) > INT64_MAX:
+    return SpecAmounts(largest, count)
+
+
+def check_pod_status(status: PodStatus, amounts: SpecAmounts) -> None:
+    """Raise BadObject if the status of a pod, or what it names together with the spec, cannot be used."""
+    largest, of_status = amounts.largest, _largest_of_status(status)
+    largest = max(largest, of_status)
+    if largest * (amounts.containers + 1) > INT64_MAX:
         raise BadObject("spec.containers", "the requests add up to more than fits 64 bits")
 
 
@@ -127,8 +142,7 @@ def _check_containers(containers: Sequence[Container], where: str) -> int:
     )
 
 
-def _check_pod_status(pod: Pod) -> int:
-    status = pod.status
+def _largest_of_status(status: PodStatus) -> int:
     largest = 0
     if status.allocated_resources:
         largest = check_amounts(status.allocated_resources, "status.allocatedResources")

@@ -11,16 +11,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from stromboli.api.decoding import decode_as
+from stromboli.api.decoding import DECODE_ERRORS
 from stromboli.api.errors import BadObject
 from stromboli.api.object_checks import check_object
+from stromboli.api.object_reading import ObjectReader
 from stromboli.api.types.kinds import describe
 from stromboli.api.types.meta import Object, ObjectMeta
+from stromboli.api.types.pod import Pod
 from stromboli.kube.request import Status
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 """Of one line of a watch; no object may be that large."""
-_DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class PartialMetadata(msgspec.Struct, rename="camel", gc=False):
@@ -52,11 +53,12 @@ class DecodedObject(NamedTuple):
         return f"{namespace}/{name}" if namespace else name
 
 
-def _decode_object(kind: type[Object], raw: msgspec.Raw) -> DecodedObject:
+def _read_object(reader: ObjectReader, kind: type[Object], raw: msgspec.Raw) -> DecodedObject:
     try:
-        return _checked(decode_as(kind, raw), len(memoryview(raw)))
+        object = reader.read(kind, raw)
     except BadObject as error:
         return DecodedObject(_metadata_of(raw), None, error)
+    return DecodedObject(object.metadata, object)
 
 
 def _checked(object: Object, size: int) -> DecodedObject:
@@ -70,7 +72,7 @@ def _checked(object: Object, size: int) -> DecodedObject:
 def _metadata_of(raw: msgspec.Raw) -> PartialMetadata:
     try:
         return _read_metadata(raw).metadata
-    except _DECODE_ERRORS:
+    except DECODE_ERRORS:
         return PartialMetadata()
 
 
@@ -102,6 +104,7 @@ class ListDecoder:
 
     def __init__(self, kind: type[Object]) -> None:
         self._kind = kind
+        self._reader = ObjectReader()
         fields: list[Any] = [("metadata", _ListMeta, msgspec.field(default_factory=_ListMeta))]
         typed = msgspec.defstruct("TypedPage", [*fields, ("items", list[kind] | None, None)], gc=False)  # type: ignore[valid-type]
         raw = msgspec.defstruct("RawPage", [*fields, ("items", list[msgspec.Raw] | None, None)], gc=False)
@@ -112,22 +115,29 @@ class ListDecoder:
         """The token for the next page, at a tenth of the time that the page takes; `ValueError` if this is no list."""
         try:
             return _read_list_meta(body).metadata.continue_
-        except _DECODE_ERRORS as error:
+        except DECODE_ERRORS as error:
             raise self._no_list(error) from None
 
     def decode(self, body: bytes) -> ListPage:
         """`ValueError` if this is no list."""
         page: Any
         try:
-            page = self._decode_typed(body)
-            objects = [_checked(object, len(body)) for object in page.items or ()]
-        except _DECODE_ERRORS:
+            if self._kind is Pod:  # one by one, as most share their specs
+                page = self._decode_raw(body)
+                objects = self._read_all(page.items)
+            else:
+                page = self._decode_typed(body)
+                objects = [_checked(object, len(body)) for object in page.items or ()]
+        except DECODE_ERRORS:
             try:
                 page = self._decode_raw(body)
-            except _DECODE_ERRORS as error:
+            except DECODE_ERRORS as error:
                 raise self._no_list(error) from None
-            objects = [_decode_object(self._kind, raw) for raw in page.items or ()]
+            objects = self._read_all(page.items)
         return ListPage(objects, page.metadata.resource_version, page.metadata.continue_)
+
+    def _read_all(self, items: list[msgspec.Raw] | None) -> list[DecodedObject]:
+        return [_read_object(self._reader, self._kind, raw) for raw in items or ()]
 
     def _no_list(self, error: Exception) -> ValueError:
         return ValueError(f"no list of {self._kind.__name__}: {error}")
@@ -163,6 +173,7 @@ class WatchEventDecoder:
 
     def __init__(self, kind: type[Object]) -> None:
         self._kind = kind
+        self._reader = ObjectReader()
         event = msgspec.defstruct("TypedEvent", [("type", str), ("object", kind)], gc=False)
         self._decode: Any = msgspec.json.Decoder(event).decode
 
@@ -172,7 +183,7 @@ class WatchEventDecoder:
             event = self._decode(line)
             if event.type in _OBJECT_EVENTS:
                 return WatchEvent(event.type, _checked(event.object, len(line)))
-        except _DECODE_ERRORS:
+        except DECODE_ERRORS:
             pass
         return self._decode_parts(line)
 
@@ -181,13 +192,13 @@ class WatchEventDecoder:
             raw = _read_raw_event(line)
             if raw.type == "ERROR":
                 return WatchEvent(raw.type, DecodedObject(PartialMetadata(), None), _read_status(raw.object))
-        except _DECODE_ERRORS as error:
+        except DECODE_ERRORS as error:
             raise ValueError(f"no event of a watch: {error}") from None
         if raw.type == "BOOKMARK":
             return WatchEvent(raw.type, DecodedObject(_metadata_of(raw.object), None))
         if raw.type not in _OBJECT_EVENTS:
             raise ValueError(f"no event of a watch: type {raw.type[:40]!r}")
-        return WatchEvent(raw.type, _decode_object(self._kind, raw.object))
+        return WatchEvent(raw.type, _read_object(self._reader, self._kind, raw.object))
 
 
 class LineSplitter:

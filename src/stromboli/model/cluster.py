@@ -7,7 +7,7 @@ weight follows from the status (in the pod view also from whether the pod is ter
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -246,6 +246,9 @@ class Cluster:
         else:
             task.status = status
         if task.job is not None:
+            by_status = task.job.by_status
+            del by_status[old_status][task]
+            by_status[status][task] = None
             self._count(task.job, task, old_status, -1)
             self._count(task.job, task, status, 1)
             if SUM_OF[old_status] is not SUM_OF[status]:
@@ -259,26 +262,37 @@ class Cluster:
 
     def enter(self, task: Task) -> None:
         """Add a task, with the weight of its status on its node."""
-        self.tasks[task.uid] = task
-        self.affinity_terms.add(task)
-        if task.shape.best_effort and task.volume_claims:
-            self._volumes_only[task] = None
-            task.attaches = self.volumes.attaches(task)
-        if task.node is not None:
-            self._weigh(task, task.status, task.node, 1)
-        job = task.job
-        if job is not None:
-            job.tasks[task.uid] = task
-            if task.sub_job is not None:
-                task.sub_job.tasks[task] = None
-            shift(job.total, task.shape.request)
-            for demand in task.demands:
-                job.task_demands[demand] = job.task_demands.get(demand, 0) + 1
-            self._count(job, task, task.status, 1)
-            self._sum(job, task, task.status, 1)
-            self.mark_dirty(job)
+        self.enter_all((task,))
+
+    def enter_all(self, tasks: Sequence[Task]) -> None:
+        """Add replicas, any two of which may `enter_together`."""
+        for task in tasks:
+            self.tasks[task.uid] = task
+            self.affinity_terms.add(task)
+            if task.shape.best_effort and task.volume_claims:
+                self._volumes_only[task] = None
+                task.attaches = self.volumes.attaches(task)
+            if task.node is not None:
+                self._weigh(task, task.status, task.node, 1)
+        if tasks[0].job is not None:
+            self._enter_job(tasks[0].job, tasks)
         if self.reservations:
-            self.reservations.task_entered(task)
+            for task in tasks:
+                self.reservations.task_entered(task)
+
+    def _enter_job(self, job: Job, tasks: Sequence[Task]) -> None:
+        task, count = tasks[0], len(tasks)
+        for each in tasks:
+            job.tasks[each.uid] = each
+            job.by_status[task.status][each] = None
+        if task.sub_job is not None:
+            task.sub_job.tasks.update(dict.fromkeys(tasks))
+        shift(job.total, task.shape.request, count)
+        for demand in task.demands:
+            job.task_demands[demand] = job.task_demands.get(demand, 0) + count
+        self._count(job, task, task.status, count)
+        self._sum(job, task, task.status, count)
+        self.mark_dirty(job)
 
     def leave(self, task: Task) -> None:
         """Remove a task and its weight."""
@@ -288,6 +302,7 @@ class Cluster:
         if task.node is not None:
             self._weigh(task, task.status, task.node, -1)
         if task.job is not None:
+            del task.job.by_status[task.status][task]
             self._count(task.job, task, task.status, -1)
             self._sum(task.job, task, task.status, -1)
             shift(task.job.total, task.request, -1)
@@ -428,13 +443,9 @@ class Cluster:
             self.columns.weigh_many(of_kind, shape, WEIGHT[status], in_view)
 
     def _count(self, job: Job, task: Task, status: Status, sign: int) -> None:
-        """The counters of the job, its sub-job and its role."""
+        """The counters of the job, its sub-job and its role, for one such task or, with a larger sign, for several."""
         best_effort = task.best_effort
         job.count(status, best_effort, sign)
-        if sign > 0:
-            job.by_status[status][task] = None
-        else:
-            del job.by_status[status][task]
         if task.sub_job is not None:
             task.sub_job.count(status, best_effort, sign)
         if task.role:
@@ -467,3 +478,17 @@ class Cluster:
 def _in_pod_view(task: Task, status: Status) -> bool:
     """Whether Kubernetes' filters see it on its node: until it is evicted, and again once it is terminating."""
     return status is not Status.RELEASING or task.terminating
+
+
+def enter_together(one: Task, other: Task) -> bool:
+    """Whether two tasks count alike in all that a job, its sub-job and its queue sum up."""
+    return (
+        one.job is other.job
+        and one.shape is other.shape
+        and one.status is other.status
+        and one.sub_job is other.sub_job
+        and one.role == other.role
+        and one.demands == other.demands
+        and not one.volume_claims
+        and not other.volume_claims
+    )

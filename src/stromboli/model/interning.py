@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary, ref
 
 import msgspec
 
@@ -28,32 +29,44 @@ class Interning:
         self._label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
         self._annotations: WeakValueDictionary[bytes, Annotations] = WeakValueDictionary()
         self._next = 0
+        # Lists come sorted by name, so that replicas follow one another.
+        self._last_parts: tuple[Any, ...] = ()
+        self._last_shape: Callable[[], Shape | None] = lambda: None
 
     def shape(self, pod: Pod) -> Shape:
         """The shape of a pod: all of it that filters and scores may read."""
-        spec, status = pod.spec, pod.status
-        volumes = without_claim_names(spec.volumes)
-        key = _encoder.encode(
-            (
-                spec.containers,
-                spec.init_containers,
-                spec.overhead,
-                spec.resources,
-                spec.node_selector,
-                spec.affinity,
-                spec.tolerations,
-                spec.topology_spread_constraints,
-                volumes,
-                [claim.name for claim in spec.resource_claims] if spec.resource_claims else (),
-                spec.os,
-                status.container_statuses,
-                status.init_container_statuses,
-                status.resources,
-                status.allocated_resources,
-                status.resize,
-                [each for each in status.conditions if each.type == names.CONDITION_RESIZE_PENDING],
-            )
+        spec, status, conditions = pod.spec, pod.status, pod.status.conditions
+        parts = (
+            spec.containers,
+            spec.init_containers,
+            spec.overhead,
+            spec.resources,
+            spec.node_selector,
+            spec.affinity,
+            spec.tolerations,
+            spec.topology_spread_constraints,
+            spec.os,
+            status.container_statuses,
+            status.init_container_statuses,
+            status.resources,
+            status.allocated_resources,
+            status.resize,
+            [each for each in conditions if each.type == names.CONDITION_RESIZE_PENDING]
+            if conditions
+            else (),
+            spec.volumes,
+            spec.resource_claims,
         )
+        shape = self._last_shape() if parts == self._last_parts else None
+        if shape is None:
+            shape = self._shape_of(pod, parts[:-2])
+            self._last_parts, self._last_shape = parts, ref(shape)
+        return shape
+
+    def _shape_of(self, pod: Pod, parts: tuple[Any, ...]) -> Shape:
+        """Parts are those that all replicas have in common; claims they may have by other names."""
+        volumes = without_claim_names(pod.spec.volumes)
+        key = _encoder.encode((parts, volumes, [claim.name for claim in pod.spec.resource_claims]))
         shape = self._shapes.get(key)
         if shape is None:
             shape = self._shapes[key] = self._make_shape(pod, volumes)

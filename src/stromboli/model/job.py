@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from stromboli.model.task import Condition, Task
 
 
+VOLCANO_GROUP = "PodGroup"
+"""The kind of Volcano's PodGroups in ids of jobs."""
+
+
 class JobId(NamedTuple):
     """Native pod groups and Volcano's may share a name, so the kind is part of the id."""
 

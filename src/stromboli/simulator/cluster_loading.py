@@ -7,11 +7,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 
 from msgspec import Struct
 
 from stromboli.api import names
-from stromboli.api.errors import BadInput, BadObject, Problem
+from stromboli.api.errors import BadInput, Problem
 from stromboli.api.manifests.manifest_reader import IMPLIED, Item, Manifests
 from stromboli.api.types.pod import Pod
 from stromboli.model.intake.object_intake import Intake
@@ -21,6 +22,8 @@ from stromboli.simulator.expansion.workload_expansion import WorkloadExpansion
 
 Watch = Callable[[Iterable[Item], int], Iterable[Item]]
 """Wraps the objects on their way in, given how many there are: a progress bar."""
+_BLOCK = 500
+"""Objects that go in at a time."""
 _PHASES = {
     Status.PENDING: names.POD_PENDING,
     Status.RUNNING: names.POD_RUNNING,
@@ -96,19 +99,19 @@ def load(
     with _set_apart():
         manifests = open_manifests()
         expansion = WorkloadExpansion(manifests, now) if by_hand else None
-        given = watch(manifests.items(), len(manifests))
-        for item in given if expansion is None else expansion.expand(given):
-            try:
-                intake.put(item.object)
-            except BadObject as error:
-                problem = Problem(item.where, error.subject, error.field, error.problem)
-                if not keep_going:
-                    raise BadInput([problem]) from None
-                problems.append(problem)
-                continue
-            count += item.source is not IMPLIED
-            if isinstance(item.object, Pod) and _is_foreign(item.object):
-                foreign[item.object.spec.scheduler_name] += 1
+        given = watch(manifests.items(once=True), len(manifests))
+        arriving = iter(given if expansion is None else expansion.expand(given))
+        while block := list(islice(arriving, _BLOCK)):
+            for item, error in zip(block, intake.put_all([item.object for item in block]), strict=True):
+                if error is not None:
+                    problem = Problem(item.where, error.subject, error.field, error.problem)
+                    if not keep_going:
+                        raise BadInput([problem])
+                    problems.append(problem)
+                    continue
+                count += item.source is not IMPLIED
+                if isinstance(item.object, Pod) and _is_foreign(item.object):
+                    foreign[item.object.spec.scheduler_name] += 1
         intake.cluster.settle()
     problems[:0] = manifests.problems
     seconds = time.perf_counter() - begin

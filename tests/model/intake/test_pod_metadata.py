@@ -20,7 +20,9 @@ def test_replicas_share_what_is_read_of_them() -> None:
     metadata = reader()
     first = metadata.read(meta("train-worker-0"))
     assert metadata.read(meta("train-worker-1")) is first
-    assert (first.role, first.group, first.preemptable, first.priority) == ("worker", "train", True, None)
+    assert (first.role, first.preemptable, first.priority) == ("worker", True, None)
+    assert first.job_id is not None
+    assert first.job_id.name == "train"
 
 
 def test_a_pod_that_differs_is_read_anew_and_still_shares_equal_parts() -> None:

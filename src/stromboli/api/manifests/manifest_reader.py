@@ -4,11 +4,13 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from copy import copy
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from stromboli.api.decoding import Raw, decode, decode_as, type_meta_in
+from stromboli.api.decoding import Raw, TypeMeta, decode, decode_as, type_meta_in, type_metas_in
 from stromboli.api.errors import BadObject, Problem, Problems, Unreadable
 from stromboli.api.manifests.device_versions import as_v1
 from stromboli.api.manifests.manifest_sources import Source, find_files, read_sources
@@ -21,12 +23,15 @@ from stromboli.api.manifests.object_defaults import (
     implied_queues,
 )
 from stromboli.api.object_checks import check_object, check_queues
+from stromboli.api.object_reading import ObjectReader
 from stromboli.api.types.kinds import WORKLOADS, describe, kind_of
 from stromboli.api.types.meta import Object
 from stromboli.api.types.scheduling import PriorityClass, Queue
 from stromboli.api.types.storage import PersistentVolumeClaim, StorageClass
 
 IMPLIED = "(implied)"
+_BLOCK = 16_384
+"""Objects whose JSON is kept in one piece, and let go together."""
 
 Kind = TypeVar("Kind", bound=Object)
 
@@ -56,13 +61,13 @@ class Manifests:
         self.policies: list[str] = []
         """Files that hold a scheduler's policy and no objects."""
         self._problems = problems
+        self._reader = ObjectReader()
         # Side by side and not as tuples: there may be hundreds of thousands.
         self._sources: list[Source] = []
         self._kinds: list[type[Object]] = []
         self._places = array("q")
         """The place of each among all objects, those of other kinds counted."""
-        for index, source in enumerate(sources):
-            self._add(source, index)
+        self._add_all(sources)
         self.priorities = Priorities(item for _, item in self._decode_all(PriorityClass))
         self._storage_class = default_storage_class(self._storage_classes())
         queues = self._decode_all(Queue)
@@ -83,11 +88,16 @@ class Manifests:
     def __iter__(self) -> Iterator[Object]:
         return (item.object for item in self.items())
 
-    def items(self) -> Iterator[Item]:
-        """The objects with defaults, in input order; then the queues that always exist."""
+    def items(self, once: bool = False) -> Iterator[Item]:
+        """The objects with defaults, in input order; then the queues that always exist.
+
+        Whoever asks `once` alone lets go of the JSON of each as it is decoded.
+        """
         seen: dict[tuple[type[Object], str], dict[str, int]] = {}
         for number, (source, kind, index) in enumerate(self._entries()):
             obj = self._decode(source, kind, index)
+            if once:
+                source.raw = b""
             if obj is None:
                 continue
             meta = obj.metadata
@@ -105,22 +115,35 @@ class Manifests:
     def _entries(self) -> Iterator[tuple[Source, type[Object], int]]:
         return zip(self._sources, self._kinds, self._places, strict=True)
 
-    def _add(self, source: Source, index: int) -> None:
-        try:
-            type_meta = type_meta_in(source.raw)
-        except BadObject as error:
-            if not source.of_case and source.position is None and _is_policy(source.raw):
-                self.policies.append(source.file)
-            else:
-                self.report(source.where, error)
+    def _add_all(self, sources: Iterable[Source]) -> None:
+        remaining, start = iter(sources), 0
+        while block := list(islice(remaining, _BLOCK)):
+            raws, metas = type_metas_in([source.raw for source in block])
+            for index, (source, raw, meta) in enumerate(zip(block, raws, metas, strict=True), start):
+                source.raw = raw
+                if meta is None:
+                    self._report_without_kind(source)
+                else:
+                    self._add(source, index, meta)
+            start += len(block)
+
+    def _report_without_kind(self, source: Source) -> None:
+        if not source.of_case and source.position is None and _is_policy(source.raw):
+            self.policies.append(source.file)
             return
+        try:
+            type_meta_in(source.raw)
+        except BadObject as error:
+            self.report(source.where, error)
+
+    def _add(self, source: Source, index: int, type_meta: TypeMeta) -> None:
         raw = as_v1(source.raw, type_meta.api_version)
         if raw is not source.raw:
             source.raw = raw
         name, kind = type_meta.kind, kind_of(type_meta.api_version, type_meta.kind)
         is_workload = not source.of_case and (type_meta.group, name) in WORKLOADS
         if is_workload:
-            self.workloads.append((type_meta.group, name, source))
+            self.workloads.append((type_meta.group, name, copy(source)))
         if kind is not None:
             self._sources.append(source)
             self._kinds.append(kind)
@@ -169,14 +192,9 @@ class Manifests:
 
     def _decode(self, source: Source, kind: type[Object], index: int) -> Object | None:
         try:
-            obj = decode_as(kind, source.raw)
+            obj = self._reader.read(kind, source.raw)
         except BadObject as error:
             self.report(source.where, error)
-            return None
-        try:
-            check_object(obj, memoryview(source.raw).nbytes)
-        except BadObject as error:
-            self.report(source.where, error.of(describe(obj)))
             return None
         if source.of_case:
             case_defaults(obj, index, self.priorities)

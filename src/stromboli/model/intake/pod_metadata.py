@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stromboli.api import go_scalars, names
+from stromboli.model.job import VOLCANO_GROUP, JobId
 from stromboli.model.requirements.pod_demands import metadata_demands
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class PodMetadata:
     __slots__ = (
         "_demands",
         "annotations",
-        "group",
+        "job_id",
         "label_set",
         "preemptable",
         "priority",
@@ -41,8 +42,9 @@ class PodMetadata:
         """The priority that an annotation gives; none if it gives none."""
         self.preemptable = preemptable is None or go_scalars.boolean(preemptable) is True
         self.zone = _revocable_zone(annotations)
-        self.group: str = annotations.get(names.GROUP_NAME, "")
-        """The name of its PodGroup; empty if it names none."""
+        group = annotations.get(names.GROUP_NAME, "")
+        self.job_id = JobId(VOLCANO_GROUP, label_set.namespace, group) if group else None
+        """The job of its PodGroup; none if it names none."""
         self._demands: tuple[Shape, tuple[Demand, ...]] | None = None
 
     def is_of(self, meta: ObjectMeta) -> bool:

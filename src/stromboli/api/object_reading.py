@@ -1,0 +1,146 @@
+"""Reads objects: decoded and checked. What replicas have in common, their spec, is decoded and checked once.
+
+The key of a spec is its bytes without the name of the node, which alone tells the specs of replicas apart. That these
+bytes are that name, whatever else the object holds, is proved by decoding the spec once with another name there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from stromboli.api.decoding import DECODE_ERRORS, Raw, decode_as
+from stromboli.api.errors import BadObject
+from stromboli.api.object_checks import (
+    SpecAmounts,
+    check_metadata,
+    check_object,
+    check_pod_spec,
+    check_pod_status,
+)
+from stromboli.api.types.kinds import describe
+from stromboli.api.types.meta import Object, ObjectMeta
+from stromboli.api.types.pod import Pod, PodSpec, PodStatus
+
+MAX_SPECS = 1_000
+"""Specs that are kept at a time."""
+MAX_SPEC_BYTES = 16 * 1024
+"""The size of a spec that is kept."""
+MAX_NODE_NAMES = 50_000
+"""Names of nodes that are kept at a time."""
+
+Kind = TypeVar("Kind", bound=Object)
+
+_NODE_NAME = re.compile(rb'"nodeName"\s*:\s*"([A-Za-z0-9.-]{1,253})"')
+_PLAIN_NAME = re.compile(rb"[A-Za-z0-9.-]{1,253}")
+
+
+class _PodParts(msgspec.Struct, gc=False):
+    metadata: ObjectMeta
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+
+_read_parts = msgspec.json.Decoder(_PodParts).decode
+_read_spec = msgspec.json.Decoder(PodSpec).decode
+_copied: Callable[[PodSpec], PodSpec] = PodSpec.__copy__  # type: ignore[attr-defined]
+
+
+class _KnownSpec(msgspec.Struct, gc=False):
+    """A spec that passed the checks, and its bytes before and after the name of its node."""
+
+    head: bytes
+    tail: bytes
+    spec: PodSpec
+    amounts: SpecAmounts
+    proved: bool | None = None
+    """Whether the bytes between are the node's name; None until it is asked."""
+
+    def is_proved(self) -> bool:
+        if self.proved is None:
+            name = "1" if self.spec.node_name == "0" else "0"
+            self.proved = _read_spec(self.head + name.encode() + self.tail).node_name == name
+        return self.proved
+
+
+class ObjectReader:
+    """Reads objects of all kinds. Pods that it returns may share parts of their specs, but not the spec itself."""
+
+    def __init__(self) -> None:
+        self._specs: dict[tuple[bytes, bytes], _KnownSpec] = {}
+        self._last: _KnownSpec | None = None
+        """Lists come sorted by name, so that replicas follow one another."""
+        self._node_names: dict[bytes, str] = {}
+
+    def read(self, kind: type[Kind], raw: Raw) -> Kind:
+        """The object; BadObject if it is malformed or cannot be used."""
+        if kind is Pod:
+            return self._read_pod(raw)  # type: ignore[return-value]
+        obj = decode_as(kind, raw)
+        try:
+            check_object(obj, memoryview(raw).nbytes)
+        except BadObject as error:
+            raise error.of(describe(obj)) from None
+        return obj
+
+    def _read_pod(self, raw: Raw) -> Pod:
+        try:
+            parts = _read_parts(raw)
+            spec = bytes(parts.spec)
+            known, node = self._find(spec)
+            pod = Pod(
+                parts.metadata, _read_spec(spec) if known is None else _copied(known.spec), parts.status
+            )
+        except DECODE_ERRORS:
+            known, spec, pod = None, b"", decode_as(Pod, raw)
+        try:
+            check_metadata(pod, memoryview(raw).nbytes)
+            if known is None:
+                amounts = check_pod_spec(pod.spec)
+                self._learn(spec, pod.spec, amounts)
+            else:
+                pod.spec.node_name, amounts = node, known.amounts
+            check_pod_status(pod.status, amounts)
+        except BadObject as error:
+            raise error.of(describe(pod)) from None
+        return pod
+
+    def _find(self, spec: bytes) -> tuple[_KnownSpec | None, str]:
+        """A known spec that is the same but for the node, and the name of the node."""
+        known = self._last
+        if known is None or not (spec.startswith(known.head) and spec.endswith(known.tail)):
+            known = self._specs.get(_split(spec))
+            if known is None:
+                return None, ""
+            self._last = known
+        if not known.tail:
+            return known if known.head == spec else None, ""
+        name = spec[len(known.head) : -len(known.tail)]
+        node = self._node_names.get(name) or self._node_name(name)
+        return known if node and (known.proved or known.is_proved()) else None, node
+
+    def _node_name(self, name: bytes) -> str:
+        """The name of a node; empty if these bytes are more than a plain name."""
+        if not _PLAIN_NAME.fullmatch(name):
+            return ""
+        if len(self._node_names) >= MAX_NODE_NAMES:
+            self._node_names.clear()
+        node = self._node_names[name] = name.decode()
+        return node
+
+    def _learn(self, spec: bytes, decoded: PodSpec, amounts: SpecAmounts) -> None:
+        if not 0 < len(spec) <= MAX_SPEC_BYTES:
+            return
+        if len(self._specs) >= MAX_SPECS:
+            self._specs.clear()
+        key = _split(spec)
+        self._specs[key] = _KnownSpec(*key, _copied(decoded), amounts)
+
+
+def _split(spec: bytes) -> tuple[bytes, bytes]:
+    """What is before and after the name of the node; all is before it if there is none."""
+    name = _NODE_NAME.search(spec)
+    return (spec, b"") if name is None else (spec[: name.start(1)], spec[name.end(1) :])

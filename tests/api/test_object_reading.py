@@ -1,0 +1,97 @@
+"""Pods read by the specs that are known already are those that are decoded and checked on their own."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from stromboli.api import object_reading
+from stromboli.api.decoding import decode_as
+from stromboli.api.errors import BadObject
+from stromboli.api.object_reading import ObjectReader
+from stromboli.api.types.pod import Pod
+
+PLAIN = '{"schedulerName":"volcano","containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]}'
+
+
+def raw(spec: str, name: str = "a", status: str = "{}") -> bytes:
+    return f'{{"kind":"Pod","metadata":{{"name":"{name}"}},"spec":{spec},"status":{status}}}'.encode()
+
+
+def on(node: str, before: str = "", after: str = "") -> str:
+    return f'{{"priority":3,{before}"nodeName":"{node}"{after}}}'
+
+
+@pytest.mark.parametrize(
+    "specs",
+    [
+        [PLAIN, PLAIN, PLAIN],
+        [on("n1"), on("n2"), on("n3"), PLAIN, on("n4")],
+        [on(""), on("n1"), on("")],
+        [on("n1", after=',"nodeName":"x"'), on("n2", after=',"nodeName":"x"'), on("n3")],
+        [on("x", before='"os":{"nodeName":"n1"},'), on("x", before='"os":{"nodeName":"n2"},')] * 2,
+        [on(f"n{at}", before='"nodeSelector":{"\\"nodeName":"n1"},') for at in (1, 2, 1, 3)],
+        [on("n1"), on('n1","priority":4,"os":{"name":"linux"},"schedulerName":"x'), on("n1")],
+        [on("n1"), on("n\\u0031"), on("0"), on("1"), on("n1")],
+        ['{ "nodeName" : "n1" }', '{ "nodeName" : "n2" }', '{ "nodeName" : null }', "null"],
+    ],
+)
+def test_a_pod_is_what_it_is_decoded_on_its_own(specs: list[str]) -> None:
+    reader = ObjectReader()
+    for at, spec in enumerate(specs):
+        content = raw(spec, f"p{at}", '{"phase":"Running"}')
+        assert reader.read(Pod, content) == decode_as(Pod, content)
+
+
+def test_replicas_share_the_parts_of_their_specs_but_not_the_specs() -> None:
+    reader = ObjectReader()
+    first, second = (reader.read(Pod, raw(PLAIN, name)) for name in "ab")
+    assert first.spec is not second.spec
+    assert first.spec.containers is second.spec.containers
+    first.spec.priority = 7
+    assert reader.read(Pod, raw(PLAIN)).spec.priority is None
+
+
+@pytest.mark.parametrize(
+    ("content", "field"),
+    [
+        (raw(on("n2"), name="a/b"), "metadata.name"),
+        (raw(on("n2"), status='{"allocatedResources":{"cpu":"lots"}}'), "status.allocatedResources.cpu"),
+        (raw(on("n2"), status='{"phase":3}'), "status.phase"),
+        (raw(on("n2", after=',"priority":"high"')), "spec.priority"),
+        (raw(on("n2", after=',"overhead":{"cpu":"-1"}')), "spec.overhead.cpu"),
+    ],
+)
+def test_a_bad_pod_among_equal_ones_gets_its_own_error(content: bytes, field: str) -> None:
+    reader = ObjectReader()
+    for node in ("n1", "n2"):
+        reader.read(Pod, raw(on(node)))
+    for _ in range(2):  # what is wrong is not remembered as right
+        with pytest.raises(BadObject) as caught:
+            reader.read(Pod, content)
+        assert caught.value.field.startswith(field)
+    assert reader.read(Pod, raw(on("n3"))).spec.node_name == "n3"
+
+
+def test_the_sum_of_spec_and_status_is_checked_for_every_replica() -> None:
+    reader = ObjectReader()
+    huge = '{"allocatedResources":{"memory":"8Ei"}}'
+    reader.read(Pod, raw(PLAIN))
+    for _ in range(2):
+        with pytest.raises(BadObject):
+            reader.read(Pod, raw(PLAIN, status=huge))
+
+
+def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader: Any = ObjectReader()
+    monkeypatch.setattr(object_reading, "MAX_SPECS", 3)
+    monkeypatch.setattr(object_reading, "MAX_NODE_NAMES", 3)
+    for at in range(10):
+        reader.read(Pod, raw(on(f"n{at}")))
+        reader.read(Pod, raw(f'{{"priority":{at}}}'))
+        assert len(reader._specs) <= 3
+        assert len(reader._node_names) <= 3
+    large = msgspec.json.encode({"nodeSelector": {"a": "b" * object_reading.MAX_SPEC_BYTES}}).decode()
+    reader._specs.clear()
+    assert reader.read(Pod, raw(large)).spec.node_selector is not None
+    assert not reader._specs
