@@ -157,3 +157,21 @@ def test_draining_takes_queue_after_queue() -> None:
     objects += [group(f"{name}{n}", queue=name, created=0) for name in "ba" for n in (1, 0)]
     session = World().add(*objects).session(LeastHeld)
     assert [job.name for job in JobsByQueue(session, session.jobs()).drain()] == ["a0", "a1", "b0", "b1"]
+
+
+def test_a_job_that_moves_in_two_turns_in_a_row_changes_the_order_twice() -> None:
+    objects = [node("n0", cpu=64)]
+    for name, pods in (("a", 2), ("b", 1), ("c", 1)):
+        objects += [group(name), *(pod(f"{name}-{number}", name) for number in range(pods))]
+    session = World().add(*objects).session(Fashion)
+    (fashion,) = (plugin for plugin in session.rules.plugins if isinstance(plugin, Fashion))
+    jobs = JobsByQueue(session, session.jobs())
+    order = []
+    for _, job in jobs.turns():
+        order.append(job.name)
+        pending = [task for task in job.tasks.values() if task.status is Status.PENDING]
+        session.move(pending[0], Status.ALLOCATED, session.cluster.nodes["n0"])
+        if len(pending) > 1:
+            jobs.push(job)
+        fashion.backwards = len(order) > 1
+    assert order == ["a", "a", "c", "b"]

@@ -165,7 +165,7 @@ class Cluster:
         self.shard: Shard | None = None
         """The nodes of this scheduler, if several share the cluster."""
         self.touched: list[Job] = []
-        """Jobs in the order in which moves touched them, for sorted collections of jobs."""
+        """Jobs in the order in which moves touched them, once for each move, for sorted collections of jobs."""
 
     def _make_ledgers(self, objects: LookupObjects) -> None:
         self.cards = CardLedger(self.dims)
@@ -469,8 +469,7 @@ class Cluster:
 
     def mark_dirty(self, job: Job) -> None:
         """Invalidate what is cached about a job."""
-        if not self.touched or self.touched[-1] is not job:
-            self.touched.append(job)
+        self.touched.append(job)
         self.dirty.jobs[job] = None
         self.update_worklists(job)
 

@@ -64,7 +64,7 @@ class JobRanks:
         touched = self._session.cluster.touched
         if self._session.rules.job_order_follows_all:
             self._ranks.clear()
-        for job in touched[max(0, self._seen - 1) :]:  # the last one is not entered again if it changes again
+        for job in touched[self._seen :]:
             self._ranks.pop(job, None)
         self._seen = len(touched)
         return self._of
