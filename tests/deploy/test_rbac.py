@@ -190,7 +190,7 @@ def test_every_request_of_the_writer_is_allowed() -> None:
         decision_requests.eviction_mark(evict, "", "volcano", 0),
         decision_requests.deletion(evict),
         decision_requests.pod_condition(PodCondition("a", "b", "1", "Unschedulable", ""), None),
-        decision_requests.group_status(status, "1", []),
+        decision_requests.group_status(status, "1", set(), []),
         decision_requests.native_condition(
             NativeGroupCondition("a", "g", "True", "", ""), "1", f"{NATIVE}/v1alpha2", 1, ""
         ),

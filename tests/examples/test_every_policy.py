@@ -112,7 +112,7 @@ async def _scheduler(folder: DataFolder) -> AsyncIterator[Running]:
     async with EmbeddedCluster(folder, config, services=(nodes,)) as cluster:
         access = find_access(str(cluster.kubeconfig))
         options = parse([*flags, "--leader-elect=false"])
-        process = scheduler_process.Process(options, access, example_catalog(), config.policy)
+        process = scheduler_process.Process(options, access, lambda: (example_catalog(), config.policy))
         running = asyncio.create_task(process.run())
 
         async def page() -> str:
