@@ -6,6 +6,7 @@ import math
 import random
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
@@ -24,6 +25,8 @@ from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduling_loop import Scheduler
 from tests.manifests import EPOCH, decoded, group, node, pod, policy, queue
 from tests.properties.strategies import contests, examples, worlds
+
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")  # two worlds are many words
 
 CATALOG = load_catalog()
 PLACING = policy("enqueue, allocate, backfill", "priority gang | drf predicates proportion nodeorder")

@@ -127,8 +127,11 @@ def test_a_command_on_a_terminal_sees_its_size_and_its_signals(tmp_path):
             output = b""
             while b"PATH" not in output:
                 output += await stdio.stdout.read()
-            await stdio.stdin.write(b"\x03")
-            return output.split(), await command.wait()
+            ended = asyncio.ensure_future(command.wait())
+            while not ended.done():  # a shell that is just starting a command may miss an interrupt
+                await stdio.stdin.write(b"\x03")
+                await asyncio.wait({ended}, timeout=0.5)
+            return output.split(), await ended
 
     output, code = run(tmp_path, scenario)
     assert output[:2] == [b"33", b"123"]
