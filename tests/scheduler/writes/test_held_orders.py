@@ -17,7 +17,7 @@ from stromboli.engine.decisions import (
 )
 from stromboli.model.job import JobId
 from stromboli.scheduler.writes.held_orders import HOLD, LONGEST_HOLD, HeldOrders
-from stromboli.scheduler.writes.write_orders import WriteOrder
+from stromboli.scheduler.writes.write_orders import FAILED_BIND, WriteOrder
 from tests.kube.fake_api import Clock
 
 GROUP = JobId("PodGroup", "ns", "web")
@@ -136,6 +136,15 @@ def test_a_pod_that_was_bound_meanwhile_is_not_told_that_it_waits() -> None:
     held = Held()
     assert held.add(waits("no room"), pod_event("no room"), BIND) == [BIND]
     assert held.wait(LONGEST_HOLD) == []
+
+
+def test_a_bind_that_failed_is_told_though_the_pod_is_bound_again_at_once() -> None:
+    held = Held()
+    failed = PodCondition("ns", "web-0", "u1", "SchedulerError", "trouble")
+    event = Event("Pod", "ns", "web-0", "Warning", "FailedScheduling", "trouble", topic=FAILED_BIND)
+    orders = [WriteOrder(failed), WriteOrder(event)]
+    assert held.add(*orders, BIND) == [failed, event, BIND]
+    assert not any(order.overtaken for order in orders)
 
 
 def test_a_gang_that_arrived_within_a_moment_hears_nothing_of_it() -> None:

@@ -36,7 +36,7 @@ from stromboli.scheduler.mirror.partial_gangs import PATIENCE, PartialGangs
 from stromboli.scheduler.writes.decision_requests import counted
 from stromboli.scheduler.writes.prebind.gang_binds import Gang
 from stromboli.scheduler.writes.prebind.prebinder import needs_prebind
-from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
+from stromboli.scheduler.writes.write_orders import FAILED_BIND, WriteFailure, WriteOrder
 
 log = logging.getLogger(__name__)
 
@@ -185,7 +185,9 @@ class KubernetesWorld:
         namespace, name = decision.namespace, decision.name
         return [
             PodCondition(namespace, name, decision.uid, names.SCHEDULER_ERROR, text),
-            Event("Pod", namespace, name, names.WARNING, names.EVENT_FAILED_SCHEDULING, text),
+            Event(
+                "Pod", namespace, name, names.WARNING, names.EVENT_FAILED_SCHEDULING, text, topic=FAILED_BIND
+            ),
         ]
 
     # -- decisions

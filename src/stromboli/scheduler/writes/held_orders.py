@@ -27,7 +27,7 @@ from stromboli.engine.decisions import (
 )
 from stromboli.model.intake.native_groups import KIND
 from stromboli.model.job import JobId
-from stromboli.scheduler.writes.write_orders import WriteOrder, merge
+from stromboli.scheduler.writes.write_orders import FAILED_BIND, WriteOrder, merge
 
 HOLD = 1.0
 """Seconds without news of the same kind after which an order is sent."""
@@ -182,18 +182,18 @@ def _key(order: WriteOrder) -> Hashable:
     match order.decision:
         case PodGroupStatus() | QueueStatus() | PodCondition() | NativeGroupCondition():
             return order.key
-        case Event(reason=reason) as event if reason in _WAIT_REASONS:
+        case Event(reason=reason, topic=topic) as event if reason in _WAIT_REASONS and topic != FAILED_BIND:
             return ("Event", event.kind, event.namespace, event.name, event.topic, event.job)
     return None
 
 
 def _is_urgent(order: WriteOrder) -> bool:
-    """Whether somebody acts on it, or a new leader would go astray without it."""
+    """Whether somebody acts on it, a new leader would go astray without it, or it stays true: a bind that failed."""
     match order.decision:
         case PodGroupStatus(conditions=conditions):
             return order.awaited or any(entry.type not in _WAIT_CONDITIONS for entry in conditions)
-        case PodCondition(nominated_node=node):
-            return bool(node)
+        case PodCondition(reason=reason, nominated_node=node):
+            return bool(node) or reason == names.SCHEDULER_ERROR
         case NativeGroupCondition(status=status):
             return status == "True"
     return False

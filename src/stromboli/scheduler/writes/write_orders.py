@@ -28,6 +28,8 @@ from stromboli.engine.decisions import (
 from stromboli.kube.request import Request
 from stromboli.scheduler.writes.prebind.gang_binds import GangMember
 
+FAILED_BIND = "failed bind"
+"""The topic of events that tell of a bind that failed, which stays true when the pod is bound later."""
 URGENT, SOON, LATER = range(3)
 _KIND_AND_URGENCY: dict[type[Decision], tuple[str, int]] = {
     Bind: ("Pod", URGENT),
