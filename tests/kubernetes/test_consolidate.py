@@ -42,7 +42,7 @@ def test_a_job_is_moved_as_a_whole_and_the_pods_that_its_controller_makes_start_
     (moved,) = (
         condition
         for group in groups
-        for condition in group["status"].get("conditions", ())
+        for condition in group.get("status", {}).get("conditions", ())
         if condition["type"] == "Moved"
     )
     assert "train-worker-0 from large-0 to small-0" in moved["message"]
