@@ -134,14 +134,19 @@ def test_a_gang_that_waits_tells_it_once_and_then_nothing_more() -> None:
     assert {kind for kind, _, _ in world.server.events()} == {"Pod", "PodGroup"}
 
 
-def test_a_plain_pod_hears_once_that_it_waits() -> None:
+@pytest.mark.parametrize("seen_first", [True, False], ids=["before its pod", "with its pod"])
+def test_a_plain_pod_hears_once_that_it_waits(seen_first: bool) -> None:
     """Its PodGroup, made by a controller, belongs to the pod: neither of the two is told what the pod is told."""
 
     async def tell(world: WrittenWorld) -> None:
         made = group("podgroup-1", 1)
         owner = {"apiVersion": "v1", "kind": "Pod", "name": "train-0", "uid": "u", "controller": True}
         made["metadata"]["ownerReferences"] = [owner]
-        world.server.put(made, pod("train-0", "podgroup-1", cpu=99))
+        made["spec"]["minResources"] = {"cpu": "99"}
+        world.server.put(made)
+        if seen_first:
+            await world.cycle(0.02)
+        world.server.put(pod("train-0", "podgroup-1", cpu=99))
         await world.cycle(0.02)
 
     world = story(tell)

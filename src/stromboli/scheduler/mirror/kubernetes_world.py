@@ -283,7 +283,9 @@ def _spare(job: Job) -> int:
 
 
 def _is_single(job: Job) -> bool:
-    return job.minimum <= 1 and len(job.tasks) == 1
+    """Whether a job is one pod; the group that a controller makes of a pod may be seen before its pod."""
+    of_pod = job.owner is not None and job.owner.kind == "Pod"
+    return job.minimum <= 1 and (len(job.tasks) == 1 or (of_pod and not job.tasks))
 
 
 def _is_awaited(job: Job, phase: str) -> bool:
