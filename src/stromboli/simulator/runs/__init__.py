@@ -1,0 +1,1 @@
+"""Simulations: a workload on a cluster under a policy, in virtual time."""

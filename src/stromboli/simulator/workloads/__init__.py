@@ -1,0 +1,1 @@
+"""What is submitted in virtual time: traces, generated workloads and dumps, read and written."""
