@@ -97,7 +97,7 @@ class RunRecord(Struct, omit_defaults=True):
     schema: int = SCHEMA
     seed: int = 0
     settings: dict[str, str | int | float | bool | None] = {}
-    """What the run was asked for: workload, cluster, policy and the options that matter, for the reader and for sweeps."""
+    """What the run was asked for: workload, cluster, policy and the options that matter."""
     end: float = 0.0
     """The moment at which it ended."""
     cycles: int = 0
