@@ -20,6 +20,10 @@ class Commands(CommandGroup):
         "plan": CommandEntry(
             "stromboli.cli.plan:plan", "Say what a cycle would decide for a cluster, and why."
         ),
+        "simulate": CommandEntry(
+            "stromboli.cli.simulate:simulate",
+            "Run a workload on a cluster in virtual time: what would happen?",
+        ),
         "policy": CommandEntry(
             "stromboli.cli.policy_commands:policy",
             "Show the policies that come along, or check one of yours.",

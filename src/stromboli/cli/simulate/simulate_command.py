@@ -1,0 +1,110 @@
+"""The command: finds out which form it is, lets it prepare a simulation, runs it and shows what came of it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from stromboli.cli.cli_errors import Usage
+from stromboli.cli.output import StatusFormat
+from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR
+from stromboli.cli.simulate import simulate_options as options_of
+from stromboli.cli.simulate.simulate_options import Backfill, CycleMode, Score, Sequence, SimulateOptions
+
+
+def simulate(
+    swf: Path | None = options_of.SWF,
+    openb_nodes: Path | None = options_of.OPENB_NODES,
+    openb_pods: Path | None = options_of.OPENB_PODS,
+    workload: Path | None = options_of.WORKLOAD,
+    dump: list[str] = options_of.DUMP,
+    files: list[str] = options_of.FILES,
+    submit: Path | None = options_of.SUBMIT,
+    kubeconfig: str = options_of.KUBECONFIG,
+    context: str = options_of.CONTEXT,
+    policy: Path | None = options_of.POLICY,
+    preset: str | None = options_of.PRESET,
+    backfill: Backfill | None = options_of.BACKFILL,
+    score: Score | None = options_of.SCORE,
+    nodes: list[str] = options_of.NODES,
+    load: float | None = options_of.LOAD,
+    seed: int = options_of.SEED,
+    sequence: Sequence = options_of.SEQUENCE,
+    overrun: bool = options_of.OVERRUN,
+    jobs: int | None = options_of.JOBS,
+    cycle: CycleMode = options_of.CYCLE,
+    period: float = options_of.PERIOD,
+    failures: str | None = options_of.FAILURES,
+    save: Path | None = options_of.SAVE,
+    report: Path | None = options_of.REPORT,
+    csv: Path | None = options_of.CSV,
+    output: StatusFormat = options_of.OUTPUT,
+    quiet: bool = options_of.QUIET,
+    lenient: bool = LENIENT,
+    plugins_dir: Path | None = PLUGINS_DIR,
+) -> None:
+    """What would happen: a workload on a cluster under a policy, in virtual time.
+
+    The workload is a trace (--swf, --openb-nodes and --openb-pods), generated or saved (--workload), or what a cluster
+    holds (--dump). With --submit: when would a job start on a cluster, and whom would it delay?
+
+    Ctrl-C shows what came of it so far, with exit status 130.
+    """
+    options = SimulateOptions(
+        swf,
+        openb_nodes,
+        openb_pods,
+        workload,
+        dump,
+        files,
+        submit,
+        kubeconfig,
+        context,
+        policy,
+        preset,
+        backfill,
+        score,
+        nodes,
+        load,
+        seed,
+        sequence,
+        overrun,
+        jobs,
+        cycle,
+        period,
+        failures,
+        save,
+        report,
+        csv,
+        output,
+        quiet,
+        lenient,
+        plugins_dir,
+    )
+    for name, number in (("--period", period), ("--load", load or 0.0)):
+        if not math.isfinite(number):
+            raise Usage(f"{name} {number:g}: no finite number")
+    run_form(options)
+
+
+def run_form(options: SimulateOptions) -> None:
+    """Run the form that was asked for."""
+    given = {
+        "--swf": options.swf is not None,
+        "--openb-nodes with --openb-pods": options.openb_nodes is not None or options.openb_pods is not None,
+        "--workload": options.workload is not None,
+        "--submit": options.submit is not None,
+        "--dump": bool(options.dump or options.files) and options.submit is None,
+    }
+    chosen = [form for form, is_given in given.items() if is_given]
+    if len(chosen) != 1:
+        problem = f"{' and '.join(chosen)} exclude each other" if chosen else "nothing to simulate"
+        raise Usage(f"{problem}: give one of {', '.join(given)}")
+    if chosen[0] == "--submit":
+        from stromboli.cli.simulate.submit_form import run_submit
+
+        run_submit(options)
+    else:
+        from stromboli.cli.simulate.run_form import run_workload
+
+        run_workload(chosen[0], options)

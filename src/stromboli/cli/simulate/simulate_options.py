@@ -1,0 +1,176 @@
+"""The options of `stromboli simulate`, all forms together."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from stromboli.cli.output import StatusFormat
+from stromboli.cli.policy_options import preset_names
+
+
+class Backfill(enum.StrEnum):
+    """Who may overtake a job that does not fit."""
+
+    EASY = "easy"
+    CONSERVATIVE = "conservative"
+    NONE = "none"
+
+
+class Score(enum.StrEnum):
+    """By what a node with GPUs is chosen."""
+
+    FGD = "fgd"
+    BESTFIT = "bestfit"
+    DOTPROD = "dotprod"
+    PACKING = "packing"
+    CLUSTERING = "clustering"
+    RANDOM = "random"
+
+
+class Sequence(enum.StrEnum):
+    """Whose random numbers put a list of pods into order."""
+
+    OURS = "ours"
+    GO = "go"
+
+
+class CycleMode(enum.StrEnum):
+    """When the scheduler runs a cycle."""
+
+    EVENT = "event"
+    PERIOD = "period"
+
+
+SWF = typer.Option(None, "--swf", metavar="FILE", help="A trace in Standard Workload Format (.swf, .swf.gz).")
+OPENB_NODES = typer.Option(
+    None, "--openb-nodes", metavar="CSV", help="A list of nodes of the OpenB traces; with --openb-pods."
+)
+OPENB_PODS = typer.Option(
+    None, "--openb-pods", metavar="CSV", help="A list of pods of the OpenB traces; with --openb-nodes."
+)
+WORKLOAD = typer.Option(
+    None,
+    "--workload",
+    metavar="FILE",
+    help="A workload as `stromboli workload` saves it, or the YAML of a generator.",
+)
+DUMP = typer.Option(
+    [], "--dump", metavar="FILE", help="A cluster, from `kubectl get -o yaml` or a dump; repeatable."
+)
+FILES = typer.Option(
+    [], "-f", "--filename", metavar="PATH", help="Manifests of a cluster, as for `plan`; repeatable."
+)
+SUBMIT = typer.Option(
+    None,
+    "--submit",
+    metavar="JOB.YAML",
+    help="When would this start, and whom would it delay? On --dump, -f, or the live cluster.",
+)
+KUBECONFIG = typer.Option(
+    "", "--kubeconfig", metavar="FILE", help="The live cluster of --submit; $KUBECONFIG unless given."
+)
+CONTEXT = typer.Option("", "--context", metavar="NAME", help="A context of the kubeconfig.")
+POLICY = typer.Option(None, "--policy", metavar="FILE", help="Volcano's scheduler configuration file.")
+PRESET = typer.Option(
+    None,
+    "--preset",
+    metavar="NAME",
+    help="A policy from `stromboli policy show`.",
+    autocompletion=preset_names,
+)
+BACKFILL = typer.Option(
+    None,
+    "--backfill",
+    help="Who may overtake a job that does not fit: those that do not delay the first (easy), or "
+    "anybody (conservative), or nobody (none). Easy for --swf unless given.",
+)
+SCORE = typer.Option(
+    None, "--score", help="By what a node with GPUs is chosen; fgd for --openb-pods unless given."
+)
+NODES = typer.Option(
+    [],
+    "--nodes",
+    metavar="NODES",
+    help="Other nodes than the trace's, such as 20x32cpu,256Gi,8gpu, or a file of Node manifests; repeatable. "
+    "With --swf, jobs that need several of them become gangs.",
+)
+LOAD = typer.Option(
+    None,
+    "--load",
+    metavar="X",
+    min=0.0,
+    help="With --openb-pods, GPU demand as a share of the cluster's GPUs, 1.3 unless given; "
+    "else jobs come so many times as fast.",
+)
+SEED = typer.Option(0, "--seed", metavar="N", help="Of all that is random: the same seed, the same run.")
+SEQUENCE = typer.Option(
+    Sequence.OURS, "--sequence", help="Whose random numbers: go replays the order of the FGD paper."
+)
+OVERRUN = typer.Option(
+    False, "--overrun", help="Jobs may run on beyond their estimate instead of being cut there."
+)
+JOBS = typer.Option(None, "--jobs", metavar="N", min=1, help="Only the first so many jobs.")
+CYCLE = typer.Option(
+    CycleMode.EVENT, "--cycle", help="Run a cycle on every event, or once in a --period of virtual time."
+)
+PERIOD = typer.Option(
+    1.0,
+    "--period",
+    metavar="SECONDS",
+    min=0.001,
+    help="Virtual time from cycle to cycle, with --cycle period.",
+)
+FAILURES = typer.Option(
+    None,
+    "--failures",
+    metavar="MTBF/MTTR",
+    help="Nodes fail and come back: mean time between failures of a node and mean time to repair, such as 30d/4h.",
+)
+SAVE = typer.Option(
+    None, "--save", metavar="FILE", help="Keep the record of the run, for `stromboli compare`."
+)
+REPORT = typer.Option(
+    None, "--report", metavar="PAGE.HTML", help="Write a page with plots that needs no network."
+)
+CSV = typer.Option(None, "--csv", metavar="FOLDER", help="Write jobs, pods, samples and evictions as CSV.")
+OUTPUT = typer.Option(StatusFormat.TABLE, "-o", "--output", help="How to show the measures.")
+QUIET = typer.Option(False, "-q", "--quiet", "--no-progress", help="No progress bar.")
+
+
+@dataclass(frozen=True, slots=True)
+class SimulateOptions:
+    """The options of the command, as given."""
+
+    swf: Path | None
+    openb_nodes: Path | None
+    openb_pods: Path | None
+    workload: Path | None
+    dump: list[str]
+    files: list[str]
+    submit: Path | None
+    kubeconfig: str
+    context: str
+    policy: Path | None
+    preset: str | None
+    backfill: Backfill | None
+    score: Score | None
+    nodes: list[str]
+    load: float | None
+    seed: int
+    sequence: Sequence
+    overrun: bool
+    jobs: int | None
+    cycle: CycleMode
+    period: float
+    failures: str | None
+    save: Path | None
+    report: Path | None
+    csv: Path | None
+    output: StatusFormat
+    quiet: bool
+    lenient: bool
+    plugins_dir: Path | None
