@@ -1,0 +1,263 @@
+"""Traces in the Standard Workload Format: a record of 18 numbers for each job, -1 for what is not known.
+
+A job asks for the processors that it requested, or for those that it got where the request is not recorded, and
+its time limit is the time that it requested, or its run time. Times begin with the first job.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from stromboli.api import names
+from stromboli.simulator.cluster_notation import nodes, queues
+from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
+from stromboli.simulator.workloads.swf_header import SwfHeader
+from stromboli.simulator.workloads.trace_lines import trace_lines
+from stromboli.simulator.workloads.workload_errors import WorkloadError
+
+MAX_JOBS = 5_000_000
+"""Records of a trace."""
+MAX_PROCESSORS = 10**9
+MAX_SECONDS = 1e11
+"""The latest moment and the longest time of a trace: some 3,000 years."""
+COLUMNS = 18
+_PART_OF_A_JOB = (2, 3, 4)
+"""Statuses of records that tell of one run of a job that was suspended; another record sums them up."""
+_MEMORY = "1Ti"
+
+
+class SwfRecord(NamedTuple):
+    """The columns of a record that are used, as they stand there."""
+
+    line: int
+    job: int
+    submit: float
+    run: float
+    allocated: int
+    requested: int
+    requested_time: float
+    status: int
+    user: int
+    group: int
+    queue: int
+    partition: int
+    preceding: int
+
+    @property
+    def processors(self) -> int:
+        return self.requested if self.requested > 0 else self.allocated
+
+
+@dataclass(frozen=True, slots=True)
+class SwfOptions:
+    """How the records of a trace become jobs."""
+
+    processors: int | None = None
+    """Of the cluster that they are for; None: as many as the trace's own machine has."""
+    cpus_per_pod: int | None = None
+    """The most CPUs of a pod, of which a job then is a gang; None: a pod for each job."""
+    overrun: bool = False
+    """Runs go on beyond the time limit instead of ending there."""
+    queues: bool = False
+    """Jobs go to the queues of the trace, or to its partitions where it has no queues; otherwise to `default`."""
+
+
+AS_RECORDED = SwfOptions()
+
+
+@dataclass(slots=True)
+class _Trace:
+    """All of a file, before anything is left out."""
+
+    header: SwfHeader = field(default_factory=SwfHeader)
+    records: list[SwfRecord] = field(default_factory=list)
+
+
+def read_swf(path: str, options: SwfOptions = AS_RECORDED) -> Workload:
+    """The jobs of a trace, on a node with a CPU for each of the machine's processors."""
+    trace = _read(path)
+    notes: list[str] = []
+    size = _machine_size(path, trace, notes)
+    usable = list(_usable(trace.records, options.processors or size, notes))
+    if not usable:
+        raise WorkloadError(path, f"none of its {len(trace.records)} records is a job that can be run")
+    usable.sort(key=lambda record: record.submit)
+    _note_order([record for record in trace.records if record.submit >= 0], notes)
+    submitted = _Submission(trace.header, options, usable[0].submit)
+    jobs = tuple(map(submitted.job, usable))
+    notes += [f"the trace says: {remark[:200]}" for remark in trace.header.remarks[:20]]
+    names_of_queues = sorted({job.queue for job in jobs} - {"", names.DEFAULT_QUEUE})
+    machine = nodes(f"machine cpu={size},memory={_MEMORY},pods={size}")
+    return Workload(_name(path), jobs, tuple(machine), tuple(queues(";".join(names_of_queues))), tuple(notes))
+
+
+# -- records
+
+
+def _read(path: str) -> _Trace:
+    trace = _Trace()
+    for number, line in trace_lines(path):
+        fields = line.split()
+        if not fields:
+            continue
+        if fields[0].startswith(";"):
+            trace.header.read(line)
+            continue
+        if len(trace.records) == MAX_JOBS:
+            raise WorkloadError(path, f"more than {MAX_JOBS} records; cut it into parts", number)
+        trace.records.append(_record(path, number, fields))
+    return trace
+
+
+def _record(path: str, line: int, fields: list[str]) -> SwfRecord:
+    if len(fields) < COLUMNS:
+        raise WorkloadError(
+            path, f"{len(fields)} columns, expected {COLUMNS}: is it Standard Workload Format?", line
+        )
+    try:
+        values = [float(text) for text in fields[:COLUMNS]]
+    except ValueError:
+        values = []
+    if not values or not all(map(math.isfinite, values)):
+        column, text = next((at, text) for at, text in enumerate(fields, 1) if not _is_number(text))
+        raise WorkloadError(path, f"column {column}: {text[:40]!r} is no number", line)
+    times = (values[1], values[3], values[8])
+    counts = tuple(values[at] for at in (0, 4, 7, 10, 11, 12, 14, 15, 16))
+    if max(map(abs, times)) > MAX_SECONDS:
+        raise WorkloadError(path, f"a time of {max(times, key=abs):g} s, more than {MAX_SECONDS:g} s", line)
+    if max(map(abs, counts)) > MAX_PROCESSORS or not all(count.is_integer() for count in counts):
+        bad = next(count for count in counts if abs(count) > MAX_PROCESSORS or not count.is_integer())
+        raise WorkloadError(path, f"{bad:.15g} is no whole number up to {MAX_PROCESSORS}", line)
+    job, allocated, requested, status, user, group, queue, partition, preceding = map(int, counts)
+    return SwfRecord(
+        line,
+        job,
+        times[0],
+        times[1],
+        allocated,
+        requested,
+        times[2],
+        status,
+        user,
+        group,
+        queue,
+        partition,
+        preceding,
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+# -- what is left out, and what is worth a note
+
+
+def _machine_size(path: str, trace: _Trace, notes: list[str]) -> int:
+    for name in ("MaxProcs", "MaxNodes"):
+        if size := trace.header.number(name):
+            if size > MAX_PROCESSORS:
+                raise WorkloadError(path, f"{name}: {size} is more than {MAX_PROCESSORS}")
+            return size
+    size = max((record.processors for record in trace.records), default=0)
+    if size > 0:
+        notes.append(
+            f"neither MaxProcs nor MaxNodes is given: the machine has {size} processors as the largest job"
+        )
+    return max(size, 1)
+
+
+def _usable(records: list[SwfRecord], size: int, notes: list[str]) -> Iterator[SwfRecord]:
+    """The records of jobs that can be run; why others cannot is noted, with their number."""
+    left_out: Counter[str] = Counter()
+    summed_up = {record.job for record in records if record.status not in _PART_OF_A_JOB}
+    for record in records:
+        if problem := _problem(record, size, summed_up):
+            left_out[problem] += 1
+        else:
+            yield record
+    notes += [f"{count} of {len(records)} records left out: {problem}" for problem, count in left_out.items()]
+
+
+def _problem(record: SwfRecord, size: int, summed_up: set[int]) -> str:
+    if record.submit < 0:
+        return "no submit time"
+    if record.run <= 0:
+        return "no run time"
+    if record.processors <= 0:
+        return "no processors"
+    if record.processors > size:
+        return f"more than {size} processors"
+    if record.status in _PART_OF_A_JOB and record.job in summed_up:
+        return "part of a job that another record sums up"
+    return ""
+
+
+def _note_order(records: list[SwfRecord], notes: list[str]) -> None:
+    late = sum(second.submit < first.submit for first, second in pairwise(records))
+    if late:
+        notes.append(f"{late} records stand after later ones: jobs are submitted by their times")
+    if after := sum(record.preceding > 0 for record in records):
+        notes.append(
+            f"{after} jobs name a preceding job: they are submitted at the recorded times all the same"
+        )
+
+
+# -- jobs
+
+
+class _Submission:
+    """Makes jobs of records; equal requests are one value, as traces are long."""
+
+    def __init__(self, header: SwfHeader, options: SwfOptions, begin: float) -> None:
+        self._header = header
+        self._options = options
+        self._begin = begin
+        self._shapes: dict[int, tuple[int, dict[str, int | str]]] = {}
+        self._names: Counter[int] = Counter()
+
+    def job(self, record: SwfRecord) -> SubmittedJob:
+        limit = record.requested_time if record.requested_time > 0 else record.run
+        pods, requests = self._shapes.get(record.processors) or self._shape(record.processors)
+        self._names[record.job] += 1
+        again = self._names[record.job]
+        return SubmittedJob(
+            f"job-{record.job}" if again == 1 and record.job >= 0 else f"line-{record.line}",
+            record.submit - self._begin,
+            record.run if self._options.overrun else min(record.run, limit),
+            pods,
+            requests=requests,
+            time_limit=limit,
+            queue=self._queue(record) if self._options.queues else "",
+            user=f"user-{record.user}" if record.user >= 0 else "",
+            namespace=f"group-{record.group}" if record.group >= 0 else names.DEFAULT_NAMESPACE,
+        )
+
+    def _shape(self, processors: int) -> tuple[int, dict[str, int | str]]:
+        """Pods and requests of each: equal pods, as large as may be, that are exactly the job's processors."""
+        most = self._options.cpus_per_pod or processors
+        cpus = next(size for size in range(min(most, processors), 0, -1) if processors % size == 0)
+        shape = self._shapes[processors] = (processors // cpus, {names.CPU: cpus})
+        return shape
+
+    def _queue(self, record: SwfRecord) -> str:
+        header = self._header
+        if record.queue >= 0:
+            return header.queues.get(record.queue, f"queue-{record.queue}")
+        if record.partition >= 0:
+            return header.partitions.get(record.partition, f"partition-{record.partition}")
+        return ""
+
+
+def _name(path: str) -> str:
+    name = Path(path).name.removesuffix(".gz")
+    return name.removesuffix(".swf")
