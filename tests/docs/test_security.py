@@ -72,6 +72,7 @@ NO_BOUNDS = {
         controllers.job.job_status.MAX_MESSAGE
         controllers.sharding.controller.MAX_NOTES
         scheduler.writes.held_orders.LONGEST_HOLD
+        simulator.reports.group_measures.MOST_GROUPS
         embedded.objects.object_verbs.MAX_PATH
         embedded.rbac.escalation.MAX_SHOWN
         engine.explanation.moved_pods.MOST_NODES
@@ -97,6 +98,7 @@ NO_BOUNDS = {
         engine.placement.look_ahead.MAX_STEPS
         engine.placement.look_ahead.MAX_STEPS_AT_ONCE
         model.node_columns.LARGEST_NUMBER
+        simulator.reports.fair_shares.LARGEST_TABLE
         model.change_log.LONGEST_LOG
         plugins.predicates.device_claims.MOST_COLUMNS
         engine.placement.node_placement.MAX_SHAPES
