@@ -13,6 +13,7 @@ from stromboli.api.object_checks import check_object
 from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.api.types.pod import Pod
 from stromboli.engine.decisions import Bind, Decision, Evict, QueueAnnotation, ReleaseClaim
+from stromboli.engine.waiting.fixed_point import WORDS
 from stromboli.model.cards.card_grants import CardGrant
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
@@ -44,16 +45,20 @@ class Rehearsal:
         """Everything decided so far comes true."""
         decided, self._decided = self._decided, []
         for decision in decided:
-            if isinstance(decision, QueueAnnotation):
-                self.annotate(decision.name, decision.key, decision.value)
-            elif isinstance(decision, ReleaseClaim):
-                self.claims.release(decision)
-            elif isinstance(decision, Bind | Evict) and (task := self.cluster.tasks.get(decision.uid)):
-                if isinstance(decision, Bind):
-                    self.claims.grant(decision)
-                    self.start(task)
-                else:
-                    self.vanish(task)
+            if not isinstance(decision, WORDS):
+                self._carry_out(decision)
+
+    def _carry_out(self, decision: Decision) -> None:
+        if isinstance(decision, QueueAnnotation):
+            self.annotate(decision.name, decision.key, decision.value)
+        elif isinstance(decision, ReleaseClaim):
+            self.claims.release(decision)
+        elif isinstance(decision, Bind | Evict) and (task := self.cluster.tasks.get(decision.uid)):
+            if isinstance(decision, Bind):
+                self.claims.grant(decision)
+                self.start(task)
+            else:
+                self.evict(task, decision)
 
     def execute(self, decisions: Sequence[Decision]) -> None:
         self._decided.extend(decisions)
@@ -111,6 +116,10 @@ class Rehearsal:
             meta = replace(meta, annotations={**meta.annotations, key: value})
             known.object = replace(known.object, metadata=meta)
             self.cluster.dirty.queues[known] = None
+
+    def evict(self, task: Task, decision: Evict) -> None:
+        """A pod is evicted, as was decided."""
+        self.vanish(task)
 
     def vanish(self, task: Task) -> None:
         """A pod is gone, as after an eviction."""

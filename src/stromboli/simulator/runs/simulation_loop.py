@@ -1,0 +1,169 @@
+"""The loop of a simulation: from event to event, with cycles of the real scheduler in between."""
+
+from __future__ import annotations
+
+from math import ceil, inf
+
+from stromboli.engine.catalog import Catalog
+from stromboli.engine.cycle import Outcome
+from stromboli.engine.waiting.fixed_point import WORDS
+from stromboli.policy.policy import Policy
+from stromboli.scheduling_loop import Scheduler
+from stromboli.simulator.runs.job_objects import EPOCH
+from stromboli.simulator.runs.simulation_settings import SimulationSettings
+from stromboli.simulator.runs.virtual_world import VirtualWorld
+
+MOST_CYCLES_AT_A_MOMENT = 100
+"""After so many cycles that all changed something, time goes on by a period."""
+MOST_IDLE_CYCLES = 10_000
+"""So many cycles without an event end a simulation: evictions go round in circles."""
+MOST_LATER_TRIES = 40
+"""When nothing is to happen any more, those who wait are tried so many times again, each time twice as long after."""
+MOST_LOST_CYCLES = 100
+"""So many cycles in a row that a plugin lost end a simulation."""
+
+
+class SimulationLoop:
+    """Advances a world from moment to moment. Cycles follow events, or the period."""
+
+    def __init__(
+        self, world: VirtualWorld, policy: Policy, catalog: Catalog, settings: SimulationSettings
+    ) -> None:
+        self.world = world
+        self._settings = settings
+        self._scheduler = Scheduler(world, policy, catalog, settings.period)
+        self._due = inf
+        """When the next cycle is, if not at an event."""
+        self._moment = inf
+        """When somebody waits for the time alone."""
+        self._unsure = False
+        """Whether the last cycle could come to something else later though nothing happens."""
+        self._idle = 0
+        self._tries = 0
+        self._lost = 0
+        self._began = False
+
+    def step(self) -> bool:
+        """Go on to the next moment at which anything happens; False if there is none."""
+        time = min(self.world.events.next_time, self._due, self._moment)
+        if time == inf:
+            time = self._later()
+        if time == inf or self._is_stuck():
+            return False
+        happened = self._happen_at(time)
+        if self._settings.on_every_event:
+            if happened or time >= min(self._due, self._moment):
+                self._cycle_to_rest()
+        else:
+            self._cycle_in_period(happened)
+        self.world.drop_misfits()
+        self._sample()
+        return True
+
+    def _happen_at(self, time: float) -> bool:
+        """Let everything happen that is to happen at a moment; whether anything was."""
+        world, happened = self.world, False
+        while world.events.next_time <= time:
+            event = world.events.pop()
+            if world.is_stale(event):
+                continue
+            if not self._began:
+                self._began = True
+                world.recorder.begin(event.time)
+            if not happened:
+                world.advance(event.time)
+                happened = True
+            world.happen(event)
+        if happened:
+            self._idle = self._tries = 0
+        elif time > world.time:
+            world.advance(time)
+        return happened
+
+    # -- cycles
+
+    def _cycle_to_rest(self) -> None:
+        """Cycles at this moment, until they change nothing any more."""
+        self._due = inf
+        for _ in range(MOST_CYCLES_AT_A_MOMENT):
+            if not self._cycle():
+                return
+        self._due = self.world.time + self._settings.period
+
+    def _cycle_in_period(self, happened: bool) -> None:
+        """A cycle if one is due; after an event it is due when its period is over."""
+        time, period = self.world.time, self._settings.period
+        if happened:
+            self._due = min(self._due, ceil(time / period) * period)
+        if time >= min(self._due, self._moment):
+            changed = self._cycle()
+            self._due = (int(time // period) + 1) * period if changed else inf
+
+    def _cycle(self) -> bool:
+        """One cycle, and what it decided comes true; whether that could let more happen."""
+        world, outcome = self.world, self._scheduler.cycle()
+        world.record.cycles += 1
+        self._idle += 1
+        world.sync()
+        self._note_failures(outcome)
+        if outcome.repeated:
+            return False
+        reads = outcome.session.reads
+        self._moment = min(reads.until, world.cluster.reservations.next_moment) - EPOCH
+        if self._moment <= world.time:
+            self._moment = inf
+        self._unsure = reads.any or bool(outcome.session.failures)
+        return outcome.lost is None and any(not isinstance(decision, WORDS) for decision in outcome.decisions)
+
+    def _later(self) -> float:
+        """When to try again those who wait though nothing is to happen, for a policy may go by the time itself."""
+        waiting = self.world.cluster.backlog or self.world.cluster.waiting
+        if not self._unsure or not waiting or self._tries >= MOST_LATER_TRIES:
+            return inf
+        self._due = self.world.time + self._settings.period * 2**self._tries
+        self._tries += 1
+        return self._due
+
+    def _is_stuck(self) -> bool:
+        """Whether it is of no use to go on."""
+        world = self.world
+        if self._lost >= MOST_LOST_CYCLES:
+            world.record.partial = True
+            world.notes.add(f"times it ended early: {MOST_LOST_CYCLES} cycles in a row came to nothing", "")
+            return True
+        if self._idle >= MOST_IDLE_CYCLES:
+            world.record.partial = True
+            world.notes.add(
+                "times it ended early", f"{MOST_IDLE_CYCLES} cycles changed something though nothing happened"
+            )
+            return True
+        return False
+
+    def _note_failures(self, outcome: Outcome) -> None:
+        notes = self.world.notes
+        if outcome.lost is not None:
+            self._lost += 1
+            notes.add("cycles were lost", outcome.lost.message)
+        else:
+            self._lost = 0
+        for failure in outcome.session.failures:
+            notes.add("times a plugin failed", failure.message)
+
+    # -- samples
+
+    def _sample(self) -> None:
+        if self.world.recorder.wants_sample():
+            self._add_sample()
+
+    def _add_sample(self) -> None:
+        gauge = self._settings.fragmentation
+        fragmentation = gauge(self.world.cluster) if gauge is not None else None
+        self.world.recorder.add_sample(self._deserved(), fragmentation)
+
+    def _deserved(self) -> dict[str, dict[str, float]]:
+        return {}
+
+    def close(self) -> None:
+        """The simulation has come to its end."""
+        self._add_sample()
+        self.world.close()

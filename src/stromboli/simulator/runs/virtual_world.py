@@ -1,0 +1,329 @@
+"""A cluster in virtual time on which jobs are submitted, run, end, are evicted and lose their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stromboli.api import names
+from stromboli.api.decoding import decode
+from stromboli.api.errors import BadObject
+from stromboli.api.manifests.object_defaults import Priorities, implied_queues
+from stromboli.api.resources.resource_lists import amounts
+from stromboli.api.types.node import Node as NodeObject
+from stromboli.api.types.scheduling import Queue as QueueObject
+from stromboli.engine.decisions import Evict
+from stromboli.model.status import Status
+from stromboli.model.task import Task
+from stromboli.simulator.cluster_notation import Manifest
+from stromboli.simulator.job_manifests import priority_class
+from stromboli.simulator.rehearsal import Rehearsal
+from stromboli.simulator.runs.event_queue import EventKind, EventQueue, ScheduledEvent
+from stromboli.simulator.runs.job_objects import EPOCH, JobTemplates
+from stromboli.simulator.runs.job_run import JobRun, RunningPod
+from stromboli.simulator.runs.node_outages import NodeOutages
+from stromboli.simulator.runs.run_notes import RunNotes
+from stromboli.simulator.runs.run_record import (
+    EVICTED,
+    NODE_FAILED,
+    RUNNING,
+    SUCCEEDED,
+    EvictionRecord,
+    JobRecord,
+    PodRecord,
+    RunRecord,
+)
+from stromboli.simulator.runs.run_recorder import RunRecorder, add, in_units
+from stromboli.simulator.runs.simulation_settings import SimulationSettings
+from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
+
+GANG_RESTARTED = "its gang fell below its minimum"
+
+
+class VirtualWorld(Rehearsal):
+    """Decisions come true at once: a bound pod starts, an evicted one is made anew and has lost its work."""
+
+    def __init__(self, workload: Workload, nodes: Sequence[Manifest], settings: SimulationSettings) -> None:
+        super().__init__(now=EPOCH)
+        self.workload = workload
+        self.events = EventQueue()
+        self.notes = RunNotes()
+        self.done = 0
+        """Jobs that have ended or left."""
+        self.jobs: dict[int, JobRun] = {}
+        """Jobs that were submitted and have not ended, by their place in the workload."""
+        self._settings = settings
+        self._runs: dict[str, JobRun] = {}
+        """The job of each pod that exists, by uid."""
+        self._hurt: dict[JobRun, None] = {}
+        """Jobs that lost pods at this moment."""
+        self._fresh: list[JobRun] = []
+        """Jobs that were submitted at this moment."""
+        self._nodes: dict[str, NodeObject] = {}
+        self._outages = NodeOutages(settings.failures, settings.seed) if settings.failures else None
+        self._add_objects(nodes)
+        self.record = self._new_record()
+        self.recorder = RunRecorder(self.record, self._capacity())
+        self._templates = JobTemplates(Priorities(self.cluster.objects.priority_classes.values()))
+        self._schedule()
+
+    # -- the beginning
+
+    def _add_objects(self, nodes: Sequence[Manifest]) -> None:
+        objects = [decode(manifest) for manifest in self.workload.objects]
+        known = [each.name for each in objects if isinstance(each, QueueObject)]
+        for queue in implied_queues(known):
+            self.intake.put(queue)
+        for value in sorted({job.priority for job in self.workload.jobs} - {0}):
+            self.add(priority_class(value))
+        for manifest in (*self.workload.objects, *nodes):
+            self.add(manifest)
+        for node in self.cluster.nodes.values():
+            if node.object is not None:
+                self._nodes[node.name] = node.object
+
+    def _capacity(self) -> dict[str, int]:
+        total: dict[str, int] = {}
+        for node in self._nodes.values():
+            add(total, _size(node), 1)
+        return total
+
+    def _new_record(self) -> RunRecord:
+        sizes = {name: in_units(_size(node)) for name, node in self._nodes.items()}
+        return RunRecord(
+            self.workload.name,
+            in_units(self._capacity()),
+            sizes,
+            [],
+            seed=self._settings.seed,
+            settings=dict(self._settings.described_by),
+            notes=list(self.workload.notes),
+        )
+
+    def _schedule(self) -> None:
+        known: set[tuple[str, str]] = set()
+        for index, job in enumerate(self.workload.jobs):
+            self.record.jobs.append(JobRecord(job.name, job.submit_time, job.pods, {}))
+            if (job.namespace, job.name) in known:
+                self._leave_out(index, "another job has its name")
+                continue
+            known.add((job.namespace, job.name))
+            self.events.schedule(job.submit_time, EventKind.JOB_SUBMITTED, index)
+        if self._outages is not None:
+            for name in self._nodes:
+                self._schedule_failure(name, 0.0)
+
+    # -- time
+
+    @property
+    def time(self) -> float:
+        """Seconds since the simulation began."""
+        return self._time
+
+    _time = 0.0
+
+    def advance(self, time: float) -> None:
+        """Virtual time passes until a moment."""
+        self.recorder.advance(time)
+        self._time = time
+        self._now = EPOCH + time
+
+    def happen(self, event: ScheduledEvent) -> None:
+        """Something happens now."""
+        match event.kind:
+            case EventKind.JOB_SUBMITTED:
+                self._submit(event.subject)
+            case EventKind.POD_ENDS:
+                self._end_pod(event.subject)
+            case EventKind.NODE_FAILS:
+                self._fail_node(event.subject)
+            case EventKind.NODE_REPAIRED:
+                self._repair_node(event.subject)
+
+    def is_stale(self, event: ScheduledEvent) -> bool:
+        """Whether an event is of a pod that does not run any more."""
+        return event.kind is EventKind.POD_ENDS and event.subject not in self._runs
+
+    # -- jobs
+
+    def _submit(self, index: int) -> None:
+        job = self.workload.jobs[index]
+        self.recorder.note_event()
+        try:
+            template = self._templates.template(job)
+            run = JobRun(index, job, template, self.record.jobs[index])
+            self.intake.put(template.group)
+            self._describe(run)
+            pods = [template.pod(ordinal, self._new_pod(run, ordinal)) for ordinal in run.first_pods()]
+            error = next(filter(None, self.intake.put_all(pods)), None)
+            if error is not None:
+                self._remove(run)
+                raise error
+        except BadObject as error:
+            self._leave_out(index, str(error))
+            return
+        self.jobs[index] = run
+        self._fresh.append(run)
+        self.recorder.waiting += 1
+
+    def _describe(self, run: JobRun) -> None:
+        record, job = run.record, run.job
+        record.requests = in_units({name: amount * job.pods for name, amount in run.template.request.items()})
+        record.run_time = job.run_time if job.run_time < float("inf") else 0.0
+        record.time_limit = job.time_limit
+        record.queue = run.template.group.spec.queue
+        record.user = job.user
+
+    def _leave_out(self, index: int, why: str) -> None:
+        self.record.jobs[index].dropped = True
+        self.done += 1
+        self.notes.add("jobs are left out", f"job {self.workload.jobs[index].name}: {why}")
+
+    def _new_pod(self, run: JobRun, ordinal: int) -> str:
+        uid = run.new_pod(ordinal)
+        self._runs[uid] = run
+        return uid
+
+    def start(self, task: Task) -> None:
+        """A bound pod runs, and it is known when it ends."""
+        super().start(task)
+        run = self._runs.get(task.uid)
+        if run is None or task.node is None:
+            return
+        run.running[task.uid] = RunningPod(task.name, task.node.name, self._time)
+        self.recorder.use(run.record.queue, run.template.request, 1)
+        self.events.schedule(self._time + run.job.run_time, EventKind.POD_ENDS, task.uid)
+        if not run.has_started and run.has_minimum:
+            run.record.started = self._time
+            self.recorder.waiting -= 1
+            self.recorder.running += 1
+
+    def _end_pod(self, uid: str) -> None:
+        run = self._runs[uid]
+        self.recorder.note_event()
+        self._stop(run, uid, SUCCEEDED)
+        if run.has_ended:
+            run.record.ended = self._time
+            self._remove(run)
+            self.recorder.running -= 1
+            self.done += 1
+        else:
+            self.finish(self.cluster.tasks[uid])
+
+    def _stop(self, run: JobRun, uid: str, outcome: str) -> RunningPod:
+        """A pod runs no more."""
+        pod = run.running.pop(uid)
+        self.recorder.use(run.record.queue, run.template.request, -1)
+        self.recorder.add_pod(PodRecord(run.index, pod.name, pod.node, pod.started, self._time, outcome))
+        if outcome == SUCCEEDED:
+            run.succeeded[uid] = self._time - pod.started
+        return pod
+
+    def _remove(self, run: JobRun) -> None:
+        """All of a job leaves the cluster."""
+        for uid in run.uids:
+            del self._runs[uid]
+            if task := self.cluster.tasks.get(uid):
+                self.vanish(task)
+        self.intake.drop(run.template.group)
+        self.jobs.pop(run.index, None)
+
+    def drop_misfits(self) -> None:
+        """Jobs that were submitted at this moment and could not start leave."""
+        fresh, self._fresh = self._fresh, []
+        for run in fresh:
+            if self._settings.drop_misfits and not run.has_started and run.index in self.jobs:
+                self._remove(run)
+                run.record.dropped = True
+                self.recorder.waiting -= 1
+                self.done += 1
+
+    # -- losses
+
+    def sync(self) -> None:
+        super().sync()
+        self._restart_gangs()
+
+    def evict(self, task: Task, decision: Evict) -> None:
+        """An evicted pod is made anew by its controller."""
+        if task.uid in self._runs:
+            reason = decision.reason or decision.action
+            self._lose_pod(task, EVICTED, reason, decision.beneficiary)
+        else:
+            self.vanish(task)
+
+    def _lose_pod(self, task: Task, outcome: str, reason: str, beneficiary: str = "") -> None:
+        """A pod goes before its end; another takes its place and begins anew."""
+        run = self._runs.pop(task.uid)
+        lost = run.succeeded.get(task.uid, 0.0)
+        if task.uid in run.running:
+            pod = self._stop(run, task.uid, outcome)
+            lost = self._time - pod.started
+            self.record.evictions.append(
+                EvictionRecord(self._time, run.index, pod.name, pod.node, lost, reason, beneficiary)
+            )
+            run.record.evictions += 1
+        run.record.lost_work += lost
+        ordinal = run.forget_pod(task.uid)
+        self.vanish(task)
+        self.intake.put(run.template.pod(ordinal, self._new_pod(run, ordinal)))
+        self._hurt[run] = None
+
+    def _restart_gangs(self) -> None:
+        """Where fewer pods are left than must run together, all of the job starts again."""
+        while self._hurt:
+            run, _ = self._hurt.popitem()
+            if not run.has_started or run.has_minimum:
+                continue
+            record = run.record
+            record.first_started = record.started if record.first_started is None else record.first_started
+            record.started = None
+            self.recorder.waiting += 1
+            self.recorder.running -= 1
+            for uid in [*run.running, *run.succeeded]:
+                self._lose_pod(self.cluster.tasks[uid], EVICTED, GANG_RESTARTED)
+            self._hurt.pop(run, None)
+
+    # -- nodes
+
+    def _schedule_failure(self, node: str, since: float) -> None:
+        assert self._outages is not None
+        self.events.schedule(since + self._outages.time_to_failure(node), EventKind.NODE_FAILS, node)
+
+    def _fail_node(self, name: str) -> None:
+        assert self._outages is not None
+        for task in list(self.cluster.nodes[name].tasks):
+            if task.uid in self._runs and task.status is Status.RUNNING:
+                self._lose_pod(task, NODE_FAILED, f"node {name} failed")
+        self.intake.drop(self._nodes[name])
+        add(self.recorder.capacity, _size(self._nodes[name]), -1)
+        self.events.schedule(self._time + self._outages.time_to_repair(name), EventKind.NODE_REPAIRED, name)
+        self._restart_gangs()
+
+    def _repair_node(self, name: str) -> None:
+        self.intake.put(self._nodes[name])
+        add(self.recorder.capacity, _size(self._nodes[name]), 1)
+        self._schedule_failure(name, self._time)
+
+    # -- the end
+
+    def close(self) -> None:
+        """Complete the record: who still runs, who never did, and what was measured."""
+        for run in self.jobs.values():
+            for uid in list(run.running):
+                self._stop(run, uid, RUNNING)
+        waiting = [run.job for run in self.jobs.values() if not run.has_started]
+        if waiting:
+            self.notes.add_all("jobs never started", (self._why_it_waits(job) for job in waiting))
+        self.record.end = self._time
+        self.recorder.close()
+        self.record.notes += self.notes.lines()
+
+    def _why_it_waits(self, job: SubmittedJob) -> str:
+        queue = job.queue or names.DEFAULT_QUEUE
+        if queue not in self.cluster.queues or not self.cluster.queues[queue].exists:
+            return f"job {job.name}: there is no queue {queue}"
+        return f"job {job.name}"
+
+
+def _size(node: NodeObject) -> dict[str, int]:
+    return amounts(node.status.allocatable, "status.allocatable")
