@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from contextlib import redirect_stdout
+
+import typer
+
 from stromboli.cli.simulate.openb_form import prepare_openb
+from stromboli.cli.simulate.progress_bar import progress_bar
 from stromboli.cli.simulate.run_output import show_run
 from stromboli.cli.simulate.simulate_options import SimulateOptions
 from stromboli.cli.simulate.swf_form import prepare_swf
@@ -19,8 +26,15 @@ FORMS = {
 
 
 def run_workload(form: str, options: SimulateOptions) -> None:
-    """Simulate what was asked for and show it."""
+    """Simulate what was asked for and show it. Exit status 1 if something failed, 130 after an interrupt."""
     catalog = load_catalog(options.plugins_dir)
     prepared = FORMS[form](options, catalog)
-    record = simulate(prepared.workload, prepared.nodes, prepared.policy, catalog, prepared.settings)
+    with redirect_stdout(sys.stderr), progress_bar(len(prepared.workload.jobs), options.quiet) as progress:
+        record = simulate(  # a plugin may print
+            prepared.workload, prepared.nodes, prepared.policy, catalog, prepared.settings, progress
+        )
     show_run(record, options)
+    if record.partial:
+        raise typer.Exit(128 + signal.SIGINT)
+    if record.failed:
+        raise typer.Exit(1)

@@ -105,6 +105,8 @@ class RunRecord(Struct, omit_defaults=True):
     """Real time that it took."""
     partial: bool = False
     """It was interrupted."""
+    failed: str = ""
+    """Why it ended before its time, or what a plugin failed over; empty if nothing went wrong."""
     measures: dict[str, float] = field(default_factory=dict)
     """Figures that the run itself computed, such as `gpu_allocation`."""
     notes: list[str] = []

@@ -6,10 +6,13 @@ from math import ceil, inf
 
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Outcome
+from stromboli.engine.queue_limits import deserved_share, own_limits
+from stromboli.engine.session import Session
 from stromboli.engine.waiting.fixed_point import WORDS
 from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import Scheduler
 from stromboli.simulator.runs.job_objects import EPOCH
+from stromboli.simulator.runs.run_recorder import in_units
 from stromboli.simulator.runs.simulation_settings import SimulationSettings
 from stromboli.simulator.runs.virtual_world import VirtualWorld
 
@@ -42,6 +45,8 @@ class SimulationLoop:
         self._tries = 0
         self._lost = 0
         self._began = False
+        self._session: Session | None = None
+        """Of the last cycle that ran."""
 
     def step(self) -> bool:
         """Go on to the next moment at which anything happens; False if there is none."""
@@ -108,6 +113,7 @@ class SimulationLoop:
         self._note_failures(outcome)
         if outcome.repeated:
             return False
+        self._session = outcome.session
         reads = outcome.session.reads
         self._moment = min(reads.until, world.cluster.reservations.next_moment) - EPOCH
         if self._moment <= world.time:
@@ -126,28 +132,29 @@ class SimulationLoop:
 
     def _is_stuck(self) -> bool:
         """Whether it is of no use to go on."""
-        world = self.world
         if self._lost >= MOST_LOST_CYCLES:
-            world.record.partial = True
-            world.notes.add(f"times it ended early: {MOST_LOST_CYCLES} cycles in a row came to nothing", "")
+            self._fail(f"it ended early: {MOST_LOST_CYCLES} cycles in a row came to nothing")
             return True
         if self._idle >= MOST_IDLE_CYCLES:
-            world.record.partial = True
-            world.notes.add(
-                "times it ended early", f"{MOST_IDLE_CYCLES} cycles changed something though nothing happened"
+            self._fail(
+                f"it ended early: {MOST_IDLE_CYCLES} cycles changed something though nothing happened, "
+                "as when jobs evict each other in turn"
             )
             return True
         return False
 
     def _note_failures(self, outcome: Outcome) -> None:
-        notes = self.world.notes
-        if outcome.lost is not None:
-            self._lost += 1
-            notes.add("cycles were lost", outcome.lost.message)
-        else:
+        if outcome.lost is None:
             self._lost = 0
+        else:
+            self._lost += 1
+            self._fail(f"the cycle is lost: {outcome.lost.message}")
         for failure in outcome.session.failures:
-            notes.add("times a plugin failed", failure.message)
+            self._fail(failure.message)
+
+    def _fail(self, why: str) -> None:
+        self.world.record.failed = self.world.record.failed or why
+        self.world.notes.add("times something failed", why)
 
     # -- samples
 
@@ -161,7 +168,18 @@ class SimulationLoop:
         self.world.recorder.add_sample(self._deserved(), fragmentation)
 
     def _deserved(self) -> dict[str, dict[str, float]]:
-        return {}
+        """What queues deserve, where several have had work."""
+        world, session = self.world, self._session
+        if session is None or len(world.recorder.used_by_queue) < 2:
+            return {}
+        dims, shares = world.cluster.dims, {}
+        for name in sorted(world.recorder.used_by_queue):
+            queue = world.cluster.queues.get(name)
+            if queue is not None:
+                share = deserved_share(queue, own_limits(session, queue))
+                finite = {dim: int(amount) for dim, amount in share.items() if amount < inf}
+                shares[name] = in_units(dims.named(finite))
+        return shares
 
     def close(self) -> None:
         """The simulation has come to its end."""
