@@ -73,6 +73,8 @@ NO_BOUNDS = {
         controllers.sharding.controller.MAX_NOTES
         scheduler.writes.held_orders.LONGEST_HOLD
         simulator.reports.group_measures.MOST_GROUPS
+        simulator.reports.csv_files.MOST_RESOURCES
+        cli.simulate.run_text.MOST_ROWS
         embedded.objects.object_verbs.MAX_PATH
         embedded.rbac.escalation.MAX_SHOWN
         engine.explanation.moved_pods.MOST_NODES

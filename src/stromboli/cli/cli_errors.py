@@ -25,9 +25,12 @@ def is_expected(error: Exception) -> bool:
     from stromboli.embedded.data_files import DataError
     from stromboli.extension_loading import ExtensionError
     from stromboli.policy.policy import PolicyError
+    from stromboli.simulator.reports.record_errors import RecordError
     from stromboli.simulator.workloads.workload_errors import WorkloadError
 
-    return isinstance(error, BadInput | PolicyError | ExtensionError | DataError | WorkloadError | Usage)
+    return isinstance(
+        error, BadInput | PolicyError | ExtensionError | DataError | WorkloadError | RecordError | Usage
+    )
 
 
 def messages_of(error: Exception) -> list[str]:

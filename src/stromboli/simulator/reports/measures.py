@@ -28,6 +28,7 @@ Summary = dict[str, Any]
 HOUR = 3600.0
 
 
+@np.errstate(all="ignore")
 def summary(record: RunRecord) -> Summary:
     """All measures of a run as plain data. What cannot be known, such as a mean wait where no job started, is None."""
     columns = RecordColumns(record)

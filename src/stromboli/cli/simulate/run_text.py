@@ -1,0 +1,94 @@
+"""The measures of a run as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from stromboli.api.errors import printable
+from stromboli.simulator.reports.measure_titles import MEASURES, NONE, Unit, duration, factor, value_text
+from stromboli.simulator.reports.measures import Summary
+from stromboli.simulator.runs.run_record import RunRecord
+
+WIDEST = 10_000
+"""Characters in a line of a table."""
+MOST_ROWS = 12
+"""Queues or users in a table that is not wide."""
+
+
+def print_run(out: Console, record: RunRecord, measures: Summary, wide: bool = False) -> None:
+    """The measures that are always shown, then queues, users and gangs where there are several; `wide` shows all."""
+    _print(out, f"{record.name}{', interrupted' if record.partial else ''}")
+    for note in record.notes:
+        _print(out, f"  {note}")
+    print_table(out, _measure_table(measures, wide))
+    parts = (("Queues", "queues"), ("Users", "users"), ("Gangs, by number of pods", "gangs"))
+    for title, key in (*parts, ("Jobs, by request", "requests")):
+        rows = measures[key]
+        if len(rows) > 1 and (wide or key != "requests" or len(measures["gangs"]) == 1):
+            _print(out, "")
+            _print(out, title)
+            print_table(out, _part_table(rows, wide, key in ("queues", "users")))
+
+
+def _print(out: Console, line: str) -> None:
+    out.print(printable(line), markup=False, soft_wrap=True)
+
+
+def print_table(out: Console, table: Table) -> None:
+    """As wide as it has to be: a narrow terminal breaks lines, and nothing is cut off."""
+    table.width = Measurement.get(out, out.options.update(max_width=WIDEST), table).maximum
+    out.print(table, soft_wrap=True)
+
+
+def plain_table(left: Iterable[str], right: Iterable[str], header: bool = True) -> Table:
+    """A table without lines: columns of names, then columns of numbers."""
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0), show_header=header)
+    for title in left:
+        table.add_column(title, no_wrap=True)
+    for title in right:
+        table.add_column(title, justify="right", no_wrap=True)
+    return table
+
+
+def _measure_table(measures: Summary, wide: bool) -> Table:
+    table = plain_table(("",), ("",), header=False)
+    for measure in MEASURES:
+        value = measures.get(measure.key)
+        is_there = measure.key in measures and (value is not None or measure.main)
+        if is_there and (
+            wide or measure.main or (measure.unit is Unit.COUNT and value and measure.better < 0)
+        ):
+            resource = measures.get("utilisation_of")
+            title = (
+                f"{measure.title} of {resource}"
+                if measure.key == "utilisation" and resource
+                else measure.title
+            )
+            table.add_row(Text(printable(title)), value_text(value, measure.unit))
+    return table
+
+
+def _part_table(rows: dict[str, dict[str, Any]], wide: bool, with_shares: bool) -> Table:
+    titles = ["Jobs", "Mean wait", "Median", "95 %", "Longest", "Bounded slowdown"]
+    table = plain_table(("",), titles + (["Used", "Deserved", "Evictions"] if with_shares else []))
+    for name, row in list(rows.items())[: None if wide else MOST_ROWS]:
+        waits = ("mean_wait_s", "median_wait_s", "p95_wait_s", "max_wait_s")
+        cells = [f"{row['jobs']:,}", *(NONE if row[key] is None else duration(row[key]) for key in waits)]
+        slowdown = row["mean_bounded_slowdown"]
+        cells.append(NONE if slowdown is None else factor(slowdown))
+        if with_shares:
+            cells += [
+                value_text(row["used"], Unit.SHARE),
+                value_text(row["deserved"], Unit.SHARE),
+                str(row["evictions"]),
+            ]
+        table.add_row(Text(printable(name)) if name else NONE, *cells)
+    if not wide and len(rows) > MOST_ROWS:
+        table.add_row(f"({len(rows) - MOST_ROWS} more: -o wide)")
+    return table

@@ -1,0 +1,56 @@
+"""The measures of a run as a terminal shows them."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from stromboli.cli.simulate.run_text import print_run
+from stromboli.simulator.reports.measures import summary
+from stromboli.simulator.runs.run_record import RunRecord
+from tests.simulator.reports.run_records import busy_run, job, record_of
+
+
+def shown(record: RunRecord, wide: bool = False) -> str:
+    out = io.StringIO()
+    print_run(Console(file=out, width=80, highlight=False), record, summary(record), wide)
+    return out.getvalue()
+
+
+def test_measures_have_titles_and_units():
+    lines = shown(
+        record_of(job("a", 0, 0, 7200, cpu=3), job("b", 0, 7200, 7205, cpu=3), end=7205)
+    ).splitlines()
+    cells = {
+        line.rsplit("  ", 1)[0].strip(): line.rsplit("  ", 1)[1].strip() for line in lines if "  " in line
+    }
+    assert cells["Jobs"] == "2"
+    assert cells["Makespan"] == "2.0 h"
+    assert cells["Utilisation of cpu"] == "75.0 %"
+    assert cells["Mean wait"] == "60 min"
+    assert cells["Mean bounded slowdown"] == "361"
+
+
+def test_queues_users_and_gangs_are_shown_where_there_are_several():
+    text = shown(busy_run(100))
+    assert "Queues" in text
+    assert "Users" in text
+    assert "Gangs, by number of pods" in text
+    assert "Queues" not in shown(record_of(job("a", 0, 0, 1)))
+
+
+def test_many_users_are_cut_short_unless_all_are_asked_for():
+    record = record_of(*(job(f"j{i}", 0, 0, 1, user=f"user{i}") for i in range(30)), cpu=30)
+    assert "(18 more: -o wide)" in shown(record)
+    assert "user29" in shown(record, wide=True)
+
+
+def test_an_empty_run_and_hostile_names_are_shown_all_the_same():
+    assert "Mean wait" in shown(RunRecord("none", {}, {}, []))
+    text = shown(
+        record_of(job("a", 0, 0, 1, queue="\x1b[31m[red]"), job("b", 0, 0, 1, queue="b"), partial=True)
+    )
+    assert "\x1b" not in text
+    assert "[red]" in text
+    assert text.startswith("a run, interrupted")
