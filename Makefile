@@ -7,7 +7,7 @@ PIP := --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test soak test-kubernetes test-embedded lint format bench bench-kubernetes crds lock clean
+.PHONY: help install dev demo test soak test-kubernetes test-embedded lint format bench bench-kubernetes bench-simulator crds lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ bench: dev  ## Measure speed and memory
 
 bench-kubernetes: dev  ## Measure on a real API server, with kube-scheduler in turn (needs Go)
 	$(BIN)/python -m bench kubernetes
+
+bench-simulator: dev  ## Hold the simulator against published results (hours; interrupt it and go on later)
+	$(BIN)/python -m bench simulator
 
 crds: install  ## Write deploy/crds from the definitions in the package
 	$(BIN)/python deploy/crds.py

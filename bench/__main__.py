@@ -1,9 +1,13 @@
-"""`python -m bench`: measure everything. `naive`, `scaling` and `profile` look closer, `kubernetes` further."""
+"""`python -m bench`: measure everything.
+
+`naive`, `scaling` and `profile` look closer, `kubernetes` and `simulator` further.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 import msgspec
 
@@ -94,7 +98,29 @@ def parser() -> argparse.ArgumentParser:
     )
     kubernetes.add_argument("-o", "--output", choices=["table", "markdown", "json"], default="table")
     kubernetes.set_defaults(do=_kubernetes)
+    _simulator_options(parts.add_parser("simulator", help="the simulator against published results"))
     return top
+
+
+def _simulator_options(simulator: argparse.ArgumentParser) -> None:
+    simulator.add_argument("--quick", action="store_true", help="few runs, to see that everything works")
+    simulator.add_argument(
+        "--only",
+        action="append",
+        choices=["packing", "backfill", "month"],
+        help="just this part; may be repeated",
+    )
+    simulator.add_argument(
+        "--results",
+        type=Path,
+        metavar="FOLDER",
+        help="where results of finished runs are kept (default: build/bench-simulator)",
+    )
+    simulator.add_argument(
+        "--cores", type=int, metavar="N", help="runs at a time (default: one for each core)"
+    )
+    simulator.add_argument("-o", "--output", choices=["table", "markdown"], default="table")
+    simulator.set_defaults(do=_simulator)
 
 
 def _shape(text: str) -> Shape:
@@ -180,6 +206,13 @@ def _kubernetes(options: argparse.Namespace) -> int:
     else:
         print(report(results, markdown=options.output == "markdown"))
     return bool(results.problems)
+
+
+def _simulator(options: argparse.Namespace) -> int:
+    from bench.simulator.run import PARTS, main
+
+    parts = options.only or PARTS
+    return main(parts, options.quick, options.results, options.cores, options.output == "markdown")
 
 
 def _profile(options: argparse.Namespace) -> None:
