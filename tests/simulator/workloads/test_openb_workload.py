@@ -175,19 +175,26 @@ def test_cards_are_registered_in_thousandths_with_their_model(lists):
     (registration,), problems = read_registrations(node, Models(BUILT_IN, vgpu=True))
     assert problems == []
     assert [(card.memory, card.count, card.type) for card in registration.cards] == [
-        (1000, 1000, "NVIDIA-T4-CARD")
+        (1000, 1000, "NVIDIA-T4")
     ] * 2
     assert "annotations" not in manifests["c"]["metadata"] or not manifests["c"]["metadata"]["annotations"]
 
 
-def test_models_are_asked_for_by_the_type_of_cards_and_without_cards_by_a_label(lists):
-    two, one, none = arriving_workload(lists(), 0, Given()).jobs
-    assert one.annotations == {"nvidia.com/use-gputype": "NVIDIA-V100M16-CARD,NVIDIA-T4-CARD"}
-    assert not two.annotations
-    (term,) = none.spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+def test_models_are_asked_for_by_the_label_of_nodes(lists):
+    workload = arriving_workload(lists(), 0, Given())
+    two, one, _ = workload.jobs
+    (term,) = one.spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
         "nodeSelectorTerms"
     ]
-    assert term["matchExpressions"] == [{"key": "nvidia.com/gpu.product", "operator": "In", "values": ["t4"]}]
+    assert term["matchExpressions"] == [
+        {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["V100M16", "T4"]}
+    ]
+    assert not two.spec
+    labels = {node["metadata"]["name"]: node["metadata"]["labels"] for node in workload.nodes}
+    assert (labels["a"]["nvidia.com/gpu.product"], "nvidia.com/gpu.product" in labels["c"]) == (
+        "V100M16",
+        False,
+    )
 
 
 def test_names_that_kubernetes_does_not_take_or_that_come_twice_are_changed(lists):

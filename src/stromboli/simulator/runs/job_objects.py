@@ -127,9 +127,11 @@ class JobTemplates:
 
     def _new_spec(self, job: SubmittedJob) -> tuple[PodSpec, dict[str, int]]:
         requests = {name: str(amount) for name, amount in job.requests.items()}
+        devices = {name: amount for name, amount in requests.items() if "/" in name}
+        resources = {"requests": requests, "limits": devices}  # Kubernetes wants both of devices
         spec: dict[str, Any] = {
             "schedulerName": names.SCHEDULER_NAME,
-            "containers": [{"name": "main", "resources": {"requests": requests}}],
+            "containers": [{"name": "main", "resources": resources}],
             "priority": job.priority,
         }
         if job.priority:

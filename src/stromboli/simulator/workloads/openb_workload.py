@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from stromboli.api import card_names, names
-from stromboli.api.name_rules import dns_label_errors
+from stromboli.api.name_rules import dns_label_errors, label_value_errors
 from stromboli.simulator.cluster_notation import Manifest
 from stromboli.simulator.workloads.openb_arrivals import MAX_ARRIVALS, ArrivalSequence, arrivals
 from stromboli.simulator.workloads.openb_lists import (
@@ -106,18 +106,16 @@ def _load_notes(lists: OpenbLists, pods: Sequence[OpenbPod], load: float) -> tup
 def _jobs(pods: Sequence[OpenbPod], times: Sequence[tuple[float, float]]) -> tuple[SubmittedJob, ...]:
     """A job for each pod; those that ask for the same share their requests, as lists are long."""
     shapes: dict[tuple[int, ...], dict[str, int | str]] = {}
-    models: dict[tuple[tuple[str, ...], bool], tuple[dict[str, str], dict[str, Any]]] = {}
+    specs: dict[tuple[str, ...], dict[str, Any]] = {}
     jobs = []
     for pod, name, (submit, run_time) in zip(
         pods, _unique_names(pod.name for pod in pods), times, strict=True
     ):
         shape = (pod.cpu_milli, pod.memory_mib, pod.gpus, pod.gpu_milli)
         requests = shapes.get(shape) or shapes.setdefault(shape, _requests(pod))
-        choice = (pod.models, bool(pod.gpus))
-        annotations, spec = models.get(choice) or models.setdefault(choice, _model_choice(*choice))
-        jobs.append(
-            SubmittedJob(name, submit, run_time, requests=requests, annotations=annotations, spec=spec)
-        )
+        if pod.models not in specs:
+            specs[pod.models] = _on_models(pod.models)
+        jobs.append(SubmittedJob(name, submit, run_time, requests=requests, spec=specs[pod.models]))
     return tuple(jobs)
 
 
@@ -128,21 +126,19 @@ def _requests(pod: OpenbPod) -> dict[str, int | str]:
     return requests
 
 
-def _model_choice(models: tuple[str, ...], cards: bool) -> tuple[dict[str, str], dict[str, Any]]:
-    """Annotations and spec of a pod that may run on these models only: by its cards, or by the node if it has none."""
+def _on_models(models: tuple[str, ...]) -> dict[str, Any]:
+    """What the spec of a pod says that may run on these models only."""
     if not models:
-        return {}, {}
-    if cards:
-        return {card_names.USE_GPU_TYPE: ",".join(map(card_type, models))}, {}
-    labels = [kubernetes_name(model) for model in models]
+        return {}
+    labels = list(map(_model_label, models))
     terms = [{"matchExpressions": [{"key": MODEL_LABEL, "operator": "In", "values": labels}]}]
     node_affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    return {}, {"affinity": {"nodeAffinity": node_affinity}}
+    return {"affinity": {"nodeAffinity": node_affinity}}
 
 
-def card_type(model: str) -> str:
-    """The type that a card of a model is registered with; no model's type is a part of another's."""
-    return f"NVIDIA-{kubernetes_name(model) or 'gpu'}-card".upper()
+def _model_label(model: str) -> str:
+    """The model as the label of a node and within the type of a card."""
+    return kubernetes_name(model) if label_value_errors(model) else model
 
 
 # -- nodes
@@ -164,7 +160,7 @@ def _manifest(node: OpenbNode, name: str, second: int) -> Manifest:
     }
     labels, annotations = {names.HOSTNAME: name}, {}
     if node.gpus:
-        labels[MODEL_LABEL] = kubernetes_name(node.model)
+        labels[MODEL_LABEL] = _model_label(node.model)
         annotations[card_names.VGPU_REGISTER] = _registration(node)
         sizes[card_names.VGPU_NUMBER] = str(node.gpus * GPU)
         sizes[card_names.VGPU_MEMORY] = str(node.gpus * GPU)
@@ -185,7 +181,7 @@ def _manifest(node: OpenbNode, name: str, second: int) -> Manifest:
 
 def _registration(node: OpenbNode) -> str:
     """Each card with room for as many pods as it has thousandths."""
-    kind = card_type(node.model)
+    kind = f"{card_names.NVIDIA}-{_model_label(node.model)}"
     return "".join(
         f"gpu-{index},{GPU},{GPU},{kind},true,{card_names.HAMI_CORE}:" for index in range(node.gpus)
     )
