@@ -7,6 +7,7 @@ share what is left. A gang that could start once promised room is free keeps wha
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from stromboli.api import names
 from stromboli.engine.catalog import action
@@ -19,6 +20,7 @@ from stromboli.engine.topology.gradient_search import GradientSearch
 from stromboli.engine.topology.nomination import place_nominated
 from stromboli.engine.topology.topology_limits import requested_topology
 from stromboli.model.job import Job, SubJob
+from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.model.topology.domain import Domain
 from stromboli.policy.ignored_arguments import error_cache
@@ -37,14 +39,19 @@ def allocate(session: Session) -> None:
     if "enqueue" not in session.policy.actions:
         for job in list(session.cluster.waiting):
             session.set_phase(job, names.GROUP_INQUEUE)
-    worth_placing = session.waits.worth_placing(session)
+    in_order = session.rules.has("no_room")
+    worth_placing = list(session.cluster.backlog) if in_order else session.waits.worth_placing(session)
     by_job = {job: tasks for job in worth_placing if (tasks := _pending_tasks(session, job))}
     jobs_by_queue = session.jobs_by_queue(by_job)
     search = GradientSearch(session, _place_tasks, _find_place)
     for _, job in jobs_by_queue.turns(skip=session.rules.overused):
         with session.guard(job):
+            if in_order and _is_held_back(session, job):
+                continue
             if _allocate_job(session, search, job, by_job[job]) and by_job[job]:
                 jobs_by_queue.push(job)
+            if in_order and _found_no_room(session, job):
+                session.rules.no_room(job, partial(_attempt, session, search, job))
 
 
 def _pending_tasks(session: Session, job: Job) -> PendingTasks | None:
@@ -59,6 +66,30 @@ def _pending_tasks(session: Session, job: Job) -> PendingTasks | None:
             return None
         return pending_tasks(session, job)
     return None
+
+
+def _is_held_back(session: Session, job: Job) -> bool:
+    """Whether a plugin lets others start before a job; its user reads why."""
+    held_back = session.rules.held_back(job)
+    if held_back is None:
+        return False
+    session.leave_out(job, held_back.message, held_back.way_out, held_back.summary)
+    return True
+
+
+def _found_no_room(session: Session, job: Job) -> bool:
+    """Whether a job that had its turn has not started, nor is any of its tasks promised room."""
+    if job.counts[Status.PIPELINED] or job.counts[Status.ALLOCATED]:
+        return False
+    return job.allocated_count == 0 or not session.rules.job_ready(job)
+
+
+def _attempt(session: Session, search: GradientSearch, job: Job) -> bool:
+    """Place a job in a statement that somebody else has opened; whether it could start."""
+    with session.statement() as trial:
+        could_start = _placed(session, search, trial, job, pending_tasks(session, job)) and bool(len(trial))
+        trial.keep()
+    return could_start
 
 
 def _allocate_job(session: Session, search: GradientSearch, job: Job, pending: PendingTasks) -> bool:

@@ -66,6 +66,22 @@ class Invalid:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldBack:
+    """Why a job may not start yet though there may be room for it: it would delay jobs that come before it."""
+
+    message: str
+    """A sentence for its user, with the names and times of the moment."""
+    summary: str
+    """The message without what moves."""
+    way_out: str = ""
+    """What would let it start."""
+
+
+Attempt = Callable[[], bool]
+"""Places a job as `allocate` does, in the statement that is open; whether it could start with that."""
+
+
+@dataclass(frozen=True, slots=True)
 class Eviction:
     """Who asks for victims in a gang-aware action: what for, the job and the domain."""
 
@@ -243,6 +259,22 @@ class Plugin:
     def job_starving(self, job: Job) -> bool:
         """Whether the job may take from others; the first tier that has an opinion decides."""
         return False
+
+    # -- who may start before whom
+
+    @point(first_answer)
+    def held_back(self, job: Job) -> HeldBack | None:
+        """Why `allocate` may not place a job in its turn, for the sake of jobs before it; the first objection counts.
+
+        Asked before each turn of a job, so that it may depend on the turns before.
+        """
+
+    @point(notify)
+    def no_room(self, job: Job, attempt: Attempt) -> None:
+        """A job had its turn in `allocate` and could not start for lack of room.
+
+        Inside a `session.rehearsal()` the attempt tells whether it would start, and where, if things were otherwise.
+        """
 
     # -- the gate of a queue
 

@@ -7,7 +7,17 @@ from typing import Any
 
 from stromboli.engine.attribution import Method, raise_attributed
 from stromboli.engine.placement.node_functions import NodeFilter, NodeScore, Refusal
-from stromboli.engine.plugin import POINTS, Bound, Eviction, Invalid, Key, Plugin, QueueLimit
+from stromboli.engine.plugin import (
+    POINTS,
+    Attempt,
+    Bound,
+    Eviction,
+    HeldBack,
+    Invalid,
+    Key,
+    Plugin,
+    QueueLimit,
+)
 from stromboli.engine.points import (
     ALL_TIERS,
     Choice,
@@ -41,6 +51,8 @@ class Rules:
     sub_job_ready: Callable[[SubJob], bool]
     sub_job_pipelined: Callable[[SubJob], bool]
     job_starving: Callable[[Job], bool]
+    held_back: Callable[[Job], HeldBack | None]
+    no_room: Callable[[Job, Attempt], None]
     job_enqueueable: Callable[[Job], bool]
     job_enqueued: Callable[[Job], None]
     overused: Callable[[Queue], bool]

@@ -330,6 +330,10 @@ class Session(Transaction):
         """Nodes that a task may use as far as their labels, taints and sizes say, full or not."""
         return self._placement.evaluate(self.cluster, task).allowed
 
+    def goes_by_numbers(self, task: Task) -> bool:
+        """Whether every filter for a task looks at a node's own object and numbers alone, not at other pods or time."""
+        return self._placement.evaluate(self.cluster, task).goes_by_numbers
+
     def ranked(self, task: Task, candidates: Bools) -> Iterator[Node]:
         """Nodes by score, the best first, whether a task fits there or not."""
         nodes = self.cluster.columns.nodes

@@ -7,7 +7,8 @@ journal and survives.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -115,6 +116,18 @@ class Transaction:
     def statement(self) -> Statement:
         """Begin moves that belong together: `with session.statement() as trial:`; they end as the statement does."""
         return Statement(self)
+
+    @contextmanager
+    def rehearsal(self) -> Iterator[Statement]:
+        """A statement that is taken back, whatever comes of it; nobody is told what tasks met in it."""
+        kept = self.tentative, self.had_room, self.without_domain, self.verdicts, self._failed_roles
+        self.tentative, self.had_room, self.without_domain = {}, {}, {}
+        self.verdicts, self._failed_roles = {}, {}
+        try:
+            with self.statement() as trial:
+                yield trial
+        finally:
+            self.tentative, self.had_room, self.without_domain, self.verdicts, self._failed_roles = kept
 
     def give(self, task: Task, status: Status, node: Node) -> Refused | None:
         """Move a task onto a node, with what it is given there besides amounts; a plugin may refuse."""

@@ -88,6 +88,7 @@ class Interning:
             priority=None,
             priority_class_name="",
             scheduling_group=None,
+            active_deadline_seconds=None,
             volumes=volumes,
             resource_claims=tuple(PodResourceClaim(claim.name) for claim in pod.spec.resource_claims),
         )

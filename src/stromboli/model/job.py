@@ -141,6 +141,8 @@ class Job(TaskCounts):
     """The part of its minimum resources that is reserved for it while it waits (spec 04 12)."""
     waiting_time: float | None = None
     """Seconds that it should wait at most, by the annotation `sla-waiting-time`; none if that is not there."""
+    time_limit: float | None = None
+    """Seconds that its tasks run at most, by the annotation `stromboli.sh/time-limit`; none if that says nothing."""
     tasks: dict[str, Task] = field(default_factory=dict)
     """All its tasks by uid, finished ones included."""
     by_status: list[dict[Task, None]] = field(default_factory=lambda: [{} for _ in Status])

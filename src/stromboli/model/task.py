@@ -94,6 +94,10 @@ class Task:
     """The name of the node that was cleared for it in an earlier cycle (`status.nominatedNodeName`)."""
     scheduled_at: float | None = None
     """When it was bound, by its PodScheduled condition, in seconds since 1970."""
+    time_limit: float | None = None
+    """Seconds that its pod runs at most, by its annotation `stromboli.sh/time-limit`; none if that says nothing."""
+    deadline: float | None = None
+    """Seconds after which its node ends its pod (`activeDeadlineSeconds`); none if it does not."""
     started: float | None = None
     """When its pod started (`status.startTime`), in seconds since 1970."""
     condition: Condition | None = None

@@ -296,6 +296,7 @@ class PodSpec(PodResources):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     scheduling_group: SchedulingGroup | None = None
     termination_grace_period_seconds: Int64 | None = None
+    active_deadline_seconds: Int64 | None = None
     os: OperatingSystem | None = None
 
 

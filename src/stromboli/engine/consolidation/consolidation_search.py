@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -113,7 +112,7 @@ class ConsolidationSearch:
 
     def _rehearse(self, domain: Domain) -> ConsolidationPlan | None:
         self._domain, self._domains = domain, {}
-        with _rehearsal(self._session) as trial:
+        with self._session.rehearsal() as trial:
             if not self._place_gang(trial, domain):
                 return None
             changes, cost = trial.changes(), Cost()
@@ -276,13 +275,3 @@ class ConsolidationSearch:
         """Which of these tasks all plugins of all tiers let go together."""
         eviction = Eviction("consolidate", self._job, self._domain)
         return self._session.rules.agreed_by_all("unified_evictable", eviction, tasks)
-
-
-@contextmanager
-def _rehearsal(session: Session) -> Iterator[Statement]:
-    """A statement that is taken back, whatever comes of it; nobody is told where tasks stood in it."""
-    tentative = dict(session.tentative)
-    with session.statement() as trial:
-        yield trial
-    session.tentative.clear()
-    session.tentative.update(tentative)

@@ -84,6 +84,11 @@ class Evaluation:
         if self._watched or self._raw:
             self._refresh_watched(task, cycle)
 
+    @property
+    def goes_by_numbers(self) -> bool:
+        """Whether every filter looks at a node's own object and numbers alone."""
+        return not self._watched
+
     def catch_up(self, task: Task) -> None:
         """Bring scores and fits up to date with all nodes."""
         self._usage.catch_up(task)

@@ -49,6 +49,7 @@ from stromboli.model.requirements.group_demands import group_demands
 from stromboli.model.shape import HUGE, Shape
 from stromboli.model.status import ON_NODE
 from stromboli.model.task import Condition, Task
+from stromboli.model.time_limits import annotated_limit
 from stromboli.model.volumes.storage_objects import STORAGE_KINDS, check_storage
 
 MOST_ON_A_NODE = 2**62
@@ -248,7 +249,7 @@ class Intake:
                 job.native.reset()
             job.minimum, job.group_demands = 0, ()
             job.phase, job.written, job.conditions, job.reported = "", None, {}, {}
-            job.moved_at = 0.0
+            job.moved_at, job.time_limit = 0.0, None
             self._attach_tasks(job, tasks)
             self._join(job, None)
             self._drop_if_empty(job)
@@ -375,6 +376,7 @@ def _describe_job(job: Job, group: PodGroup) -> None:
     }
     job.moved_at = max([job.moved_at, *_times_moved(group)])  # what was just decided may not be written yet
     job.waiting_time = waiting_time(group.metadata.annotations)
+    job.time_limit = annotated_limit(group.metadata.annotations)
     job.group_demands = group_demands(group)
 
 

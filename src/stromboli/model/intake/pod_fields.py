@@ -12,6 +12,7 @@ from stromboli.model.devices.pod_claims import pod_claims
 from stromboli.model.intake.pod_metadata import PodMetadata
 from stromboli.model.status import Status
 from stromboli.model.task import Condition, Task
+from stromboli.model.time_limits import usable_limit
 from stromboli.model.volumes.volume_claims import claims_of
 
 _PHASES = {
@@ -35,6 +36,9 @@ def describe_pod(task: Task, pod: Pod, metadata: PodMetadata) -> None:
     task.role = metadata.role
     task.preemptable = metadata.preemptable
     task.zone = metadata.zone
+    task.time_limit = metadata.time_limit
+    if spec.active_deadline_seconds is not None:
+        task.deadline = usable_limit(spec.active_deadline_seconds)
     if metadata.priority is not None:
         task.priority = metadata.priority
     elif priority is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stromboli.api import go_scalars, names
 from stromboli.model.job import VOLCANO_GROUP, JobId
 from stromboli.model.requirements.pod_demands import metadata_demands
+from stromboli.model.time_limits import annotated_limit
 
 if TYPE_CHECKING:
     from stromboli.api.types.meta import ObjectMeta
@@ -29,6 +30,7 @@ class PodMetadata:
         "preemptable",
         "priority",
         "role",
+        "time_limit",
         "zone",
     )
 
@@ -41,6 +43,7 @@ class PodMetadata:
         self.priority = _priority(annotations.get(names.TASK_PRIORITY, ""))
         """The priority that an annotation gives; none if it gives none."""
         self.preemptable = preemptable is None or go_scalars.boolean(preemptable) is True
+        self.time_limit = annotated_limit(annotations)
         self.zone = _revocable_zone(annotations)
         group = annotations.get(names.GROUP_NAME, "")
         self.job_id = JobId(VOLCANO_GROUP, label_set.namespace, group) if group else None

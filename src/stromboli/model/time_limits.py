@@ -1,0 +1,80 @@
+"""How long tasks run at most, as their users say: what lets a scheduler expect when room comes free.
+
+A PodGroup says it by the annotation `stromboli.sh/time-limit`, else a pod does by the same or by
+`activeDeadlineSeconds`, else the queue or the nearest queue above it, again by the annotation. A node ends a pod at
+`activeDeadlineSeconds` whatever else was said, so the shorter counts. What cannot be read counts as nothing said.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from stromboli.api import names
+from stromboli.api.go_scalars import MAX_DURATION, duration
+from stromboli.model.queue import lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stromboli.model.job import Job
+    from stromboli.model.queue import Queue
+    from stromboli.model.task import Task
+
+LONGEST_TEXT = 63
+"""Characters of an annotation that is read as a time limit; nobody writes a duration that is longer."""
+EXAMPLE = "a duration such as 1h30m, or seconds such as 5400, above zero"
+"""What the annotation may be, for whoever wrote something else."""
+
+
+def usable_limit(seconds: float | None) -> float | None:
+    """A limit in seconds; none where it is not above zero, or longer than any duration of Go's."""
+    return float(seconds) if seconds is not None and 0 < seconds <= MAX_DURATION else None
+
+
+def limit_in(text: str) -> float | None:
+    """The seconds of a time limit, `1h30m` or `5400`; none for what is no limit."""
+    return _limit_in(text) if len(text) <= LONGEST_TEXT else None
+
+
+@lru_cache(maxsize=1024)
+def _limit_in(text: str) -> float | None:
+    return usable_limit(duration(f"{text}s" if text.isascii() and text.isdigit() else text))
+
+
+def annotated_limit(annotations: Mapping[str, str]) -> float | None:
+    """The time limit that annotations give, in seconds; none if they give none, or none that can be read."""
+    text = annotations.get(names.TIME_LIMIT)
+    return None if text is None else limit_in(text)
+
+
+def unreadable_limit(annotations: Mapping[str, str]) -> str | None:
+    """The text of a time limit that cannot be read; none if there is none, or it can."""
+    text = annotations.get(names.TIME_LIMIT)
+    return text if text is not None and limit_in(text) is None else None
+
+
+def queue_limit(queue: Queue | None, queues: dict[str, Queue]) -> float | None:
+    """What jobs of a queue run at most that say nothing themselves: by the queue, or the nearest above it."""
+    for member in lineage(queue, queues) if queue is not None else ():
+        limit = annotated_limit(member.annotations)
+        if limit is not None:
+            return limit
+    return None
+
+
+def time_limit(task: Task, default: float | None) -> float | None:
+    """Seconds that a task runs at most; the default is that of its queue. None: nobody says."""
+    job = task.job
+    stated = task.time_limit if job is None or job.time_limit is None else job.time_limit
+    if task.deadline is not None:
+        return task.deadline if stated is None else min(stated, task.deadline)
+    return default if stated is None else stated
+
+
+def job_time_limit(job: Job, queues: dict[str, Queue]) -> float | None:
+    """Seconds that a job runs at most, all of its tasks; none if one of them has no limit, or there are no tasks."""
+    default = queue_limit(job.queue, queues)
+    limits = [time_limit(task, default) for task in job.tasks.values()]
+    known = [limit for limit in limits if limit is not None]
+    return max(known) if known and len(known) == len(limits) else None

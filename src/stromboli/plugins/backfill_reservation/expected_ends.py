@@ -1,0 +1,171 @@
+"""When tasks that hold room are expected to end: by their starts and time limits, as columns kept up by moves."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stromboli.model.status import Status
+from stromboli.model.time_limits import annotated_limit, queue_limit, time_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stromboli.model.cluster import Change, Cluster, Dirty
+    from stromboli.model.job import Job
+    from stromboli.model.node_columns import Ints
+    from stromboli.model.queue import Queue
+    from stromboli.model.task import Task
+
+Floats = NDArray[np.float64]
+HOLDING = frozenset((Status.BINDING, Status.BOUND, Status.RUNNING))
+"""Statuses of tasks that run, or are about to; others on nodes are leaving already, or are expected to stay."""
+FIRST_SLOTS = 64
+
+
+class ExpectedEnds:
+    """Tasks on nodes with the moment of their end (never: infinity), where they are and what they free."""
+
+    def __init__(self) -> None:
+        self._clear()
+        self._defaults: dict[str, tuple[str, float | None]] = {}
+
+    def _clear(self) -> None:
+        self.tasks: list[Task | None] = [None] * FIRST_SLOTS
+        self._ends: Floats = np.full(FIRST_SLOTS, inf)
+        self._rows: Ints = np.zeros(FIRST_SLOTS, dtype=np.int64)
+        self._requests: Ints = np.zeros((FIRST_SLOTS, 0), dtype=np.int64)
+        self._slots: dict[Task, int] = {}
+        self._unused = list(range(FIRST_SLOTS))
+        self._of_job: dict[Job, set[Task]] = {}
+        self._not_started: set[Task] = set()
+
+    # -- following the cluster
+
+    def update(self, cluster: Cluster, dirty: Dirty, now: float) -> None:
+        """Follow what changed since the last session."""
+        self._now, self._cluster = now, cluster
+        dims = len(cluster.columns.idle)
+        if (
+            dirty.everything
+            or dirty.nodes
+            or dims != self._requests.shape[1]
+            or self._defaults_changed(dirty)
+        ):
+            self._clear()
+            self._requests = np.zeros((FIRST_SLOTS, dims), dtype=np.int64)
+            self._limits: dict[Queue, float | None] = {}
+            self._defaults = {queue.name: _stated(queue) for queue in cluster.queues.values()}
+            self._recount(job for job in cluster.jobs.values())
+        else:
+            self._recount(dirty.jobs)
+        for task in self._not_started:  # nobody knows when they start: now, at the earliest
+            self._ends[self._slots[task]] = self._end(task)
+
+    def _defaults_changed(self, dirty: Dirty) -> bool:
+        """Whether a queue has another time limit for its jobs, or another queue above it."""
+        changed = False
+        for queue in dirty.queues:
+            stated = _stated(queue)
+            changed |= self._defaults.get(queue.name) != stated
+            self._defaults[queue.name] = stated
+        return changed
+
+    def _recount(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            for task in list(self._of_job.get(job, ())):
+                self._remove(task)
+            for status in HOLDING:
+                for task in job.by_status[status]:
+                    self._add(task)
+
+    def on_move(self, change: Change) -> None:
+        task = change.task
+        holds = change.status in HOLDING and change.node is not None
+        if task in self._slots and (not holds or change.node is not change.old_node):
+            self._remove(task)
+        if holds and task not in self._slots:
+            self._add(task)
+
+    def _add(self, task: Task) -> None:
+        node, job = task.node, task.job
+        if node is None or node.row < 0 or job is None:
+            return
+        if not self._unused:
+            self._grow()
+        slot = self._unused.pop()
+        self._slots[task] = slot
+        self.tasks[slot] = task
+        self._of_job.setdefault(job, set()).add(task)
+        self._rows[slot] = node.row
+        self._requests[slot] = task.shape.dense(self._requests.shape[1])
+        self._ends[slot] = self._end(task)
+        if task.started is None and task.scheduled_at is None:
+            self._not_started.add(task)
+
+    def _grow(self) -> None:
+        count = len(self.tasks)
+        self.tasks += [None] * count
+        self._ends = np.concatenate((self._ends, np.full(count, inf)))
+        self._rows = np.concatenate((self._rows, np.zeros(count, dtype=np.int64)))
+        self._requests = np.concatenate((self._requests, np.zeros_like(self._requests)))
+        self._unused = list(range(count, 2 * count))
+
+    def _remove(self, task: Task) -> None:
+        slot = self._slots.pop(task)
+        self.tasks[slot] = None
+        self._ends[slot] = inf
+        self._unused.append(slot)
+        self._not_started.discard(task)
+        if task.job is not None:
+            of_job = self._of_job[task.job]
+            of_job.discard(task)
+            if not of_job:
+                del self._of_job[task.job]
+
+    def limit(self, task: Task) -> float:
+        """How long a task runs at most; infinity if nobody says."""
+        queue = task.job.queue if task.job is not None else None
+        if queue is None:
+            default = None
+        else:
+            if queue not in self._limits:
+                self._limits[queue] = queue_limit(queue, self._cluster.queues)
+            default = self._limits[queue]
+        limit = time_limit(task, default)
+        return inf if limit is None else limit
+
+    def _end(self, task: Task) -> float:
+        start = task.started if task.started is not None else task.scheduled_at
+        return (self._now if start is None else start) + self.limit(task)
+
+    # -- what will be free
+
+    def ordered(self) -> tuple[Floats, Ints]:
+        """The moments at which room comes free, the earliest first and none before now, and whose slots these are."""
+        known = np.flatnonzero(self._ends < inf)
+        order = known[np.argsort(self._ends[known], kind="stable")]
+        return np.maximum(self._ends[order], self._now), order
+
+    def freed(self, slots: Ints, nodes: int) -> Ints:
+        """What comes free on each node when the tasks of these slots have ended: (resource, node)."""
+        freed = np.zeros((nodes, self._requests.shape[1]), dtype=np.int64)
+        np.add.at(freed, self._rows[slots], self._requests[slots])
+        return freed.T
+
+    def requests(self, slots: Ints) -> tuple[Ints, Ints]:
+        """What the tasks of these slots free, one row each, and on which node."""
+        return self._requests[slots], self._rows[slots]
+
+    def ended_by(self, moment: float) -> list[Task]:
+        """The tasks that are expected to have ended at a moment."""
+        slots = np.flatnonzero(self._ends <= max(moment, self._now))
+        return [task for slot in slots.tolist() if (task := self.tasks[slot]) is not None]
+
+
+def _stated(queue: Queue) -> tuple[str, float | None]:
+    """What a queue says itself of the time limit of its jobs, and from which queue it has it else."""
+    return queue.parent, annotated_limit(queue.annotations)
