@@ -222,10 +222,11 @@ def open_paths(paths: Iterable[str], keep_going: bool = False) -> Manifests:
     The first problem raises BadInput, unless bad objects are to be left out.
     """
     problems = Problems(keep_going)
-    return Manifests(_sources(paths, problems), problems)
+    return Manifests(sources_of(paths, problems), problems)
 
 
-def _sources(paths: Iterable[str], problems: Problems) -> Iterator[Source]:
+def sources_of(paths: Iterable[str], problems: Problems) -> Iterator[Source]:
+    """The objects of files, folders and standard input (`-`), each as it is written."""
     for path in paths:
         try:
             files = find_files(path)

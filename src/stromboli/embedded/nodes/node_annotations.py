@@ -1,5 +1,7 @@
 """Labels and annotations that nodes read."""
 
+from stromboli.api import names
+
 NODE = "stromboli.sh/node"
 """Label of a node that we run: `simulated` or `real`."""
 SIMULATED, REAL = "simulated", "real"
@@ -13,8 +15,7 @@ GPU_PRESENT, GPU_COUNT = "nvidia.com/gpu.present", "nvidia.com/gpu.count"
 GPU_PRODUCT, GPU_MEMORY = "nvidia.com/gpu.product", "nvidia.com/gpu.memory"
 GPU_LABELS = (GPU_PRESENT, GPU_COUNT, GPU_PRODUCT, GPU_MEMORY)
 """Labels of a real node with GPUs, as GPU feature discovery sets them."""
-RUN_TIME = "stromboli.sh/run-time"
-"""Annotation of a pod: how long it runs on a simulated node, such as `30s`, `10s..60s`, `exp(30s)` or `forever`."""
+RUN_TIME = names.RUN_TIME
 START_DELAY = "stromboli.sh/start-delay"
 """Annotation of a pod: how long it takes to start on a simulated node."""
 EXIT_CODE = "stromboli.sh/exit-code"

@@ -81,6 +81,11 @@ class PlannedWorkload:
     def created(self) -> datetime | None:
         return self.workload.metadata.creation_timestamp
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether pods are still to be made."""
+        return bool(self.missing)
+
     def due_pods(self, phase_of: Callable[[str], str | None]) -> Iterator[Manifest]:
         """The pods that are made now; a StatefulSet makes the next pod once all before it run."""
         yield from (daemon_pod(self.workload, node) for node in self.nodes)

@@ -36,6 +36,12 @@ class PlannedJob:
     def created(self) -> datetime | None:
         return self.job.metadata.creation_timestamp
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether a task waits for others, so that its pods may not be made yet."""
+        dependent = [task for task in self.job.spec.tasks if task.depends_on is not None]
+        return any(member.name not in self.made for task in dependent for member in self._members(task))
+
     def due_pods(self, phase_of: Callable[[str], str | None]) -> Iterator[Manifest]:
         """The pods that do not exist, of tasks that may start."""
         pods = self._pods(phase_of)

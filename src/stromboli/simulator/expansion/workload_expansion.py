@@ -76,6 +76,11 @@ class WorkloadExpansion:
             except BROKEN as error:
                 self._reader.report(planned.where, planned.subject, error)
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether pods may still be made: of tasks that depend on others, and of sets that grow one by one."""
+        return self._reader is not None and any(planned.unfinished for planned in self._reader.planned)
+
     def notes(self, phase_of: PhaseOf) -> list[str]:
         """What is not made, or not yet, and why: each in a sentence."""
         if self._reader is None:

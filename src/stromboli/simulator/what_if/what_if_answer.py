@@ -1,0 +1,192 @@
+"""When would it start, whom would it delay, who would be evicted, and what keeps it waiting until then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from stromboli.api.manifests.manifest_sources import Source
+from stromboli.engine.catalog import Catalog
+from stromboli.model.cluster import Cluster
+from stromboli.model.job import Job
+from stromboli.policy.policy import Policy
+from stromboli.simulator.cluster_loading import Loaded
+from stromboli.simulator.runs.run_record import RUNNING, JobRecord
+from stromboli.simulator.what_if.assumptions import Assumptions, assumptions
+from stromboli.simulator.what_if.future_run import Future, FutureRun, Progress, Wait
+from stromboli.simulator.what_if.present_cluster import PresentCluster
+from stromboli.simulator.what_if.run_differences import Differences, differences, ends_before, placement
+from stromboli.simulator.what_if.run_times import RunTime, RunTimes
+from stromboli.simulator.what_if.submitted_objects import Refused
+
+MOST_BLOCKERS = 20
+"""Jobs without a limit that are named as standing in the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedJobAnswer:
+    """What becomes of a job that is submitted; times in seconds from the present, None for never."""
+
+    name: str
+    queue: str
+    pods: int
+    minimum: int
+    run_time: RunTime
+    started: float | None
+    ended: float | None
+    placement: dict[str, str]
+    """Pod to node."""
+    waits: list[Wait]
+    """Why it waits, each reason from its moment on."""
+    after: dict[str, float]
+    """The jobs that end on its nodes while it waits, with their ends."""
+    ahead: int
+    """How many other jobs start while it waits."""
+    not_before: float | None = None
+    """Of a job that does not start: when it could if jobs without a limit ended now; None: not even then."""
+    blockers: list[str] = field(default_factory=list)
+    """Running jobs without a limit, or over it, that stand in its way; those that hold most come first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to the question what would happen if this were submitted now."""
+
+    cluster: str
+    now: float
+    policy: str
+    jobs: list[SubmittedJobAnswer]
+    others: Differences
+    assumptions: Assumptions
+    warnings: list[str]
+    failures: list[str]
+    partial: bool
+    """It was interrupted: what is not known yet is shown as never."""
+
+    @property
+    def starts(self) -> bool:
+        """Whether all that is submitted would start."""
+        return all(job.started is not None for job in self.jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A question: what if these objects were submitted to that cluster now?"""
+
+    present: PresentCluster
+    submitted: Sequence[Source]
+    choose_policy: Callable[[Loaded], Policy]
+    catalog: Catalog
+    assumed_run_time: float | None = None
+    progress: Callable[[str], Progress | None] = lambda title: None
+    """Makes a progress bar for a run of that title."""
+
+    def answer(self) -> Answer:
+        """Run both futures, and a third one if it takes that to tell what stands in the way."""
+        before = self.present.load()
+        after = self.present.load_with(self.submitted, before)
+        policy = self.choose_policy(before)
+        names = _new_jobs(before, after)
+        rests_on = assumptions(after.intake.cluster, self.present.now, self.assumed_run_time)
+        jobs = [job for job in after.intake.cluster.jobs.values() if job.key in names]
+        run_times = [RunTimes(self.assumed_run_time).of(next(iter(job.tasks.values()))) for job in jobs]
+        with_it = self._run("With it", after, policy, self.assumed_run_time, names)
+        without = self._run("Without it", before, policy, self.assumed_run_time)
+        stuck = {job.name for job in with_it.record.jobs if job.name in names and job.started is None}
+        bound = self._bound(before, policy, names) if stuck and _knows_too_little(rests_on) else None
+        return Answer(
+            self.present.name,
+            self.present.now,
+            policy.source_name,
+            [
+                _job_answer(job, run_time, after.intake.cluster, with_it, bound, names)
+                for job, run_time in zip(jobs, run_times, strict=True)
+            ],
+            differences(without.record, with_it.record, names),
+            rests_on,
+            [*self.present.notes, *policy.warnings, *_odd(after)],
+            [*dict.fromkeys((*with_it.failures, *without.failures))],
+            with_it.record.partial or without.record.partial,
+        )
+
+    def _run(
+        self, title: str, loaded: Loaded, policy: Policy, assumed: float | None, watched: Collection[str] = ()
+    ) -> Future:
+        run_times = RunTimes(assumed)
+        progress = self.progress(title)
+        return FutureRun(loaded, policy, self.catalog, self.present.now, run_times, watched, progress).run()
+
+    def _bound(self, before: Loaded, policy: Policy, names: Collection[str]) -> Future:
+        """The future in which jobs without a limit end at once: nothing can be earlier if the others use theirs up."""
+        loaded = self.present.load_with(self.submitted, before)
+        return self._run("Without those that have no limit", loaded, policy, 0.0, names)
+
+
+def _job_answer(
+    job: Job, run_time: RunTime, cluster: Cluster, with_it: Future, bound: Future | None, names: Collection[str]
+) -> SubmittedJobAnswer:
+    record = _record_of(with_it, job.key)
+    started, nodes = record.started, placement(with_it.record, job.key)
+    starts = [other.started for other in with_it.record.jobs if other.name not in names]
+    earliest = _record_of(bound, job.key).started if started is None and bound is not None else None
+    return SubmittedJobAnswer(
+        job.key,
+        record.queue,
+        record.pods,
+        job.minimum,
+        run_time,
+        started,
+        record.ended,
+        nodes if started is not None else {},
+        with_it.waits.get(job.key, []),
+        ends_before(with_it.record, record, set(nodes.values())),
+        sum(0 <= start < started for start in starts if start is not None) if started is not None else 0,
+        earliest,
+        [] if earliest is None else _blockers(with_it, cluster, job, names),
+    )
+
+
+def _new_jobs(before: Loaded, after: Loaded) -> list[str]:
+    """The jobs that come of what is submitted."""
+    known = before.intake.cluster.jobs
+    new = [job for id, job in after.intake.cluster.jobs.items() if id not in known and job.group is not None]
+    names = [job.key for job in new if job.tasks]
+    if names:
+        return names
+    if foreign := {name for name, count in after.foreign.items() if count > before.foreign.get(name, 0)}:
+        raise Refused(
+            [
+                f"what is submitted is for scheduler {', '.join(sorted(foreign))}:"
+                " only pods with spec.schedulerName: volcano are placed by this one"
+            ]
+        )
+    why = [note for note in after.notes if note not in before.notes]
+    reasons = f": {'; '.join(why)}" if why else ": it holds neither a job nor a pod with a PodGroup"
+    raise Refused([f"nothing that is submitted would run{reasons}"])
+
+
+def _record_of(future: Future, name: str) -> JobRecord:
+    return next(job for job in future.record.jobs if job.name == name)
+
+
+def _knows_too_little(rests_on: Assumptions) -> bool:
+    """Whether there are jobs of whose end nothing is known."""
+    known = rests_on.assumed is not None
+    return not known and bool(rests_on.unlimited or rests_on.over_limit or rests_on.waiting_unlimited)
+
+
+def _blockers(future: Future, cluster: Cluster, job: Job, names: Collection[str]) -> list[str]:
+    """The jobs that run to the end of the run, those first that hold most of what a job asks for."""
+    running = {future.record.jobs[pod.job].name for pod in future.record.pods if pod.outcome == RUNNING}
+
+    def share(other: Job) -> float:
+        return sum(other.allocated.get(dim, 0) / cluster.total[dim] for dim in job.total if cluster.total.get(dim))
+
+    others = [other for other in cluster.jobs.values() if other.key in running and other.key not in names]
+    others.sort(key=lambda other: (-share(other), other.key))
+    return [other.key for other in others if share(other) > 0][:MOST_BLOCKERS]
+
+
+def _odd(loaded: Loaded) -> list[str]:
+    """What is odd about the objects, what could not be used, and what controllers do not make."""
+    return [*loaded.warnings, *(f"left out: {problem}" for problem in loaded.problems), *loaded.notes]
