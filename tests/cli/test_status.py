@@ -15,8 +15,9 @@ from typer.testing import Result
 from stromboli.api.decoding import decode
 from stromboli.api.types.node import Node
 from stromboli.api.types.scheduling import HyperNode
+from stromboli.cli.cluster_policy import CONFIG_MAP, PolicyInForce
 from stromboli.cli.status import cluster_status
-from stromboli.cli.status.cluster_status import CONFIG_MAP, PolicyInForce, status_of
+from stromboli.cli.status.cluster_status import status_of
 from stromboli.cli.status.status_text import print_status, short_bytes
 from stromboli.extensions import load_catalog
 from stromboli.kube.api_client import Client

@@ -9,18 +9,24 @@ from typing import NamedTuple
 
 import typer
 
-from stromboli.api.manifests.manifest_sources import STDIN, rereadable
+from stromboli.api.manifests.manifest_sources import rereadable
 from stromboli.cli.cli_errors import Usage, is_expected, print_error
 from stromboli.cli.output import PlanFormat, console, write_as
 from stromboli.cli.plan_inputs import Input, inputs_of, with_progress
 from stromboli.cli.plan_text import print_plan
-from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, case_policy, chosen_policy, preset_names
+from stromboli.cli.policy_options import (
+    LENIENT,
+    PLUGINS_DIR,
+    case_policy,
+    chosen_policy,
+    policy_beside,
+    preset_names,
+)
 from stromboli.engine.catalog import Catalog
 from stromboli.extensions import load_catalog
-from stromboli.policy.policy import Policy, PolicyError
-from stromboli.policy.policy_file import PolicyFile
+from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import PERIOD
-from stromboli.simulator.cluster_loading import Loaded, load
+from stromboli.simulator.cluster_loading import load
 from stromboli.simulator.cycle_plan import Plan, document, make_plan
 
 CASE_CLOCK = datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()
@@ -130,7 +136,7 @@ def _plan_one(source: Input, options: PlanOptions) -> Plan:
     if now is None:
         now = CASE_CLOCK if source.is_case else datetime.now(UTC).timestamp()
     loaded = load(source.open, options.keep_going, with_progress, by_hand=not source.is_case, now=now)
-    policy = _policy_beside(loaded, options)
+    policy = policy_beside(loaded, options.policy, options.catalog, options.lenient)
     if policy is None:
         policy = case_policy(source.config, options.catalog, source.name, options.lenient)
     name = source.name if source.is_case else ""
@@ -138,20 +144,6 @@ def _plan_one(source: Input, options: PlanOptions) -> Plan:
         sys.stdout if options.output is PlanFormat.TABLE else sys.stderr
     ):  # a plugin may print
         return make_plan(loaded, policy, options.catalog, now, options.cycles, options.period, name)
-
-
-def _policy_beside(loaded: Loaded, options: PlanOptions) -> Policy | None:
-    """The policy of the options, else the only one that lies beside the manifests; what becomes of those is told."""
-    policy, beside = options.policy, loaded.policies
-    fate = "skipped; --policy FILE puts it in force"
-    if len(beside) == 1 and beside[0] != STDIN and policy is None:
-        try:
-            policy = PolicyFile(Path(beside[0]), options.catalog, options.lenient).current
-            fate = "in force, as no other is given"
-        except PolicyError as error:
-            fate = f"skipped, as it is wrong: {error.errors[0]}"
-    loaded.warnings += [f"{file}: a policy, not an object: {fate}" for file in beside]
-    return policy
 
 
 def _plan_all(inputs: list[Input], options: PlanOptions) -> bool:

@@ -1,7 +1,10 @@
 """Options that name a policy, and the policies that they name."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -9,10 +12,13 @@ from stromboli.api.manifests.manifest_sources import STDIN
 from stromboli.api.manifests.yaml_lines import MAX_BYTES
 from stromboli.cli.cli_errors import Usage
 from stromboli.engine.catalog import Catalog
-from stromboli.policy.policy import Policy, default_policy, load_policy
+from stromboli.policy.policy import Policy, PolicyError, default_policy, load_policy
 from stromboli.policy.policy_file import PolicyFile
 from stromboli.policy.presets import PRESETS
 from stromboli.policy.presets import preset as preset_text
+
+if TYPE_CHECKING:
+    from stromboli.simulator.cluster_loading import Loaded
 
 PLUGINS_DIR = typer.Option(
     None, "--plugins-dir", metavar="DIR", help="A folder of Python files with your own actions and plugins."
@@ -53,6 +59,20 @@ def case_policy(text: str | None, catalog: Catalog, where: str, lenient: bool) -
     if not text or not text.strip():
         return default_policy(catalog)
     return load_policy(text, catalog, where, lenient)
+
+
+def policy_beside(loaded: Loaded, chosen: Policy | None, catalog: Catalog, lenient: bool) -> Policy | None:
+    """The chosen policy, else the only one that lies beside the manifests; what becomes of those is told."""
+    beside = loaded.policies
+    fate = "skipped; --policy FILE puts it in force"
+    if len(beside) == 1 and beside[0] != STDIN and chosen is None:
+        try:
+            chosen = PolicyFile(Path(beside[0]), catalog, lenient).current
+            fate = "in force, as no other is given"
+        except PolicyError as error:
+            fate = f"skipped, as it is wrong: {error.errors[0]}"
+    loaded.warnings += [f"{file}: a policy, not an object: {fate}" for file in beside]
+    return chosen
 
 
 def preset_source(name: str) -> str:

@@ -55,6 +55,14 @@ def read_case(path: str, keep_going: bool = False) -> Case:
     return Case(name, case.config, Manifests(sources, problems), case.observed)
 
 
+def case_head(path: str) -> CaseFile | None:
+    """A case, of which no object is decoded; None for a file that is none."""
+    try:
+        return _case_file(find_files(path)[0]) if is_case(path) else None
+    except Unreadable:
+        return None  # told when it is opened
+
+
 def _case_file(path: str) -> CaseFile:
     for document in read_documents(path):
         case = read_case_file(document)

@@ -47,6 +47,8 @@ class CaseFile(msgspec.Struct, gc=False):
     objects: list[msgspec.Raw] | None = None
     name: str = ""
     config: str | None = None
+    time: str = ""
+    """When a dump was written."""
     observed: dict[str, Any] | None = None
 
 

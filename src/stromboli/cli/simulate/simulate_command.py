@@ -19,7 +19,10 @@ def simulate(
     workload: Path | None = options_of.WORKLOAD,
     dump: list[str] = options_of.DUMP,
     files: list[str] = options_of.FILES,
-    submit: Path | None = options_of.SUBMIT,
+    submit: list[str] = options_of.SUBMIT,
+    assume_run_time: str | None = options_of.ASSUME_RUN_TIME,
+    now: str | None = options_of.NOW,
+    data: Path | None = options_of.DATA,
     kubeconfig: str = options_of.KUBECONFIG,
     context: str = options_of.CONTEXT,
     policy: Path | None = options_of.POLICY,
@@ -58,6 +61,9 @@ def simulate(
         dump,
         files,
         submit,
+        assume_run_time,
+        now,
+        data,
         kubeconfig,
         context,
         policy,
@@ -93,8 +99,8 @@ def run_form(options: SimulateOptions) -> None:
         "--swf": options.swf is not None,
         "--openb-nodes with --openb-pods": options.openb_nodes is not None or options.openb_pods is not None,
         "--workload": options.workload is not None,
-        "--submit": options.submit is not None,
-        "--dump": bool(options.dump or options.files) and options.submit is None,
+        "--submit": bool(options.submit),
+        "--dump": bool(options.dump or options.files) and not options.submit,
     }
     chosen = [form for form, is_given in given.items() if is_given]
     if len(chosen) != 1:

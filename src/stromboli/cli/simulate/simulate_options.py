@@ -8,6 +8,7 @@ from pathlib import Path
 
 import typer
 
+from stromboli.cli.data_option import data_folder
 from stromboli.cli.output import StatusFormat
 from stromboli.cli.policy_options import preset_names
 
@@ -65,10 +66,29 @@ FILES = typer.Option(
     [], "-f", "--filename", metavar="PATH", help="Manifests of a cluster, as for `plan`; repeatable."
 )
 SUBMIT = typer.Option(
-    None,
+    [],
     "--submit",
     metavar="JOB.YAML",
-    help="When would this start, and whom would it delay? On --dump, -f, or the live cluster.",
+    help="When would this start, and whom would it delay? On --dump, -f, or the live cluster; repeatable.",
+)
+ASSUME_RUN_TIME = typer.Option(
+    None,
+    "--assume-run-time",
+    metavar="TIME",
+    help="With --submit: jobs without a time limit run so long, such as 2h; else they never end.",
+)
+NOW = typer.Option(
+    None,
+    "--now",
+    metavar="TIME",
+    help="With --submit: the clock of --dump or -f, such as 2026-11-01T12:00:00Z; that of the dump unless given.",
+)
+DATA = typer.Option(
+    None,
+    "--data",
+    parser=data_folder,
+    metavar="DIR",
+    help="With --submit: the folder of a cluster of `stromboli up`.",
 )
 KUBECONFIG = typer.Option(
     "", "--kubeconfig", metavar="FILE", help="The live cluster of --submit; $KUBECONFIG unless given."
@@ -151,7 +171,10 @@ class SimulateOptions:
     workload: Path | None
     dump: list[str]
     files: list[str]
-    submit: Path | None
+    submit: list[str]
+    assume_run_time: str | None
+    now: str | None
+    data: Path | None
     kubeconfig: str
     context: str
     policy: Path | None

@@ -1,9 +1,170 @@
 """`--submit`: when a job would start on a cluster, whom it would delay and who would be evicted."""
 
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import TYPE_CHECKING
+
+import typer
+
+from stromboli.api.go_scalars import duration
+from stromboli.api.manifests.case_files import case_head
+from stromboli.api.manifests.manifest_reader import sources_of
+from stromboli.api.manifests.manifest_sources import rereadable
 from stromboli.cli.cli_errors import Usage
-from stromboli.cli.simulate.simulate_options import SimulateOptions
+from stromboli.cli.cluster_policy import PolicyInForce
+from stromboli.cli.output import StatusFormat, console, write_as
+from stromboli.cli.plan import clock_of
+from stromboli.cli.plan_inputs import with_progress
+from stromboli.cli.policy_options import case_policy, chosen_policy, policy_beside
+from stromboli.cli.simulate.simulate_options import CycleMode, SimulateOptions
+from stromboli.embedded.tables.age_text import duration_text
+from stromboli.engine.catalog import Catalog
+from stromboli.extensions import load_catalog
+from stromboli.policy.policy import Policy
+from stromboli.simulator.cluster_loading import Loaded
+from stromboli.simulator.what_if.answer_document import answer_document
+from stromboli.simulator.what_if.future_run import Progress
+from stromboli.simulator.what_if.present_cluster import PresentCluster
+from stromboli.simulator.what_if.submitted_objects import Refused, read_submitted
+from stromboli.simulator.what_if.what_if_answer import Answer, ChoosePolicy, WhatIf
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+DOES_NOT_START = 3
+"""Exit status if something that is submitted would not start."""
+FAILED = 1
+"""Exit status if a plugin failed, so that the answer is not what the policy says."""
+INTERRUPTED = 130
 
 
 def run_submit(options: SimulateOptions) -> None:
-    """Answer for a job that is submitted to a dump or to the live cluster."""
-    raise Usage("--submit: not there yet")
+    """Answer for what is submitted to a dump, to manifests or to the live cluster."""
+    _check(options)
+    assumed = _seconds(options.assume_run_time)
+    catalog = load_catalog(options.plugins_dir)
+    chosen = chosen_policy(options.policy, options.preset, catalog, options.lenient)
+    paths = [*options.dump, *options.files]
+    with rereadable([*paths, *options.submit]), _progress(options.quiet) as progress:
+        try:
+            submitted = read_submitted(options.submit)
+            present, choose = _cluster(options, paths, catalog, chosen)
+            with redirect_stdout(sys.stderr):  # a plugin may print
+                answer = WhatIf(present, submitted, choose, catalog, assumed, progress).answer()
+        except Refused as error:
+            raise Usage(str(error)) from None
+    _show(answer, options.output)
+    if status := exit_status(answer):
+        raise typer.Exit(status)
+
+
+def exit_status(answer: Answer) -> int:
+    """0 if all that is submitted would start."""
+    if answer.partial:
+        return INTERRUPTED
+    if answer.failures:
+        return FAILED
+    return 0 if answer.starts else DOES_NOT_START
+
+
+def _show(answer: Answer, output: StatusFormat) -> None:
+    if output in (StatusFormat.TABLE, StatusFormat.WIDE):
+        from stromboli.cli.simulate.what_if_text import AnswerText
+
+        AnswerText(console(), answer, wide=output is StatusFormat.WIDE).print()
+    else:
+        write_as(output, answer_document(answer))
+
+
+# -- what was asked
+
+
+def _check(options: SimulateOptions) -> None:
+    """Options of other forms, which would be without effect."""
+    given = {
+        "--backfill": options.backfill is not None,
+        "--score": options.score is not None,
+        "--nodes": bool(options.nodes),
+        "--load": options.load is not None,
+        "--overrun": options.overrun,
+        "--jobs": options.jobs is not None,
+        "--cycle": options.cycle is not CycleMode.EVENT,
+        "--failures": options.failures is not None,
+        "--save": options.save is not None,
+        "--report": options.report is not None,
+        "--csv": options.csv is not None,
+    }
+    if useless := [name for name, is_given in given.items() if is_given]:
+        raise Usage(f"{', '.join(useless)}: without effect on --submit; leave it out")
+    live = {"--kubeconfig": options.kubeconfig, "--context": options.context, "--data": options.data}
+    if (options.dump or options.files) and (named := [name for name, value in live.items() if value]):
+        raise Usage(f"{', '.join(named)}: a cluster comes from files or is live; give one of them")
+    if options.now is not None and not (options.dump or options.files):
+        raise Usage("--now: a live cluster has its own clock; give it with --dump or -f")
+
+
+def _seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    seconds = duration(f"{text}s" if text.isdecimal() else text)
+    if seconds is None or seconds < 0:
+        raise Usage(f"--assume-run-time {text}: no time; write it as 2h or 1h30m")
+    return seconds
+
+
+def _cluster(
+    options: SimulateOptions, paths: list[str], catalog: Catalog, chosen: Policy | None
+) -> tuple[PresentCluster, ChoosePolicy]:
+    """The cluster, and how its policy is chosen once it is loaded."""
+    if not paths:
+        from stromboli.cli.simulate.live_cluster import read_live_cluster
+
+        live = read_live_cluster(options.data, options.kubeconfig, options.context, catalog)
+        in_force = live.policy if chosen is None else PolicyInForce(chosen, chosen.source_name)
+        return live.present, lambda _: (in_force.policy, in_force.origin)
+    heads = [head for path in paths if (head := case_head(path)) is not None]
+    config = next((head.config for head in heads if head.config), None)
+    written = next((head.time for head in heads if head.time), None)
+
+    def choose(loaded: Loaded) -> tuple[Policy, str]:
+        policy = policy_beside(loaded, chosen, catalog, options.lenient)
+        if policy is None:
+            policy = case_policy(config, catalog, paths[0], options.lenient)
+        return policy, policy.source_name
+
+    now = options.now or written
+    present = PresentCluster(
+        ", ".join(paths),
+        lambda problems: sources_of(paths, problems),
+        time.time() if now is None else clock_of(now),
+        watch=with_progress,
+    )
+    return present, choose
+
+
+# -- progress
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[str], Progress | None]]:
+    """Which run it is and how far it has come, on a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda title: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("Reading the cluster") as status:
+        yield lambda title: _Reporter(status, title)
+
+
+class _Reporter:
+    def __init__(self, status: Status, title: str) -> None:
+        self._status = status
+        self._title = title
+
+    def __call__(self, seconds: float, waiting: int) -> None:
+        self._status.update(f"{self._title}: {duration_text(seconds)} from now, {waiting} jobs wait")

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from pathlib import Path
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import Any
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
@@ -19,6 +16,7 @@ from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import HyperNode, PodGroup, Queue
 from stromboli.api.types.volcano_job import Job
+from stromboli.cli.cluster_policy import PolicyInForce, policy_in_force
 from stromboli.cli.status.device_usage import cards, devices, queue_devices
 from stromboli.cli.status.resource_usage import node_groups, queue_usage
 from stromboli.cli.status.topology_usage import topology
@@ -31,9 +29,7 @@ from stromboli.kube.cluster_access import Access
 from stromboli.kube.reflector import list_pages
 from stromboli.kube.request import ApiError
 from stromboli.model.intake.object_intake import Intake
-from stromboli.policy.policy import Policy, PolicyError, default_policy, load_policy
-from stromboli.policy.policy_file import PolicyFile
-from stromboli.policy.presets import PRESETS
+from stromboli.policy.policy import Policy
 
 OPTIONAL: tuple[type[Object], ...] = (HyperNode, DeviceClass, ResourceSlice, ResourceClaim)
 """Kinds without which there is still a lot to show to who may not list them."""
@@ -43,18 +39,8 @@ LISTED: dict[type[Object], Resource] = {
     **{kind: RESOURCES[kind] for kind in COUNTED},
     Job: WATCHED_RESOURCES[Job],
 }
-CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
-CONFIG_MAP = ("volcano-system", "volcano-scheduler-configmap", "volcano-scheduler.conf")
-"""Namespace and name of the ConfigMap in which Volcano's installation keeps the policy, and the key there."""
 Objects = dict[type[Object], list[Any]]
 Content = dict[str, Any]
-
-
-class PolicyInForce(NamedTuple):
-    """The policy by which shares are computed, and where it comes from."""
-
-    policy: Policy
-    origin: str
 
 
 async def read_status(
@@ -64,7 +50,9 @@ async def read_status(
     async with Client(access) as client:
         objects = {kind: await _all(client, resource, kind) for kind, resource in LISTED.items()}
         in_force = (
-            PolicyInForce(policy, policy.source_name) if policy else await _policy(client, running, catalog)
+            PolicyInForce(policy, policy.source_name)
+            if policy
+            else await policy_in_force(client, running, catalog)
         )
     return status_of(objects, in_force, catalog, time.time(), _where(access, running))
 
@@ -145,30 +133,3 @@ async def _all(client: Client, resource: Resource, kind: type[Object]) -> list[O
         if error.status != 404 and not (error.status == 403 and kind in OPTIONAL):
             raise
     return objects
-
-
-async def _policy(client: Client, running: RunningCluster | None, catalog: Catalog) -> PolicyInForce:
-    """The policy in force, as far as it can be read; else the built-in one."""
-    try:
-        if running is not None and running.policy:
-            return PolicyInForce(_of_local_cluster(running.policy, catalog), running.policy)
-        namespace, name, key = CONFIG_MAP
-        answer = await client.get(CONFIG_MAPS, name, namespace)
-        text = (msgspec.json.decode(answer).get("data") or {}).get(key)
-        if isinstance(text, str):
-            origin = f"{namespace}/{name}"
-            return PolicyInForce(load_policy(text, catalog, origin, lenient=True), origin)
-        why = f"{namespace}/{name} has no {key}"
-    except (ApiError, PolicyError, OSError) as error:
-        why = str(error).partition("\n")[0]
-    return PolicyInForce(
-        default_policy(catalog), f"the built-in policy, as the cluster's is not known: {why}"
-    )
-
-
-def _of_local_cluster(name: str, catalog: Catalog) -> Policy:
-    """A preset, or a file that the cluster reads itself."""
-    preset = name.removeprefix("preset ")
-    if preset in PRESETS and preset != name:
-        return load_policy(PRESETS[preset], catalog, name, lenient=True)
-    return PolicyFile(Path(name), catalog, lenient=True).current

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,15 +11,11 @@ from stromboli.cli.cli_errors import Usage, print_error
 from stromboli.cli.data_option import data_folder
 from stromboli.cli.output import StatusFormat, console, write_as
 from stromboli.cli.policy_options import PLUGINS_DIR, chosen_policy, preset_names
-from stromboli.cli.up.cluster_choice import cluster_at, names_kubeconfig
-from stromboli.embedded.running_clusters import FolderError, RunningCluster, find_cluster, running_clusters
+from stromboli.cli.up.cluster_choice import find_api_server
+from stromboli.embedded.running_clusters import FolderError
 from stromboli.extensions import load_catalog
-from stromboli.kube.cluster_access import find_access
 from stromboli.kube.credentials import BadConfig
 from stromboli.kube.request import ApiError, NoResponse
-
-if TYPE_CHECKING:
-    from stromboli.kube.cluster_access import Access
 
 
 def status(
@@ -57,7 +51,7 @@ def status(
     catalog = load_catalog(plugins_dir)
     chosen = chosen_policy(policy, preset, catalog, lenient=True)
     try:
-        access, running = _find(data, kubeconfig, context)
+        access, running = find_api_server(data, kubeconfig, context)
     except (FolderError, BadConfig) as error:
         raise Usage(str(error)) from None
     try:
@@ -70,29 +64,3 @@ def status(
         print_status(console(), summary, wide=output is StatusFormat.WIDE)
     else:
         write_as(output, summary)
-
-
-def _find(data: Path | None, kubeconfig: str, context: str) -> tuple[Access, RunningCluster | None]:
-    """The API server, and the cluster of `stromboli up` that it belongs to, if it does."""
-    if data is not None and kubeconfig:
-        raise Usage("--data and --kubeconfig exclude each other: give one of them")
-    if data is not None:
-        running = find_cluster(data)
-        return find_access(str(running.kubeconfig), context=context), running
-    if kubeconfig or names_kubeconfig():
-        access = find_access(kubeconfig, context=context)
-        with suppress(FolderError):  # no list of clusters: it may be any
-            return access, cluster_at(access)
-        return access, None
-    try:
-        running = find_cluster(None)
-    except FolderError:
-        if running_clusters():
-            raise  # several: the user has to say which
-        try:
-            return find_access(context=context), None
-        except BadConfig:
-            raise FolderError(
-                "no cluster runs; `stromboli up` starts one, and --kubeconfig or KUBECONFIG names another"
-            ) from None
-    return find_access(str(running.kubeconfig), context=context), running

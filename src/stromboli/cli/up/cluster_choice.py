@@ -6,7 +6,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from stromboli.embedded.running_clusters import RunningCluster, find_cluster, running_clusters
+from stromboli.cli.cli_errors import Usage
+from stromboli.embedded.running_clusters import FolderError, RunningCluster, find_cluster, running_clusters
 from stromboli.kube.cluster_access import Access, find_access
 from stromboli.kube.credentials import BadConfig
 
@@ -29,3 +30,29 @@ def names_kubeconfig() -> bool:
     """Whether $KUBECONFIG names a file that exists; that of a cluster goes when the cluster stops."""
     paths = os.environ.get("KUBECONFIG", "").split(os.pathsep)
     return any(path and Path(path).exists() for path in paths)
+
+
+def find_api_server(data: Path | None, kubeconfig: str, context: str) -> tuple[Access, RunningCluster | None]:
+    """The API server, and the cluster of `stromboli up` that it belongs to, if it does."""
+    if data is not None and kubeconfig:
+        raise Usage("--data and --kubeconfig exclude each other: give one of them")
+    if data is not None:
+        running = find_cluster(data)
+        return find_access(str(running.kubeconfig), context=context), running
+    if kubeconfig or names_kubeconfig():
+        access = find_access(kubeconfig, context=context)
+        with suppress(FolderError):  # no list of clusters: it may be any
+            return access, cluster_at(access)
+        return access, None
+    try:
+        running = find_cluster(None)
+    except FolderError:
+        if running_clusters():
+            raise  # several: the user has to say which
+        try:
+            return find_access(context=context), None
+        except BadConfig:
+            raise FolderError(
+                "no cluster runs; `stromboli up` starts one, and --kubeconfig or KUBECONFIG names another"
+            ) from None
+    return find_access(str(running.kubeconfig), context=context), running

@@ -42,9 +42,8 @@ def assumptions(cluster: Cluster, now: float, assumed: float | None) -> Assumpti
         running = [task for status in HOLDING for task in job.by_status[status]]
         if running:
             _count_running(result, job, running, now)
-        elif waiting := job.by_status[Status.PENDING]:
-            if _is_unlimited(next(iter(waiting))):
-                result.waiting_unlimited.append(job.key)
+        elif (waiting := job.by_status[Status.PENDING]) and _is_unlimited(next(iter(waiting))):
+            result.waiting_unlimited.append(job.key)
     return result
 
 

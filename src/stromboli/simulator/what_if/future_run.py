@@ -11,7 +11,6 @@ from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.engine.explanation.wait_explanation import WaitExplanation
-from stromboli.model.job import Job
 from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import PERIOD, Scheduler
 from stromboli.simulator.cluster_loading import Loaded
@@ -128,7 +127,9 @@ class FutureRun:
         for job in self._watched:
             explanation = outcome.explain(job)
             waits = self.future.waits.setdefault(job.key, [])
-            if explanation is not None and (not waits or waits[-1].explanation.summary != explanation.summary):
+            if explanation is not None and (
+                not waits or waits[-1].explanation.summary != explanation.summary
+            ):
                 waits.append(Wait(self._world.now() - self._now, explanation))
 
     def _next_moment(self, outcome: Outcome) -> float:

@@ -79,9 +79,7 @@ class FutureWorld(Rehearsal):
         """An evicted pod is gone, and a new one waits in its place: under its name, and with all its work to do."""
         self._record_eviction(task)
         self.claims.pod_ended(task, gone=True)
-        task.claims = tuple(
-            claim._replace(claim="") if claim.template else claim for claim in task.claims
-        )
+        task.claims = tuple(claim._replace(claim="") if claim.template else claim for claim in task.claims)
         task.terminating, task.assumed, task.started, task.scheduled_at = False, None, None, None
         task.nominated, task.extended_claim = "", ""
         self.cluster.move(task, Status.PENDING, None)
@@ -162,5 +160,9 @@ class FutureWorld(Rehearsal):
 
     def _note_end(self, task: Task) -> None:
         job = task.job
-        if job is not None and job.ready_count == job.counts[Status.SUCCEEDED] and not job.counts[Status.PENDING]:
+        if (
+            job is not None
+            and job.ready_count == job.counts[Status.SUCCEEDED]
+            and not job.counts[Status.PENDING]
+        ):
             self._progress(job).ended = self.now()

@@ -68,7 +68,9 @@ class Differences(Struct):
 def differences(without: RunRecord, with_it: RunRecord, submitted: Collection[str]) -> Differences:
     """Compare the jobs that both runs have, in the order in which they were to start."""
     before = {job.name: job for job in without.jobs}
-    later, earlier, never = [], [], []
+    later: list[Shift] = []
+    earlier: list[Shift] = []
+    never: list[str] = []
     for job in with_it.jobs:
         other = before.get(job.name)
         if other is None or job.name in submitted:
@@ -128,7 +130,9 @@ def _restart(record: RunRecord, eviction: EvictionRecord) -> float | None:
 
 
 def _differs(shift: Shift) -> bool:
-    return bool(_compare(shift.start_without, shift.start_with) or _compare(shift.end_without, shift.end_with))
+    return bool(
+        _compare(shift.start_without, shift.start_with) or _compare(shift.end_without, shift.end_with)
+    )
 
 
 def _compare(without: float | None, with_it: float | None) -> int:

@@ -75,7 +75,7 @@ def _stated(task: Task) -> RunTime | None:
 
 
 def time_limit(job: Job) -> float | None:
-    for annotations in (job.annotations, *(task.annotations for task in job.tasks.values())):
-        if (seconds := duration(annotations.get("stromboli.sh/time-limit", ""))) is not None:
+    for stated in (job.annotations, *(task.annotations for task in job.tasks.values())):
+        if (seconds := duration(stated.get("stromboli.sh/time-limit", ""))) is not None:
             return seconds
     return None

@@ -24,7 +24,14 @@ from stromboli.simulator.expansion.submission import admitted
 Manifest = dict[str, Any]
 MOST_SUBMITTED = 10_000
 """Objects that are submitted together, at most."""
-SERVER_FIELDS = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields")
+SERVER_FIELDS = (
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "managedFields",
+)
 """Metadata that an API server sets, whatever a manifest says."""
 
 
@@ -103,9 +110,11 @@ class Submission:
     def _as_new(self, content: Manifest, where: str) -> Manifest:
         """A copy with a name and a namespace, and nothing of what only a server may set."""
         given = content.get("metadata")
-        meta = {key: value for key, value in (given or {}).items() if key not in SERVER_FIELDS} if isinstance(
-            given, dict
-        ) else {}
+        meta = (
+            {key: value for key, value in (given or {}).items() if key not in SERVER_FIELDS}
+            if isinstance(given, dict)
+            else {}
+        )
         prefix = meta.get("generateName")
         if not meta.get("name") and isinstance(prefix, str) and prefix:
             meta["name"] = prefix + name_suffix(where)
@@ -128,7 +137,9 @@ class Submission:
                 meta["namespace"],
             ):
                 raise BadObject(
-                    "metadata.name", f"it is in the cluster already (PodGroup {job.key}); give it another name", subject
+                    "metadata.name",
+                    f"it is in the cluster already (PodGroup {job.key}); give it another name",
+                    subject,
                 )
 
     @staticmethod

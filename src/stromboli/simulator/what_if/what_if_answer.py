@@ -21,6 +21,8 @@ from stromboli.simulator.what_if.submitted_objects import Refused
 
 MOST_BLOCKERS = 20
 """Jobs without a limit that are named as standing in the way."""
+ChoosePolicy = Callable[[Loaded], tuple[Policy, str]]
+"""The policy for a cluster, and where it comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class WhatIf:
 
     present: PresentCluster
     submitted: Sequence[Source]
-    choose_policy: Callable[[Loaded], Policy]
+    choose_policy: ChoosePolicy
     catalog: Catalog
     assumed_run_time: float | None = None
     progress: Callable[[str], Progress | None] = lambda title: None
@@ -85,9 +87,10 @@ class WhatIf:
         """Run both futures, and a third one if it takes that to tell what stands in the way."""
         before = self.present.load()
         after = self.present.load_with(self.submitted, before)
-        policy = self.choose_policy(before)
+        policy, origin = self.choose_policy(before)
         names = _new_jobs(before, after)
         rests_on = assumptions(after.intake.cluster, self.present.now, self.assumed_run_time)
+        waiting = {job.key for job in after.intake.cluster.waiting if not job.ready_count} - set(names)
         jobs = [job for job in after.intake.cluster.jobs.values() if job.key in names]
         run_times = [RunTimes(self.assumed_run_time).of(next(iter(job.tasks.values()))) for job in jobs]
         with_it = self._run("With it", after, policy, self.assumed_run_time, names)
@@ -97,9 +100,9 @@ class WhatIf:
         return Answer(
             self.present.name,
             self.present.now,
-            policy.source_name,
+            origin,
             [
-                _job_answer(job, run_time, after.intake.cluster, with_it, bound, names)
+                _job_answer(job, run_time, after.intake.cluster, with_it, bound, waiting)
                 for job, run_time in zip(jobs, run_times, strict=True)
             ],
             differences(without.record, with_it.record, names),
@@ -123,11 +126,16 @@ class WhatIf:
 
 
 def _job_answer(
-    job: Job, run_time: RunTime, cluster: Cluster, with_it: Future, bound: Future | None, names: Collection[str]
+    job: Job,
+    run_time: RunTime,
+    cluster: Cluster,
+    with_it: Future,
+    bound: Future | None,
+    waiting: Collection[str],
 ) -> SubmittedJobAnswer:
     record = _record_of(with_it, job.key)
     started, nodes = record.started, placement(with_it.record, job.key)
-    starts = [other.started for other in with_it.record.jobs if other.name not in names]
+    starts = [other.started for other in with_it.record.jobs if other.name in waiting]
     earliest = _record_of(bound, job.key).started if started is None and bound is not None else None
     return SubmittedJobAnswer(
         job.key,
@@ -140,9 +148,9 @@ def _job_answer(
         nodes if started is not None else {},
         with_it.waits.get(job.key, []),
         ends_before(with_it.record, record, set(nodes.values())),
-        sum(0 <= start < started for start in starts if start is not None) if started is not None else 0,
+        sum(start < started for start in starts if start is not None) if started is not None else 0,
         earliest,
-        [] if earliest is None else _blockers(with_it, cluster, job, names),
+        [] if earliest is None else _blockers(with_it, cluster, job),
     )
 
 
@@ -175,14 +183,16 @@ def _knows_too_little(rests_on: Assumptions) -> bool:
     return not known and bool(rests_on.unlimited or rests_on.over_limit or rests_on.waiting_unlimited)
 
 
-def _blockers(future: Future, cluster: Cluster, job: Job, names: Collection[str]) -> list[str]:
+def _blockers(future: Future, cluster: Cluster, job: Job) -> list[str]:
     """The jobs that run to the end of the run, those first that hold most of what a job asks for."""
     running = {future.record.jobs[pod.job].name for pod in future.record.pods if pod.outcome == RUNNING}
 
     def share(other: Job) -> float:
-        return sum(other.allocated.get(dim, 0) / cluster.total[dim] for dim in job.total if cluster.total.get(dim))
+        return sum(
+            other.allocated.get(dim, 0) / cluster.total[dim] for dim in job.total if cluster.total.get(dim)
+        )
 
-    others = [other for other in cluster.jobs.values() if other.key in running and other.key not in names]
+    others = [other for other in cluster.jobs.values() if other.key in running and other is not job]
     others.sort(key=lambda other: (-share(other), other.key))
     return [other.key for other in others if share(other) > 0][:MOST_BLOCKERS]
 

@@ -1,0 +1,55 @@
+"""The policy that is in force in a running cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from stromboli.embedded.running_clusters import RunningCluster
+from stromboli.engine.catalog import Catalog
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import Resource
+from stromboli.kube.request import ApiError
+from stromboli.policy.policy import Policy, PolicyError, default_policy, load_policy
+from stromboli.policy.policy_file import PolicyFile
+from stromboli.policy.presets import PRESETS
+
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+CONFIG_MAP = ("volcano-system", "volcano-scheduler-configmap", "volcano-scheduler.conf")
+"""Namespace and name of the ConfigMap in which Volcano's installation keeps the policy, and the key there."""
+
+
+class PolicyInForce(NamedTuple):
+    """A policy, and where it comes from."""
+
+    policy: Policy
+    origin: str
+
+
+async def policy_in_force(client: Client, running: RunningCluster | None, catalog: Catalog) -> PolicyInForce:
+    """The policy in force in a cluster, as far as it can be read; else the built-in one."""
+    try:
+        if running is not None and running.policy:
+            return PolicyInForce(_of_local_cluster(running.policy, catalog), running.policy)
+        namespace, name, key = CONFIG_MAP
+        answer = await client.get(CONFIG_MAPS, name, namespace)
+        text = (msgspec.json.decode(answer).get("data") or {}).get(key)
+        if isinstance(text, str):
+            origin = f"{namespace}/{name}"
+            return PolicyInForce(load_policy(text, catalog, origin, lenient=True), origin)
+        why = f"{namespace}/{name} has no {key}"
+    except (ApiError, PolicyError, OSError) as error:
+        why = str(error).partition("\n")[0]
+    return PolicyInForce(
+        default_policy(catalog), f"the built-in policy, as the cluster's is not known: {why}"
+    )
+
+
+def _of_local_cluster(name: str, catalog: Catalog) -> Policy:
+    """A preset, or a file that the cluster reads itself."""
+    preset = name.removeprefix("preset ")
+    if preset in PRESETS and preset != name:
+        return load_policy(PRESETS[preset], catalog, name, lenient=True)
+    return PolicyFile(Path(name), catalog, lenient=True).current

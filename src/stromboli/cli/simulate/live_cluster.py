@@ -1,0 +1,102 @@
+"""The objects of a live cluster, read once and never written: what a simulation begins from."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import typer
+
+from stromboli.api.manifests.manifest_sources import MAX_FILE, Source
+from stromboli.api.types.config_map import ConfigMap
+from stromboli.api.types.kinds import kind_name
+from stromboli.api.types.meta import Object
+from stromboli.api.types.node import Node
+from stromboli.api.types.node_shard import NodeShard
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import PodGroup, Queue
+from stromboli.cli.cli_errors import Usage, print_error
+from stromboli.cli.cluster_policy import PolicyInForce, policy_in_force
+from stromboli.cli.up.cluster_choice import find_api_server
+from stromboli.embedded.running_clusters import FolderError, RunningCluster
+from stromboli.engine.catalog import Catalog
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import RESOURCES, Resource, absence, discover
+from stromboli.kube.cluster_access import Access
+from stromboli.kube.credentials import BadConfig
+from stromboli.kube.reflector import list_pages
+from stromboli.kube.request import ApiError, NoResponse
+from stromboli.simulator.what_if.present_cluster import PresentCluster
+
+REQUIRED: tuple[type[Object], ...] = (Node, Queue, PodGroup, Pod)
+"""Kinds without which there is no answer."""
+UNREAD: tuple[type[Object], ...] = (ConfigMap, NodeShard)
+"""Kinds that belong to a scheduler's own settings."""
+LARGEST_CLUSTER = MAX_FILE
+"""Bytes of all objects together, with the fields that a scheduler reads."""
+FORBIDDEN = 403
+
+
+class LiveCluster(NamedTuple):
+    """A cluster as it was a moment ago, and the policy in force in it."""
+
+    present: PresentCluster
+    policy: PolicyInForce
+
+
+def read_live_cluster(data: Path | None, kubeconfig: str, context: str, catalog: Catalog) -> LiveCluster:
+    """Read the cluster that the options name; one that does not answer ends the command with exit status 1."""
+    try:
+        access, running = find_api_server(data, kubeconfig, context)
+    except (FolderError, BadConfig) as error:
+        raise Usage(f"{error}; -f FILE takes a cluster from files") from None
+    try:
+        return asyncio.run(_read(access, running, catalog))
+    except (NoResponse, ApiError, BadConfig) as error:
+        refused = isinstance(error, ApiError)
+        print_error(f"{access.server} {'refuses' if refused else 'does not answer'}: {error}")
+        raise typer.Exit(1) from None
+
+
+async def _read(access: Access, running: RunningCluster | None, catalog: Catalog) -> LiveCluster:
+    sources: list[Source] = []
+    notes: list[str] = []
+    size = 0
+    async with Client(access) as client:
+        offered = await discover(client)
+        notes += [absence(RESOURCES[kind]) for kind in REQUIRED if kind not in offered]
+        for kind, resource in offered.items():
+            if kind in UNREAD:
+                continue
+            try:
+                async for raw in _objects(client, resource, kind):
+                    size += len(raw)
+                    if size > LARGEST_CLUSTER:
+                        raise Usage(f"{access.server}: its objects are larger than {LARGEST_CLUSTER} bytes")
+                    sources.append(Source(access.server, len(sources), raw, of_case=True))
+            except ApiError as error:
+                if error.status != FORBIDDEN or kind in REQUIRED:
+                    raise
+                notes.append(f"{resource.plural} may not be listed: it is as if there were none")
+        policy = await policy_in_force(client, running, catalog)
+    present = PresentCluster(
+        access.server,
+        lambda _: [Source(each.file, each.position, each.raw, each.of_case) for each in sources],
+        time.time(),
+        access.namespace,
+        tuple(notes),
+    )
+    return LiveCluster(present, policy)
+
+
+async def _objects(client: Client, resource: Resource, kind: type[Object]) -> AsyncIterator[bytes]:
+    """All objects of a kind as JSON, with the fields that a scheduler reads; those that it cannot read are left out."""
+    version = {"apiVersion": resource.api_version, "kind": kind_name(kind)}
+    async for page in list_pages(client, resource, kind):
+        for decoded in page.objects:
+            if decoded.object is not None:
+                yield msgspec.json.encode({**msgspec.to_builtins(decoded.object), **version})
