@@ -15,8 +15,8 @@ from typer.testing import Result
 from stromboli.api.decoding import decode
 from stromboli.api.types.node import Node
 from stromboli.api.types.scheduling import HyperNode
-from stromboli.cli.cluster_policy import CONFIG_MAP, PolicyInForce
 from stromboli.cli.status import cluster_status
+from stromboli.cli.status.cluster_policy import CONFIG_MAP, PolicyInForce
 from stromboli.cli.status.cluster_status import status_of
 from stromboli.cli.status.status_text import print_status, short_bytes
 from stromboli.extensions import load_catalog

@@ -15,12 +15,12 @@ from stromboli.api.manifests.case_files import case_head
 from stromboli.api.manifests.manifest_reader import sources_of
 from stromboli.api.manifests.manifest_sources import rereadable
 from stromboli.cli.cli_errors import Usage
-from stromboli.cli.cluster_policy import PolicyInForce
 from stromboli.cli.output import StatusFormat, console, write_as
 from stromboli.cli.plan import clock_of
 from stromboli.cli.plan_inputs import with_progress
 from stromboli.cli.policy_options import case_policy, chosen_policy, policy_beside
 from stromboli.cli.simulate.simulate_options import CycleMode, SimulateOptions
+from stromboli.cli.status.cluster_policy import PolicyInForce
 from stromboli.embedded.tables.age_text import duration_text
 from stromboli.engine.catalog import Catalog
 from stromboli.extensions import load_catalog

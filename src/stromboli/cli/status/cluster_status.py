@@ -16,7 +16,7 @@ from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import HyperNode, PodGroup, Queue
 from stromboli.api.types.volcano_job import Job
-from stromboli.cli.cluster_policy import PolicyInForce, policy_in_force
+from stromboli.cli.status.cluster_policy import PolicyInForce, policy_in_force
 from stromboli.cli.status.device_usage import cards, devices, queue_devices
 from stromboli.cli.status.resource_usage import node_groups, queue_usage
 from stromboli.cli.status.topology_usage import topology
