@@ -22,7 +22,10 @@ HOUR = 3600.0
 MINUTE = 60.0
 LIMIT = "stromboli.sh/time-limit"
 CATALOG = load_catalog()
-GANGS = 'actions: "enqueue, allocate, backfill"\ntiers: [{plugins: [{name: priority}, {name: gang}, {name: predicates}]}]'
+GANGS = (
+    'actions: "enqueue, allocate, backfill"\n'
+    "tiers: [{plugins: [{name: priority}, {name: gang}, {name: predicates}]}]"
+)
 PREEMPTION = (
     'actions: "enqueue, allocate, preempt, backfill"\n'
     "tiers: [{plugins: [{name: priority}, {name: gang, enablePreemptable: false}, {name: conformance}]},"

@@ -148,9 +148,8 @@ class AnswerText:
             ends = [f"{name} ({self._clock.time(end)})" for name, end in reversed(job.after.items())]
             self._line(f"  its room comes from {', '.join(ends) if self._wide else first_few(ends)}")
         if job.ahead:
-            self._line(
-                f"  {_counted(job.ahead, 'other job')} of those that wait {'starts' if job.ahead == 1 else 'start'} before it"
-            )
+            starts = "starts" if job.ahead == 1 else "start"
+            self._line(f"  {_counted(job.ahead, 'other job')} of those that wait {starts} before it")
 
     # -- the others
 

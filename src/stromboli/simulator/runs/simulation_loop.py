@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil, inf
 
 from stromboli.engine.catalog import Catalog
@@ -11,11 +12,12 @@ from stromboli.engine.session import Session
 from stromboli.engine.waiting.fixed_point import WORDS
 from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import Scheduler
-from stromboli.simulator.runs.job_objects import EPOCH
 from stromboli.simulator.runs.run_recorder import in_units
 from stromboli.simulator.runs.simulation_settings import SimulationSettings
-from stromboli.simulator.runs.virtual_world import VirtualWorld
+from stromboli.simulator.runs.timed_world import TimedWorld
 
+Observe = Callable[[Outcome], None]
+"""Called after every cycle, before what it decided comes true."""
 MOST_CYCLES_AT_A_MOMENT = 100
 """After so many cycles that all changed something, time goes on by a period."""
 MOST_IDLE_CYCLES = 10_000
@@ -30,8 +32,14 @@ class SimulationLoop:
     """Advances a world from moment to moment. Cycles follow events, or the period."""
 
     def __init__(
-        self, world: VirtualWorld, policy: Policy, catalog: Catalog, settings: SimulationSettings
+        self,
+        world: TimedWorld,
+        policy: Policy,
+        catalog: Catalog,
+        settings: SimulationSettings,
+        observe: Observe | None = None,
     ) -> None:
+        self._observe = observe
         self.world = world
         self._settings = settings
         self._scheduler = Scheduler(world, policy, catalog, settings.period)
@@ -109,13 +117,15 @@ class SimulationLoop:
         world, outcome = self.world, self._scheduler.cycle()
         world.record.cycles += 1
         self._idle += 1
+        if self._observe is not None:
+            self._observe(outcome)
         world.sync()
         self._note_failures(outcome)
         if outcome.repeated:
             return False
         self._session = outcome.session
         reads = outcome.session.reads
-        self._moment = min(reads.until, world.cluster.reservations.next_moment) - EPOCH
+        self._moment = min(reads.until, world.cluster.reservations.next_moment) - world.epoch
         if self._moment <= world.time:
             self._moment = inf
         self._unsure = reads.any or bool(outcome.session.failures)

@@ -16,12 +16,10 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.simulator.cluster_notation import Manifest
 from stromboli.simulator.job_manifests import priority_class
-from stromboli.simulator.rehearsal import Rehearsal
-from stromboli.simulator.runs.event_queue import EventKind, EventQueue, ScheduledEvent
+from stromboli.simulator.runs.event_queue import EventKind, ScheduledEvent
 from stromboli.simulator.runs.job_objects import EPOCH, JobTemplates
 from stromboli.simulator.runs.job_run import JobRun, RunningPod
 from stromboli.simulator.runs.node_outages import NodeOutages
-from stromboli.simulator.runs.run_notes import RunNotes
 from stromboli.simulator.runs.run_record import (
     EVICTED,
     NODE_FAILED,
@@ -34,21 +32,16 @@ from stromboli.simulator.runs.run_record import (
 )
 from stromboli.simulator.runs.run_recorder import RunRecorder, add, in_units
 from stromboli.simulator.runs.simulation_settings import SimulationSettings
+from stromboli.simulator.runs.timed_world import GANG_RESTARTED, TimedWorld
 from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
 
-GANG_RESTARTED = "its gang fell below its minimum"
 
-
-class VirtualWorld(Rehearsal):
+class VirtualWorld(TimedWorld):
     """Decisions come true at once: a bound pod starts, an evicted one is made anew and has lost its work."""
 
     def __init__(self, workload: Workload, nodes: Sequence[Manifest], settings: SimulationSettings) -> None:
-        super().__init__(now=EPOCH)
+        super().__init__(EPOCH)
         self.workload = workload
-        self.events = EventQueue()
-        self.notes = RunNotes()
-        self.done = 0
-        """Jobs that have ended or left."""
         self.jobs: dict[int, JobRun] = {}
         """Jobs that were submitted and have not ended, by their place in the workload."""
         self._settings = settings
@@ -114,19 +107,6 @@ class VirtualWorld(Rehearsal):
 
     # -- time
 
-    @property
-    def time(self) -> float:
-        """Seconds since the simulation began."""
-        return self._time
-
-    _time = 0.0
-
-    def advance(self, time: float) -> None:
-        """Virtual time passes until a moment."""
-        self.recorder.advance(time)
-        self._time = time
-        self._now = EPOCH + time
-
     def happen(self, event: ScheduledEvent) -> None:
         """Something happens now."""
         match event.kind:
@@ -189,11 +169,11 @@ class VirtualWorld(Rehearsal):
         run = self._runs.get(task.uid)
         if run is None or task.node is None:
             return
-        run.running[task.uid] = RunningPod(task.name, task.node.name, self._time)
+        run.running[task.uid] = RunningPod(task.name, task.node.name, self.time)
         self.recorder.use(run.record.queue, run.template.request, 1)
-        self.events.schedule(self._time + run.job.run_time, EventKind.POD_ENDS, task.uid)
+        self.events.schedule(self.time + run.job.run_time, EventKind.POD_ENDS, task.uid)
         if not run.has_started and run.has_minimum:
-            run.record.started = self._time
+            run.record.started = self.time
             self.recorder.waiting -= 1
             self.recorder.running += 1
 
@@ -202,7 +182,7 @@ class VirtualWorld(Rehearsal):
         self.recorder.note_event()
         self._stop(run, uid, SUCCEEDED)
         if run.has_ended:
-            run.record.ended = self._time
+            run.record.ended = self.time
             self._remove(run)
             self.recorder.running -= 1
             self.done += 1
@@ -213,9 +193,9 @@ class VirtualWorld(Rehearsal):
         """A pod runs no more."""
         pod = run.running.pop(uid)
         self.recorder.use(run.record.queue, run.template.request, -1)
-        self.recorder.add_pod(PodRecord(run.index, pod.name, pod.node, pod.started, self._time, outcome))
+        self.recorder.add_pod(PodRecord(run.index, pod.name, pod.node, pod.started, self.time, outcome))
         if outcome == SUCCEEDED:
-            run.succeeded[uid] = self._time - pod.started
+            run.succeeded[uid] = self.time - pod.started
         return pod
 
     def _remove(self, run: JobRun) -> None:
@@ -257,9 +237,9 @@ class VirtualWorld(Rehearsal):
         lost = run.succeeded.get(task.uid, 0.0)
         if task.uid in run.running:
             pod = self._stop(run, task.uid, outcome)
-            lost = self._time - pod.started
+            lost = self.time - pod.started
             self.record.evictions.append(
-                EvictionRecord(self._time, run.index, pod.name, pod.node, lost, reason, beneficiary)
+                EvictionRecord(self.time, run.index, pod.name, pod.node, lost, reason, beneficiary)
             )
             run.record.evictions += 1
         run.record.lost_work += lost
@@ -296,13 +276,13 @@ class VirtualWorld(Rehearsal):
                 self._lose_pod(task, NODE_FAILED, f"node {name} failed")
         self.intake.drop(self._nodes[name])
         add(self.recorder.capacity, _size(self._nodes[name]), -1)
-        self.events.schedule(self._time + self._outages.time_to_repair(name), EventKind.NODE_REPAIRED, name)
+        self.events.schedule(self.time + self._outages.time_to_repair(name), EventKind.NODE_REPAIRED, name)
         self._restart_gangs()
 
     def _repair_node(self, name: str) -> None:
         self.intake.put(self._nodes[name])
         add(self.recorder.capacity, _size(self._nodes[name]), 1)
-        self._schedule_failure(name, self._time)
+        self._schedule_failure(name, self.time)
 
     # -- the end
 
@@ -314,7 +294,7 @@ class VirtualWorld(Rehearsal):
         waiting = [run.job for run in self.jobs.values() if not run.has_started]
         if waiting:
             self.notes.add_all("jobs never started", (self._why_it_waits(job) for job in waiting))
-        self.record.end = self._time
+        self.record.end = self.time
         self.recorder.close()
         self.record.notes += self.notes.lines()
 

@@ -1,168 +1,188 @@
-"""A cluster in virtual time: bound pods run until their time is up, and evicted pods wait again."""
+"""A loaded cluster in virtual time: what runs ends when its time is up, and who is evicted waits again."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count
-from math import inf, isfinite
+from math import isfinite
 
-from stromboli.engine.decisions import Decision, Evict
+from stromboli.engine.decisions import Evict
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.simulator.cluster_loading import Loaded
-from stromboli.simulator.rehearsal import Rehearsal
-from stromboli.simulator.runs.run_record import EVICTED, RUNNING, SUCCEEDED, EvictionRecord, PodRecord
+from stromboli.simulator.ephemeral_claims import make_ephemeral_claims
+from stromboli.simulator.runs.event_queue import EventKind, ScheduledEvent
+from stromboli.simulator.runs.run_record import (
+    EVICTED,
+    RUNNING,
+    SUCCEEDED,
+    EvictionRecord,
+    JobRecord,
+    PodRecord,
+    RunRecord,
+)
+from stromboli.simulator.runs.run_recorder import RunRecorder, in_units
+from stromboli.simulator.runs.timed_world import GANG_RESTARTED, TimedWorld
 from stromboli.simulator.what_if.run_times import RunTimes
 
 HOLDING = (Status.BOUND, Status.RUNNING)
+"""Statuses of pods on their nodes that run, or are about to."""
 
 
-@dataclass(slots=True)
-class JobProgress:
-    """What has become of a job so far; times in seconds since 1970."""
+@dataclass(slots=True, eq=False)
+class RunningPod:
+    """A pod on its node, from when to when."""
 
-    index: int
-    job: Job
-    started: float | None = None
-    first_started: float | None = None
-    ended: float | None = None
-    evictions: int = 0
-    lost_work: float = 0.0
-
-
-@dataclass(slots=True)
-class _RunningPod:
+    task: Task
+    node: str
     started: float
     end: float
-    pod: str
-    node: str
-    job: int
-    """The place of its job; -1 if it has none."""
 
 
-class FutureWorld(Rehearsal):
-    """The present of a loaded cluster, and what follows from it as time passes."""
+class FutureWorld(TimedWorld):
+    """The present of a cluster, and what follows from it as time passes."""
 
     def __init__(self, loaded: Loaded, now: float, run_times: RunTimes) -> None:
-        super().__init__(loaded.intake, now)
-        self.present = now
-        self.jobs: dict[Job, JobProgress] = {}
-        self.pods: list[PodRecord] = []
-        self.evictions: list[EvictionRecord] = []
+        super().__init__(now, loaded.intake)
+        self._loaded = loaded
         self._run_times = run_times
-        self._ends: list[tuple[float, int, Task]] = []
-        self._order = count()
-        self._running: dict[Task, _RunningPod] = {}
-        self._evicting: dict[str, Evict] = {}
+        self._running: dict[Task, RunningPod] = {}
+        self._places: dict[Job, int] = {}
+        """Of jobs in the record."""
+        self._hurt: dict[Job, None] = {}
+        """Jobs that lost pods at this moment."""
+        columns, dims = self.cluster.columns, self.cluster.dims
+        capacity = dims.named(columns.total(columns.allocatable))
+        nodes = {node.name: in_units(columns.row(node.name)["allocatable"]) for node in columns.nodes}
+        self.record = RunRecord("", in_units(capacity), nodes, [])
+        self.recorder = RunRecorder(self.record, capacity)
+        self.events.schedule(0.0, EventKind.JOB_SUBMITTED, None)  # the first cycle
+        for job in self.cluster.jobs.values():
+            self._record_of(job)
         for task in list(self.cluster.tasks.values()):
             if task.status in HOLDING and task.node is not None:
-                self._enter(task, now if task.started is None else task.started, run_times.end_of(task, now))
-        for job in self.cluster.jobs.values():
-            self._progress(job)
+                self._enter(
+                    task,
+                    0.0 if task.started is None else task.started - now,
+                    run_times.end_of(task, now) - now,
+                )
 
-    # -- the world as a scheduler sees it
+    # -- what happens
 
-    def execute(self, decisions: Sequence[Decision]) -> None:
-        super().execute(decisions)
-        for decision in decisions:
-            if isinstance(decision, Evict):
-                self._evicting[decision.uid] = decision
+    def sync(self) -> None:
+        """What was decided comes true, and controllers make what is due."""
+        super().sync()
+        self._restart_gangs()
+        expansion = self._loaded.expansion
+        if expansion is not None and expansion.unfinished:
+            self._loaded.advance()
+        self.claims.make_from_templates()
+        make_ephemeral_claims(self.intake)
 
     def start(self, task: Task) -> None:
         super().start(task)
-        self._enter(task, self.now(), self.now() + self._run_times.of(task).seconds)
+        self._enter(task, self.time, self.time + self._run_times.of(task).seconds)
 
-    def vanish(self, task: Task) -> None:
-        """An evicted pod is gone, and a new one waits in its place: under its name, and with all its work to do."""
-        self._record_eviction(task)
+    def is_stale(self, event: ScheduledEvent) -> bool:
+        pod = event.subject
+        return isinstance(pod, RunningPod) and self._running.get(pod.task) is not pod
+
+    def happen(self, event: ScheduledEvent) -> None:
+        if isinstance(event.subject, RunningPod):
+            task = event.subject.task
+            self._leave(task, SUCCEEDED)
+            self.finish(task)
+            self._note_end(task.job)
+
+    def drop_misfits(self) -> None:
+        """Everybody waits as long as it takes."""
+
+    def evict(self, task: Task, decision: Evict) -> None:
+        """A new pod waits in the place of one that is evicted, under its name and with all its work to do."""
+        self._lose(task, decision.reason or decision.action, decision.beneficiary)
+
+    def _lose(self, task: Task, reason: str, beneficiary: str = "") -> None:
+        pod = self._leave(task, EVICTED)
+        job = task.job
         self.claims.pod_ended(task, gone=True)
         task.claims = tuple(claim._replace(claim="") if claim.template else claim for claim in task.claims)
         task.terminating, task.assumed, task.started, task.scheduled_at = False, None, None, None
         task.nominated, task.extended_claim = "", ""
         self.cluster.move(task, Status.PENDING, None)
+        if pod is None or job is None:
+            return
+        lost = self.time - pod.started
+        record = self._record_of(job)
+        record.evictions += 1
+        record.lost_work += lost
+        self._hurt[job] = None
+        place = self._places[job]
+        eviction = EvictionRecord(self.time, place, task.key, pod.node, lost, reason, beneficiary)
+        self.record.evictions.append(eviction)
 
-    # -- time
-
-    @property
-    def next_end(self) -> float:
-        """When the next pod ends; infinite if none does."""
-        while self._ends:
-            end, _, task = self._ends[0]
-            if (running := self._running.get(task)) is not None and running.end == end:
-                return end
-            heapq.heappop(self._ends)  # it was evicted
-        return inf
-
-    def finish_due(self) -> None:
-        """All pods end whose time is up."""
-        while self.next_end <= self.now():
-            _, _, task = heapq.heappop(self._ends)
-            self._leave(task, SUCCEEDED)
-            self.finish(task)
-            self._note_end(task)
-
-    def close(self) -> None:
-        """The run is over: what still runs is recorded as running."""
-        for task in list(self._running):
-            self._leave(task, RUNNING)
+    def _restart_gangs(self) -> None:
+        """Where fewer pods are left than must run together, all of the job starts again."""
+        while self._hurt:
+            job, _ = self._hurt.popitem()
+            record = self._record_of(job)
+            if record.started is None or _has_minimum(job):
+                continue
+            record.first_started = record.started if record.first_started is None else record.first_started
+            record.started = None
+            for task in [task for task in job.tasks.values() if task in self._running]:
+                self._lose(task, GANG_RESTARTED)
+            self._hurt.pop(job, None)
 
     # -- what is recorded
 
-    def _progress(self, job: Job) -> JobProgress:
-        progress = self.jobs.get(job)
-        if progress is None:
-            progress = self.jobs[job] = JobProgress(len(self.jobs), job)
-        return progress
+    def _record_of(self, job: Job) -> JobRecord:
+        place = self._places.get(job)
+        if place is None:
+            place = self._places[job] = len(self.record.jobs)
+            requests = in_units(self.cluster.dims.named(job.total))
+            queue = job.queue.name if job.queue is not None else ""
+            self.record.jobs.append(
+                JobRecord(job.key, job.created - self.epoch, len(job.tasks), requests, queue=queue)
+            )
+        return self.record.jobs[place]
 
     def _enter(self, task: Task, started: float, end: float) -> None:
         assert task.node is not None
-        job = self._progress(task.job) if task.job is not None else None
-        index = -1 if job is None else job.index
-        self._running[task] = _RunningPod(started, end, task.key, task.node.name, index)
+        pod = self._running[task] = RunningPod(task, task.node.name, started, end)
         if isfinite(end):
-            heapq.heappush(self._ends, (end, next(self._order), task))
-        if job is not None and job.started is None and job.job.ready_count >= max(1, job.job.minimum):
-            job.started = started
-            job.first_started = started if job.first_started is None else job.first_started
+            self.events.schedule(end, EventKind.POD_ENDS, pod)
+        if task.job is not None:
+            record = self._record_of(task.job)
+            self.recorder.use(record.queue, self.cluster.dims.named(task.request), 1)
+            if record.started is None and _has_minimum(task.job):
+                record.started = started
 
-    def _leave(self, task: Task, outcome: str) -> _RunningPod | None:
-        running = self._running.pop(task, None)
-        if running is not None and running.job >= 0:
-            started, ended = running.started - self.present, self.now() - self.present
-            self.pods.append(PodRecord(running.job, running.pod, running.node, started, ended, outcome))
-        return running
+    def _leave(self, task: Task, outcome: str) -> RunningPod | None:
+        pod = self._running.pop(task, None)
+        if pod is not None and task.job is not None:
+            record = self._record_of(task.job)
+            self.recorder.use(record.queue, self.cluster.dims.named(task.request), -1)
+            place = self._places[task.job]
+            self.recorder.add_pod(PodRecord(place, task.key, pod.node, pod.started, self.time, outcome))
+        return pod
 
-    def _record_eviction(self, task: Task) -> None:
-        running = self._leave(task, EVICTED)
-        decision = self._evicting.pop(task.uid, None)
-        if running is None or task.job is None:
+    def _note_end(self, job: Job | None) -> None:
+        """A job has ended when none of its pods runs or waits any more."""
+        if job is None or job.counts[Status.PENDING] or job.ready_count > job.counts[Status.SUCCEEDED]:
             return
-        lost = self.now() - running.started
-        progress = self._progress(task.job)
-        progress.evictions += 1
-        progress.lost_work += lost
-        if task.job.ready_count - 1 < max(1, task.job.minimum):
-            progress.started = None
-        self.evictions.append(
-            EvictionRecord(
-                self.now() - self.present,
-                progress.index,
-                running.pod,
-                running.node,
-                lost,
-                decision.reason if decision is not None else "",
-                decision.beneficiary if decision is not None else "",
-            )
-        )
+        self._record_of(job).ended = self.time
+        self.done += 1
 
-    def _note_end(self, task: Task) -> None:
-        job = task.job
-        if (
-            job is not None
-            and job.ready_count == job.counts[Status.SUCCEEDED]
-            and not job.counts[Status.PENDING]
-        ):
-            self._progress(job).ended = self.now()
+    def close(self) -> None:
+        """What still runs is recorded as running."""
+        for task in list(self._running):
+            self._leave(task, RUNNING)
+        for job, place in self._places.items():
+            self.record.jobs[place].pods = len(job.tasks)
+        self.record.end = self.time
+        self.recorder.close()
+        self.record.notes += self.notes.lines()
+
+
+def _has_minimum(job: Job) -> bool:
+    return job.ready_count >= max(1, job.minimum)

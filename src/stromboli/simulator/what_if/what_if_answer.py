@@ -108,16 +108,15 @@ class WhatIf:
             differences(without.record, with_it.record, names),
             rests_on,
             [*self.present.notes, *policy.warnings, *_odd(after)],
-            [*dict.fromkeys((*with_it.failures, *without.failures))],
+            [*dict.fromkeys(filter(None, (with_it.record.failed, without.record.failed)))],
             with_it.record.partial or without.record.partial,
         )
 
     def _run(
         self, title: str, loaded: Loaded, policy: Policy, assumed: float | None, watched: Collection[str] = ()
     ) -> Future:
-        run_times = RunTimes(assumed)
-        progress = self.progress(title)
-        return FutureRun(loaded, policy, self.catalog, self.present.now, run_times, watched, progress).run()
+        run = FutureRun(loaded, policy, self.catalog, self.present.now, RunTimes(assumed), watched)
+        return run.run(self.progress(title))
 
     def _bound(self, before: Loaded, policy: Policy, names: Collection[str]) -> Future:
         """The future in which jobs without a limit end at once: nothing can be earlier if the others use theirs up."""
