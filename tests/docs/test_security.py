@@ -68,6 +68,8 @@ NO_BOUNDS = {
         api.wait_messages.MAX_SUMMARY_BYTES
         cli.lint.MAX_KINDS
         cli.plan_text.MAX_LINES
+        cli.simulate.what_if_text.MOST_ROWS
+        simulator.what_if.what_if_answer.MOST_BLOCKERS
         controllers.job.executor.MAX_ERRORS_SHOWN
         controllers.job.job_status.MAX_MESSAGE
         controllers.sharding.controller.MAX_NOTES

@@ -20,6 +20,7 @@ from stromboli.cli.plan import clock_of
 from stromboli.cli.plan_inputs import with_progress
 from stromboli.cli.policy_options import case_policy, chosen_policy, policy_beside
 from stromboli.cli.simulate.simulate_options import CycleMode, SimulateOptions
+from stromboli.cli.simulate.simulation_policies import with_backfill
 from stromboli.cli.status.cluster_policy import PolicyInForce
 from stromboli.embedded.tables.age_text import duration_text
 from stromboli.engine.catalog import Catalog
@@ -86,7 +87,6 @@ def _show(answer: Answer, output: StatusFormat) -> None:
 def _check(options: SimulateOptions) -> None:
     """Options of other forms, which would be without effect."""
     given = {
-        "--backfill": options.backfill is not None,
         "--score": options.score is not None,
         "--nodes": bool(options.nodes),
         "--load": options.load is not None,
@@ -125,7 +125,7 @@ def _cluster(
 
         live = read_live_cluster(options.data, options.kubeconfig, options.context, catalog)
         in_force = live.policy if chosen is None else PolicyInForce(chosen, chosen.source_name)
-        return live.present, lambda _: (in_force.policy, in_force.origin)
+        return live.present, lambda _: (_with_backfill(in_force.policy, options, catalog), in_force.origin)
     heads = [head for path in paths if (head := case_head(path)) is not None]
     config = next((head.config for head in heads if head.config), None)
     written = next((head.time for head in heads if head.time), None)
@@ -134,7 +134,7 @@ def _cluster(
         policy = policy_beside(loaded, chosen, catalog, options.lenient)
         if policy is None:
             policy = case_policy(config, catalog, paths[0], options.lenient)
-        return policy, policy.source_name
+        return _with_backfill(policy, options, catalog), policy.source_name
 
     now = options.now or written
     present = PresentCluster(
@@ -144,6 +144,13 @@ def _cluster(
         watch=with_progress,
     )
     return present, choose
+
+
+def _with_backfill(policy: Policy, options: SimulateOptions, catalog: Catalog) -> Policy:
+    """The policy with the backfill that is asked for, if any is."""
+    if options.backfill is None:
+        return policy
+    return with_backfill(policy, options.backfill, catalog, options.lenient)
 
 
 # -- progress

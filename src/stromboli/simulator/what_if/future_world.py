@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite
 
+from stromboli.api.resources.resource_lists import amounts
 from stromboli.engine.decisions import Evict
+from stromboli.model.amounts import Amounts
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -21,7 +23,7 @@ from stromboli.simulator.runs.run_record import (
     PodRecord,
     RunRecord,
 )
-from stromboli.simulator.runs.run_recorder import RunRecorder, in_units
+from stromboli.simulator.runs.run_recorder import RunRecorder, add, in_units
 from stromboli.simulator.runs.timed_world import GANG_RESTARTED, TimedWorld
 from stromboli.simulator.what_if.run_times import RunTimes
 
@@ -51,10 +53,16 @@ class FutureWorld(TimedWorld):
         """Of jobs in the record."""
         self._hurt: dict[Job, None] = {}
         """Jobs that lost pods at this moment."""
-        columns, dims = self.cluster.columns, self.cluster.dims
-        capacity = dims.named(columns.total(columns.allocatable))
-        nodes = {node.name: in_units(columns.row(node.name)["allocatable"]) for node in columns.nodes}
-        self.record = RunRecord("", in_units(capacity), nodes, [])
+        nodes = {
+            node.name: amounts(node.object.status.allocatable, "status.allocatable")
+            for node in self.cluster.nodes.values()
+            if node.object is not None
+        }
+        capacity: dict[str, int] = {}
+        for size in nodes.values():
+            add(capacity, size, 1)
+        sizes = {name: in_units(size) for name, size in nodes.items()}
+        self.record = RunRecord("", in_units(capacity), sizes, [])
         self.recorder = RunRecorder(self.record, capacity)
         self.events.schedule(0.0, EventKind.JOB_SUBMITTED, None)  # the first cycle
         for job in self.cluster.jobs.values():
@@ -139,7 +147,7 @@ class FutureWorld(TimedWorld):
         place = self._places.get(job)
         if place is None:
             place = self._places[job] = len(self.record.jobs)
-            requests = in_units(self.cluster.dims.named(job.total))
+            requests = in_units(self._named(job.total))
             queue = job.queue.name if job.queue is not None else ""
             self.record.jobs.append(
                 JobRecord(job.key, job.created - self.epoch, len(job.tasks), requests, queue=queue)
@@ -153,7 +161,7 @@ class FutureWorld(TimedWorld):
             self.events.schedule(end, EventKind.POD_ENDS, pod)
         if task.job is not None:
             record = self._record_of(task.job)
-            self.recorder.use(record.queue, self.cluster.dims.named(task.request), 1)
+            self.recorder.use(record.queue, self._named(task.request), 1)
             if record.started is None and _has_minimum(task.job):
                 record.started = started
 
@@ -161,10 +169,13 @@ class FutureWorld(TimedWorld):
         pod = self._running.pop(task, None)
         if pod is not None and task.job is not None:
             record = self._record_of(task.job)
-            self.recorder.use(record.queue, self.cluster.dims.named(task.request), -1)
+            self.recorder.use(record.queue, self._named(task.request), -1)
             place = self._places[task.job]
             self.recorder.add_pod(PodRecord(place, task.key, pod.node, pod.started, self.time, outcome))
         return pod
+
+    def _named(self, request: Amounts) -> dict[str, int]:
+        return self.cluster.dims.named({dim: int(amount) for dim, amount in request.items()})
 
     def _note_end(self, job: Job | None) -> None:
         """A job has ended when none of its pods runs or waits any more."""
