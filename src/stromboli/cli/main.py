@@ -24,6 +24,9 @@ class Commands(CommandGroup):
             "stromboli.cli.simulate:simulate",
             "Run a workload on a cluster in virtual time: what would happen?",
         ),
+        "sweep": CommandEntry(
+            "stromboli.cli.sweep:sweep", "Simulate a grid of policies, loads and seeds, on all cores."
+        ),
         "policy": CommandEntry(
             "stromboli.cli.policy_commands:policy",
             "Show the policies that come along, or check one of yours.",

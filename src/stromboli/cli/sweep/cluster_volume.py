@@ -1,0 +1,64 @@
+"""The volume of a sweep on a cluster, where it is a folder that can be reached from here."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from stromboli.cli.cli_errors import Usage
+from stromboli.cli.sweep.sweep_job_requests import SweepJobRequests
+from stromboli.kube.request import ApiError
+from stromboli.simulator.sweeps.results_folder import ResultsFolder, is_whole
+from stromboli.simulator.sweeps.sweep_plan import SweepPlan
+
+
+class ClusterVolume:
+    """The volume of a claim."""
+
+    def __init__(
+        self, requests: SweepJobRequests, claim: str, mounted_at: Path | None, is_this_machine: bool
+    ) -> None:
+        """`is_this_machine`: nodes are processes of this machine, so that their folders are ours."""
+        self._requests = requests
+        self._claim = claim
+        self._mounted_at = mounted_at
+        self._is_this_machine = is_this_machine
+
+    async def folder(self, name: str) -> Path | None:
+        """The folder of a sweep in the volume; None if it cannot be reached from here, or does not exist yet."""
+        claim = await self._requests.claim(self._claim)
+        if claim is None:
+            raise Usage(
+                f"--claim {self._claim}: no such PersistentVolumeClaim in namespace {self._requests.namespace};"
+                " create it first, with access mode ReadWriteMany where nodes are several"
+            )
+        if self._mounted_at is not None:
+            if not self._mounted_at.is_dir():
+                raise Usage(f"--volume-folder {self._mounted_at}: no folder; mount the volume there first")
+            return self._mounted_at / name
+        volume_name = str((claim.get("spec") or {}).get("volumeName") or "")
+        if not self._is_this_machine or not volume_name:
+            return None
+        try:
+            volume = await self._requests.volume(volume_name)
+        except ApiError:  # who may not read volumes sees no folder
+            return None
+        spec = (volume or {}).get("spec") or {}
+        path = str((spec.get("hostPath") or spec.get("local") or {}).get("path") or "")
+        return Path(path) / name if path and Path(path).is_dir() else None
+
+
+def collect(plan: SweepPlan, place: Path, folder: ResultsFolder) -> None:
+    """Copy whole records from the volume, with their summaries, and what is known of runs that failed."""
+    there = ResultsFolder(place)
+    for run in plan.distinct.values():
+        if folder.record(run.id).exists():
+            continue
+        if is_whole(there.record(run.id)):
+            if (summary := there.summaries / f"{run.id}.json").exists():
+                shutil.copyfile(summary, folder.summaries / summary.name)
+            shutil.copyfile(there.record(run.id), folder.scratch(run.id))
+            folder.scratch(run.id).replace(folder.record(run.id))
+            folder.failure(run.id).unlink(missing_ok=True)
+        elif there.failure(run.id).exists():
+            shutil.copyfile(there.failure(run.id), folder.failure(run.id))

@@ -1,0 +1,124 @@
+"""Watching the Job of a sweep: runs are counted by what its pods print, and what is wrong with pods is told once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from stromboli.api.errors import printable
+from stromboli.cli.sweep.sweep_job_requests import ENDED, SweepJobRequests, message, phase
+from stromboli.cli.sweep.sweep_progress import Counts, SweepProgress, counts_in
+from stromboli.kube.request import ApiError, NoResponse, is_transient
+from stromboli.simulator.sweeps.cluster_job import Manifest
+
+POLL = 1.0
+"""Seconds from look to look, for a few pods."""
+PODS_A_SECOND = 20
+"""Whose logs are read: more pods are looked at less often."""
+_NORMAL = ("ContainerCreating", "PodInitializing", "Completed")
+Pause = Callable[[float], Any]
+
+
+class JobEnd(NamedTuple):
+    """How a Job ended, and how many of its runs."""
+
+    phase: str
+    message: str
+    done: int
+    failed: int
+
+
+class JobWatch:
+    """Follows a Job until it has ended."""
+
+    def __init__(
+        self,
+        requests: SweepJobRequests,
+        progress: SweepProgress,
+        total: int,
+        left: int,
+        pause: Pause = asyncio.sleep,
+    ) -> None:
+        """`total` runs are in the sweep, and `left` of them are the Job's."""
+        self._requests = requests
+        self._progress = progress
+        self._total = total
+        self._before = total - left
+        self._pause = pause
+        self._told: set[tuple[str, str]] = set()
+        self._by_pod: dict[str, Counts] = {}
+
+    async def until_end(self) -> JobEnd:
+        """Look at it now and then."""
+        while True:
+            pods = 0
+            try:
+                job = await self._requests.job()
+                found = await self._requests.pods()
+                pods = len(found)
+                await self._count(found)
+                if job is None:
+                    return self._end("Deleted", "somebody deleted it")
+                self._tell(self._requests.name, message(job) if phase(job) != "Running" else "")
+                if phase(job) in ENDED:
+                    return self._end(phase(job), message(job))
+            except (ApiError, NoResponse) as error:
+                if not is_transient(error):
+                    raise
+                self._tell("the API server", str(error))
+            await self._pause(max(POLL, pods / PODS_A_SECOND))
+
+    async def _count(self, pods: list[Manifest]) -> None:
+        running = 0
+        for pod in pods:
+            name, status = str(pod["metadata"]["name"]), pod.get("status") or {}
+            running += status.get("phase") == "Running"
+            if status.get("phase") in ("Running", "Succeeded", "Failed"):
+                counts = counts_in(await self._requests.log_end(name))
+                self._by_pod[name] = counts or self._by_pod.get(name, Counts(0))
+            self._tell(name, trouble(status))
+        done, failed = self._sums()
+        self._progress.show(Counts(self._total, self._before + done, running, failed))
+
+    def _sums(self) -> tuple[int, int]:
+        counts = self._by_pod.values()
+        return sum(pod.done for pod in counts), sum(pod.failed for pod in counts)
+
+    def _end(self, job_phase: str, text: str) -> JobEnd:
+        return JobEnd(job_phase, text, *self._sums())
+
+    def _tell(self, subject: str, text: str) -> None:
+        """Each message once."""
+        if text and (subject, text) not in self._told:
+            self._told.add((subject, text))
+            self._progress.tell(f"warning: {subject}: {printable(text)[:500]}")
+
+
+def trouble(status: Manifest) -> str:
+    """What is wrong with a pod, with the reason that its node or the scheduler gives; empty if nothing is."""
+    if status.get("phase") == "Failed" and (status.get("reason") or status.get("message")):
+        return _joined(status.get("reason") or "Failed", status.get("message"))
+    for container in status.get("containerStatuses") or ():
+        state = container.get("state") or {}
+        waiting, ended = state.get("waiting") or {}, state.get("terminated") or {}
+        if ended.get("exitCode"):
+            return _joined(
+                ended.get("reason") or "Error", ended.get("message"), f"exit code {ended['exitCode']}"
+            )
+        if waiting.get("reason") and waiting["reason"] not in _NORMAL:
+            return _joined(waiting["reason"], waiting.get("message"))
+        last = (container.get("lastState") or {}).get("terminated") or {}
+        if container.get("restartCount") and last:
+            return _joined(
+                f"restarted {container['restartCount']} times",
+                f"last {last.get('reason') or last.get('exitCode')}",
+            )
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return _joined(condition.get("reason") or "Unschedulable", condition.get("message"))
+    return ""
+
+
+def _joined(*parts: object) -> str:
+    return ": ".join(str(part) for part in parts if part)
