@@ -47,7 +47,7 @@ def test_a_run_is_a_command_of_its_own(tmp_path: Path) -> None:
     run = plan_in(tmp_path, STUDY).runs[-1]
     words = ["stromboli", "simulate", "--swf", str(tmp_path / "a.swf"), "--overrun"]
     words += ["--backfill", "easy", "--load", "1.2", "--seed", "3"]
-    assert command(run, Path("r.json")) == [*words, "--no-progress", "-o", "json", "--save", "r.json"]
+    assert command(run, Path("r.json")) == [*words, "--no-progress", "--save", "r.json"]
     assert run.title == "backfill=easy load=1.2 seed=3"
 
 

@@ -76,11 +76,9 @@ def test_every_run_leaves_a_record_and_is_not_run_again(tmp_path: Path) -> None:
     assert sorted(notes.titles) == [f"seed={seed}" for seed in (1, 2, 3, 4)]
     assert notes.most_at_once == 2
     assert {json.loads(folder.record(run.id).read_text())["seed"] for run in plan.runs} == {1, 2, 3, 4}
-    assert files(folder) == {"sweep.lock"} | {
-        f"{kind}/{run.id}.json" for run in plan.runs for kind in ("records", "summaries")
-    }
+    assert files(folder) == {"sweep.lock"} | {f"records/{run.id}.json" for run in plan.runs}
     folder.record(plan.runs[1].id).write_text('{"schema": 1, "jobs": [')  # a disk was full
-    folder.record(plan.runs[2].id).write_text('{"schema": 1, "jobs": [], "partial": true}')
+    folder.record(plan.runs[2].id).write_text('{"schema": 1, "jobs": [], "summary": {}, "partial": true}')
     assert sorted(run_missing(plan, folder).titles) == ["seed=2", "seed=3"]
 
 
@@ -117,8 +115,7 @@ def test_an_interruption_ends_the_runs_and_leaves_whole_results_alone(tmp_path: 
 
     with folder.locked(), pytest.raises(KeyboardInterrupt):
         RunProcesses(folder, 2, Interrupted(), PROGRAM).run_all(plan.runs)
-    done = plan.runs[0].id
-    assert files(folder) == {"sweep.lock", f"records/{done}.json", f"summaries/{done}.json"}
+    assert files(folder) == {"sweep.lock", f"records/{plan.runs[0].id}.json"}
 
 
 def test_a_second_sweep_in_the_same_folder_is_kept_out_and_shares_are_not(tmp_path: Path) -> None:
@@ -158,12 +155,11 @@ def test_means_are_taken_over_seeds_for_each_configuration(tmp_path: Path) -> No
     plan, folder = plan_in(tmp_path, text), ResultsFolder(tmp_path / "results")
     run_missing(plan, folder)
     folder.record(plan.runs[3].id).unlink()
-    (folder.summaries / f"{plan.runs[2].id}.json").unlink()  # as if it had been run by hand
-    one, two = configuration_results(plan, folder, lambda path: {"utilisation": 0.9, "queues": {}})
+    one, two = configuration_results(plan, folder)
     assert one.configuration == {"load": "1"}
     assert one.mean == {"jobs": 10, "utilisation": pytest.approx(0.52)}
     assert one.deviation["utilisation"] == pytest.approx(0.01 * 2**0.5)
-    assert (two.planned, len(two.records), two.mean) == (2, 1, {"utilisation": 0.9})
+    assert (two.planned, len(two.records), two.mean) == (2, 1, {"jobs": 10, "utilisation": 0.51})
 
 
 def test_in_a_pod_what_failed_is_not_tried_again_and_what_was_killed_with_it_three_times(

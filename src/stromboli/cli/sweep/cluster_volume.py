@@ -49,14 +49,12 @@ class ClusterVolume:
 
 
 def collect(plan: SweepPlan, place: Path, folder: ResultsFolder) -> None:
-    """Copy whole records from the volume, with their summaries, and what is known of runs that failed."""
+    """Copy whole records from the volume, and what is known of runs that failed."""
     there = ResultsFolder(place)
     for run in plan.distinct.values():
         if folder.record(run.id).exists():
             continue
         if is_whole(there.record(run.id)):
-            if (summary := there.summaries / f"{run.id}.json").exists():
-                shutil.copyfile(summary, folder.summaries / summary.name)
             shutil.copyfile(there.record(run.id), folder.scratch(run.id))
             folder.scratch(run.id).replace(folder.record(run.id))
             folder.failure(run.id).unlink(missing_ok=True)

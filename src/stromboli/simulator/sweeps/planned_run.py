@@ -61,7 +61,7 @@ def command(
         words.append(part.flag)
         if part.value is not None:
             words.append(shown(part.value) if part.sha256 else part.value)
-    return [*words, "--no-progress", "-o", "json", "--save", shown(str(result))]
+    return [*words, "--no-progress", "--save", shown(str(result))]
 
 
 def command_line(words: Sequence[str]) -> str:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from msgspec import structs
 
+from stromboli.simulator.reports.written_files import whole_file
 from stromboli.simulator.sweeps.input_files import files_below
 from stromboli.simulator.sweeps.planned_run import Argument, PlannedRun
 from stromboli.simulator.sweeps.results_folder import PLAN
 from stromboli.simulator.sweeps.sweep_plan import SweepPlan
-from stromboli.simulator.sweeps.whole_files import write_whole
 
 
 def portable(plan: SweepPlan) -> tuple[SweepPlan, dict[str, Path]]:
@@ -48,5 +48,6 @@ def export(plan: SweepPlan, folder: Path) -> Path:
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
-    write_whole(folder / PLAN, travelling.encoded())
+    with whole_file(folder / PLAN) as file:
+        file.write(travelling.encoded())
     return folder / PLAN

@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
+from stromboli.simulator.reports.written_files import whole_file
 from stromboli.simulator.sweeps.planned_run import PlannedRun
 from stromboli.simulator.sweeps.sweep_plan import SweepPlan
-from stromboli.simulator.sweeps.whole_files import write_whole
 
 PLAN = "sweep.json"
 LOCK = "sweep.lock"
@@ -51,10 +51,11 @@ class FailedRun(Struct, frozen=True, omit_defaults=True):
 
 
 class _RecordHead(Struct):
-    """What shows whether a record is whole; the rest is skipped, but must be JSON."""
+    """What shows whether a record is whole, and its measures; the rest is skipped, but must be JSON."""
 
     schema: int
     jobs: msgspec.Raw
+    summary: dict[str, Any]
     partial: bool = False
 
 
@@ -64,7 +65,6 @@ class ResultsFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.records = path / "records"
-        self.summaries = path / "summaries"
         self.failures = path / "failures"
         self.logs = path / "logs"
         self.unfinished = path / "unfinished"
@@ -73,7 +73,7 @@ class ResultsFolder:
     def locked(self, shared: bool = False) -> Iterator[None]:
         """Make the folder and keep other sweeps out of it; shares of the same sweep work there together."""
         try:
-            for folder in (self.records, self.summaries, self.failures, self.logs, self.unfinished):
+            for folder in (self.records, self.failures, self.logs, self.unfinished):
                 folder.mkdir(parents=True, exist_ok=True)
             lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
@@ -126,19 +126,16 @@ class ResultsFolder:
         """Where a run prints."""
         return self.logs / f"{run_id}.log"
 
-    def keep(self, run_id: str, summary: bytes) -> None:
-        """Move the record of a run that ended well to its name, with its summary beside it."""
-        write_whole(self.summaries / f"{run_id}.json", summary)
+    def keep(self, run_id: str) -> None:
+        """Move the record of a run that ended well to its name."""
         self.scratch(run_id).replace(self.record(run_id))
         self.failure(run_id).unlink(missing_ok=True)
         self.log(run_id).unlink(missing_ok=True)
 
     def summary(self, run_id: str) -> dict[str, Any] | None:
-        """What the run printed of itself; nothing if it was run by hand."""
-        with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
-            summary = msgspec.json.decode((self.summaries / f"{run_id}.json").read_bytes())
-            return summary if isinstance(summary, dict) else None
-        return None
+        """The measures in the record of a run; None if it has no whole record."""
+        head = _head(self.record(run_id))
+        return None if head is None or head.partial else head.summary
 
     # -- failures
 
@@ -166,7 +163,8 @@ class ResultsFolder:
         return failed
 
     def note_failure(self, failed: FailedRun) -> None:
-        write_whole(self.failure(failed.id), msgspec.json.encode(failed))
+        with whole_file(self.failure(failed.id)) as file:
+            file.write(msgspec.json.encode(failed))
 
     def failed(self, run: PlannedRun) -> FailedRun | None:
         """What is known of a run that did not end well."""
@@ -175,16 +173,21 @@ class ResultsFolder:
         return None
 
     def save_plan(self, plan: SweepPlan) -> None:
-        write_whole(self.path / PLAN, plan.encoded())
+        with whole_file(self.path / PLAN) as file:
+            file.write(plan.encoded())
 
 
 def is_whole(path: Path) -> bool:
     """Whether a file is the record of a run that came to its end."""
+    head = _head(path)
+    return head is not None and not head.partial
+
+
+def _head(path: Path) -> _RecordHead | None:
     try:
-        head = msgspec.json.decode(path.read_bytes(), type=_RecordHead)
+        return msgspec.json.decode(path.read_bytes(), type=_RecordHead)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return False
-    return not head.partial
+        return None
 
 
 def _empty(folder: Path) -> None:

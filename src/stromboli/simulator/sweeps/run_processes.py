@@ -44,7 +44,6 @@ class SweepObserver(Protocol):
 class _Process:
     run: PlannedRun
     process: subprocess.Popen[bytes]
-    output: Path
     since: float = field(default_factory=time.monotonic)
 
 
@@ -86,21 +85,20 @@ class RunProcesses:
     def _start(self, run: PlannedRun) -> list[FailedRun]:
         """Start a run; that it failed, if no process can be had."""
         words = command(run, self.folder.scratch(run.id), self.program)
-        output = self.folder.scratch(run.id).with_suffix(".out")
         try:
             self.folder.begin(run, self._line(run), self.pod)
-            with output.open("wb") as out, self.folder.log(run.id).open("wb") as log:
+            with self.folder.log(run.id).open("wb") as log:
                 process = subprocess.Popen(
                     words,
                     stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=log,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
                     env={**ONE_THREAD, **os.environ},
                     start_new_session=True,  # Ctrl-C is for us: we end the runs
                 )
         except OSError as error:
             return [self._failed(run, f"cannot be started: {error}", [])]
-        self._running.append(_Process(run, process, output))
+        self._running.append(_Process(run, process))
         self.observer.started(run)
         return []
 
@@ -114,14 +112,13 @@ class RunProcesses:
         run, status = ended.run, ended.process.returncode
         try:
             if status == 0 and is_whole(self.folder.scratch(run.id)):
-                self.folder.keep(run.id, ended.output.read_bytes())
+                self.folder.keep(run.id)
                 self.observer.done(run, time.monotonic() - ended.since)
                 return None
             outcome = _outcome(status) if status else "ended without a whole record"
         except OSError as error:
             outcome = f"its record cannot be kept: {error.strerror or error}"
         finally:
-            ended.output.unlink(missing_ok=True)
             self.folder.scratch(run.id).unlink(missing_ok=True)
         return self._failed(run, outcome, last_lines(self.folder.log(run.id)))
 
@@ -150,7 +147,6 @@ class RunProcesses:
                 _signal(process.process, signal.SIGKILL)
                 process.process.wait()
             finally:
-                process.output.unlink(missing_ok=True)
                 for path in (self.folder.scratch, self.folder.log, self.folder.failure):
                     path(process.run.id).unlink(missing_ok=True)
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from stromboli.simulator.sweeps.results_folder import ResultsFolder
 from stromboli.simulator.sweeps.sweep_plan import SweepPlan
-
-ReadSummary = Callable[[Path], dict[str, Any]]
-"""The summary of a record, for runs that somebody ran by hand."""
 
 
 class ConfigurationResult(Struct, frozen=True):
@@ -27,26 +23,21 @@ class ConfigurationResult(Struct, frozen=True):
     """The standard deviation over the runs, for measures of two runs or more."""
 
 
-def configuration_results(
-    plan: SweepPlan, folder: ResultsFolder, read_summary: ReadSummary
-) -> list[ConfigurationResult]:
+def configuration_results(plan: SweepPlan, folder: ResultsFolder) -> list[ConfigurationResult]:
     """A result for each configuration, in the order of the grid."""
     groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for run in plan.runs:
         groups.setdefault(tuple(run.configuration.items()), []).append(run.id)
-    return [_result(dict(key), ids, folder, read_summary) for key, ids in groups.items()]
+    return [_result(dict(key), ids, folder) for key, ids in groups.items()]
 
 
-def _result(
-    configuration: dict[str, str], ids: list[str], folder: ResultsFolder, read_summary: ReadSummary
-) -> ConfigurationResult:
-    done = [run_id for run_id in ids if folder.record(run_id).exists()]
-    summaries = [folder.summary(run_id) or read_summary(folder.record(run_id)) for run_id in done]
-    values = _numbers(summaries)
+def _result(configuration: dict[str, str], ids: list[str], folder: ResultsFolder) -> ConfigurationResult:
+    summaries = {run_id: summary for run_id in ids if (summary := folder.summary(run_id)) is not None}
+    values = _numbers(list(summaries.values()))
     return ConfigurationResult(
         configuration,
         len(ids),
-        [str(folder.record(run_id)) for run_id in done],
+        [str(folder.record(run_id)) for run_id in summaries],
         {name: math.fsum(numbers) / len(numbers) for name, numbers in values.items()},
         {name: _deviation(numbers) for name, numbers in values.items() if len(numbers) > 1},
     )
