@@ -70,6 +70,9 @@ NO_BOUNDS = {
         cli.plan_text.MAX_LINES
         cli.simulate.what_if_text.MOST_ROWS
         simulator.what_if.what_if_answer.MOST_BLOCKERS
+        cli.sweep.sweep_job_requests.LOG_BYTES
+        cli.sweep.sweep_progress.MAX_FAILURES_SHOWN
+        simulator.sweeps.run_processes.SHOWN_BYTES
         controllers.job.executor.MAX_ERRORS_SHOWN
         controllers.job.job_status.MAX_MESSAGE
         controllers.sharding.controller.MAX_NOTES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -120,7 +121,7 @@ def _arguments(
 
 
 def _argument(grid: Grid, option: SimulateOption, value: str, files: InputFiles) -> Argument:
-    path = (grid.folder / value).resolve()
+    path = Path(os.path.abspath(grid.folder / value))
     if option.path_use is PathUse.NEVER or (option.path_use is PathUse.IF_THERE and not path.exists()):
         return Argument(option.flag, value)
     try:
