@@ -21,7 +21,7 @@ from stromboli.cli.sweep.local_sweep import INTERRUPTED, results_folder, show_en
 from stromboli.cli.sweep.sweep_job_requests import SweepJobRequests
 from stromboli.cli.sweep.sweep_options import ClusterOptions, SweepOptions
 from stromboli.cli.sweep.sweep_progress import Counts, SweepProgress, failure_text
-from stromboli.cli.up.cluster_choice import chosen_api_server
+from stromboli.cli.up.cluster_choice import find_api_server
 from stromboli.embedded.running_clusters import FolderError
 from stromboli.kube.api_client import Client
 from stromboli.kube.credentials import BadConfig
@@ -112,7 +112,7 @@ def _manifests(
 def run_on_cluster(plan: SweepPlan, options: SweepOptions, cluster: ClusterOptions) -> int:
     """Create the Job or find it running, watch it, collect its results; the exit status."""
     try:
-        access, running = chosen_api_server(cluster.data, cluster.kubeconfig, cluster.context)
+        access, running = find_api_server(cluster.data, cluster.kubeconfig, cluster.context)
     except (FolderError, BadConfig) as error:
         raise Usage(str(error)) from None
     namespace = cluster.namespace or access.namespace or DEFAULT_NAMESPACE
