@@ -79,6 +79,8 @@ NO_BOUNDS = {
         scheduler.writes.held_orders.LONGEST_HOLD
         simulator.reports.group_measures.MOST_GROUPS
         simulator.reports.csv_files.MOST_RESOURCES
+        simulator.reports.page.run_page.MOST_NOTES
+        simulator.reports.page.run_page.MOST_SETTINGS
         cli.simulate.run_text.MOST_ROWS
         embedded.objects.object_verbs.MAX_PATH
         embedded.rbac.escalation.MAX_SHOWN

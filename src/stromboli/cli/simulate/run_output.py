@@ -8,6 +8,7 @@ from stromboli.cli.simulate.run_text import print_run
 from stromboli.cli.simulate.simulate_options import SimulateOptions
 from stromboli.simulator.reports.csv_files import write_csv
 from stromboli.simulator.reports.measures import summary
+from stromboli.simulator.reports.page.run_page import write_page
 from stromboli.simulator.reports.record_files import save_record
 from stromboli.simulator.runs.run_record import RunRecord
 
@@ -26,7 +27,7 @@ def show_run(record: RunRecord, options: SimulateOptions) -> None:
 
 def write_files(record: RunRecord, options: SimulateOptions) -> None:
     """The record, the page and the tables; what cannot be written is told by its name."""
-    for path, write in ((options.save, save_record), (options.csv, write_csv)):
+    for path, write in ((options.save, save_record), (options.csv, write_csv), (options.report, write_page)):
         if path is not None:
             try:
                 write(record, path)

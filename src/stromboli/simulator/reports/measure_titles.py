@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 NONE = "-"
+BYTES = ("memory", "ephemeral-storage")
 
 
 class Unit(enum.Enum):
@@ -73,6 +74,17 @@ def value_text(value: Any, unit: Unit) -> str:
     if unit is Unit.COUNT:
         return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
     return factor(value)
+
+
+def amount_text(resource: str, amount: float) -> str:
+    """What a cluster has of a resource: 256 cpu, 1.5 TiB memory."""
+    unit = ""
+    if resource in BYTES:
+        for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+            if amount < 1024:
+                break
+            amount, unit = amount / 1024, f" {larger}"
+    return f"{_digits(amount)}{unit} {resource}"
 
 
 def factor(value: float) -> str:

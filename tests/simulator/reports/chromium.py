@@ -1,0 +1,90 @@
+"""Debian's Chromium, driven over its debugging protocol: what a page loads, complains of and looks like."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage")
+PATIENCE = 60.0
+
+
+class Browser:
+    """A tab of a browser."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._numbers = itertools.count(1)
+        self.events: list[dict[str, Any]] = []
+
+    async def call(self, method: str, **params: Any) -> dict[str, Any]:
+        number = next(self._numbers)
+        await self._socket.send_json({"id": number, "method": method, "params": params})
+        while True:
+            message = await self._socket.receive_json(timeout=PATIENCE)
+            if message.get("id") == number:
+                assert "error" not in message, message
+                return message["result"]
+            self.events.append(message)
+
+    async def value(self, expression: str) -> Any:
+        """What an expression of JavaScript comes to."""
+        result = await self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
+
+    async def open(self, page: Path, width: int, height: int, dark: bool) -> None:
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        await self.call("Emulation.setEmulatedMedia", features=[scheme])
+        await self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        await self.call("Page.navigate", url=page.as_uri())
+        while await self.value("document.readyState") != "complete":
+            await asyncio.sleep(0.02)
+
+    def complaints(self) -> list[str]:
+        """Errors and warnings of the console, violations of the policy included."""
+        kinds = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
+        return [str(event["params"]) for event in self.events if event.get("method") in kinds]
+
+    def requests(self) -> list[str]:
+        sent = [event for event in self.events if event.get("method") == "Network.requestWillBeSent"]
+        return [event["params"]["request"]["url"] for event in sent]
+
+
+@asynccontextmanager
+async def browser(profile: Path) -> AsyncIterator[Browser]:
+    """A browser with one tab and nothing in its profile."""
+    assert CHROMIUM
+    command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "--remote-debugging-port=0", "about:blank"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stderr is not None
+            lines = (re.search(r"ws://([\d.:]+)/", line) for line in process.stderr)
+            host = next(match[1] for match in lines if match)
+            async with aiohttp.ClientSession() as client:
+                async with client.get(f"http://{host}/json/list") as answer:
+                    tabs = await answer.json()
+                address = next(tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page")
+                async with client.ws_connect(address, max_msg_size=0) as socket:
+                    tab = Browser(socket)
+                    for domain in ("Page", "Runtime", "Log", "Network"):
+                        await tab.call(f"{domain}.enable")
+                    yield tab
+        finally:
+            process.kill()
