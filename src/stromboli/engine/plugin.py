@@ -37,6 +37,7 @@ from stromboli.model.requirements.placement_requirement import REQUIREMENTS
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.model.amounts import Amounts
+    from stromboli.model.cards.node_cards import NodeCards
     from stromboli.model.cluster import Change, Dirty
     from stromboli.model.job import Job, SubJob
     from stromboli.model.ledgers import Grant
@@ -399,6 +400,13 @@ class Plugin:
         counted there, and is part of the bind.
         """
         return ()
+
+    @point(first_answer, "enableNodeOrder")
+    def card_order(self, task: Task, node: Node, cards: NodeCards) -> Sequence[int] | None:
+        """The cards of the chosen node in the order in which a task takes them; none leaves it to `deviceshare`.
+
+        Cards that do not serve the task are passed over. Asked only about tasks that ask for shared cards.
+        """
 
     # -- HyperNodes
 

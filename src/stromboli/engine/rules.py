@@ -27,6 +27,7 @@ from stromboli.engine.points import (
     attributed,
     vote,
 )
+from stromboli.model.cards.node_cards import NodeCards
 from stromboli.model.job import Job, SubJob
 from stromboli.model.ledgers import Grant
 from stromboli.model.node_columns import Node
@@ -72,6 +73,7 @@ class Rules:
     node_scores: Callable[[Task], list[NodeScore]]
     best_node: Callable[[Task, dict[str, float]], str | None]
     grants: Callable[[Task, Node, bool], list[Grant | Refusal]]
+    card_order: Callable[[Task, Node, NodeCards], Sequence[int] | None]
     hyper_node_scores: Callable[[SubJob, Sequence[Domain]], dict[str, float]]
     hyper_node_gradients: Callable[[Job | SubJob, Domain, str], list[list[Domain]] | None]
 

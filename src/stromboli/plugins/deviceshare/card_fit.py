@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from stromboli.model.cards.card_grants import CardShare
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 Shares = tuple[tuple[CardShare, ...], ...]
 RulesOf = Callable[["Task"], frozenset[int]]
 """The exclusive rules that a task matches."""
+Order = Sequence[int] | None
+"""Cards by index in the order in which they are taken; none: as the arguments of the plugin say."""
 
 
 class Fit(NamedTuple):
@@ -46,18 +48,22 @@ class CardRequest(Protocol):
     def lock(self) -> str:
         """The lock of a node under which its device plugin serves such pods."""
 
-    def fit(self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf) -> Fit | Shortage:
-        """The shares that a pod gets where so much is taken."""
+    def fit(
+        self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf, order: Order = None
+    ) -> Fit | Shortage:
+        """The shares that a pod gets where so much is taken: of the first cards that serve, in this order."""
 
     def annotations(self, shares: Shares, node: str, now: float) -> dict[str, str]:
         """What its device plugin has to know of the shares."""
 
 
 def fit_or_never(
-    request: CardRequest, cards: NodeCards, taken: CardColumns, rules_of: RulesOf
+    request: CardRequest, cards: NodeCards, taken: CardColumns, rules_of: RulesOf, order: Order = None
 ) -> Fit | Shortage:
-    """As `fit`; where even empty cards would not do, the reason is one that no eviction cures."""
-    answer = request.fit(cards, taken, rules_of)
+    """As `fit`, in any order if not in this; where even empty cards would not do, no eviction cures the reason."""
+    answer = request.fit(cards, taken, rules_of, order)
+    if order is not None and isinstance(answer, Shortage):
+        answer = request.fit(cards, taken, rules_of)
     if isinstance(answer, Shortage) and answer.reason.curable:
         empty = request.fit(cards, CardColumns(len(cards.cards)), rules_of)
         if isinstance(empty, Shortage):

@@ -8,7 +8,7 @@ import numpy as np
 
 from stromboli.api import card_reasons as reasons
 from stromboli.engine.placement.node_functions import Check
-from stromboli.plugins.deviceshare.card_fit import CardRequest, Fit, RulesOf, Shortage, fit_or_never
+from stromboli.plugins.deviceshare.card_fit import CardRequest, Fit, Order, RulesOf, Shortage, fit_or_never
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -85,23 +85,25 @@ class CardFits:
         later = self.answer(node, cards, False, task)
         return (self.answer(node, cards, True, task) if cards.leaving else later), later
 
-    def answer(self, node: Node, cards: NodeCards, now: bool, task: Task | None = None) -> Fit | Shortage:
+    def answer(
+        self, node: Node, cards: NodeCards, now: bool, task: Task | None = None, order: Order = None
+    ) -> Fit | Shortage:
         """The shares that a pod gets on a node now, or once those that are leaving have left.
 
         Shares of tasks for which room is held count as taken, but not those of the task that asks.
         """
-        first = self._answer_beside(node, cards, cards.now if now else cards.later, task)
+        first = self._answer_beside(node, cards, cards.now if now else cards.later, task, order)
         if isinstance(first, Fit) or now or not cards.leaving:
             return first
-        second = self._answer_beside(node, cards, cards.now, task)
+        second = self._answer_beside(node, cards, cards.now, task, order)
         return second if isinstance(second, Fit) else first
 
     def _answer_beside(
-        self, node: Node, cards: NodeCards, taken: CardColumns, task: Task | None
+        self, node: Node, cards: NodeCards, taken: CardColumns, task: Task | None, order: Order
     ) -> Fit | Shortage:
         """The shares that a pod gets beside what is taken, and beside what is held for others than this task."""
         beside = self._held.beside(node, cards, taken, task)
-        answer = fit_or_never(self._request, cards, beside, self._rules_of)
+        answer = fit_or_never(self._request, cards, beside, self._rules_of, order)
         if isinstance(answer, Fit) or beside is taken:
             return answer
         alone = self._request.fit(cards, taken, self._rules_of)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stromboli.api import card_names
 from stromboli.api import card_reasons as reasons
 from stromboli.model.cards.card_grants import CardShare
-from stromboli.plugins.deviceshare.card_fit import Fit, RulesOf, Shares, Shortage
+from stromboli.plugins.deviceshare.card_fit import Fit, Order, RulesOf, Shares, Shortage
 
 if TYPE_CHECKING:
     from stromboli.model.cards.node_cards import CardColumns, NodeCards
@@ -29,8 +29,11 @@ class GpuShareRequest:
     def lock(self) -> str:
         return card_names.GPU_LOCK if self.memory else ""
 
-    def fit(self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf) -> Fit | Shortage:
-        healthy = [card for card in cards.cards if card.healthy]
+    def fit(
+        self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf, order: Order = None
+    ) -> Fit | Shortage:
+        ordered = cards.cards if order is None else [cards.cards[index] for index in order]
+        healthy = [card for card in ordered if card.healthy]
         if not healthy:
             return Shortage(reasons.UNHEALTHY)
         if self.number:

@@ -14,7 +14,7 @@ from stromboli.model.cards.card import ALL_CORES, Card
 from stromboli.model.cards.card_grants import CardShare
 from stromboli.model.cards.device_config import NpuConfig
 from stromboli.model.cards.pod_cards import encoded_shares, whole_amount
-from stromboli.plugins.deviceshare.card_fit import Fit, RulesOf, Shares, Shortage
+from stromboli.plugins.deviceshare.card_fit import Fit, Order, RulesOf, Shares, Shortage
 
 if TYPE_CHECKING:
     from stromboli.api.types.pod import PodSpec
@@ -73,13 +73,19 @@ class NpuRequest:
     def lock(self) -> str:
         return card_names.NPU_LOCK
 
-    def fit(self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf) -> Fit | Shortage:
+    def fit(
+        self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf, order: Order = None
+    ) -> Fit | Shortage:
         if self.hami_core and cards.mode != card_names.HAMI_CORE:
             return Shortage(reasons.OTHER_MODE, card_names.HAMI_CORE)
         healthy = [card for card in cards.cards if card.healthy]
         if not healthy:
             return Shortage(reasons.UNHEALTHY)
-        best_first = sorted(healthy, key=lambda card: -self._worth(card, taken))
+        best_first = (
+            sorted(healthy, key=lambda card: -self._worth(card, taken))
+            if order is None
+            else [cards.cards[index] for index in order if cards.cards[index].healthy] or healthy
+        )
         chosen: list[list[Card]] = []
         shares = []
         for container in self.containers:

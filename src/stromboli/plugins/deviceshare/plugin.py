@@ -243,7 +243,8 @@ class DeviceShare(Plugin):
             if cards is None:
                 yield Refusal(card_reasons.GONE.format(model=request.model, node=node.name), plugin=self.name)
                 return
-            answer = self._fits_of(request).answer(node, cards, now, task)
+            order = self.session.rules.card_order(task, node, cards)
+            answer = self._fits_of(request).answer(node, cards, now, task, order)
             if isinstance(answer, Shortage):
                 yield Refusal(answer.text, answer.reason.curable, self.name)
                 return

@@ -10,7 +10,7 @@ from stromboli.api import card_reasons as reasons
 from stromboli.api.types.pod import PodSpec
 from stromboli.model.cards.card import Card
 from stromboli.model.cards.pod_cards import encoded_shares, group_key, whole_amount
-from stromboli.plugins.deviceshare.card_fit import Fit, RulesOf, Shares, Shortage
+from stromboli.plugins.deviceshare.card_fit import Fit, Order, RulesOf, Shares, Shortage
 from stromboli.plugins.deviceshare.vgpu_trial import VgpuTrial
 
 if TYPE_CHECKING:
@@ -154,10 +154,12 @@ class VgpuRequest:
     def lock(self) -> str:
         return card_names.VGPU_LOCK
 
-    def fit(self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf) -> Fit | Shortage:
+    def fit(
+        self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf, order: Order = None
+    ) -> Fit | Shortage:
         if self.choice.mode is not None and self.choice.mode != cards.mode:
             return Shortage(reasons.OTHER_MODE, self.choice.mode[:63])
-        trial = VgpuTrial(self, cards, taken, rules_of)
+        trial = VgpuTrial(self, cards, taken, rules_of, order)
         shares = []
         for container in self.containers:
             chosen = trial.take(container)

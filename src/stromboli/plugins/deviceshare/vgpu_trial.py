@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stromboli.api import card_names
@@ -9,7 +10,7 @@ from stromboli.api import card_reasons as reasons
 from stromboli.model.cards.card import ALL_CORES, Card, Slot
 from stromboli.model.cards.card_grants import CardShare
 from stromboli.model.cards.pod_cards import group_key
-from stromboli.plugins.deviceshare.card_fit import RulesOf, Shortage
+from stromboli.plugins.deviceshare.card_fit import Order, RulesOf, Shortage
 
 if TYPE_CHECKING:
     from stromboli.model.cards.node_cards import CardColumns, NodeCards
@@ -19,11 +20,19 @@ if TYPE_CHECKING:
 class VgpuTrial:
     """The cards of a node while the containers of a pod are given their shares, one after the other."""
 
-    def __init__(self, request: VgpuRequest, cards: NodeCards, taken: CardColumns, rules_of: RulesOf):
+    def __init__(
+        self,
+        request: VgpuRequest,
+        cards: NodeCards,
+        taken: CardColumns,
+        rules_of: RulesOf,
+        order: Order = None,
+    ):
         self._request = request
         self._node = cards
         self._taken = taken
         self._rules_of = rules_of
+        self._given_order = order
         self._sharers, self._memory, self._cores = [*taken.sharers], [*taken.memory], [*taken.cores]
         self._slots: dict[int, list[Slot]] = {}
         """The slots of MIG cards that its containers have got."""
@@ -54,7 +63,9 @@ class VgpuTrial:
     def _few(self, container: ContainerRequest) -> Shortage:
         return Shortage(reasons.FEW_CARDS, f"the {container.cards} of a container")
 
-    def _order(self) -> list[int]:
+    def _order(self) -> Sequence[int]:
+        if self._given_order is not None:
+            return self._given_order
         indices = range(len(self._node.cards))
         if self._request.policy == card_names.BINPACK:
             return sorted(indices, key=lambda index: (-self._memory[index], index))

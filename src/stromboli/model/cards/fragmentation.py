@@ -1,0 +1,89 @@
+"""How much of the free GPUs of nodes typical tasks could not use, in thousandths of a GPU.
+
+A node's free GPUs are lost to a task that needs none, that asks for another model or for more CPU, or that finds too
+few GPUs with enough free; for a task that fits, those GPUs are lost that have less free than it asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from stromboli.model.cards.gpu_columns import GpuColumns
+    from stromboli.model.cards.typical_tasks import WeightedTask
+    from stromboli.model.node_columns import Bools, Ints
+
+Floats = NDArray[np.float64]
+
+
+class Fragmentation:
+    """The expected fragmentation of nodes over some typical tasks."""
+
+    def __init__(self, tasks: Sequence[WeightedTask]):
+        needing = [task for task in tasks if task.task.gpus]
+        others = [task for task in tasks if not task.task.gpus]
+        self._models = [each.task.models for each in needing]
+        self._limited = [index for index, models in enumerate(self._models) if any(models)]
+        self._cpu = np.array([each.task.cpu for each in needing], dtype=np.int64)[:, None]
+        self._gpus = np.array([each.task.gpus for each in needing], dtype=np.int64)[:, None]
+        self._weights = np.array([each.weight for each in needing])[:, None]
+        shares = [each.task.share for each in needing]
+        self._shares = np.array(sorted(set(shares)), dtype=np.int64)
+        self._share_of = np.array([sorted(set(shares)).index(share) for share in shares], dtype=np.int64)
+        self._other_cpu = np.array([each.task.cpu for each in others], dtype=np.int64)[:, None]
+        self._other_weights = np.array([each.weight for each in others])[:, None]
+
+    def allowed(self, gpus: GpuColumns) -> Bools | None:
+        """Which typical tasks (rows) may run on which nodes by the models of their GPUs; none: all on all."""
+        if not self._limited:
+            return None
+        return np.array([gpus.allow(models) for models in self._models], dtype=bool)
+
+    def of(self, cpu: Ints, free: Ints, allowed: Bools | None = None) -> Floats:
+        """The fragmentation of nodes with so much CPU and so many thousandths of each GPU free.
+
+        Amounts are added cause by cause, each in the order of tasks: the published order, to the last bit.
+        """
+        total = free.sum(axis=1)
+        lacks_gpu, lost = self._gpus_lacking(free, total)
+        lacks_cpu = self._cpu > cpu
+        lost = self._weights * np.where(lacks_gpu | lacks_cpu, total, lost)
+        causes = [lacks_cpu & lacks_gpu, ~lacks_cpu, lacks_cpu & ~lacks_gpu]
+        if allowed is not None:
+            lost = np.where(allowed, lost, self._weights * total)
+            causes = [*(cause & allowed for cause in causes), ~allowed]
+        result = _sum(np.where(causes[0], lost, 0.0))
+        result = result + _sum(np.where(causes[1], lost, 0.0))
+        result = result + _sum(np.where(causes[2], lost, 0.0))
+        other, fits = self._other_weights * total, self._other_cpu <= cpu
+        result = result + _sum(np.where(fits, other, 0.0))
+        result = result + _sum(np.where(fits, 0.0, other))
+        return result if allowed is None else result + _sum(np.where(causes[3], lost, 0.0))
+
+    def _gpus_lacking(self, free: Ints, total: Ints) -> tuple[Bools, Ints]:
+        """Where tasks find too few GPUs; and what GPUs have free that have too little for them."""
+        enough = free >= self._shares[:, None, None]
+        counts = enough.sum(axis=2)
+        lost = total - np.where(enough, free, 0).sum(axis=2)
+        return counts[self._share_of] < self._gpus, lost[self._share_of]
+
+
+def _sum(column: Floats) -> Floats:
+    """Rows added one after the other; `sum` would add them in another order where there is but one node."""
+    if not len(column):
+        return np.zeros(column.shape[1])
+    total: Floats = np.add.accumulate(column, axis=0)[-1]
+    return total
+
+
+def cluster_fragmentation(gpus: GpuColumns, tasks: Sequence[WeightedTask]) -> float:
+    """The part of all GPUs of a cluster that is free and lost to typical tasks, from 0 to 1."""
+    gpus.update()
+    fragmentation = Fragmentation(tasks)
+    capacity = int(gpus.count.sum())
+    lost = fragmentation.of(gpus.cpu, gpus.free, fragmentation.allowed(gpus))
+    return float(lost.sum()) / (1000 * capacity) if capacity else 0.0
