@@ -39,6 +39,10 @@ _PUBLISHED = (
 )
 
 
+SHARED, NO_GPU = 0, -1
+"""Kinds of tasks beside those with so many whole GPUs."""
+
+
 class _GpuScore(Plugin):
     """A score of nodes by their free CPU and GPUs."""
 
@@ -193,31 +197,29 @@ class GpuClustering(_MeasuredScore):
         changed = changes.since(self._position)
         if changed is None:
             self._kinds, changed = [frozenset()] * len(nodes), set(range(len(nodes)))
+            self._memory = self._gpus.usual_memory()
         for row in changed:
             demands = {self._demand(task) for task in nodes[row].tasks}
-            self._kinds[row] = frozenset(map(_kind, demands)) - {NO_GPU}
+            self._kinds[row] = frozenset(map(self._kind, demands)) - {NO_GPU}
         self._position = changes.position
+
+    def _kind(self, demand: GpuDemand) -> int:
+        """The number of its whole GPUs, or that it asks for parts."""
+        if not demand.gpus:
+            return NO_GPU
+        return demand.gpus if demand.share_of(self._memory) == WHOLE else SHARED
 
     def _points(self, demand: GpuDemand, asked: Ints) -> Floats:
         if not demand.gpus:
             return np.zeros(len(self._gpus.cpu))
         self._follow()
-        kind, base = _kind(demand), {}
+        kind, base = self._kind(demand), {}
         for kinds in set(self._kinds):
             base[kinds] = (75 if len(kinds) == 1 else 50) if kind in kinds else 0 if kinds else 25
         size = self._sizes()[1]
         used = self._finished(25 * (size - self._gpus.free.sum(axis=1)) / size)
-        return used + np.array([base[kinds] for kinds in self._kinds])
-
-
-SHARED, NO_GPU = 0, -1
-
-
-def _kind(demand: GpuDemand) -> int:
-    """The number of its whole GPUs, or that it asks for parts."""
-    if not demand.gpus:
-        return NO_GPU
-    return demand.gpus if demand.share == WHOLE else SHARED
+        points: Floats = used + np.array([base[kinds] for kinds in self._kinds], dtype=float)
+        return points
 
 
 # -- chance

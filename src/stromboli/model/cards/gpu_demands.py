@@ -36,11 +36,6 @@ class GpuDemand(NamedTuple):
     memory: int = 0
     """Of each GPU, in the unit of registrations: MiB as a rule."""
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether it asks for a part of one GPU."""
-        return self.gpus == 1 and self.share < WHOLE
-
     def share_of(self, memory: int) -> int:
         """What it asks of a GPU with so much memory, in thousandths; all of it where nobody knows how much it has."""
         by_memory = -(-WHOLE * self.memory // memory) if memory else WHOLE if self.memory else 0

@@ -116,10 +116,10 @@ class Fgd(Plugin):
         return nodes.pick(scores.values)
 
     def card_order(self, task: Task, node: Node, cards: NodeCards) -> Sequence[int] | None:
-        """The best GPU for a part of one; else, and after it, those with the least that is free."""
+        """The best GPU where it takes one; else, and after it, those with the least that is free."""
         demand, free = self._demand(task), free_shares(cards)
         order = sorted(range(len(free)), key=lambda index: (free[index], index))
-        if demand.is_shared and node.row >= 0:
+        if demand.gpus == 1 and node.row >= 0:
             self._columns()
             scores = self._scores_of(demand)
             scores.update()

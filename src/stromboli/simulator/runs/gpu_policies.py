@@ -1,0 +1,78 @@
+"""Policies that choose nodes and GPUs by one score alone, as published experiments do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from stromboli.api import names
+from stromboli.model.cards.fragmentation import cluster_fragmentation
+from stromboli.model.cards.gpu_columns import GpuColumns
+from stromboli.model.cards.gpu_demands import GpuModels
+from stromboli.model.cards.typical_tasks import TypicalTask, most_frequent
+from stromboli.policy.policy import Policy, load_policy
+
+if TYPE_CHECKING:
+    from stromboli.engine.catalog import Catalog
+    from stromboli.model.cluster import Cluster
+
+SCORES = {
+    "fgd": "fgd",
+    "bestfit": "bestfit",
+    "dotprod": "dotprod",
+    "packing": "gpu-packing",
+    "clustering": "gpu-clustering",
+    "random": "random",
+}
+"""The plugin of each score, by its name on the command line."""
+_PUBLISHED = ("fgd", "bestfit", "dotprod", "gpu-clustering")
+
+
+def score_policy(
+    score: str, tasks: Counter[TypicalTask], catalog: Catalog, seed: int = 0, published: bool = True
+) -> Policy:
+    """A policy that places every pod at once, by a score alone; `tasks` are those of the whole workload."""
+    plugin = SCORES[score]
+    arguments: dict[str, Any] = {f"{plugin}.published": published} if plugin in _PUBLISHED else {}
+    if plugin == "fgd":
+        arguments["fgd.tasks"] = [_listed(task, count) for task, count in tasks.items()]
+    if plugin == "random":
+        arguments["random.seed"] = seed
+    sharing = {"name": "deviceshare", "arguments": {"deviceshare.VGPUEnable": True}}
+    plugins = [
+        {"name": "gang"},
+        {"name": "predicates"},
+        sharing,
+        {"name": plugin, "arguments": arguments},
+    ]
+    text = msgspec.json.encode({"actions": "allocate", "tiers": [{"plugins": plugins}]})
+    return load_policy(text, catalog, f"--score {score}")
+
+
+def _listed(task: TypicalTask, count: int) -> dict[str, Any]:
+    """A typical task as an argument lists it."""
+    listed: dict[str, Any] = {"cpu": f"{task.cpu}m", "count": count}
+    if task.gpus:
+        listed |= {"gpus": task.gpus, "gpuMilli": task.share}
+    return listed | ({"models": list(task.models.models)} if task.models.models else {})
+
+
+def typical_task(cpu_milli: int, gpu_milli: int, gpus: int, models: Iterable[str] = ()) -> TypicalTask:
+    """A pod of a list as a task that may be typical."""
+    return TypicalTask(cpu_milli, gpu_milli if gpus else 0, gpus, GpuModels(tuple(models)))
+
+
+def fragmentation_gauge(tasks: Counter[TypicalTask]) -> Callable[[Cluster], float]:
+    """Measures the part of all GPUs that is free and lost to the typical ones of these tasks."""
+    typical = most_frequent(tasks)
+    columns: list[GpuColumns] = []
+
+    def gauge(cluster: Cluster) -> float:
+        if not columns:
+            columns.append(GpuColumns(cluster, names.NVIDIA_GPU))
+        return cluster_fragmentation(columns[0], typical)
+
+    return gauge
