@@ -122,6 +122,7 @@ NO_BOUNDS = {
         model.volumes.free_volumes.MOST_SIZES
         controllers.workloads.batch_job.job_tracking.UNCOUNTED_LIMIT
         plugins.deviceshare.plugin.MOST_FITS
+        plugins.fgd.plugin.MOST_SCORES
     """,
     "what counts as how much of a bound": """
         embedded.store.history.CHANGE_BYTES

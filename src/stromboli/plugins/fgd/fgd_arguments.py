@@ -13,9 +13,6 @@ from stromboli.model.cards.typical_tasks import COVERED, TypicalTask
 from stromboli.policy.argument_checks import at_least
 from stromboli.policy.arguments import arg
 
-MOST_LISTED_TASKS = 10_000
-"""Typical tasks that an argument may list."""
-
 
 def _covers(value: float) -> str | None:
     return None if 0 < value <= 1 else "must be above 0 and at most 1"
@@ -62,8 +59,6 @@ class FgdArguments:
     )
 
     def __post_init__(self) -> None:
-        if len(self.tasks) > MOST_LISTED_TASKS:
-            raise ValueError(f"fgd.tasks: {len(self.tasks)} tasks, more than {MOST_LISTED_TASKS}")
         listed_tasks(self.tasks)
 
 

@@ -6,7 +6,14 @@ for so far, as a whole percentage of all GPUs, are the load.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from stromboli.api import card_names
+
+if TYPE_CHECKING:
+    from stromboli.simulator.runs.run_record import JobRecord, RunRecord
 
 
 def gpu_allocation(
@@ -30,3 +37,27 @@ def gpu_allocation(
 def _rounded(part: float, whole: int, digits: int) -> int:
     """A part in so many parts of the whole, halves upwards."""
     return int(part / whole * digits + 0.5)
+
+
+def gpu_measures(record: RunRecord, load: float) -> Mapping[str, float]:
+    """The GPU allocation at a load, or at as much as has arrived, and the fragmentation at the end.
+
+    Of nodes and pods whose cards have 1,000 units of memory, so that a unit is a thousandth of a GPU.
+    """
+    measures: dict[str, float] = {}
+    capacity = int(record.capacity.get(card_names.VGPU_MEMORY, 0))
+    arrived = list(accumulate(_asked(job) for job in record.jobs))
+    allocated = list(accumulate(0 if job.started is None else _asked(job) for job in record.jobs))
+    if capacity and arrived:
+        reached = min(load or arrived[-1] / capacity, arrived[-1] / capacity)
+        allocation = gpu_allocation(arrived, allocated, capacity, reached)
+        if allocation is not None:
+            measures["gpu_allocation"] = allocation
+    if record.samples and (fragmentation := record.samples[-1].fragmentation) is not None:
+        measures["fragmentation"] = fragmentation
+    return measures
+
+
+def _asked(job: JobRecord) -> int:
+    """What a pod asks for, in thousandths of a GPU: of each of its GPUs the same."""
+    return int(job.requests.get(card_names.VGPU_NUMBER, 0) * job.requests.get(card_names.VGPU_MEMORY, 0))

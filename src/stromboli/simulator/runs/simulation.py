@@ -44,5 +44,7 @@ def simulate(
     except KeyboardInterrupt:
         record.partial = True
     loop.close()
+    if settings.measures is not None:
+        record.measures.update(settings.measures(record))
     record.seconds = time.perf_counter() - begin
     return record

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from stromboli.model.cluster import Cluster
 from stromboli.scheduling_loop import PERIOD
 from stromboli.simulator.runs.node_outages import NodeFailures
+from stromboli.simulator.runs.run_record import RunRecord
 
 Gauge = Callable[[Cluster], float | None]
 """Measures the cluster at the moments of samples and at the end."""
@@ -27,5 +28,7 @@ class SimulationSettings:
     """Whether a job leaves that could not start at the moment of its submission."""
     fragmentation: Gauge | None = None
     """The share of GPUs that typical tasks cannot use."""
+    measures: Callable[[RunRecord], Mapping[str, float]] | None = None
+    """More figures of the finished run, for its record."""
     described_by: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
     """What the record says of the settings: options, names of files and policies."""

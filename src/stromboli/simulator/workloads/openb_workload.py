@@ -130,13 +130,13 @@ def _on_models(models: tuple[str, ...]) -> dict[str, Any]:
     """What the spec of a pod says that may run on these models only."""
     if not models:
         return {}
-    labels = list(map(_model_label, models))
+    labels = list(map(model_label, models))
     terms = [{"matchExpressions": [{"key": MODEL_LABEL, "operator": "In", "values": labels}]}]
     node_affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     return {"affinity": {"nodeAffinity": node_affinity}}
 
 
-def _model_label(model: str) -> str:
+def model_label(model: str) -> str:
     """The model as the label of a node and within the type of a card."""
     return kubernetes_name(model) if label_value_errors(model) else model
 
@@ -160,7 +160,7 @@ def _manifest(node: OpenbNode, name: str, second: int) -> Manifest:
     }
     labels, annotations = {names.HOSTNAME: name}, {}
     if node.gpus:
-        labels[MODEL_LABEL] = _model_label(node.model)
+        labels[MODEL_LABEL] = model_label(node.model)
         annotations[card_names.VGPU_REGISTER] = _registration(node)
         sizes[card_names.VGPU_NUMBER] = str(node.gpus * GPU)
         sizes[card_names.VGPU_MEMORY] = str(node.gpus * GPU)
@@ -181,7 +181,7 @@ def _manifest(node: OpenbNode, name: str, second: int) -> Manifest:
 
 def _registration(node: OpenbNode) -> str:
     """Each card with room for as many pods as it has thousandths."""
-    kind = f"{card_names.NVIDIA}-{_model_label(node.model)}"
+    kind = f"{card_names.NVIDIA}-{model_label(node.model)}"
     return "".join(
         f"gpu-{index},{GPU},{GPU},{kind},true,{card_names.HAMI_CORE}:" for index in range(node.gpus)
     )
