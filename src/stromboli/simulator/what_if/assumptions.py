@@ -9,7 +9,7 @@ from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.simulator.what_if.future_world import HOLDING
-from stromboli.simulator.what_if.run_times import Basis, RunTimes, is_over_limit
+from stromboli.simulator.what_if.run_times import Basis, RunTimes
 
 
 class Assumptions(Struct):
@@ -35,29 +35,28 @@ class Assumptions(Struct):
 
 def assumptions(cluster: Cluster, now: float, assumed: float | None) -> Assumptions:
     """Look at all jobs before virtual time begins."""
-    result = Assumptions(assumed=assumed)
+    result, run_times = Assumptions(assumed=assumed), RunTimes(cluster.queues)
     tasks = cluster.tasks.values()
     result.other_pods = sum(task.job is None and task.status in HOLDING for task in tasks)
     for job in cluster.jobs.values():
         running = [task for status in HOLDING for task in job.by_status[status]]
         if running:
-            _count_running(result, job, running, now)
-        elif (waiting := job.by_status[Status.PENDING]) and _is_unlimited(next(iter(waiting))):
+            _count_running(result, job, running, run_times, now)
+        elif any(run_times.of(task).basis is Basis.UNKNOWN for task in job.by_status[Status.PENDING]):
             result.waiting_unlimited.append(job.key)
     return result
 
 
-def _count_running(result: Assumptions, job: Job, running: list[Task], now: float) -> None:
+def _count_running(
+    result: Assumptions, job: Job, running: list[Task], run_times: RunTimes, now: float
+) -> None:
+    bases = {run_times.of(task).basis for task in running}
     result.unknown_start += any(task.started is None for task in running)
-    if any(is_over_limit(task, now) for task in running):
+    if any(run_times.is_over_limit(task, now) for task in running):
         result.over_limit.append(job.key)
-    elif any(map(_is_unlimited, running)):
+    elif Basis.UNKNOWN in bases:
         result.unlimited.append(job.key)
-    elif RunTimes().of(running[0]).basis is Basis.RUN_TIME:
-        result.known += 1
-    else:
+    elif Basis.TIME_LIMIT in bases:
         result.limited += 1
-
-
-def _is_unlimited(task: Task) -> bool:
-    return RunTimes().of(task).basis is Basis.UNKNOWN
+    else:
+        result.known += 1

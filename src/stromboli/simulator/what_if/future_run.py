@@ -15,7 +15,6 @@ from stromboli.simulator.runs.run_record import RunRecord
 from stromboli.simulator.runs.simulation_loop import SimulationLoop
 from stromboli.simulator.runs.simulation_settings import SimulationSettings
 from stromboli.simulator.what_if.future_world import FutureWorld
-from stromboli.simulator.what_if.run_times import RunTimes
 
 Progress = Callable[[float, int], None]
 """Called at every moment with the virtual seconds that have passed, and the jobs that wait."""
@@ -47,11 +46,11 @@ class FutureRun:
         policy: Policy,
         catalog: Catalog,
         now: float,
-        run_times: RunTimes,
+        assumed: float | None = None,
         watched: Collection[str] = (),
     ) -> None:
-        """`watched` are the jobs, by name, whose reasons to wait are kept."""
-        self._world = FutureWorld(loaded, now, run_times)
+        """`assumed`: seconds that jobs without a limit run; `watched`: jobs whose reasons to wait are kept."""
+        self._world = FutureWorld(loaded, now, assumed)
         self._watched = [job for job in self._world.cluster.jobs.values() if job.key in watched]
         self._loop = SimulationLoop(self._world, policy, catalog, SimulationSettings(), self._observe)
         self._future = Future(self._world.record)

@@ -11,6 +11,7 @@ from stromboli.model.amounts import Amounts
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
+from stromboli.model.time_limits import job_time_limit
 from stromboli.simulator.cluster_loading import Loaded
 from stromboli.simulator.ephemeral_claims import make_ephemeral_claims
 from stromboli.simulator.runs.event_queue import EventKind, ScheduledEvent
@@ -44,10 +45,11 @@ class RunningPod:
 class FutureWorld(TimedWorld):
     """The present of a cluster, and what follows from it as time passes."""
 
-    def __init__(self, loaded: Loaded, now: float, run_times: RunTimes) -> None:
+    def __init__(self, loaded: Loaded, now: float, assumed: float | None = None) -> None:
+        """`assumed`: how many seconds jobs without a limit run; None: for ever."""
         super().__init__(now, loaded.intake)
         self._loaded = loaded
-        self._run_times = run_times
+        self._run_times = RunTimes(self.cluster.queues, assumed)
         self._running: dict[Task, RunningPod] = {}
         self._places: dict[Job, int] = {}
         """Of jobs in the record."""
@@ -72,7 +74,7 @@ class FutureWorld(TimedWorld):
                 self._enter(
                     task,
                     0.0 if task.started is None else task.started - now,
-                    run_times.end_of(task, now) - now,
+                    self._run_times.end_of(task, now) - now,
                 )
 
     # -- what happens
@@ -149,8 +151,9 @@ class FutureWorld(TimedWorld):
             place = self._places[job] = len(self.record.jobs)
             requests = in_units(self._named(job.total))
             queue = job.queue.name if job.queue is not None else ""
+            created, limit = job.created - self.epoch, job_time_limit(job, self.cluster.queues)
             self.record.jobs.append(
-                JobRecord(job.key, job.created - self.epoch, len(job.tasks), requests, queue=queue)
+                JobRecord(job.key, created, len(job.tasks), requests, queue=queue, time_limit=limit)
             )
         return self.record.jobs[place]
 

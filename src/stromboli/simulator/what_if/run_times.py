@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from stromboli.api import names
 from stromboli.api.go_scalars import duration
-from stromboli.model.job import Job
+from stromboli.model.queue import Queue
 from stromboli.model.task import Task
+from stromboli.model.time_limits import queue_limit, time_limit
 
 FOREVER = "forever"
 
@@ -38,44 +39,44 @@ UNKNOWN = RunTime(inf, Basis.UNKNOWN)
 
 
 class RunTimes:
-    """The run times of pods; of those without a limit the one that is assumed."""
+    """The run times of the pods of a cluster; of jobs without a limit the one that is assumed."""
 
-    def __init__(self, assumed: float | None = None) -> None:
+    def __init__(self, queues: dict[str, Queue], assumed: float | None = None) -> None:
+        self._queues = queues
         self._unknown = UNKNOWN if assumed is None else RunTime(assumed, Basis.ASSUMED)
 
     def of(self, task: Task) -> RunTime:
         """How long a pod runs that starts now."""
-        return _stated(task) or (self._unknown if task.job is not None else UNKNOWN)
+        return self.stated(task) or (self._unknown if task.job is not None else UNKNOWN)
 
     def end_of(self, task: Task, now: float) -> float:
         """When a pod ends that runs already. Of those over their limit nobody knows it, as of those without."""
-        stated = _stated(task)
+        stated = self.stated(task)
         started = now if task.started is None else task.started
         if stated is not None and started + stated.seconds > now:
             return started + stated.seconds
         return inf if task.job is None else now + self._unknown.seconds
 
+    def is_over_limit(self, task: Task, now: float) -> bool:
+        """Whether a running pod has run longer than is said of it."""
+        stated = self.stated(task)
+        return stated is not None and task.started is not None and task.started + stated.seconds <= now
 
-def is_over_limit(task: Task, now: float) -> bool:
-    """Whether a running pod has run longer than it may."""
-    stated = _stated(task)
-    return stated is not None and task.started is not None and task.started + stated.seconds <= now
+    def stated(self, task: Task) -> RunTime | None:
+        """What is said of a pod, by itself, its job or its queue; None if nothing is."""
+        run_time = _run_time(task.annotations.get(names.RUN_TIME, ""))
+        if run_time is not None:
+            ended = inf if task.deadline is None else task.deadline
+            return RunTime(min(run_time, ended), Basis.RUN_TIME) if min(run_time, ended) < inf else UNKNOWN
+        default = queue_limit(task.job.queue, self._queues) if task.job is not None else None
+        limit = time_limit(task, default)
+        return None if limit is None else RunTime(limit, Basis.TIME_LIMIT)
 
 
-def _stated(task: Task) -> RunTime | None:
-    """What is said of it, if anything."""
-    text = task.annotations.get(names.RUN_TIME, "")
+def _run_time(text: str) -> float | None:
+    """The seconds of the annotation, of a range its end; None for what is random, or cannot be read."""
     if text == FOREVER:
-        return UNKNOWN
-    seconds = duration(text.rpartition("..")[2])
-    if seconds is not None and seconds >= 0:
-        return RunTime(seconds, Basis.RUN_TIME)
-    limit = time_limit(task.job) if task.job is not None else None
-    return None if limit is None else RunTime(limit, Basis.TIME_LIMIT)
-
-
-def time_limit(job: Job) -> float | None:
-    for stated in (job.annotations, *(task.annotations for task in job.tasks.values())):
-        if (seconds := duration(stated.get("stromboli.sh/time-limit", ""))) is not None:
-            return seconds
-    return None
+        return inf
+    longest = text.rpartition("..")[2]
+    seconds = duration(f"{longest}s" if longest.isascii() and longest.isdigit() else longest)
+    return seconds if seconds is not None and seconds >= 0 else None

@@ -92,7 +92,8 @@ class WhatIf:
         rests_on = assumptions(after.intake.cluster, self.present.now, self.assumed_run_time)
         waiting = {job.key for job in after.intake.cluster.waiting if not job.ready_count} - set(names)
         jobs = [job for job in after.intake.cluster.jobs.values() if job.key in names]
-        run_times = [RunTimes(self.assumed_run_time).of(next(iter(job.tasks.values()))) for job in jobs]
+        known = RunTimes(after.intake.cluster.queues, self.assumed_run_time)
+        run_times = [max(map(known.of, job.tasks.values())) for job in jobs]
         with_it = self._run("With it", after, policy, self.assumed_run_time, names)
         without = self._run("Without it", before, policy, self.assumed_run_time)
         stuck = {job.name for job in with_it.record.jobs if job.name in names and job.started is None}
@@ -115,7 +116,7 @@ class WhatIf:
     def _run(
         self, title: str, loaded: Loaded, policy: Policy, assumed: float | None, watched: Collection[str] = ()
     ) -> Future:
-        run = FutureRun(loaded, policy, self.catalog, self.present.now, RunTimes(assumed), watched)
+        run = FutureRun(loaded, policy, self.catalog, self.present.now, assumed, watched)
         return run.run(self.progress(title))
 
     def _bound(self, before: Loaded, policy: Policy, names: Collection[str]) -> Future:
