@@ -26,6 +26,10 @@ GANGS = (
     'actions: "enqueue, allocate, backfill"\n'
     "tiers: [{plugins: [{name: priority}, {name: gang}, {name: predicates}]}]"
 )
+EASY = (
+    'actions: "allocate"\n'
+    "tiers: [{plugins: [{name: priority}, {name: gang}, {name: predicates}, {name: backfill-reservation}]}]"
+)
 PREEMPTION = (
     'actions: "enqueue, allocate, preempt, backfill"\n'
     "tiers: [{plugins: [{name: priority}, {name: gang, enablePreemptable: false}, {name: conformance}]},"

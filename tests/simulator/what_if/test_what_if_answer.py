@@ -1,13 +1,18 @@
 """What would happen if a job were submitted: answers that are plain to work out by hand."""
 
-from stromboli.simulator.cluster_notation import nodes
+import pytest
+
+from stromboli.simulator.cluster_notation import nodes, queues
 from stromboli.simulator.job_manifests import priority_class
+from stromboli.simulator.runs.simulation_loop import SimulationLoop
 from stromboli.simulator.what_if.run_times import Basis
 from tests.simulator.what_if.questions import (
+    EASY,
     HOUR,
     MINUTE,
     PREEMPTION,
     ask,
+    limited,
     only,
     run_time,
     running,
@@ -149,3 +154,72 @@ def test_the_same_question_has_the_same_answer() -> None:
     ]
     first, second = (ask(cluster, waiting("mine", "1h", pods=2, cpu=3)) for _ in range(2))
     assert (first.jobs, first.others) == (second.jobs, second.others)
+
+
+def test_a_backfilled_job_does_not_delay_the_first_and_a_longer_one_waits_behind_it() -> None:
+    cluster = [
+        *nodes("n1 cpu=4; n2 cpu=2"),
+        *running("a", "n1", 0, "2h", cpu=4),
+        *waiting("head", "1h", cpu=4),
+    ]
+    short = ask(cluster, waiting("mine", "1h", cpu=2), EASY)
+    assert (only(short).started, short.others.later) == (0, [])
+    cluster = [*nodes("n1 cpu=4"), *running("a", "n1", 0, "2h", cpu=2), *waiting("head", "1h", cpu=4)]
+    fits = ask(cluster, waiting("mine", "2h", cpu=2), EASY)
+    assert (only(fits).started, fits.others.later) == (0, [])
+    longer = ask(cluster, waiting("mine", "150m", cpu=2), EASY)
+    assert (only(longer).started, longer.others.later) == (3 * HOUR, [])
+    overtaking = ask(cluster, waiting("mine", "150m", cpu=2))
+    assert only(overtaking).started == 0
+    (shift,) = overtaking.others.later
+    assert (shift.job, shift.start_delay) == ("default/head", 30 * MINUTE)
+
+
+def test_the_limit_of_a_queue_holds_for_its_jobs_that_say_nothing() -> None:
+    batch = queues("batch")
+    batch[0]["metadata"]["annotations"] = limited("3h")
+    cluster = [*batch, *nodes("n1 cpu=4"), *running("a", "n1", 60, cpu=4, queue="batch")]
+    answer = ask(cluster, waiting("mine", cpu=4, queue="batch"))
+    job = only(answer)
+    assert (job.started, job.ended, job.run_time.basis) == (2 * HOUR, 5 * HOUR, Basis.TIME_LIMIT)
+    assert answer.assumptions.limited == 1
+
+
+def test_a_node_ends_a_pod_at_its_active_deadline() -> None:
+    cluster = [*nodes("n1 cpu=4"), *running("a", "n1", 10, cpu=4, spec={"activeDeadlineSeconds": 3600})]
+    assert only(ask(cluster, waiting("mine", "1h", cpu=4))).started == 50 * MINUTE
+
+
+def test_a_gang_that_loses_a_pod_starts_again_as_a_whole() -> None:
+    cluster = [*PRIORITIES, *TWO_NODES, *running("low", "n1 n2", 30, "2h", cpu=4, priority=1)]
+    answer = ask(cluster, waiting("mine", "1h", cpu=4, priority=100), PREEMPTION)
+    assert sorted(eviction.pod for eviction in answer.others.evictions) == ["default/low-0", "default/low-1"]
+    assert {eviction.restart for eviction in answer.others.evictions} == {HOUR}
+
+
+def test_pods_of_no_job_stay_where_they_are() -> None:
+    agent = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "agent", "namespace": "kube-system"},
+        "spec": {
+            "nodeName": "n1",
+            "schedulerName": "default-scheduler",
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}],
+        },
+        "status": {"phase": "Running"},
+    }
+    cluster = [*nodes("n1 cpu=4"), agent]
+    answer = ask(cluster, waiting("mine", "1h", cpu=4), assumed=HOUR)
+    assert (only(answer).started, answer.assumptions.other_pods) == (None, 1)
+    assert only(ask(cluster, waiting("mine", "1h", cpu=3))).started == 0
+
+
+def test_an_interrupt_leaves_what_is_known_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: object) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SimulationLoop, "step", interrupt)
+    answer = ask([*nodes("n1 cpu=4")], waiting("mine", "1h", cpu=4))
+    assert answer.partial
+    assert only(answer).started is None
