@@ -16,6 +16,7 @@ POLL = 1.0
 """Seconds from look to look, for a few pods."""
 PODS_A_SECOND = 20
 """Whose logs are read: more pods are looked at less often."""
+MESSAGES_OF_A_POD = 3
 _NORMAL = ("ContainerCreating", "PodInitializing", "Completed")
 Pause = Callable[[float], Any]
 
@@ -27,6 +28,8 @@ class JobEnd(NamedTuple):
     message: str
     done: int
     failed: int
+    is_short: bool
+    """Whether some of its runs have not ended."""
 
 
 class JobWatch:
@@ -37,16 +40,16 @@ class JobWatch:
         requests: SweepJobRequests,
         progress: SweepProgress,
         total: int,
-        left: int,
+        runs: int,
         pause: Pause = asyncio.sleep,
     ) -> None:
-        """`total` runs are in the sweep, and `left` of them are the Job's."""
+        """`total` runs are in the sweep, and `runs` of them are the Job's."""
         self._requests = requests
         self._progress = progress
         self._total = total
-        self._before = total - left
+        self._runs = runs
         self._pause = pause
-        self._told: set[tuple[str, str]] = set()
+        self._told: dict[str, set[str]] = {}
         self._by_pod: dict[str, Counts] = {}
 
     async def until_end(self) -> JobEnd:
@@ -79,19 +82,21 @@ class JobWatch:
                 self._by_pod[name] = counts or self._by_pod.get(name, Counts(0))
             self._tell(name, trouble(status))
         done, failed = self._sums()
-        self._progress.show(Counts(self._total, self._before + done, running, failed))
+        self._progress.show(Counts(self._total, self._total - self._runs + done, running, failed))
 
     def _sums(self) -> tuple[int, int]:
         counts = self._by_pod.values()
         return sum(pod.done for pod in counts), sum(pod.failed for pod in counts)
 
     def _end(self, job_phase: str, text: str) -> JobEnd:
-        return JobEnd(job_phase, text, *self._sums())
+        done, failed = self._sums()
+        return JobEnd(job_phase, text, done, failed, done + failed < self._runs)
 
     def _tell(self, subject: str, text: str) -> None:
-        """Each message once."""
-        if text and (subject, text) not in self._told:
-            self._told.add((subject, text))
+        """Each message once, and not many of the same pod."""
+        told = self._told.setdefault(subject, set())
+        if text and text not in told and len(told) < MESSAGES_OF_A_POD:
+            told.add(text)
             self._progress.tell(f"warning: {subject}: {printable(text)[:500]}")
 
 

@@ -46,7 +46,8 @@ def sweep(
     """
     from stromboli.cli.sweep.local_sweep import dry_run as print_commands
     from stromboli.cli.sweep.local_sweep import export_plan, planned, run_here
-    from stromboli.cli.sweep.sweep_on_cluster import print_manifests, run_on_cluster
+    from stromboli.cli.sweep.sweep_job_manifests import print_manifests
+    from stromboli.cli.sweep.sweep_on_cluster import run_on_cluster
 
     root = os.environ.get("STROMBOLI_ROOT", "") if in_pod else ""  # mounts on real nodes of `stromboli up`
     options = SweepOptions(

@@ -12,7 +12,7 @@ from stromboli.api import names
 from stromboli.kube.api_client import Client, with_query
 from stromboli.kube.api_resources import Resource, resource_of
 from stromboli.kube.request import ApiError, NoResponse, Request
-from stromboli.simulator.sweeps.cluster_job import Manifest
+from stromboli.simulator.sweeps.cluster_job import RUNS_ANNOTATION, Manifest
 
 JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
 PODS = Resource("", "v1", "pods", "Pod")
@@ -40,10 +40,12 @@ class SweepJobRequests:
     async def job(self) -> Manifest | None:
         return await self._get(JOBS, self.name)
 
-    async def is_running(self) -> bool:
-        """Whether the Job is there and has not ended."""
+    async def running_job(self) -> Manifest | None:
+        """The Job, if it is there and has not ended."""
         job = await self.job()
-        return job is not None and not job["metadata"].get("deletionTimestamp") and phase(job) not in ENDED
+        if job is None or job["metadata"].get("deletionTimestamp") or phase(job) in ENDED:
+            return None
+        return job
 
     async def create(self, manifests: list[Manifest]) -> None:
         """Create the Job with its inputs, in the place of one that has ended; the inputs go with the Job."""
@@ -122,6 +124,12 @@ class SweepJobRequests:
 def phase(job: Manifest) -> str:
     """Of a Job; empty until its controller has seen it."""
     return str(_state(job).get("phase") or "")
+
+
+def runs_of(job: Manifest) -> int:
+    """How many runs a Job was created for."""
+    text = (job["metadata"].get("annotations") or {}).get(RUNS_ANNOTATION, "")
+    return int(text) if text.isdecimal() else 0
 
 
 def message(job: Manifest) -> str:

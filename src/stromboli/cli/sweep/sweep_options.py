@@ -79,7 +79,7 @@ VOLUME_FOLDER = typer.Option(
     help="Where the claim's volume is mounted on this machine, if it is; known for `stromboli up --real`.",
 )
 EXPORTED = typer.Option(
-    False, "--exported", help="What --export wrote lies in the volume already, in the folder SWEEP/plan."
+    False, "--exported", help="What --export wrote lies in the volume already, where --dry-run says."
 )
 KUBECONFIG = typer.Option(
     "", "--kubeconfig", metavar="FILE", help="The cluster; $KUBECONFIG unless given, as for `status`."

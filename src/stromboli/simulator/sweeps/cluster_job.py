@@ -18,13 +18,13 @@ Manifest = dict[str, Any]
 TASK = "runs"
 RESULTS_MOUNT = "/stromboli-results"
 PLAN_MOUNT = "/stromboli-plan"
-PLAN_FOLDER = "plan"
-"""Of the sweep's folder in the volume, for inputs that no ConfigMap holds."""
 MOST_CONFIG_MAP_BYTES = 1_000_000
 """Of a plan with its inputs in a ConfigMap, for which Kubernetes allows 1 MiB."""
 IMAGE_GROUP = 65532
 """Of the user that our image runs as: the volume is to be writable for it."""
 SWEEP_LABEL = "stromboli.sh/sweep"
+RUNS_ANNOTATION = "stromboli.sh/sweep-runs"
+"""How many runs the Job is to do."""
 
 
 class InputsTooLarge(Exception):
@@ -45,9 +45,19 @@ class JobSettings:
 
 
 def job_name(plan: SweepPlan) -> str:
-    """The name of the Job and of the folder in the volume: another grid has another."""
+    """The name of the Job: a grid that changes has another."""
+    return f"sweep-{results_path(plan)}-{plan.digest[:8]}"
+
+
+def results_path(plan: SweepPlan) -> str:
+    """The folder of the results in the volume: a grid that changes goes on with what is there."""
     name = re.sub(r"[^a-z0-9-]+", "-", plan.name.lower()).strip("-")[:30].rstrip("-")
-    return f"sweep-{name or 'grid'}-{plan.digest[:8]}"
+    return name or "grid"
+
+
+def plan_path(name: str, plan: SweepPlan) -> str:
+    """The folder of plan and inputs in the volume, if no ConfigMap holds them."""
+    return f"{results_path(plan)}/plans/{name}"
 
 
 def config_map(name: str, plan: SweepPlan, settings: JobSettings) -> Manifest:
@@ -92,13 +102,13 @@ def sweep_job(name: str, plan: SweepPlan, settings: JobSettings, in_volume: bool
         "restartPolicy": "OnFailure",
         "automountServiceAccountToken": False,
         "securityContext": {"fsGroup": IMAGE_GROUP, "fsGroupChangePolicy": "OnRootMismatch"},
-        "containers": [_container(name, settings, in_volume) | {"volumeMounts": mounts}],
+        "containers": [_container(name, plan, settings, in_volume) | {"volumeMounts": mounts}],
         "volumes": volumes,
     }
     return {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
-        "metadata": _metadata(name, settings),
+        "metadata": _metadata(name, settings) | {"annotations": {RUNS_ANNOTATION: str(len(plan.distinct))}},
         "spec": {
             "schedulerName": "volcano",
             **({"queue": settings.queue} if settings.queue else {}),
@@ -118,20 +128,16 @@ def _items(plan: SweepPlan) -> list[Manifest]:
     return [{"key": PLAN, "path": PLAN}, *inputs]
 
 
-def _container(name: str, settings: JobSettings, in_volume: bool) -> Manifest:
-    folder = f"{RESULTS_MOUNT}/{name}"
+def _container(name: str, plan: SweepPlan, settings: JobSettings, in_volume: bool) -> Manifest:
+    plan_folder = f"{RESULTS_MOUNT}/{plan_path(name, plan)}" if in_volume else PLAN_MOUNT
     return {
         "name": "sweep",
         "image": settings.image,
-        "command": [
-            "stromboli",
-            "sweep",
-            f"{folder}/{PLAN_FOLDER}/{PLAN}" if in_volume else f"{PLAN_MOUNT}/{PLAN}",
-        ],
+        "command": ["stromboli", "sweep", f"{plan_folder}/{PLAN}"],
         "args": [
             *("--share", f"$(VC_TASK_INDEX)/{settings.parallelism}"),
             *("--jobs", "1"),
-            *("--results", folder),
+            *("--results", f"{RESULTS_MOUNT}/{results_path(plan)}"),
             *("--in-pod", "$(POD_UID)"),
         ],
         "env": [{"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}],
