@@ -19,6 +19,7 @@ from stromboli.engine.statement import Statement
 from stromboli.engine.topology.gradient_search import GradientSearch
 from stromboli.engine.topology.nomination import place_nominated
 from stromboli.engine.topology.topology_limits import requested_topology
+from stromboli.engine.waiting.ordered_waits import OrderedTurns, OrderedWaits
 from stromboli.model.job import Job, SubJob
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -39,18 +40,34 @@ def allocate(session: Session) -> None:
     if "enqueue" not in session.policy.actions:
         for job in list(session.cluster.waiting):
             session.set_phase(job, names.GROUP_INQUEUE)
-    in_order = session.rules.has("no_room")
-    worth_placing = list(session.cluster.backlog) if in_order else session.waits.worth_placing(session)
+    search = GradientSearch(session, _place_tasks, _find_place)
+    if isinstance(session.waits, OrderedWaits):
+        _allocate_in_order(session, search, session.waits.turns(session))
+        return
+    worth_placing = session.waits.worth_placing(session)
     by_job = {job: tasks for job in worth_placing if (tasks := _pending_tasks(session, job))}
     jobs_by_queue = session.jobs_by_queue(by_job)
-    search = GradientSearch(session, _place_tasks, _find_place)
     for _, job in jobs_by_queue.turns(skip=session.rules.overused):
         with session.guard(job):
-            if in_order and _is_held_back(session, job):
-                continue
             if _allocate_job(session, search, job, by_job[job]) and by_job[job]:
                 jobs_by_queue.push(job)
-            if in_order and _found_no_room(session, job):
+
+
+def _allocate_in_order(session: Session, search: GradientSearch, turns: OrderedTurns) -> None:
+    """The same where plugins hold jobs back: they hear of everybody who finds no room, in the order of the turns."""
+    by_job: dict[Job, PendingTasks] = {}
+    for job in turns:
+        with session.guard(job):
+            pending = by_job[job] if job in by_job else _pending_tasks(session, job)
+            if not pending:
+                continue
+            may_start = turns.may_fit(job) and not _is_held_back(session, job)
+            if may_start and _allocate_job(session, search, job, pending) and pending:
+                by_job[job] = pending
+                turns.push(job)
+            if may_start and _found_no_room(session, job):
+                _allocate_where_reserved(session, job)
+            if _found_no_room(session, job):
                 session.rules.no_room(job, partial(_attempt, session, search, job))
 
 
@@ -73,8 +90,22 @@ def _is_held_back(session: Session, job: Job) -> bool:
     held_back = session.rules.held_back(job)
     if held_back is None:
         return False
-    session.leave_out(job, held_back.message, held_back.way_out, held_back.summary)
+    session.held_back[job] = held_back
     return True
+
+
+def _allocate_where_reserved(session: Session, job: Job) -> None:
+    """Place a job where room was reserved for it, if that is there: all of its tasks that have a place, or none."""
+    places = session.rules.reserved_places(job)
+    if not places:
+        return
+    with session.statement() as trial:
+        for task, node in places.items():
+            place = session.place(task, session.only(node)) if task.status is Status.PENDING else None
+            if not isinstance(place, Place) or not place.now or trial.assign(task, place) is not None:
+                return
+        if session.rules.job_ready(job):
+            trial.commit()
 
 
 def _found_no_room(session: Session, job: Job) -> bool:

@@ -23,6 +23,7 @@ from stromboli.engine.session import Session
 from stromboli.engine.topology.allocated_domains import AllocatedDomains
 from stromboli.engine.topology.left_out_hyper_nodes import hyper_node_events
 from stromboli.engine.waiting.fixed_point import FixedPoint
+from stromboli.engine.waiting.ordered_waits import OrderedWaits
 from stromboli.engine.waiting.room_waits import RoomWaits
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.job import Job
@@ -89,7 +90,7 @@ class Engine:
         """
         self._skips = skips
         self._fixed_point = FixedPoint()
-        self._waits = RoomWaits()
+        self._waits: RoomWaits = RoomWaits()
         self._last: Outcome | None = None
         """Of the last cycle that ran."""
         self.policy = policy
@@ -137,6 +138,9 @@ class Engine:
     def _resolve(self) -> None:
         self.rules = Rules(self._tiers, self._failing.set_aside)
         self._placement = Placement(self.rules, self._timer)
+        in_order = self.rules.has("no_room")
+        if in_order is not isinstance(self._waits, OrderedWaits):
+            self._waits = OrderedWaits() if in_order else RoomWaits()
         self._listeners = [
             plugin for plugin in self.rules.plugins if type(plugin).on_move is not Plugin.on_move
         ]

@@ -35,13 +35,14 @@ if TYPE_CHECKING:
 
 
 def reportable(session: Session) -> list[Job]:
-    """Jobs of which something may have changed; not those that were not tried, as nothing new is known of them."""
+    """Jobs of which something may have changed; of those that were not tried only if a plugin has news of them."""
     cluster = session.cluster
     if session.changed.everything:
         candidates = dict.fromkeys(cluster.jobs.values())
     else:
         candidates = {**session.changed.jobs, **cluster.dirty.jobs}
-        candidates |= {job: None for job in cluster.unsettled if job not in session.waits}
+        candidates |= dict.fromkeys(session.waits.unreported(cluster.unsettled))
+        candidates |= session.news
     return sorted((job for job in candidates if job.visible), key=lambda job: job.id)
 
 

@@ -36,12 +36,13 @@ from stromboli.model.requirements.placement_requirement import REQUIREMENTS
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
+    from stromboli.engine.waiting.waiting_columns import WaitingColumns
     from stromboli.model.amounts import Amounts
     from stromboli.model.cards.node_cards import NodeCards
     from stromboli.model.cluster import Change, Dirty
     from stromboli.model.job import Job, SubJob
     from stromboli.model.ledgers import Grant
-    from stromboli.model.node_columns import Node
+    from stromboli.model.node_columns import Ints, Node
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
@@ -76,6 +77,20 @@ class HeldBack:
     """The message without what moves."""
     way_out: str = ""
     """What would let it start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """When a job that waits for room starts at the latest, and what for it waits."""
+
+    start: float
+    """When it starts at the latest, in seconds since 1970, if all others keep to their time limits."""
+    nodes: tuple[str, ...]
+    """The nodes on which room is reserved for it."""
+    after: tuple[str, ...] = ()
+    """The jobs that are expected to end there before, by their keys; the first to end first."""
+    overdue: bool = False
+    """Whether it waits for jobs that are over their time limit."""
 
 
 Attempt = Callable[[], bool]
@@ -272,10 +287,25 @@ class Plugin:
 
     @point(notify)
     def no_room(self, job: Job, attempt: Attempt) -> None:
-        """A job had its turn in `allocate` and could not start for lack of room.
+        """A job had its turn in `allocate` and could not start: there was no room for it, or it was held back.
 
         Inside a `session.rehearsal()` the attempt tells whether it would start, and where, if things were otherwise.
         """
+
+    @point(first_answer)
+    def promised(self, job: Job) -> Promise | None:
+        """When a job that waits starts at the latest, for its user; None if nothing is promised."""
+
+    @point(first_answer)
+    def reserved_places(self, job: Job) -> Mapping[Task, Node] | None:
+        """Where the tasks of a job go if no better places are found for them; None leaves it at that."""
+
+    def may_overtake(self, waiting: WaitingColumns) -> Ints | None:
+        """Which of the jobs that wait in order could pass `held_back`, by slot; None: any could.
+
+        It decides nothing: once a plugin of `no_room` answers, others have no turn.
+        """
+        return None
 
     # -- the gate of a queue
 

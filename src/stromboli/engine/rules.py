@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from stromboli.engine.attribution import Method, raise_attributed
 from stromboli.engine.placement.node_functions import NodeFilter, NodeScore, Refusal
@@ -16,6 +18,7 @@ from stromboli.engine.plugin import (
     Invalid,
     Key,
     Plugin,
+    Promise,
     QueueLimit,
 )
 from stromboli.engine.points import (
@@ -30,10 +33,13 @@ from stromboli.engine.points import (
 from stromboli.model.cards.node_cards import NodeCards
 from stromboli.model.job import Job, SubJob
 from stromboli.model.ledgers import Grant
-from stromboli.model.node_columns import Node
+from stromboli.model.node_columns import Ints, Node
 from stromboli.model.queue import Queue
 from stromboli.model.task import Task
 from stromboli.model.topology.domain import Domain
+
+if TYPE_CHECKING:
+    from stromboli.engine.waiting.waiting_columns import WaitingColumns
 
 VICTIM_POINTS = ("preemptable", "reclaimable", "unified_evictable")
 
@@ -54,6 +60,8 @@ class Rules:
     job_starving: Callable[[Job], bool]
     held_back: Callable[[Job], HeldBack | None]
     no_room: Callable[[Job, Attempt], None]
+    promised: Callable[[Job], Promise | None]
+    reserved_places: Callable[[Job], Mapping[Task, Node] | None]
     job_enqueueable: Callable[[Job], bool]
     job_enqueued: Callable[[Job], None]
     overused: Callable[[Queue], bool]
@@ -111,6 +119,7 @@ class Rules:
             self._who_counts("sub_job_ready", "sub_job_pipelined"),
         )
         self._limiting = [plugin for tier in self._plugins_at(POINTS["allocatable"]) for plugin in tier]
+        self._ordering = [plugin for tier in self._plugins_at(POINTS["no_room"]) for plugin in tier]
         self.queue_order_follows_all = self._follows("queue_order", "everything")
         self.queue_order_follows_branch = self._follows("queue_order", "branch")
         self.job_order_follows_all = self._follows("job_order", "everything")
@@ -198,6 +207,18 @@ class Rules:
             except BaseException as error:
                 raise_attributed(error, plugin.name, "may_allocate")
         return True
+
+    def may_overtake(self, waiting: WaitingColumns) -> Ints | None:
+        """Which of the jobs that wait in order could start before others, by slot; None: any could."""
+        allowed: Ints | None = None
+        for plugin in self._ordering:
+            try:
+                slots = plugin.may_overtake(waiting)
+            except BaseException as error:
+                raise_attributed(error, plugin.name, "may_overtake")
+            if slots is not None:
+                allowed = slots if allowed is None else np.intersect1d(allowed, slots)
+        return allowed
 
     def tasks_needed(self, unit: Job | SubJob) -> int:
         """How many more tasks of a job or a sub-group must be placed, at least, before it can start."""

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from stromboli.engine.placement.node_functions import Bools
+    from stromboli.engine.plugin import HeldBack
     from stromboli.engine.rules import Rules
     from stromboli.model.amounts import Amounts
     from stromboli.model.job import Job
@@ -103,6 +104,10 @@ class Session(Transaction):
         """What changed since the session before this one opened."""
         self.refusals: dict[Job, dict[str, EnqueueRefusal]] = {}
         """Why jobs were not let into their queues, by plugin."""
+        self.held_back: dict[Job, HeldBack] = {}
+        """Jobs that were not tried for the sake of others, and why."""
+        self.news: dict[Job, None] = {}
+        """Jobs of which plugins have something new to tell, though they did not change."""
         self.ungated: list[Task] = []
         """Tasks that were let out of their queue's gate in this session."""
         self.waits = RoomWaits()
@@ -530,7 +535,7 @@ class Session(Transaction):
         self.verdicts, self.tentative = earlier.verdicts, earlier.tentative
         self.without_domain, self.had_room = earlier.without_domain, earlier.had_room
         self.objections, self.advice, self.refusals = earlier.objections, earlier.advice, earlier.refusals
-        self.uncommitted = earlier.uncommitted
+        self.uncommitted, self.held_back = earlier.uncommitted, earlier.held_back
 
     def finish(self) -> None:
         """Undo what was kept but not committed, and write what was decided into the model."""

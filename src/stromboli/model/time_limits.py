@@ -17,6 +17,7 @@ from stromboli.model.queue import lineage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from stromboli.model.cluster import Cluster, Dirty
     from stromboli.model.job import Job
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
@@ -63,6 +64,35 @@ def queue_limit(queue: Queue | None, queues: dict[str, Queue]) -> float | None:
     return None
 
 
+class QueueLimits:
+    """What jobs of each queue run at most that say nothing themselves, followed as queues change."""
+
+    def __init__(self) -> None:
+        self._stated: dict[str, tuple[str, float | None]] = {}
+        self._known: dict[Queue, float | None] = {}
+        self._queues: dict[str, Queue] = {}
+
+    def update(self, cluster: Cluster, dirty: Dirty) -> bool:
+        """Follow what changed since the last session; whether that may have changed the limit of any job."""
+        self._queues = cluster.queues
+        changed = False
+        for queue in cluster.queues.values() if dirty.everything else dirty.queues:
+            stated = (queue.parent, annotated_limit(queue.annotations))
+            changed |= self._stated.get(queue.name) != stated
+            self._stated[queue.name] = stated
+        if changed:
+            self._known.clear()
+        return changed
+
+    def of(self, queue: Queue | None) -> float | None:
+        """The limit of a queue, or of the nearest above it that has one."""
+        if queue is None:
+            return None
+        if queue not in self._known:
+            self._known[queue] = queue_limit(queue, self._queues)
+        return self._known[queue]
+
+
 def time_limit(task: Task, default: float | None) -> float | None:
     """Seconds that a task runs at most; the default is that of its queue. None: nobody says."""
     job = task.job
@@ -72,9 +102,8 @@ def time_limit(task: Task, default: float | None) -> float | None:
     return default if stated is None else stated
 
 
-def job_time_limit(job: Job, queues: dict[str, Queue]) -> float | None:
+def job_time_limit(job: Job, default: float | None) -> float | None:
     """Seconds that a job runs at most, all of its tasks; none if one of them has no limit, or there are no tasks."""
-    default = queue_limit(job.queue, queues)
     limits = [time_limit(task, default) for task in job.tasks.values()]
     known = [limit for limit in limits if limit is not None]
     return max(known) if known and len(known) == len(limits) else None

@@ -8,8 +8,10 @@ from msgspec import Struct
 
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.decisions import Evict
+from stromboli.engine.explanation.backfill_causes import time_text
 from stromboli.engine.explanation.closest_domain import ClosestDomain
 from stromboli.engine.explanation.wait_explanation import WaitExplanation
+from stromboli.engine.plugin import Promise
 from stromboli.engine.topology.gang_domains import GangDomain
 from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import PERIOD, Scheduler
@@ -103,6 +105,7 @@ def document(plan: Plan) -> dict[str, Any]:
         result["lost"] = plan.lost
     result["objects"] = loaded.objects
     extras = {
+        "promised": {job: _promise(promise) for job, promise in whole.promised.items()},
         "domains": {job: _domain(domain) for job, domain in whole.domains.items()},
         "hyper_nodes": plan.hyper_nodes,
         "failures": whole.failures,
@@ -152,6 +155,10 @@ def _domain(domain: GangDomain) -> dict[str, Any]:
     tier = {} if domain.tier is None else {"tier": domain.tier}
     sub_groups = {"sub_groups": domain.sub_groups} if domain.sub_groups else {}
     return {"name": domain.name, **tier, **sub_groups}
+
+
+def _promise(promise: Promise) -> dict[str, Any]:
+    return {"start": time_text(promise.start), "nodes": list(promise.nodes), "after": list(promise.after)}
 
 
 def _eviction(eviction: Evict) -> dict[str, Any]:

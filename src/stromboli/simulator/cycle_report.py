@@ -10,6 +10,7 @@ from stromboli.api import names
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind, Event, Evict
 from stromboli.engine.explanation.wait_explanation import WaitExplanation
+from stromboli.engine.plugin import Promise
 from stromboli.engine.topology.gang_domains import GangDomain, gang_domains
 
 
@@ -35,6 +36,8 @@ class Report(Struct):
     """Why the cycle came to nothing, if it did."""
     ignored: dict[str, str] = {}
     """What PodGroups and their pods ask for without effect, by PodGroup."""
+    promised: dict[str, Promise] = {}
+    """When jobs that wait start at the latest, by PodGroup."""
     domains: dict[str, GangDomain] = {}
     """In which HyperNode gangs with a topology are after the cycle, by PodGroup."""
 
@@ -61,6 +64,11 @@ class Report(Struct):
                 for decision in decided
                 if isinstance(decision, Event) and decision.reason == names.EVENT_FIELD_IGNORED
             },
+            promised={
+                job.key: promise
+                for job in outcome.session.cluster.backlog
+                if (promise := outcome.session.rules.promised(job))
+            },
             domains={job.key: domain for job, domain in gang_domains(outcome.session.cluster)},
         )
 
@@ -80,5 +88,6 @@ class Report(Struct):
             failures=list(dict.fromkeys(text for report in reports for text in report.failures)),
             lost=next((report.lost for report in reports if report.lost), ""),
             ignored={job: text for report in reports for job, text in report.ignored.items()},
+            promised=last.promised,
             domains=last.domains,
         )

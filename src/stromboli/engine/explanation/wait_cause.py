@@ -25,6 +25,7 @@ Gate = Literal[
     "queue",
     "requirements",
     "pipeline",
+    "backfill",
     "validity",
     "scheduling-gates",
     "enqueue",

@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
+from stromboli.engine.explanation.backfill_causes import held_back, promised_start
 from stromboli.engine.explanation.moved_pods import MovedPods
 from stromboli.engine.explanation.node_causes import NodeCauses, no_nodes
 from stromboli.engine.explanation.queue_limit_hits import QueueLimitCauses
@@ -50,6 +51,8 @@ class WaitCauses:
             partial(_objection, session),
             _all_gated,
             partial(no_nodes, session),
+            partial(promised_start, session),
+            partial(held_back, session),
             TopologyCauses(session, self._nodes.by_size).of_job,
             self._nodes.of_job,
             _queue_closed,

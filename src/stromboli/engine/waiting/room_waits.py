@@ -61,13 +61,17 @@ class RoomWaits:
     def __init__(self) -> None:
         self._groups: dict[Hashable, WaitGroup] = {}
         self._of_job: dict[Job, Hashable] = {}
-        self._bound = RoomBound()
+        self.bound = RoomBound()
 
     def __contains__(self, job: Job) -> bool:
         return job in self._of_job
 
     def __len__(self) -> int:
         return len(self._of_job)
+
+    def unreported(self, jobs: dict[Job, None]) -> Iterable[Job]:
+        """Of these jobs, those of which something new may be known, as they may be tried."""
+        return (job for job in jobs if job not in self._of_job)
 
     # -- who is tried
 
@@ -91,7 +95,7 @@ class RoomWaits:
         queue = session.queue_of(group.task)
         if queue is not None and not session.rules.may_allocate(queue, group.task, group.needed):
             return False
-        return self._bound.may_take(session, group.task, group.needed, group.alike)
+        return self.bound.may_take(session, group.task, group.needed, group.alike)
 
     def worth_evicting_for(self, session: Session, may_help: Callable[[WaitGroup], bool]) -> list[Job]:
         """The jobs with something to place, less those of kinds that cannot be helped by evictions.
@@ -135,10 +139,10 @@ class RoomWaits:
         earlier = {job: self._groups[self._of_job[job]].jobs[job] for job in moved}
         self._wake(moved)
         for job in self.awake(session):
-            if _found_no_room(session, job):
+            if waits_for_room(session, job):
                 with suppress(*session.confined):  # whoever fails here fails over the job, and is named then
                     self._note(session, job, earlier.get(job))
-        self._bound.keep(group.task.shape for group in self._groups.values())
+        self.bound.keep(group.task.shape for group in self._groups.values())
 
     def _note(self, session: Session, job: Job, earlier: Attempt | None) -> None:
         kind = _kind(session, job)
@@ -152,14 +156,18 @@ class RoomWaits:
                 return
             self._groups[kind] = group
         self._of_job[job] = kind
-        group.jobs[job] = _attempt(session, job) if earlier is None or job in session.verdicts else earlier
+        group.jobs[job] = attempt_of(session, job) if earlier is None or job in session.verdicts else earlier
 
     def recall(self, session: Session, job: Job) -> None:
         """Let a session know what a job met when it was last tried, if it was not tried in this one."""
         key = self._of_job.get(job)
         if key is None or job in session.verdicts:
             return
-        attempt = self._groups[key].jobs[job]
+        self.restore(session, job, self._groups[key].jobs[job])
+
+    @staticmethod
+    def restore(session: Session, job: Job, attempt: Attempt) -> None:
+        """Let a session know what a job met earlier."""
         if attempt.verdicts:
             session.verdicts[job] = attempt.verdicts
         session.tentative.update(attempt.tentative)
@@ -169,8 +177,8 @@ class RoomWaits:
             session.without_domain[job] = attempt.without_domain
 
 
-def _found_no_room(session: Session, job: Job) -> bool:
-    """Whether a job was tried and nothing but room could help it, of one kind of task, and in one go."""
+def waits_for_room(session: Session, job: Job) -> bool:
+    """Whether nothing but room could help a job, of one kind of task, and in one go."""
     if job.waits_for_queue or job in session.objections or session.unmet(job):
         return False
     if job.policies or job.reserved or job.counts[Status.PIPELINED] or job.pending_best_effort:
@@ -225,7 +233,7 @@ def _kind(session: Session, job: Job) -> Hashable | None:
     return (job.queue, read, alike, rules.tasks_needed(job), job.priority, alone, *bounds)
 
 
-def _attempt(session: Session, job: Job) -> Attempt:
+def attempt_of(session: Session, job: Job) -> Attempt:
     tentative = session.tentative
     return Attempt(
         session.verdicts.get(job, {}),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stromboli.model.status import Status
-from stromboli.model.time_limits import annotated_limit, queue_limit, time_limit
+from stromboli.model.time_limits import QueueLimits, time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from stromboli.model.cluster import Change, Cluster, Dirty
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Ints
-    from stromboli.model.queue import Queue
     from stromboli.model.task import Task
 
 Floats = NDArray[np.float64]
@@ -31,7 +30,7 @@ class ExpectedEnds:
 
     def __init__(self) -> None:
         self._clear()
-        self._defaults: dict[str, tuple[str, float | None]] = {}
+        self._limits = QueueLimits()
 
     def _clear(self) -> None:
         self.tasks: list[Task | None] = [None] * FIRST_SLOTS
@@ -49,30 +48,15 @@ class ExpectedEnds:
         """Follow what changed since the last session."""
         self._now, self._cluster = now, cluster
         dims = len(cluster.columns.idle)
-        if (
-            dirty.everything
-            or dirty.nodes
-            or dims != self._requests.shape[1]
-            or self._defaults_changed(dirty)
-        ):
+        limits_changed = self._limits.update(cluster, dirty)
+        if dirty.everything or dirty.nodes or dims != self._requests.shape[1] or limits_changed:
             self._clear()
             self._requests = np.zeros((FIRST_SLOTS, dims), dtype=np.int64)
-            self._limits: dict[Queue, float | None] = {}
-            self._defaults = {queue.name: _stated(queue) for queue in cluster.queues.values()}
-            self._recount(job for job in cluster.jobs.values())
+            self._recount(cluster.jobs.values())
         else:
             self._recount(dirty.jobs)
         for task in self._not_started:  # nobody knows when they start: now, at the earliest
             self._ends[self._slots[task]] = self._end(task)
-
-    def _defaults_changed(self, dirty: Dirty) -> bool:
-        """Whether a queue has another time limit for its jobs, or another queue above it."""
-        changed = False
-        for queue in dirty.queues:
-            stated = _stated(queue)
-            changed |= self._defaults.get(queue.name) != stated
-            self._defaults[queue.name] = stated
-        return changed
 
     def _recount(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
@@ -128,14 +112,7 @@ class ExpectedEnds:
 
     def limit(self, task: Task) -> float:
         """How long a task runs at most; infinity if nobody says."""
-        queue = task.job.queue if task.job is not None else None
-        if queue is None:
-            default = None
-        else:
-            if queue not in self._limits:
-                self._limits[queue] = queue_limit(queue, self._cluster.queues)
-            default = self._limits[queue]
-        limit = time_limit(task, default)
+        limit = time_limit(task, self._limits.of(task.job.queue if task.job is not None else None))
         return inf if limit is None else limit
 
     def _end(self, task: Task) -> float:
@@ -149,6 +126,11 @@ class ExpectedEnds:
         known = np.flatnonzero(self._ends < inf)
         order = known[np.argsort(self._ends[known], kind="stable")]
         return np.maximum(self._ends[order], self._now), order
+
+    def next_end(self) -> float:
+        """The next moment at which a task is expected to end; infinity if none is."""
+        later = self._ends[self._ends > self._now]
+        return float(later.min()) if len(later) else inf
 
     def freed(self, slots: Ints, nodes: int) -> Ints:
         """What comes free on each node when the tasks of these slots have ended: (resource, node)."""
@@ -164,8 +146,3 @@ class ExpectedEnds:
         """The tasks that are expected to have ended at a moment."""
         slots = np.flatnonzero(self._ends <= max(moment, self._now))
         return [task for slot in slots.tolist() if (task := self.tasks[slot]) is not None]
-
-
-def _stated(queue: Queue) -> tuple[str, float | None]:
-    """What a queue says itself of the time limit of its jobs, and from which queue it has it else."""
-    return queue.parent, annotated_limit(queue.annotations)

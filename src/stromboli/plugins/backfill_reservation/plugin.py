@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
+from stromboli.api import names
+from stromboli.engine.placement.node_fit import slots
 from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes
-from stromboli.engine.plugin import Attempt, HeldBack, Plugin
+from stromboli.engine.plugin import Attempt, HeldBack, Plugin, Promise
 from stromboli.model.status import Status
 from stromboli.plugins.backfill_reservation.expected_ends import ExpectedEnds
+from stromboli.plugins.backfill_reservation.limit_warnings import warn_of_limits
 from stromboli.plugins.backfill_reservation.reservation import Reservation
 from stromboli.plugins.backfill_reservation.reservation_search import ReservationSearch
 from stromboli.policy.arguments import arg
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
+    from stromboli.engine.waiting.waiting_columns import WaitingColumns
     from stromboli.model.cluster import Change, Dirty
     from stromboli.model.job import Job
+    from stromboli.model.node_columns import Ints, Node
     from stromboli.model.task import Task
 
 _PLACED = (Status.ALLOCATED, Status.PIPELINED, Status.BINDING)
+RESERVED = "node(s) are reserved for a job that waits before it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +55,11 @@ class BackfillReservation(Plugin):
         super().__init__(arguments, switches)
         self._ends = ExpectedEnds()
         self._head: Job | None = None
+        """The first job that waits for room in this session."""
         self._reservation: Reservation | None = None
+        self._promise: Promise | None = None
+        self._last: tuple[Reservation | None, Promise | None] = (None, None)
+        """What was promised in the session before."""
         self._version = 0
         self._searching = False
 
@@ -56,7 +68,18 @@ class BackfillReservation(Plugin):
     def opening(self, session: Session, dirty: Dirty) -> None:
         self._now = session.reads.time
         self._ends.update(session.cluster, dirty, self._now)
-        self._head = self._reservation = None
+        warn_of_limits(session, dirty)
+        last = self._reservation if self._reservation and self._reservation.is_there() else None
+        self._last = last, self._promise
+        self._head = self._reservation = self._promise = None
+
+    def closing(self, session: Session) -> None:
+        last = self._last[0]
+        if self._promise != self._last[1] or (last is not None and last.job is not self._head):
+            for job in (self._head, last.job if last is not None else None):
+                if job is not None and job.visible:
+                    session.news[job] = None
+        session.has_come(self._ends.next_end())
 
     def on_move(self, change: Change) -> None:
         self._ends.on_move(change)
@@ -77,15 +100,20 @@ class BackfillReservation(Plugin):
         if self._head is not None or self._is_limited(job):
             return
         search = ReservationSearch(self.session, self._ends)
+        last = self._last[0]
         self._searching = True
         try:
             if self.arguments.mode == "none":
                 self._head = job if search.could_ever_fit(job, attempt) else None
-            elif (reservation := search.reservation(job, attempt)) is not None:
-                self._head, self._reservation = job, reservation
-                self._version += 1
+                return
+            known = last if last is not None and last.job is job else None
+            reservation = search.reservation(job, attempt, known)
         finally:
             self._searching = False
+        if reservation is not None:
+            self._head, self._reservation = job, reservation
+            self._promise = self._promise_of(reservation, search)
+            self._version += 1
 
     def _is_limited(self, job: Job) -> bool:
         """Whether the limits of its queue keep a job waiting, and not room alone."""
@@ -97,14 +125,62 @@ class BackfillReservation(Plugin):
             for task in first_of_shape.values()
         )
 
+    def _promise_of(self, reservation: Reservation, search: ReservationSearch) -> Promise:
+        nodes = tuple(node.name for node in reservation.nodes)
+        if reservation is self._last[0] and self._last[1] is not None:
+            return self._last[1]
+        jobs = dict.fromkeys(task.job.key for task in search.ending_before(reservation) if task.job)
+        return Promise(reservation.start, nodes, tuple(jobs), reservation.start <= self._now)
+
+    def promised(self, job: Job) -> Promise | None:
+        return self._promise if job is self._head else None
+
+    def reserved_places(self, job: Job) -> Mapping[Task, Node] | None:
+        last = self._last[0]
+        due = last is not None and last.job is job and last.start <= self._now
+        return last.places if last is not None and due else None
+
     # -- who may overtake
 
     def held_back(self, job: Job) -> HeldBack | None:
-        if self._head is None or self.arguments.mode != "none":
+        head, reservation = self._head, self._reservation
+        if head is None or job is head:
             return None
-        message = f"{self._head.key} waits for room before it, and the policy lets nobody overtake"
-        summary = "a job before it waits for room, and the policy lets nobody overtake"
-        return HeldBack(message, summary, "it is tried again once that job has started")
+        if reservation is None:
+            message = f"{head.key} waits for room before it, and the policy lets nobody overtake"
+            summary = "a job before it waits for room, and the policy lets nobody overtake"
+            return HeldBack(message, summary, f"set `mode: easy` of the plugin {self.name}, or wait")
+        return self._would_delay(job, reservation) if self._delays(job, reservation) else None
+
+    def _delays(self, job: Job, reservation: Reservation) -> bool:
+        """Whether a job of one kind of tasks has room now, but none that leaves the reservation alone."""
+        pending = job.by_status[Status.PENDING]
+        first = next(iter(pending), None)
+        if first is None or not self._stays_beyond(first) or first.best_effort:
+            return False
+        if any(task.shape is not first.shape for task in pending):
+            return False
+        free, needed = self.session.cluster.columns.future_idle, self.session.rules.tasks_needed(job)
+        if int(slots(first.shape, free).sum()) < needed:
+            return False
+        return int(slots(first.shape, reservation.beside(free)).sum()) < needed
+
+    def _would_delay(self, job: Job, reservation: Reservation) -> HeldBack:
+        summary = (
+            "there is room for it now, but it would delay a job before it for which that room is reserved"
+        )
+        message = f"it would delay {reservation.job.key}, for which the room that it needs is reserved"
+        way_out = f"a shorter time limit (annotation {names.TIME_LIMIT}) lets it start earlier"
+        return HeldBack(message, summary, way_out)
+
+    def may_overtake(self, waiting: WaitingColumns) -> Ints | None:
+        if self._head is None:
+            return None
+        if self._reservation is None:
+            return np.zeros(0, dtype=np.int64)
+        in_time = self._now + waiting.limits <= self._reservation.start
+        beside = waiting.may_fit(self._reservation.beside(self.session.cluster.columns.future_idle))
+        return np.flatnonzero(in_time | beside)
 
     def shape_key(self, task: Task) -> bool:
         """Whether it may be kept from the nodes of a reservation."""
@@ -115,15 +191,13 @@ class BackfillReservation(Plugin):
             yield NodeFilter(self._beside_reservation, self.name, "pods", lambda _: self._version)
 
     def _beside_reservation(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        reservation = self._reservation
-        if reservation is not None:
-            room = reservation.leaves_room(task.shape, len(nodes))
-            yield Check(room, f"node(s) reserved for {reservation.job.key}")
+        if self._reservation is not None:
+            yield Check(self._reservation.leaves_room(self.session.cluster, task.shape), RESERVED)
 
     def _stays_beyond(self, task: Task) -> bool:
         """Whether a task may still run when the reserved job is to start."""
         reservation = self._reservation
-        if reservation is None or task.job is reservation.job:
+        if reservation is None or task.job is reservation.job or task.best_effort:
             return False
         limit = self._ends.limit(task)
         return limit == inf or self._now + limit > reservation.start

@@ -20,46 +20,54 @@ if TYPE_CHECKING:
     from stromboli.engine.plugin import Attempt
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
-    from stromboli.model.node_columns import Ints
+    from stromboli.model.ledgers import Ledger
+    from stromboli.model.node_columns import Ints, Node
     from stromboli.model.task import Task
-    from stromboli.plugins.backfill_reservation.expected_ends import ExpectedEnds, Floats
+    from stromboli.plugins.backfill_reservation.expected_ends import ExpectedEnds
+
+Places = dict["Task", "Node"]
 
 
 class ReservationSearch:
-    """Searches in one session."""
+    """Searches in one session, at one moment of it."""
 
     def __init__(self, session: Session, ends: ExpectedEnds):
         self._session = session
         self._columns = session.cluster.columns
         self._ends = ends
+        self._moments, self._order = ends.ordered()
 
-    def reservation(self, job: Job, attempt: Attempt) -> Reservation | None:
-        """The earliest start of a job with its places; none if it cannot be told when there will be room for it."""
-        moments, order = self._ends.ordered()
-        task = self._plain_task(job)
-        if task is not None:
-            start = self._start_by_amounts(task, self._session.rules.tasks_needed(job), moments, order)
-            if start == inf:
-                return None
-            only = np.flatnonzero(self._session.usable(task))
-            if len(only) == 1:
-                needed = self._session.rules.tasks_needed(job)
-                amounts = needed * task.shape.dense(len(self._columns.idle))
-                return self._reserved(job, start, {int(only[0]): amounts})
-            places = self._places_at(start, job, attempt)
-            return None if places is None else self._reserved(job, start, places)
-        return self._by_trials(job, attempt, np.unique(moments).tolist())
+    def reservation(self, job: Job, attempt: Attempt, last: Reservation | None) -> Reservation | None:
+        """The earliest start of a job with its places; none if it cannot be told when there will be room for it.
+
+        What was promised last stays as long as nothing better is found and it still holds.
+        """
+        task = self.plain_task(job)
+        if task is None:
+            return self._by_trials(job, attempt, last)
+        needed = self._session.rules.tasks_needed(job)
+        start = self._start_by_amounts(task, needed)
+        if last is not None and start >= last.start and self._holds(last):
+            return self._kept(last)
+        if start == inf:
+            return None
+        usable = np.flatnonzero(self._session.usable(task))
+        if len(usable) == 1:
+            amounts = needed * task.shape.dense(len(self._columns.idle))
+            return self._reserved(job, start, usable, amounts[:, None], {})
+        places = self._places_at(start, job, attempt)
+        return None if places is None else self._reserved_at(job, start, places)
 
     def could_ever_fit(self, job: Job, attempt: Attempt) -> bool:
         """Whether there would be room for a job if all others had ended."""
-        task = self._plain_task(job)
+        task = self.plain_task(job)
         if task is None:
             return self._places_at(inf, job, attempt) is not None
         room = slots(task.shape, self._columns.allocatable)[self._session.usable(task)]
         return int(room.sum()) >= self._session.rules.tasks_needed(job)
 
-    def _plain_task(self, job: Job) -> Task | None:
-        """One of the tasks of a job that nothing but amounts keeps waiting, all of which are alike."""
+    def plain_task(self, job: Job) -> Task | None:
+        """One of the tasks of a job that nothing but amounts keeps waiting, all of which are alike; else none."""
         pending = job.by_status[Status.PENDING]
         first = next(iter(pending))
         if job.policies or self._session.network_topology(job) is not None or job.reserved:
@@ -70,14 +78,18 @@ class ReservationSearch:
             return None
         return first
 
-    def _start_by_amounts(self, task: Task, needed: int, moments: Floats, order: Ints) -> float:
+    # -- by arithmetic
+
+    def _start_by_amounts(self, task: Task, needed: int) -> float:
         """The first moment at which nodes have room for so many tasks alike; infinity if there is none."""
-        usable, shape = self._session.usable(task), task.shape
+        usable, order = np.flatnonzero(self._session.usable(task)), self._order
+        if len(usable) == 1:
+            return self._start_on(int(usable[0]), task, needed)
         base = self._columns.future_idle
 
         def has_room(count: int) -> bool:
             free = base + self._ends.freed(order[:count], len(self._columns))
-            return int(slots(shape, free)[usable].sum()) >= needed
+            return int(slots(task.shape, free[:, usable]).sum()) >= needed
 
         if not has_room(len(order)):
             return inf
@@ -88,43 +100,101 @@ class ReservationSearch:
                 most = middle
             else:
                 least = middle + 1
-        return float(moments[least - 1]) if least else self._session.reads.time
+        return float(self._moments[least - 1]) if least else self._session.reads.time
 
-    def _by_trials(self, job: Job, attempt: Attempt, moments: list[float]) -> Reservation | None:
-        """The same by rehearsals: the first moment by bisection, as more room never makes it harder."""
-        moments = [self._session.reads.time, *moments]
-        places = self._places_at(moments[-1], job, attempt)
+    def _start_on(self, row: int, task: Task, needed: int) -> float:
+        """The same where one node alone can take them."""
+        requests, rows = self._ends.requests(self._order)
+        here = np.flatnonzero(rows == row)
+        columns = self._columns
+        base = columns.idle[:, row] + columns.releasing[:, row] - columns.pipelined[:, row]
+        enough = np.ones(len(here) + 1, dtype=bool)
+        for dim, amount in task.shape.request.items():
+            if amount > 0:
+                free = np.concatenate(([0], np.cumsum(requests[here, dim]))) + base[dim]
+                enough &= free >= needed * int(amount)
+        if not enough[-1]:
+            return inf
+        first = int(enough.argmax())
+        return float(self._moments[here[first - 1]]) if first else self._session.reads.time
+
+    # -- by rehearsals
+
+    def _by_trials(self, job: Job, attempt: Attempt, last: Reservation | None) -> Reservation | None:
+        """The first moment by bisection, as more room never makes it harder to start."""
+        moments = [self._session.reads.time, *np.unique(self._moments).tolist()]
+        holds = last is not None and self._holds(last)
+        if last is not None and holds:
+            moments = [moment for moment in moments if moment < last.start]
+        places = self._places_at(moments[-1], job, attempt) if moments else None
+        if places is None:
+            return self._kept(last) if last is not None and holds else None
         least, most = 0, len(moments) - 1
-        while places is not None and least < most:
+        while least < most:
             middle = (least + most) // 2
             earlier = self._places_at(moments[middle], job, attempt)
             if earlier is None:
                 least = middle + 1
             else:
                 places, most = earlier, middle
-        return None if places is None else self._reserved(job, moments[most], places)
+        return self._reserved_at(job, moments[most], places)
 
-    def _places_at(self, moment: float, job: Job, attempt: Attempt) -> dict[int, Ints] | None:
-        """What the job would take of each node at a moment, by row; none if it would not start."""
+    def _places_at(self, moment: float, job: Job, attempt: Attempt) -> Places | None:
+        """Where the tasks of a job would be placed at a moment; none if it would not start."""
         session = self._session
         ended = self._ends.ended_by(moment)
-        with session.rehearsal() as trial:
+        with session.rehearsal():
             for task in ended:
                 session.move(task, Status.SUCCEEDED, None)
             if not attempt():
                 return None
-            places: dict[int, Ints] = {}
-            for change in trial.changes():
-                task, node = change.task, change.task.node
-                if task.job is job and node is not None and change.old_status is Status.PENDING:
-                    vector = task.shape.dense(len(self._columns.idle))
-                    places[node.row] = places.get(node.row, 0) + vector
-            return places
+            held = (Status.ALLOCATED, Status.PIPELINED)
+            return {task: task.node for status in held for task in job.by_status[status] if task.node}
 
-    def _reserved(self, job: Job, start: float, places: dict[int, Ints]) -> Reservation:
-        rows = np.array(sorted(places), dtype=np.int64)
-        amounts = np.stack([places[row] for row in rows.tolist()], axis=1)
-        moments, order = self._ends.ordered()
-        by_then = order[: int(np.searchsorted(moments, start, side="right"))]
-        free = self._columns.future_idle + self._ends.freed(by_then, len(self._columns))
-        return Reservation(job, start, rows, amounts, free[:, rows] - amounts)
+    # -- the result
+
+    def _reserved_at(self, job: Job, start: float, places: Places) -> Reservation:
+        by_row: dict[int, Ints] = {}
+        for task, node in places.items():
+            by_row[node.row] = by_row.get(node.row, 0) + task.shape.dense(len(self._columns.idle))
+        rows = np.array(sorted(by_row), dtype=np.int64)
+        amounts = np.stack([by_row[row] for row in rows.tolist()], axis=1)
+        return self._reserved(job, start, rows, amounts, places)
+
+    def _reserved(self, job: Job, start: float, rows: Ints, amounts: Ints, places: Places) -> Reservation:
+        session = self._session
+        shapes = {task.shape for task in places}
+        ledgers = frozenset(ledger for shape in shapes for ledger in session.cluster.ledgers_of(shape))
+        alone = not all(session.goes_by_numbers(task) or _needs_no_company(task, ledgers) for task in places)
+        spare = self._free_at(start, rows) - amounts
+        nodes = tuple(self._columns.nodes[row] for row in rows.tolist())
+        return Reservation(job, start, nodes, rows, amounts, spare, places, alone, ledgers)
+
+    def _free_at(self, moment: float, rows: Ints) -> Ints:
+        by_then = self._order[: int(np.searchsorted(self._moments, moment, side="right"))]
+        freed = self._ends.freed(by_then, len(self._columns))
+        free: Ints = self._columns.future_idle[:, rows] + freed[:, rows]
+        return free
+
+    def _holds(self, last: Reservation) -> bool:
+        """Whether what was promised will still be there."""
+        if last.start < self._session.reads.time or len(last.amounts) != len(self._columns.idle):
+            return False
+        return bool((self._free_at(last.start, last.rows) >= last.amounts)[last.amounts > 0].all())
+
+    def _kept(self, last: Reservation) -> Reservation:
+        last.spare = self._free_at(last.start, last.rows) - last.amounts
+        return last
+
+    def ending_before(self, reservation: Reservation) -> list[Task]:
+        """The tasks on the nodes of a reservation that are expected to end before it starts, the first to end first."""
+        count = int(np.searchsorted(self._moments, reservation.start, side="right"))
+        by_then = self._order[:count]
+        here = by_then[np.isin(self._ends.requests(by_then)[1], reservation.rows)]
+        return [task for slot in here.tolist() if (task := self._ends.tasks[slot]) is not None]
+
+
+def _needs_no_company(task: Task, ledgers: frozenset[Ledger]) -> bool:
+    """Whether it is what its tasks hold besides amounts, and not other pods, that filters look at for a task."""
+    spec = task.shape.spec
+    return bool(ledgers) and spec.affinity is None and not spec.topology_spread_constraints

@@ -1,0 +1,215 @@
+"""Jobs that wait where plugins hold some back for the sake of others: kept in order, and looked at all at once.
+
+There it matters who is the first that finds no room, so nobody can be passed over unseen. Jobs that wait for room
+alone are asleep until something about them changes: sorted by queue, and as columns. In `allocate` the first of each
+queue has its turn, then the next; once plugins say who may overtake, only those of the others that also may fit.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from contextlib import suppress
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stromboli.engine.waiting.room_waits import VICTIM_POINTS, Attempt, RoomWaits, attempt_of, waits_for_room
+from stromboli.engine.waiting.waiting_columns import WaitingColumns
+from stromboli.model.status import Status
+from stromboli.model.time_limits import QueueLimits, job_time_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from stromboli.engine.order import JobsByQueue
+    from stromboli.engine.session import Session
+    from stromboli.engine.waiting.waiting_columns import Bools
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.job import Job
+    from stromboli.model.queue import Queue
+
+Entry = tuple[tuple[Any, ...], int]
+EVICTING = frozenset((*VICTIM_POINTS, "gangpreempt", "gangreclaim"))
+
+
+class OrderedWaits(RoomWaits):
+    """The jobs that wait, by queue and order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.columns = WaitingColumns()
+        self._entries: dict[Queue, list[Entry]] = {}
+        self._keys: dict[Job, tuple[Queue, Entry]] = {}
+        self._attempts: dict[Job, Attempt] = {}
+        self._awake: dict[Job, None] = {}
+        self._limits = QueueLimits()
+
+    def __contains__(self, job: Job) -> bool:
+        return job in self._keys
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def unreported(self, jobs: dict[Job, None]) -> Iterable[Job]:
+        return jobs.keys() - self._keys.keys()
+
+    # -- who is awake
+
+    def open(self, cluster: Cluster) -> None:
+        super().open(cluster)
+        if self._limits.update(cluster, cluster.dirty) or cluster.dirty.everything or cluster.dirty.nodes:
+            self.columns, self._entries, self._keys, self._attempts = WaitingColumns(), {}, {}, {}
+            self._awake = dict(cluster.backlog)
+        else:
+            for job in cluster.touched:
+                self._wake_up(job)
+
+    def _wake_up(self, job: Job) -> None:
+        self._awake[job] = None
+        known = self._keys.pop(job, None)
+        if known is not None:
+            queue, entry = known
+            entries = self._entries[queue]
+            del entries[bisect_left(entries, entry)]
+            if not entries:
+                del self._entries[queue]
+            self.columns.remove(job)
+            self._attempts.pop(job, None)
+
+    def awake(self, session: Session) -> list[Job]:
+        backlog = session.cluster.backlog
+        return [job for job in self._awake if job in backlog]
+
+    def turns(self, session: Session) -> OrderedTurns:
+        """Who has a turn in `allocate`, one after the other."""
+        return OrderedTurns(session, self)
+
+    def worth_placing(self, session: Session) -> list[Job]:
+        return list(session.cluster.backlog)
+
+    # -- who sleeps
+
+    def close(self, session: Session) -> None:
+        cluster = session.cluster
+        for job in [job for job in cluster.dirty.jobs if job in self._keys]:
+            self._wake_up(job)
+        if not EVICTING.isdisjoint(session.policy.actions):
+            super().close(session)
+        sorts = not session.rules.job_order_follows_all
+        for job in {**self._awake, **cluster.dirty.jobs}:
+            if job not in cluster.backlog:
+                self._awake.pop(job, None)
+            elif sorts and waits_for_room(session, job):
+                with suppress(*session.confined):  # whoever fails here fails over the job, and is named then
+                    self._fall_asleep(session, job)
+
+    def _fall_asleep(self, session: Session, job: Job) -> None:
+        queue, pending = job.queue, job.by_status[Status.PENDING]
+        if queue is None:
+            return
+        limit = job_time_limit(job, self._limits.of(queue))
+        task, needed = next(iter(pending)), session.rules.tasks_needed(job)
+        key = session.job_key(job)
+        dims = len(session.cluster.columns.idle)
+        slot = self.columns.add(job, task, needed, inf if limit is None else limit, dims)
+        self._keys[job] = queue, (key, slot)
+        insort(self._entries.setdefault(queue, []), (key, slot))
+        self._attempts[job] = attempt_of(session, job)
+        self._awake.pop(job, None)
+
+    def recall(self, session: Session, job: Job) -> None:
+        attempt = self._attempts.get(job)
+        if attempt is None:
+            super().recall(session, job)
+        elif job not in session.verdicts:
+            self.restore(session, job, attempt)
+
+    # -- for the turns
+
+    def queues(self) -> list[Queue]:
+        """The queues in which jobs are asleep."""
+        return list(self._entries)
+
+    def nth(self, queue: Queue, place: int) -> Job | None:
+        """The job at a place among those that are asleep in a queue."""
+        entries = self._entries.get(queue, ())
+        return self.columns.jobs[entries[place][1]] if place < len(entries) else None
+
+
+class OrderedTurns:
+    """Turns of the jobs that are awake and, queue by queue, of those that are asleep."""
+
+    def __init__(self, session: Session, waits: OrderedWaits):
+        self._session = session
+        self._waits = waits
+        self._places = dict.fromkeys(waits.queues(), 0)
+        self._next: dict[Queue, Job] = {}
+        """The job of each queue that is asleep and whose turn is next."""
+        self._jobs: JobsByQueue = session.jobs_by_queue(())
+        self._chosen = False
+        self._clock = -1
+        self._may_fit: Bools = np.zeros(0, dtype=bool)
+        self._refused: set[Any] = set()
+
+    def __iter__(self) -> Iterator[Job]:
+        session, waits = self._session, self._waits
+        first = [job for queue in self._places if (job := self._advance(queue)) is not None]
+        jobs = self._jobs = session.jobs_by_queue([*waits.awake(session), *first])
+        for queue, job in jobs.turns(skip=session.rules.overused):
+            sleeping = self._next.get(queue) is job
+            yield job
+            if not self._chosen:
+                self._choose(jobs)
+            if sleeping and not self._chosen:
+                following = self._advance(queue)
+                if following is not None:
+                    jobs.push(following)
+
+    def _advance(self, queue: Queue) -> Job | None:
+        place = self._places[queue]
+        job = self._waits.nth(queue, place)
+        self._places[queue] = place + 1
+        if job is None:
+            self._next.pop(queue, None)
+        else:
+            self._next[queue] = job
+        return job
+
+    def _choose(self, jobs: JobsByQueue) -> None:
+        """Once plugins say who may overtake: let those have their turns who may, and for whom there may be room."""
+        columns = self._waits.columns
+        slots = self._session.rules.may_overtake(columns)
+        if slots is None:
+            return
+        self._chosen = True
+        fitting = self._fits()
+        for slot in slots[fitting[slots]].tolist():
+            job = columns.jobs[slot]
+            if job is not None:
+                jobs.push(job)
+
+    def push(self, job: Job) -> None:
+        """Let a job have another turn."""
+        self._jobs.push(job)
+
+    def may_fit(self, job: Job) -> bool:
+        """Whether there could be room for a job, by a bound that is never too low."""
+        waits, session = self._waits, self._session
+        slot = waits.columns.slots.get(job)
+        if slot is None:
+            return True
+        task, needed, queue = waits.columns.tasks[slot], waits.columns.needed(slot), job.queue
+        if not self._fits()[slot] or task is None or queue is None:
+            return False
+        kind = (queue, task.shape, needed)
+        if kind not in self._refused and not session.rules.may_allocate(queue, task, needed):
+            self._refused.add(kind)
+        return kind not in self._refused and waits.bound.may_take(session, task, needed, True)
+
+    def _fits(self) -> Bools:
+        columns = self._session.cluster.columns
+        if self._clock != columns.clock:
+            self._clock = columns.clock
+            self._may_fit = self._waits.columns.may_fit(columns.future_idle)
+        return self._may_fit
