@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from stromboli.api import names
 from stromboli.api.types.meta import LabelSelector, Object, ObjectMeta
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
@@ -83,6 +84,12 @@ POLICIES = {
     "gangs within switches": policy_text(
         GANG_EVICTING, "priority gang | predicates capacity network-topology-aware"
     ),
+    "backfill": policy_text("enqueue, allocate, backfill", "priority gang | predicates backfill-reservation"),
+    "backfill evicting": policy_text(
+        EVICTING, "priority gang | predicates proportion drf backfill-reservation"
+    ),
+    "strict order": policy_text("allocate", "priority gang | predicates capacity backfill-reservation")
+    + "    arguments: {mode: none}\n",
     "own plugin": policy_text(EVICTING, "priority gang moody | predicates proportion"),
     "own moments": policy_text(EVICTING, "priority gang late | predicates proportion"),
 }
@@ -183,6 +190,16 @@ def _group_happens(world: LivingWorld, chance: random.Random) -> None:
     world.put(_changed(group, spec=_changed(group.spec, **{field: changes[field]})))
 
 
+def limited(objects: Iterable[Object], chance: random.Random) -> Iterator[Object]:
+    """Pods with time limits, most of them."""
+    for obj in objects:
+        limit = chance.choice(("", "20s", "60s", "7m", "1h"))
+        if isinstance(obj, Pod) and limit:
+            annotations = {**obj.metadata.annotations, names.TIME_LIMIT: limit}
+            obj = _changed(obj, metadata=_changed(obj.metadata, annotations=annotations))
+        yield obj
+
+
 WORDS = (Event, PodCondition, PodGroupStatus, NativeGroupCondition)
 """What is told about a job that is not tried is what it met when it was."""
 
@@ -210,6 +227,8 @@ def test_skipping_who_cannot_be_helped_decides_as_trying_everybody_does(policy: 
     objects = nativised(contest(random.Random(seed), 3, 3), random.Random(seed + 1))
     if "network-topology-aware" in POLICIES[policy]:
         objects = shaped(objects, random.Random(seed + 2))
+    if "backfill-reservation" in POLICIES[policy]:
+        objects = list(limited(objects, random.Random(seed + 3)))
     skipping, trying = (
         LivingWorld(objects, lambda skips=skips: engine(policy, skips)) for skips in (True, False)
     )

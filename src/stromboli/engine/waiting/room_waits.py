@@ -106,13 +106,17 @@ class RoomWaits:
             for job in group.jobs:
                 self.recall(session, job)
             self._wake(list(group.jobs))
-        return self.awake(session)
+        return self._not_hopeless(session)
 
     def _helped(self, session: Session, may_help: Callable[[WaitGroup], bool]) -> list[WaitGroup]:
         """The kinds of jobs that could be helped."""
         return [group for group in self._groups.values() if not self._is_hopeless(session, group, may_help)]
 
     def awake(self, session: Session) -> list[Job]:
+        """The jobs with something to place, less those that wait for room and for nothing else."""
+        return self._not_hopeless(session)
+
+    def _not_hopeless(self, session: Session) -> list[Job]:
         """The jobs with something to place, less those that wait for more room than there is."""
         return [job for job in session.cluster.backlog if job not in self._of_job]
 
@@ -138,7 +142,7 @@ class RoomWaits:
         moved = [job for job in session.cluster.dirty.jobs if job in self._of_job]
         earlier = {job: self._groups[self._of_job[job]].jobs[job] for job in moved}
         self._wake(moved)
-        for job in self.awake(session):
+        for job in self._not_hopeless(session):
             if waits_for_room(session, job):
                 with suppress(*session.confined):  # whoever fails here fails over the job, and is named then
                     self._note(session, job, earlier.get(job))

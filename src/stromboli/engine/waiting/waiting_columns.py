@@ -31,7 +31,7 @@ class WaitingColumns:
         self.slots: dict[Job, int] = {}
         """The slot of each job."""
         self._requests: Floats = np.full((FIRST_SLOTS, 0), inf)
-        self._needed: Floats = np.zeros(FIRST_SLOTS)
+        self._needed: Floats = np.ones(FIRST_SLOTS)
         self.limits: Floats = np.full(FIRST_SLOTS, inf)
         """Seconds that each job runs at most; infinity if nobody says."""
         self._unused = list(range(FIRST_SLOTS))[::-1]
@@ -72,7 +72,7 @@ class WaitingColumns:
         self.jobs += [None] * count
         self.tasks += [None] * count
         self._requests = np.vstack((self._requests, np.full((count, self._requests.shape[1]), inf)))
-        self._needed = np.concatenate((self._needed, np.zeros(count)))
+        self._needed = np.concatenate((self._needed, np.ones(count)))
         self.limits = np.concatenate((self.limits, np.full(count, inf)))
         self._unused = list(range(count, 2 * count))[::-1]
 
