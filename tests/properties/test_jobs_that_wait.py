@@ -196,8 +196,9 @@ def limited(objects: Iterable[Object], chance: random.Random) -> Iterator[Object
         limit = chance.choice(("", "20s", "60s", "7m", "1h"))
         if isinstance(obj, Pod) and limit:
             annotations = {**obj.metadata.annotations, names.TIME_LIMIT: limit}
-            obj = _changed(obj, metadata=_changed(obj.metadata, annotations=annotations))
-        yield obj
+            yield _changed(obj, metadata=_changed(obj.metadata, annotations=annotations))
+        else:
+            yield obj
 
 
 WORDS = (Event, PodCondition, PodGroupStatus, NativeGroupCondition)
