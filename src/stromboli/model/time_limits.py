@@ -102,8 +102,13 @@ def time_limit(task: Task, default: float | None) -> float | None:
     return default if stated is None else stated
 
 
-def job_time_limit(job: Job, default: float | None) -> float | None:
+def job_time_limit(job: Job, queues: dict[str, Queue]) -> float | None:
     """Seconds that a job runs at most, all of its tasks; none if one of them has no limit, or there are no tasks."""
+    return longest_limit(job, queue_limit(job.queue, queues))
+
+
+def longest_limit(job: Job, default: float | None) -> float | None:
+    """The same for a job whose queue has this default."""
     limits = [time_limit(task, default) for task in job.tasks.values()]
     known = [limit for limit in limits if limit is not None]
     return max(known) if known and len(known) == len(limits) else None

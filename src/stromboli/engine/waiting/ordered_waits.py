@@ -17,7 +17,7 @@ import numpy as np
 from stromboli.engine.waiting.room_waits import VICTIM_POINTS, Attempt, RoomWaits, attempt_of, waits_for_room
 from stromboli.engine.waiting.waiting_columns import WaitingColumns
 from stromboli.model.status import Status
-from stromboli.model.time_limits import QueueLimits, job_time_limit
+from stromboli.model.time_limits import QueueLimits, longest_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -108,7 +108,7 @@ class OrderedWaits(RoomWaits):
         queue, pending = job.queue, job.by_status[Status.PENDING]
         if queue is None:
             return
-        limit = job_time_limit(job, self._limits.of(queue))
+        limit = longest_limit(job, self._limits.of(queue))
         task, needed = next(iter(pending)), session.rules.tasks_needed(job)
         key = session.job_key(job)
         dims = len(session.cluster.columns.idle)
