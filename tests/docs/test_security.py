@@ -79,6 +79,7 @@ NO_BOUNDS = {
         scheduler.writes.held_orders.LONGEST_HOLD
         simulator.reports.group_measures.MOST_GROUPS
         simulator.reports.csv_files.MOST_RESOURCES
+        simulator.reports.page.comparison_page.MOST_DRAWN
         simulator.reports.page.run_page.MOST_NOTES
         simulator.reports.page.run_page.MOST_SETTINGS
         cli.simulate.run_text.MOST_ROWS

@@ -24,6 +24,10 @@ class Commands(CommandGroup):
             "stromboli.cli.simulate:simulate",
             "Run a workload on a cluster in virtual time: what would happen?",
         ),
+        "compare": CommandEntry(
+            "stromboli.cli.compare:compare",
+            "Put simulated runs side by side, with differences tested over seeds.",
+        ),
         "sweep": CommandEntry(
             "stromboli.cli.sweep:sweep", "Simulate a grid of policies, loads and seeds, on all cores."
         ),

@@ -1,0 +1,56 @@
+"""`stromboli compare`: read records, compare, show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from stromboli.cli.cli_errors import Usage
+from stromboli.cli.compare.comparison_text import print_comparison
+from stromboli.cli.compare.record_arguments import record_files
+from stromboli.cli.output import StatusFormat, console, write_as
+from stromboli.cli.simulate.run_output import write_file
+from stromboli.simulator.reports.comparison.record_groups import configurations_of
+from stromboli.simulator.reports.comparison.run_comparison import CONFIDENCE, document
+from stromboli.simulator.reports.comparison.run_comparison import compare as comparison_of
+from stromboli.simulator.reports.comparison.significance import TestKind
+from stromboli.simulator.reports.page.comparison_page import write_comparison
+
+
+def compare(
+    records: list[str] = typer.Argument(
+        ...,
+        metavar="RECORD|NAME=RECORD[,RECORD]...",
+        show_default=False,
+        help="Records of `stromboli simulate --save`, folders or patterns; several under a name.",
+    ),
+    output: StatusFormat = typer.Option(
+        StatusFormat.TABLE, "-o", "--output", help="wide: all measures, and p values."
+    ),
+    report: Path | None = typer.Option(
+        None, "--report", metavar="PAGE.HTML", help="Write a page with plots that needs no network."
+    ),
+    test: TestKind = typer.Option(TestKind.T, "--test", help="Which test gives the p values."),
+    confidence: float = typer.Option(CONFIDENCE, "--confidence", metavar="SHARE", help="Of the intervals."),
+) -> None:
+    """Put runs side by side: means over seeds, differences from the first, and whether chance explains them.
+
+    Records without a name belong together if their settings differ by nothing but the seed. Runs with the same seeds
+    are compared in pairs.
+    """
+    if not 0.5 <= confidence < 1:
+        raise Usage(f"--confidence {confidence:g}: it lies between 0.5 and 1, such as 0.95")
+    configurations = configurations_of(record_files(records))
+    if len(configurations) < 2:
+        raise Usage(
+            f"these {len(configurations[0].runs)} records are one configuration: give another, or name them apart "
+            "as NAME=RECORD"
+        )
+    comparison = comparison_of(configurations, confidence, test)
+    if report is not None:
+        write_file(report, comparison, write_comparison)
+    if output in (StatusFormat.JSON, StatusFormat.YAML):
+        write_as(output, document(comparison))
+    else:
+        print_comparison(console(), comparison, output is StatusFormat.WIDE)
