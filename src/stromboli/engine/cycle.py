@@ -14,7 +14,7 @@ from stromboli.engine.decisions import Decision
 from stromboli.engine.explanation.wait_explanation import WaitExplanation, explain_job, explain_task
 from stromboli.engine.explanation.wait_gates import WaitCauses
 from stromboli.engine.failing_plugins import CostlyJobs, Culprit, FailingPlugins
-from stromboli.engine.outcome import report_outcome
+from stromboli.engine.outcome import report_outcome, settle_outcome
 from stromboli.engine.placement.node_placement import Placement
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.plugin_failures import CycleLost, Failure, failure_of
@@ -83,11 +83,14 @@ class Engine:
         features: Iterable[str] = (),
         interruptible: bool = True,
         skips: bool = True,
+        tells: bool = True,
     ):
         """Not `interruptible`: a KeyboardInterrupt is a plugin's failure, not a user's wish.
 
-        Without `skips`, everybody who waits is tried in every cycle, though it come to nothing again.
+        Without `skips`, everybody who waits is tried in every cycle, though it come to nothing again. Unless it
+        `tells`, decisions have no words in them: no conditions, events and counts, as nobody would read them.
         """
+        self._tells = tells
         self._skips = skips
         self._fixed_point = FixedPoint()
         self._waits: RoomWaits = RoomWaits()
@@ -226,7 +229,10 @@ class Engine:
         for plugin in self.rules.plugins:
             with self._attributed(plugin, "closing", outcome):
                 plugin.closing(session)
-        report_outcome(session, outcome.causes)
+        if self._tells:
+            report_outcome(session, outcome.causes)
+        else:
+            settle_outcome(session)
         changed = session.changed_cluster
         session.finish()
         session.cluster.pod_counts.sweep()

@@ -64,6 +64,24 @@ def report_outcome(session: Session, causes: WaitCauses) -> None:
             _report_queues(session)
 
 
+def settle_outcome(session: Session) -> None:
+    """Decide phases of jobs and nominated nodes of tasks, which rules read, and no words: nobody would read them."""
+    cluster = session.cluster
+    for job in reportable(session):
+        unschedulable = names.CONDITION_UNSCHEDULABLE in session.conditions.get(job, ())
+        phase = _phase(job, unschedulable)
+        if phase != job.phase:
+            session.phases[job] = phase
+        for task in [task for status in WAITING for task in job.by_status[status] if not task.gates]:
+            nominated = _nominated_node(session, task)
+            if nominated and nominated != task.nominated:
+                session.write(task, "nominated", nominated)
+        if job.enough_ready and job not in cluster.backlog and phase != names.GROUP_PENDING:
+            cluster.unsettled.pop(job, None)
+        else:
+            cluster.unsettled[job] = None
+
+
 # -- jobs
 
 
@@ -218,12 +236,21 @@ def wait_condition(session: Session, task: Task, messages: JobMessages) -> WaitC
     if status is Status.ALLOCATED and node is not None:
         return WaitCondition(names.SCHEDULABLE, messages.with_room(task))
     if status is Status.PIPELINED and node is not None:
-        nominated = tentative.nominated if tentative else session.is_nominated(task)
-        if tentative and session.is_confined(task):
-            nominated = False  # trials in several domains were taken back, and each has left some task a node
         text = messages.with_room_to_come(task)
-        return WaitCondition(names.UNSCHEDULABLE, text, node.name if nominated else "")
+        return WaitCondition(names.UNSCHEDULABLE, text, _nominated_node(session, task))
     return messages.waiting(task)
+
+
+def _nominated_node(session: Session, task: Task) -> str:
+    """The node where room is being made for a task; empty if there is none."""
+    tentative = session.tentative.get(task)
+    status, node = (tentative.status, tentative.node) if tentative else (task.status, task.node)
+    if status is not Status.PIPELINED or node is None:
+        return ""
+    nominated = tentative.nominated if tentative else session.is_nominated(task)
+    if tentative and session.is_confined(task):
+        nominated = False  # trials in several domains were taken back, and each has left some task a node
+    return node.name if nominated else ""
 
 
 def _is_shown(task: Task, condition: WaitCondition) -> bool:

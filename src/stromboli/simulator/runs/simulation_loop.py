@@ -42,7 +42,7 @@ class SimulationLoop:
         self._observe = observe
         self.world = world
         self._settings = settings
-        self._scheduler = Scheduler(world, policy, catalog, settings.period)
+        self._scheduler = Scheduler(world, policy, catalog, settings.period, tells=False)
         self._due = inf
         """When the next cycle is, if not at an event."""
         self._moment = inf
