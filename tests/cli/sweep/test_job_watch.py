@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from stromboli.cli.output import Format
 from stromboli.cli.sweep.job_watch import JobEnd, JobWatch, trouble
+from stromboli.cli.sweep.sweep_on_cluster import ClusterSweep
+from stromboli.cli.sweep.sweep_options import SweepOptions
 from stromboli.cli.sweep.sweep_progress import Counts, SweepProgress
 from stromboli.kube.request import ApiError, NoResponse
+from stromboli.simulator.sweeps.results_folder import ResultsFolder
+from tests.simulator.sweeps.grids import plan_in
 
 Manifest = dict[str, Any]
 
@@ -43,6 +51,20 @@ def watched(requests: Any, total: int, runs: int) -> tuple[JobEnd, SweepProgress
 
     progress = SweepProgress(Counts(total, total - runs))
     return asyncio.run(JobWatch(requests, progress, total, runs, no_pause).until_end()), progress
+
+
+def test_an_interruption_ends_the_watching_and_not_the_job(tmp_path: Path) -> None:
+    class Interrupted(Moments):
+        async def log_end(self, pod: str) -> str:
+            os.kill(os.getpid(), signal.SIGINT)
+            return ""
+
+    plan = plan_in(tmp_path, "options: {swf: a.swf}")
+    given = SweepOptions(Path("g.yaml"), None, None, False, None, None, True, Format.TABLE, "")
+    anything: Any = None
+    sweep = ClusterSweep(plan, given, anything, anything, ResultsFolder(tmp_path / "r"), True)
+    requests: Any = Interrupted(("Running", {"p-0": (RUNNING, "")}))
+    assert asyncio.run(sweep._watch(requests, 1)) is None
 
 
 RUNNING: Manifest = {"phase": "Running"}

@@ -14,9 +14,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from stromboli.cli.main import app
-from stromboli.cli.sweep.sweep_job_requests import CLAIMS, JOBS, PODS
+from stromboli.cli.output import Format
+from stromboli.cli.sweep.local_sweep import planned
+from stromboli.cli.sweep.sweep_job_manifests import manifests
+from stromboli.cli.sweep.sweep_job_requests import CLAIMS, JOBS, PODS, SweepJobRequests
+from stromboli.cli.sweep.sweep_options import SweepOptions
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import find_access
+from stromboli.simulator.sweeps.cluster_job import JobSettings, job_name
 from tests.cli.sweep.test_sweep import TRACE
 from tests.embedded.up_process import Up
 
@@ -59,6 +64,23 @@ def asked(up: Up, verb: str, *arguments: Any) -> Any:
     return msgspec.json.decode(asyncio.run(ask()))
 
 
+def create_job(up: Up) -> str:
+    """Create the Job of the sweep with two pods, as an earlier command has done; its uid."""
+    given = SweepOptions(Path("study.yaml"), None, None, False, None, None, False, Format.TABLE, "")
+    plan = planned(given)
+    settings = JobSettings("default", "results", "none", 2, "", {"cpu": "100m"})
+
+    async def create() -> str:
+        async with Client(find_access(str(up.data / "kubeconfig"))) as client:
+            requests = SweepJobRequests(client, "default", job_name(plan))
+            await requests.create(manifests(requests.name, plan, settings, exported=False, reachable=False))
+            job = await requests.job()
+            assert job is not None
+            return str(job["metadata"]["uid"])
+
+    return asyncio.run(create())
+
+
 def sweep(up: Up, *arguments: str) -> Result:
     words = [
         "sweep",
@@ -82,8 +104,11 @@ def test_a_sweep_on_a_cluster_goes_on_until_everything_is_there(
     Path("study.yaml").write_text(GRID)
     assert "--claim results: no such PersistentVolumeClaim in namespace default" in sweep(up).stderr
     asked(up, "create", CLAIMS, CLAIM, "default")
+    created = create_job(up)
 
-    first = sweep(up, "--parallelism", "2", "-o", "json")
+    first = sweep(up, "-o", "json")  # it is found running, as after Ctrl-C
+    (job,) = asked(up, "list", JOBS, "default")["items"]
+    assert job["metadata"]["uid"] == created
     assert first.exit_code == 1, first.output
     assert "[3/3, 1 failed]" in first.stderr
     assert "error: backfill=none policy=wrong: exit status 2\n  stromboli simulate --swf " in first.stderr

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from stromboli import __version__
+from stromboli.api.errors import printable
 
 PROGRAM = ("stromboli",)
 ID_LENGTH = 16
@@ -39,7 +40,7 @@ class PlannedRun(Struct, frozen=True, omit_defaults=True):
     def title(self) -> str:
         """What distinguishes it from the other runs, for people."""
         parts = [f"{axis}={label}" for axis, label in self.configuration.items()]
-        return " ".join(parts + ([f"seed={self.seed}"] if self.seed else [])) or "the only run"
+        return printable(" ".join(parts + ([f"seed={self.seed}"] if self.seed else []))) or "the only run"
 
 
 def planned_run(configuration: dict[str, str], arguments: Sequence[Argument], seed: str) -> PlannedRun:
