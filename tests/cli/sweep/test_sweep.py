@@ -73,7 +73,10 @@ def test_a_sweep_runs_the_simulator_and_its_table_has_the_means(folder: Path) ->
         ["none", "1", "3"],
         ["easy", "1", "3"],
     ]
-    assert f"stromboli compare none={none['records'][0]} easy={easy['records'][0]}" in again.stdout
+    assert "compare: stromboli compare study-results\n" in again.stdout
+    assert easy["records"] == [f"study-results/records/{Path(easy['records'][0]).name}"]
+    compared = CliRunner().invoke(app, ["compare", "study-results", "-o", "json"], catch_exceptions=False)
+    assert [entry["name"] for entry in json.loads(compared.stdout)["configurations"]] == ["none", "easy"]
 
 
 def test_the_printed_command_of_a_run_makes_its_record(folder: Path) -> None:

@@ -23,7 +23,7 @@ from stromboli.simulator.sweeps.results_folder import (
 )
 from stromboli.simulator.sweeps.run_processes import RunProcesses
 from stromboli.simulator.sweeps.sweep_plan import Share, SweepPlan
-from stromboli.simulator.sweeps.sweep_summary import configuration_results
+from stromboli.simulator.sweeps.sweep_summary import configuration_results, sweep_records
 from tests.simulator.sweeps.fake_simulate import PROGRAM
 from tests.simulator.sweeps.grids import plan_in
 
@@ -160,6 +160,18 @@ def test_means_are_taken_over_seeds_for_each_configuration(tmp_path: Path) -> No
     assert one.mean == {"jobs": 10, "utilisation": pytest.approx(0.52)}
     assert one.deviation["utilisation"] == pytest.approx(0.01 * 2**0.5)
     assert (two.planned, len(two.records), two.mean) == (2, 1, {"jobs": 10, "utilisation": 0.51})
+
+
+def test_records_are_named_by_the_axes_on_which_configurations_differ(tmp_path: Path) -> None:
+    text = "options: {swf: a.swf}\naxes: {load: [1, 2], jobs: [5], backfill: [none, easy]}"
+    plan, folder = plan_in(tmp_path, text), ResultsFolder(tmp_path / "results")
+    with folder.locked():
+        folder.save_plan(plan)
+    assert list(sweep_records(folder.path)) == []
+    run_missing(plan, folder)
+    named = {name: path.stem for name, path in sweep_records(folder.path)}
+    assert list(named) == [f"load={load} backfill={mode}" for load in (1, 2) for mode in ("none", "easy")]
+    assert list(named.values()) == [run.id for run in plan.runs]
 
 
 def test_in_a_pod_what_failed_is_not_tried_again_and_what_was_killed_with_it_three_times(

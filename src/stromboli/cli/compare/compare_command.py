@@ -23,7 +23,7 @@ def compare(
         ...,
         metavar="RECORD|NAME=RECORD[,RECORD]...",
         show_default=False,
-        help="Records of `stromboli simulate --save`, folders or patterns; several under a name.",
+        help="Records of `stromboli simulate --save`, folders, results of sweeps, or patterns; several under a name.",
     ),
     output: StatusFormat = typer.Option(
         StatusFormat.TABLE, "-o", "--output", help="wide: all measures, and p values."

@@ -1,4 +1,4 @@
-"""Arguments to files: records, folders of them, patterns, and several under a name."""
+"""Arguments to files: records, folders of them, sweeps, patterns, and several under a name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pathlib import Path
 
 from stromboli.cli.cli_errors import Usage
 from stromboli.simulator.reports.comparison.record_groups import RecordFile
+from stromboli.simulator.sweeps.grid import BadGrid
+from stromboli.simulator.sweeps.results_folder import PLAN
+from stromboli.simulator.sweeps.sweep_summary import sweep_records
 
 MOST_RECORDS = 10_000
 
@@ -21,6 +24,9 @@ def record_files(arguments: list[str]) -> list[RecordFile]:
 
 
 def _files_of(argument: str) -> Iterator[RecordFile]:
+    if (Path(argument) / PLAN).is_file():
+        yield from _records_of_sweep(Path(argument))
+        return
     name, has_name, rest = argument.partition("=")
     if not has_name or Path(argument).exists():
         yield from (RecordFile(path) for path in _paths(argument))
@@ -29,6 +35,17 @@ def _files_of(argument: str) -> Iterator[RecordFile]:
         raise Usage(f"{argument}: write NAME=RECORD, or several as NAME=RECORD,RECORD")
     for part in [rest] if Path(rest).exists() else rest.split(","):
         yield from (RecordFile(path, name) for path in _paths(part))
+
+
+def _records_of_sweep(results: Path) -> Iterator[RecordFile]:
+    """The records in the folder of a sweep, named as its grid names them."""
+    try:
+        files = [RecordFile(path, name) for name, path in sweep_records(results)]
+    except BadGrid as error:
+        raise Usage(str(error)) from None
+    if not files:
+        raise Usage(f"{results}: no run of this sweep has a record yet; `stromboli sweep` goes on with it")
+    yield from files
 
 
 def _paths(text: str) -> list[Path]:

@@ -16,7 +16,11 @@ from stromboli.cli.simulate.run_text import plain_table, print_table
 from stromboli.simulator.reports.measure_titles import MEASURES, value_text
 from stromboli.simulator.sweeps.results_folder import FailedRun, ResultsFolder
 from stromboli.simulator.sweeps.sweep_plan import SweepPlan
-from stromboli.simulator.sweeps.sweep_summary import ConfigurationResult, configuration_results
+from stromboli.simulator.sweeps.sweep_summary import (
+    ConfigurationResult,
+    configuration_results,
+    differing_axes,
+)
 
 SHOWN = (
     "jobs",
@@ -40,8 +44,8 @@ def print_results(
         return
     print_table(console(), _table(results))
     typer.echo(f"records: {folder.records}")
-    if (line := compare_line(results)) is not None:
-        typer.echo(f"compare: {line}")
+    if sum(bool(result.records) for result in results) > 1:
+        typer.echo(f"compare: stromboli compare {shlex.quote(str(folder.path))}")
 
 
 def _document(
@@ -63,7 +67,7 @@ def _document(
 
 def _table(results: list[ConfigurationResult]) -> Table:
     """Axes that have several labels, the number of runs, and means."""
-    axes = _differing_axes(results)
+    axes = differing_axes([result.configuration for result in results])
     measures = [
         measure
         for key in SHOWN
@@ -77,25 +81,3 @@ def _table(results: list[ConfigurationResult]) -> Table:
         cells = [value_text(result.mean.get(measure.key), measure.unit) for measure in measures]
         table.add_row(*(printable(result.configuration[axis]) for axis in axes), runs, *cells)
     return table
-
-
-def _differing_axes(results: list[ConfigurationResult]) -> list[str]:
-    """Those on which configurations differ."""
-    return [
-        axis
-        for axis in results[0].configuration
-        if len({result.configuration[axis] for result in results}) > 1
-    ]
-
-
-def compare_line(results: list[ConfigurationResult]) -> str | None:
-    """The command that puts the configurations side by side, if there are two with results."""
-    with_results = [result for result in results if result.records]
-    if len(with_results) < 2:
-        return None
-    axes = _differing_axes(results)
-    words = []
-    for result in with_results:
-        name = ",".join(result.configuration[axis] for axis in axes)
-        words += [shlex.quote(f"{name}={record}") for record in result.records]
-    return " ".join(["stromboli compare", *words])

@@ -6,9 +6,10 @@ import hashlib
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from stromboli import __version__
 from stromboli.api.errors import printable
@@ -29,7 +30,7 @@ class Argument(Struct, frozen=True, omit_defaults=True):
 class PlannedRun(Struct, frozen=True, omit_defaults=True):
     """A simulation that does not depend on any other."""
 
-    id: str
+    id: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
     """A digest of settings and contents of inputs: the same id, the same result."""
     configuration: dict[str, str]
     """What it is among the axes of the grid, without the seed."""

@@ -62,12 +62,17 @@ class Share:
 
 def load_plan(path: Path, files: InputFiles) -> SweepPlan:
     """The plan in a file, with inputs that are still what they were when it was made."""
-    plan = _decoded(path)
+    plan = read_plan(path)
+    if plan.version != __version__ or plan.schema != SCHEMA:
+        raise _bad(
+            path, f"made by stromboli {plan.version}, and this is {__version__}: sweep the grid itself again"
+        )
     runs = tuple(_located(run, path, files) for run in plan.runs)
     return structs.replace(plan, runs=runs)
 
 
-def _decoded(path: Path) -> SweepPlan:
+def read_plan(path: Path) -> SweepPlan:
+    """The plan in a file, whatever has become of its inputs."""
     try:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
@@ -79,10 +84,6 @@ def _decoded(path: Path) -> SweepPlan:
         plan = msgspec.json.decode(content, type=SweepPlan)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _bad(path, f"no plan of a sweep: {error}; `stromboli sweep GRID.yaml` makes one") from None
-    if plan.version != __version__ or plan.schema != SCHEMA:
-        raise _bad(
-            path, f"made by stromboli {plan.version}, and this is {__version__}: sweep the grid itself again"
-        )
     if not 1 <= len(plan.runs) <= MOST_RUNS:
         raise _bad(path, f"{len(plan.runs):,} runs; a sweep has 1 to {MOST_RUNS:,}")
     return plan

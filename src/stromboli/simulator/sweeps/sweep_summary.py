@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from stromboli.simulator.sweeps.results_folder import ResultsFolder
-from stromboli.simulator.sweeps.sweep_plan import SweepPlan
+from stromboli.simulator.sweeps.results_folder import PLAN, ResultsFolder
+from stromboli.simulator.sweeps.sweep_plan import SweepPlan, read_plan
 
 
 class ConfigurationResult(Struct, frozen=True):
@@ -29,6 +30,29 @@ def configuration_results(plan: SweepPlan, folder: ResultsFolder) -> list[Config
     for run in plan.runs:
         groups.setdefault(tuple(run.configuration.items()), []).append(run.id)
     return [_result(dict(key), ids, folder) for key, ids in groups.items()]
+
+
+def sweep_records(results: Path) -> Iterator[tuple[str, Path]]:
+    """The records of a sweep with the names of their configurations, in the order of the grid."""
+    folder, plan = ResultsFolder(results), read_plan(results / PLAN)
+    axes = differing_axes([run.configuration for run in plan.runs])
+    for run in plan.runs:
+        if folder.record(run.id).exists():
+            labels = {axis: run.configuration.get(axis, "") for axis in axes}
+            several = " ".join(f"{axis}={label}" for axis, label in labels.items())
+            yield (
+                ("".join(labels.values()) if len(axes) == 1 else several or plan.name),
+                folder.record(run.id),
+            )
+
+
+def differing_axes(configurations: Sequence[Mapping[str, str]]) -> list[str]:
+    """The axes on which configurations differ."""
+    return [
+        axis
+        for axis in configurations[0]
+        if len({configuration.get(axis) for configuration in configurations}) > 1
+    ]
 
 
 def _result(configuration: dict[str, str], ids: list[str], folder: ResultsFolder) -> ConfigurationResult:
