@@ -1,0 +1,144 @@
+"""Any file of a workload, told apart by what it holds: a trace, a saved workload, or a generator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, TypeVar
+
+import msgspec
+
+from stromboli.api.errors import Unreadable, quoted
+from stromboli.api.manifests.yaml_reader import documents
+from stromboli.simulator.workloads.arrival_processes import Process
+from stromboli.simulator.workloads.distributions import Distribution
+from stromboli.simulator.workloads.generated_workload import generate
+from stromboli.simulator.workloads.generator_schema import (
+    API_VERSION,
+    GENERATOR,
+    BadField,
+    Generator,
+    check_generator,
+)
+from stromboli.simulator.workloads.saved_workload import (
+    MAX_SAVED_JOBS,
+    WORKLOAD,
+    SavedLine,
+    SavedWorkload,
+    joined,
+    restored,
+    write_json_lines,
+    write_yaml,
+)
+from stromboli.simulator.workloads.submitted_jobs import Workload
+from stromboli.simulator.workloads.swf_reader import AS_RECORDED, SwfOptions, read_swf
+from stromboli.simulator.workloads.swf_writer import write_swf
+from stromboli.simulator.workloads.trace_lines import trace_lines
+from stromboli.simulator.workloads.workload_errors import WorkloadError
+
+MAX_YAML = 64 * 1024 * 1024
+"""Characters of a YAML file; JSON lines may be longer."""
+MAX_OBJECT_LINE = 2 * 1024 * 1024
+"""Bytes of a line with an object, which is more than an API server takes."""
+_KINDS = f"{WORKLOAD} or {GENERATOR} of {API_VERSION}"
+
+T = TypeVar("T")
+
+
+def read_workload(path: str, seed: int | None = None, swf: SwfOptions = AS_RECORDED) -> Workload:
+    """The workload of a file. The seed is for a generator, the options for a trace in Standard Workload Format."""
+    if path.removesuffix(".gz").endswith(".swf"):
+        return read_swf(path, swf)
+    lines = trace_lines(path, MAX_OBJECT_LINE)
+    first = next(((number, line) for number, line in lines if line.strip()), (1, ""))
+    if first[1].lstrip().startswith("{"):
+        return _read_json_lines(path, chain([first], lines))
+    if first[1].startswith(";"):
+        return read_swf(path, swf)
+    return _read_yaml(path, chain([first], lines), seed)
+
+
+def write_workload(workload: Workload, path: str) -> list[str]:
+    """Write it in the format that the name says: `.swf`, `.jsonl`, `.jsonl.gz`, `.yaml`; what is lost is told."""
+    try:
+        if path.endswith(".swf"):
+            return write_swf(workload, path)
+        if path.endswith((".jsonl", ".jsonl.gz")):
+            write_json_lines(workload, path)
+        elif path.endswith((".yaml", ".yml")):
+            write_yaml(workload, path)
+        else:
+            raise WorkloadError(path, "how to write it? Give a name with .swf, .jsonl, .jsonl.gz or .yaml")
+    except OSError as error:
+        raise WorkloadError(path, f"cannot be written: {error.strerror}") from None
+    return []
+
+
+def _read_json_lines(path: str, lines: Iterator[tuple[int, str]]) -> Workload:
+    number, text = next(lines)
+    head = _decoded(path, number, text, SavedWorkload)
+    _check_kind(path, head.api_version, head.kind, WORKLOAD)
+    return restored(joined(head, _decoded_lines(path, lines)))
+
+
+def _decoded_lines(path: str, lines: Iterator[tuple[int, str]]) -> Iterator[SavedLine]:
+    for count, (number, text) in enumerate(lines):
+        if count > MAX_SAVED_JOBS:
+            raise WorkloadError(path, f"more than {MAX_SAVED_JOBS} lines; cut it into parts", number)
+        if text.strip():
+            yield _decoded(path, number, text, SavedLine)
+
+
+def _decoded(path: str, number: int, text: str, type: type[T]) -> T:
+    try:
+        return msgspec.json.decode(text, type=type)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise WorkloadError(path, _explained(error), number) from None
+
+
+def _read_yaml(path: str, lines: Iterator[tuple[int, str]], seed: int | None) -> Workload:
+    document = _document(path, lines)
+    kind = document.get("kind")
+    _check_kind(path, document.get("apiVersion"), kind, WORKLOAD, GENERATOR)
+    try:
+        if kind == WORKLOAD:
+            return restored(msgspec.convert(document, SavedWorkload))
+        generator = msgspec.convert(document, Generator)
+        check_generator(generator)
+    except (msgspec.ValidationError, BadField) as error:
+        raise WorkloadError(path, _explained(error)) from None
+    return generate(generator, seed)
+
+
+def _document(path: str, lines: Iterator[tuple[int, str]]) -> dict[str, Any]:
+    texts, size = [], 0
+    for number, line in lines:
+        size += len(line)
+        if size > MAX_YAML:
+            raise WorkloadError(path, f"more than {MAX_YAML} characters of YAML; save it as .jsonl", number)
+        texts.append(line)
+    try:
+        found = list(documents("".join(texts)))
+    except Unreadable as error:
+        raise WorkloadError(path, str(error)) from None
+    if len(found) != 1 or not isinstance(found[0], dict):
+        raise WorkloadError(path, f"expected one document, {_KINDS}")
+    return found[0]
+
+
+def _check_kind(path: str, version: object, kind: object, *kinds: str) -> None:
+    if version != API_VERSION or kind not in kinds:
+        raise WorkloadError(path, f"kind {quoted(kind)} of apiVersion {quoted(version)}; expected {_KINDS}")
+
+
+def _explained(error: Exception) -> str:
+    """The field first, as in the file, then what is wrong, and which names there are where one is unknown."""
+    problem, at, field = str(error).rpartition(" - at `$.")
+    if not at:
+        return str(error)
+    field = field.rstrip("`").replace("[...]", "[]")
+    known = {"distribution": Distribution, "process": Process}.get(field.rpartition(".")[2])
+    if known is not None:
+        tags = sorted(str(member.__struct_config__.tag) for member in known.__args__)
+        problem = f"{problem[:1].lower()}{problem[1:]}; known: {', '.join(tags)}"
+    return f"{field}: {problem[:1].lower()}{problem[1:]}"
