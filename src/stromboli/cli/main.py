@@ -31,6 +31,10 @@ class Commands(CommandGroup):
         "sweep": CommandEntry(
             "stromboli.cli.sweep:sweep", "Simulate a grid of policies, loads and seeds, on all cores."
         ),
+        "workload": CommandEntry(
+            "stromboli.cli.workload.workload_commands:workload",
+            "Show a workload in numbers, or save it for others to repeat.",
+        ),
         "policy": CommandEntry(
             "stromboli.cli.policy_commands:policy",
             "Show the policies that come along, or check one of yours.",

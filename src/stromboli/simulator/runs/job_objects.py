@@ -59,8 +59,8 @@ class JobTemplate(msgspec.Struct):
     request: dict[str, int]
     """Of each pod, in the scheduler's own units."""
 
-    def pod(self, ordinal: int, uid: str) -> Pod:
-        """A pod that waits to be placed."""
+    def pod(self, ordinal: int, uid: str, node: str = "") -> Pod:
+        """A pod that waits to be placed, or that runs on a node already."""
         group = self.group.metadata
         meta = ObjectMeta(
             f"{group.name}-{ordinal}",
@@ -72,6 +72,9 @@ class JobTemplate(msgspec.Struct):
             self.labels,
             self.annotations,
         )
+        if node:
+            spec = msgspec.structs.replace(self.spec, node_name=node)
+            return Pod(meta, spec, PodStatus(phase=names.POD_RUNNING, start_time=group.creation_timestamp))
         return Pod(meta, self.spec, PodStatus(phase=names.POD_PENDING))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from stromboli.api import names
 from stromboli.api.decoding import decode
@@ -133,7 +134,11 @@ class VirtualWorld(TimedWorld):
             run = JobRun(index, job, template, self.record.jobs[index])
             self.intake.put(template.group)
             self._describe(run)
-            pods = [template.pod(ordinal, self._new_pod(run, ordinal)) for ordinal in run.first_pods()]
+            places = [node if node in self.cluster.nodes else "" for node in job.running_on[: job.pods]]
+            pods = [
+                template.pod(ordinal, self._new_pod(run, ordinal), node)
+                for ordinal, node in zip_longest(run.first_pods(), places, fillvalue="")
+            ]
             error = next(filter(None, self.intake.put_all(pods)), None)
             if error is not None:
                 self._remove(run)
@@ -144,6 +149,9 @@ class VirtualWorld(TimedWorld):
         self.jobs[index] = run
         self._fresh.append(run)
         self.recorder.waiting += 1
+        for uid, node in zip(run.uids, places, strict=False):
+            if node:
+                self._enter(run, self.cluster.tasks[uid])
 
     def _describe(self, run: JobRun) -> None:
         record, job = run.record, run.job
@@ -167,7 +175,12 @@ class VirtualWorld(TimedWorld):
         """A bound pod runs, and it is known when it ends."""
         super().start(task)
         run = self._runs.get(task.uid)
-        if run is None or task.node is None:
+        if run is not None:
+            self._enter(run, task)
+
+    def _enter(self, run: JobRun, task: Task) -> None:
+        """A pod runs from now on."""
+        if task.node is None:
             return
         run.running[task.uid] = RunningPod(task.name, task.node.name, self.time)
         self.recorder.use(run.record.queue, run.template.request, 1)

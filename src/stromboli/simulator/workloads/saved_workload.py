@@ -44,6 +44,7 @@ class SavedJob(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     spec: dict[str, Any] = {}
+    running_on: tuple[str, ...] = ()
 
 
 class SavedWorkload(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
@@ -91,7 +92,7 @@ def write_json_lines(workload: Workload, path: str) -> None:
         if not path.endswith(".gz"):
             file.writelines(_encoded_lines(workload))
             return
-        with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as compressed:
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:
             compressed.writelines(_encoded_lines(workload))
 
 
@@ -146,6 +147,7 @@ def _saved_job(job: SubmittedJob) -> SavedJob:
         _plain(job.labels),
         _plain(job.annotations),
         _plain(job.spec),
+        job.running_on,
     )
 
 
@@ -165,6 +167,7 @@ def _restored_job(saved: SavedJob) -> SubmittedJob:
         saved.labels,
         saved.annotations,
         saved.spec,
+        saved.running_on,
     )
 
 

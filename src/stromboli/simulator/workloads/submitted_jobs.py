@@ -36,6 +36,8 @@ class SubmittedJob:
     """Of its PodGroup and its pods."""
     spec: Mapping[str, Any] = field(default_factory=dict)
     """More fields of every pod's spec, such as a node selector."""
+    running_on: tuple[str, ...] = ()
+    """The nodes on which its first pods run already when it is submitted."""
 
 
 @dataclass(frozen=True, slots=True)

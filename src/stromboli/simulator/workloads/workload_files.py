@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
 from stromboli.api.errors import Unreadable, quoted
 from stromboli.api.manifests.yaml_reader import documents
+from stromboli.policy.policy_problems import suggestion
 from stromboli.simulator.workloads.arrival_processes import Process
 from stromboli.simulator.workloads.distributions import Distribution
 from stromboli.simulator.workloads.generated_workload import generate
@@ -17,12 +19,20 @@ from stromboli.simulator.workloads.generator_schema import (
     API_VERSION,
     GENERATOR,
     BadField,
+    Elastic,
+    GeneratedQueue,
     Generator,
+    JobClass,
+    NodeGroup,
+    TimeLimit,
+    Users,
+    WeightedName,
     check_generator,
 )
 from stromboli.simulator.workloads.saved_workload import (
     MAX_SAVED_JOBS,
     WORKLOAD,
+    SavedJob,
     SavedLine,
     SavedWorkload,
     joined,
@@ -134,11 +144,28 @@ def _check_kind(path: str, version: object, kind: object, *kinds: str) -> None:
 def _explained(error: Exception) -> str:
     """The field first, as in the file, then what is wrong, and which names there are where one is unknown."""
     problem, at, field = str(error).rpartition(" - at `$.")
+    text = problem if at else str(error)
+    if unknown := _UNKNOWN_FIELD.search(text):
+        text += suggestion(unknown[1], _FIELDS)
     if not at:
-        return str(error)
-    field = field.rstrip("`").replace("[...]", "[]")
-    known = {"distribution": Distribution, "process": Process}.get(field.rpartition(".")[2])
-    if known is not None:
-        tags = sorted(str(member.__struct_config__.tag) for member in known.__args__)
-        problem = f"{problem[:1].lower()}{problem[1:]}; known: {', '.join(tags)}"
-    return f"{field}: {problem[:1].lower()}{problem[1:]}"
+        return text
+    field = field.rstrip("`")
+    tags = _TAGS.get(field.rpartition(".")[2])
+    text = f"{text[:1].lower()}{text[1:]}{f'; known: {tags}' if tags else ''}"
+    return f"{field}: {text}"
+
+
+def _field_names() -> set[str]:
+    """The fields of all that may stand in a file."""
+    plain = (Generator, JobClass, TimeLimit, Elastic, Users, WeightedName, GeneratedQueue, NodeGroup)
+    schemas = (*plain, SavedWorkload, SavedLine, SavedJob, *get_args(Distribution), *get_args(Process))
+    return {field.encode_name for schema in schemas for field in msgspec.structs.fields(schema)}
+
+
+def _tags(union: object) -> str:
+    return ", ".join(sorted(str(member.__struct_config__.tag) for member in get_args(union)))
+
+
+_UNKNOWN_FIELD = re.compile("unknown field `([^`]*)`")
+_FIELDS = _field_names()
+_TAGS = {"distribution": _tags(Distribution), "process": _tags(Process)}

@@ -1,0 +1,1 @@
+"""`stromboli workload`: look at workloads, and save them in formats that others can read."""

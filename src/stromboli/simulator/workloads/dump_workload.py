@@ -1,0 +1,233 @@
+"""A cluster as a workload: what runs goes on where it runs, what waits is submitted at 0.
+
+The pods of a PodGroup are a job; those that differ in more than their names, or of which only some run, are a job for
+each kind of them. All other objects are there from the start, pods of other schedulers on their nodes too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from math import inf
+from typing import Any
+
+import msgspec
+
+from stromboli.api import names
+from stromboli.api.errors import Problems
+from stromboli.api.go_scalars import duration
+from stromboli.api.manifests.manifest_reader import IMPLIED, Item, Manifests, sources_of
+from stromboli.api.resources.pod_requests import pod_request
+from stromboli.api.resources.resource_lists import resource_list
+from stromboli.api.types.kinds import GROUPS
+from stromboli.api.types.meta import Object
+from stromboli.api.types.node import Node
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import PodGroup
+from stromboli.model.time_limits import annotated_limit, usable_limit
+from stromboli.simulator.cluster_notation import Manifest
+from stromboli.simulator.expansion.workload_expansion import WorkloadExpansion
+from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
+from stromboli.simulator.workloads.workload_errors import WorkloadError
+
+_OVER = (names.POD_SUCCEEDED, names.POD_FAILED)
+_SAID_OTHERWISE = frozenset(
+    ("schedulerName", "nodeName", "priority", "priorityClassName", "containers", "initContainers", "overhead")
+)
+"""Fields of a pod's spec that a job of a workload has in another form."""
+_FOREVER = "forever"
+_VERSIONS = {"": "v1", "apps": "apps/v1", "policy": "policy/v1", "resource.k8s.io": "resource.k8s.io/v1"}
+_ALPHA = {"nodeinfo.volcano.sh", "shard.volcano.sh", "topology.volcano.sh"}
+
+
+def read_dump(paths: Sequence[str], now: float) -> Workload:
+    """The workload of a cluster as it was at this moment, in seconds since 1970."""
+    problems = Problems(keep_going=True)
+    manifests = Manifests(sources_of(paths, problems), problems)
+    expansion = WorkloadExpansion(manifests, now)
+    cluster = _Cluster(now)
+    for item in expansion.expand(manifests.items(once=True)):
+        cluster.take(item)
+    left_out = list(problems)
+    if not cluster.nodes and not cluster.pods:
+        reason = f": {left_out[0]}" if left_out else ""
+        raise WorkloadError(", ".join(paths), f"there are neither nodes nor pods in it{reason}")
+    notes = [*cluster.notes(), *expansion.notes(lambda _: None)]
+    if left_out:
+        notes.append(f"{len(left_out)} objects left out, the first: {left_out[0]}")
+    jobs = tuple(cluster.jobs())
+    return Workload(", ".join(paths), jobs, tuple(cluster.nodes), tuple(cluster.objects), tuple(notes))
+
+
+@dataclass(slots=True)
+class _Cluster:
+    now: float
+    nodes: list[Manifest] = field(default_factory=list)
+    objects: list[Manifest] = field(default_factory=list)
+    groups: dict[str, PodGroup] = field(default_factory=dict)
+    pods: dict[str, list[Pod]] = field(default_factory=lambda: defaultdict(list))
+    """Those that have not ended, by their group."""
+    foreign: int = 0
+
+    def take(self, item: Item) -> None:
+        """Take in an object."""
+        obj = item.object
+        if isinstance(obj, Node):
+            self.nodes.append(_manifest(obj))
+        elif isinstance(obj, PodGroup):
+            self.groups[obj.key] = obj
+        elif isinstance(obj, Pod):
+            self._take_pod(obj)
+        elif item.source is not IMPLIED:
+            self.objects.append(_manifest(obj))
+
+    def _take_pod(self, pod: Pod) -> None:
+        group = pod.metadata.annotations.get(names.GROUP_NAME, "")
+        if pod.status.phase in _OVER:
+            return
+        if group and pod.spec.scheduler_name == names.SCHEDULER_NAME:
+            self.pods[f"{pod.namespace}/{group}"].append(pod)
+        elif pod.spec.node_name:
+            self.objects.append(_manifest(pod))
+        else:
+            self.foreign += 1
+
+    def notes(self) -> Iterator[str]:
+        if self.foreign:
+            yield f"{self.foreign} pods of other schedulers, or without a PodGroup, wait and are left out"
+        if lost := sum(group not in self.groups for group in self.pods):
+            yield f"{lost} jobs have no PodGroup: each of their pods starts by itself"
+
+    def jobs(self) -> Iterator[SubmittedJob]:
+        """What runs first, then what waits, each in the order of their creation."""
+        running, waiting = [], []
+        for key, pods in self.pods.items():
+            for part in self._parts(key, pods):
+                (running if part.pods[0].spec.node_name else waiting).append(part)
+        used: set[tuple[str, str]] = set()
+        for part in sorted(running, key=_age) + sorted(waiting, key=_age):
+            yield part.job(self.now, used)
+
+    def _parts(self, key: str, pods: list[Pod]) -> Iterator[_Part]:
+        """The pods of a group that are alike, with the minimum that is left for them."""
+        alike: dict[tuple[bytes, bool], list[Pod]] = defaultdict(list)
+        for pod in pods:
+            alike[_likeness(pod), bool(pod.spec.node_name)].append(pod)
+        group = self.groups.get(key)
+        needed = max(group.spec.min_member, 1) if group is not None else 1
+        for (_, runs), same in sorted(alike.items(), key=lambda each: not each[0][1]):
+            minimum = min(needed, len(same))
+            needed -= minimum
+            yield _Part(group, same, minimum if runs or minimum else 1)
+
+
+@dataclass(slots=True)
+class _Part:
+    """Pods of a group that are alike: all of them run, or all wait."""
+
+    group: PodGroup | None
+    pods: list[Pod]
+    minimum: int
+
+    def job(self, now: float, used: set[tuple[str, str]]) -> SubmittedJob:
+        pod = self.pods[0]
+        run_time, limit = self._times(now)
+        meta = self.group.metadata if self.group is not None else None
+        request = pod_request(pod)
+        quantities = resource_list(request)
+        annotations = {**(meta.annotations if meta is not None else {}), **pod.metadata.annotations}
+        return SubmittedJob(
+            self._name(used),
+            0.0,
+            run_time,
+            len(self.pods),
+            self.minimum,
+            {name: quantities[name] for name, amount in request.items() if amount},
+            limit,
+            self.group.spec.queue if self.group is not None else "",
+            annotations.get(names.USER, ""),
+            pod.namespace,
+            pod.spec.priority or 0,
+            dict(pod.metadata.labels),
+            {
+                key: text
+                for key, text in annotations.items()
+                if key not in (names.GROUP_NAME, names.TIME_LIMIT)
+            },
+            _rest_of(pod),
+            tuple(each.spec.node_name for each in self.pods if each.spec.node_name),
+        )
+
+    def _name(self, used: set[tuple[str, str]]) -> str:
+        """The name of the group; its later parts have a number."""
+        pod = self.pods[0]
+        group = pod.metadata.annotations[names.GROUP_NAME]
+        for number in count(1):
+            name = group if number == 1 else f"{group}-{number}"
+            if (pod.namespace, name) not in used:
+                break
+        used.add((pod.namespace, name))
+        return name
+
+    def _times(self, now: float) -> tuple[float, float | None]:
+        """How long it still runs, and how much of its limit is left; of one over its limit nobody knows the end."""
+        pod = self.pods[0]
+        limit = self._limit()
+        text = pod.metadata.annotations.get(names.RUN_TIME, "")
+        stated = duration(text.rpartition("..")[2]) if text and text != _FOREVER else None
+        total = inf if text == _FOREVER else stated if stated is not None else limit
+        if not pod.spec.node_name:
+            return inf if total is None else total, limit
+        ages = [now - start.timestamp() for each in self.pods if (start := each.status.start_time)]
+        age = max(min(ages, default=0.0), 0.0)
+        left = inf if total is None or total <= age else total - age
+        return left, limit - age if limit is not None and limit > age else None
+
+    def _limit(self) -> float | None:
+        """By the annotation of the group or of a pod, or by `activeDeadlineSeconds`."""
+        objects: list[Object] = [*self.pods] if self.group is None else [self.group, *self.pods]
+        stated = [annotated_limit(each.metadata.annotations) for each in objects]
+        deadline = usable_limit(self.pods[0].spec.active_deadline_seconds)
+        limit = next((seconds for seconds in stated if seconds is not None), deadline)
+        return limit if limit is None or deadline is None else min(limit, deadline)
+
+
+def _age(part: _Part) -> tuple[float, str]:
+    created = (part.group or part.pods[0]).metadata.creation_timestamp
+    return (created.timestamp() if created is not None else 0.0), part.pods[0].key
+
+
+def _likeness(pod: Pod) -> bytes:
+    """All that makes two pods of a group the same, whatever their names and nodes are."""
+    labels = {key: value for key, value in pod.metadata.labels.items() if key != names.TASK_INDEX}
+    annotations = {key: text for key, text in pod.metadata.annotations.items() if key != names.TASK_INDEX}
+    content = (
+        sorted(labels.items()),
+        sorted(annotations.items()),
+        pod_request(pod),
+        pod.spec.priority,
+        _rest_of(pod),
+    )
+    return msgspec.msgpack.encode(content)
+
+
+def _rest_of(pod: Pod) -> dict[str, Any]:
+    spec: dict[str, Any] = msgspec.to_builtins(pod.spec)
+    return {key: value for key, value in spec.items() if key not in _SAID_OTHERWISE}
+
+
+def _manifest(obj: Object) -> Manifest:
+    group, kind = _kind_of(type(obj))
+    version = _VERSIONS.get(group) or f"{group}/{'v1alpha1' if group in _ALPHA else _stable(group)}"
+    content: Manifest = msgspec.to_builtins(obj)
+    return {"apiVersion": version, "kind": kind, **content}
+
+
+def _stable(group: str) -> str:
+    return "v1beta1" if group.endswith(".volcano.sh") else "v1"
+
+
+def _kind_of(type_: type[Object]) -> tuple[str, str]:
+    return next((group, type_.__name__) for group, types in GROUPS.items() if type_ in types)
