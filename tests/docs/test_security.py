@@ -68,6 +68,7 @@ NO_BOUNDS = {
         api.wait_messages.MAX_SUMMARY_BYTES
         cli.lint.MAX_KINDS
         cli.plan_text.MAX_LINES
+        cli.workload.workload_text.MOST_ROWS
         cli.simulate.what_if_text.MOST_ROWS
         simulator.what_if.what_if_answer.MOST_BLOCKERS
         cli.sweep.sweep_job_requests.LOG_BYTES

@@ -35,7 +35,9 @@ def prepare_dump(options: SimulateOptions, catalog: Catalog) -> PreparedSimulati
     return _prepared(workload, options, _policy(options, catalog, config), ", ".join(paths))
 
 
-def _prepared(workload: Workload, options: SimulateOptions, policy: Policy, origin: str) -> PreparedSimulation:
+def _prepared(
+    workload: Workload, options: SimulateOptions, policy: Policy, origin: str
+) -> PreparedSimulation:
     nodes = given_nodes(options)
     if not nodes and not workload.nodes:
         raise Usage(f"{origin} has no nodes: give some with --nodes, such as --nodes 4x32cpu,256Gi")

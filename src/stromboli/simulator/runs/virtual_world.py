@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
 
 from stromboli.api import names
 from stromboli.api.decoding import decode
@@ -134,10 +133,10 @@ class VirtualWorld(TimedWorld):
             run = JobRun(index, job, template, self.record.jobs[index])
             self.intake.put(template.group)
             self._describe(run)
-            places = [node if node in self.cluster.nodes else "" for node in job.running_on[: job.pods]]
+            places = self._places(job)
             pods = [
-                template.pod(ordinal, self._new_pod(run, ordinal), node)
-                for ordinal, node in zip_longest(run.first_pods(), places, fillvalue="")
+                template.pod(ordinal, self._new_pod(run, ordinal), places.get(ordinal, ""))
+                for ordinal in run.first_pods()
             ]
             error = next(filter(None, self.intake.put_all(pods)), None)
             if error is not None:
@@ -149,9 +148,14 @@ class VirtualWorld(TimedWorld):
         self.jobs[index] = run
         self._fresh.append(run)
         self.recorder.waiting += 1
-        for uid, node in zip(run.uids, places, strict=False):
-            if node:
+        for ordinal, uid in enumerate(run.uids if places else ()):
+            if ordinal in places:
                 self._enter(run, self.cluster.tasks[uid])
+
+    def _places(self, job: SubmittedJob) -> dict[int, str]:
+        """The nodes of pods that run already, by their ordinal, as far as these nodes exist."""
+        nodes = self.cluster.nodes
+        return {ordinal: node for ordinal, node in enumerate(job.running_on[: job.pods]) if node in nodes}
 
     def _describe(self, run: JobRun) -> None:
         record, job = run.record, run.job

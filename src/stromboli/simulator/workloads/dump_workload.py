@@ -34,7 +34,16 @@ from stromboli.simulator.workloads.workload_errors import WorkloadError
 
 _OVER = (names.POD_SUCCEEDED, names.POD_FAILED)
 _SAID_OTHERWISE = frozenset(
-    ("schedulerName", "nodeName", "priority", "priorityClassName", "containers", "initContainers", "overhead")
+    (
+        "schedulerName",
+        "nodeName",
+        "priority",
+        "priorityClassName",
+        "preemptionPolicy",
+        "containers",
+        "initContainers",
+        "overhead",
+    )
 )
 """Fields of a pod's spec that a job of a workload has in another form."""
 _FOREVER = "forever"
@@ -102,7 +111,8 @@ class _Cluster:
 
     def jobs(self) -> Iterator[SubmittedJob]:
         """What runs first, then what waits, each in the order of their creation."""
-        running, waiting = [], []
+        running: list[_Part] = []
+        waiting: list[_Part] = []
         for key, pods in self.pods.items():
             for part in self._parts(key, pods):
                 (running if part.pods[0].spec.node_name else waiting).append(part)
@@ -144,7 +154,7 @@ class _Part:
             run_time,
             len(self.pods),
             self.minimum,
-            {name: quantities[name] for name, amount in request.items() if amount},
+            {name: quantities[name] for name, amount in request.items() if amount and name != names.PODS},
             limit,
             self.group.spec.queue if self.group is not None else "",
             annotations.get(names.USER, ""),
@@ -215,7 +225,8 @@ def _likeness(pod: Pod) -> bytes:
 
 def _rest_of(pod: Pod) -> dict[str, Any]:
     spec: dict[str, Any] = msgspec.to_builtins(pod.spec)
-    return {key: value for key, value in spec.items() if key not in _SAID_OTHERWISE}
+    rest = {key: value for key, value in spec.items() if key not in _SAID_OTHERWISE}
+    return rest | ({"preemptionPolicy": "Never"} if pod.spec.preemption_policy == "Never" else {})
 
 
 def _manifest(obj: Object) -> Manifest:
