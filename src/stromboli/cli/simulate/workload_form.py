@@ -7,11 +7,11 @@ from dataclasses import replace
 from stromboli.api.manifests.case_files import case_head
 from stromboli.cli.cli_errors import Usage
 from stromboli.cli.policy_options import case_policy, chosen_policy
+from stromboli.cli.simulate.cluster_workload import cluster_workload
 from stromboli.cli.simulate.form_settings import adjusted, given_nodes, settings_of
 from stromboli.cli.simulate.prepared_simulation import PreparedSimulation
 from stromboli.cli.simulate.simulate_options import SimulateOptions
 from stromboli.cli.simulate.simulation_policies import with_backfill
-from stromboli.cli.workload.workload_source import cluster_workload
 from stromboli.engine.catalog import Catalog
 from stromboli.policy.policy import Policy
 from stromboli.simulator.workloads.submitted_jobs import Workload

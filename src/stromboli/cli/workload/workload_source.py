@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from stromboli.api.manifests.case_files import case_head
 from stromboli.cli.cli_errors import Usage
-from stromboli.cli.plan import clock_of
 from stromboli.cli.simulate.authors_sequence import authors_sequence
+from stromboli.cli.simulate.cluster_workload import cluster_workload
 from stromboli.cli.simulate.simulate_options import Sequence
-from stromboli.simulator.workloads.dump_workload import read_dump
 from stromboli.simulator.workloads.openb_arrivals import ArrivalSequence, SeededSequence
 from stromboli.simulator.workloads.openb_workload import arriving_workload, read_openb, recorded_workload
 from stromboli.simulator.workloads.submitted_jobs import Workload
@@ -63,10 +60,3 @@ class WorkloadSource:
 def arrival_sequence(sequence: Sequence, seed: int) -> ArrivalSequence:
     """The random numbers that put a list into order."""
     return authors_sequence(seed) if sequence is Sequence.GO else SeededSequence(seed)
-
-
-def cluster_workload(paths: list[str], now: str | None = None) -> Workload:
-    """What a cluster runs and has waiting, at the time of its dump unless another is given."""
-    heads = [head for path in paths if (head := case_head(path)) is not None]
-    moment = now or next((head.time for head in heads if head.time), None)
-    return read_dump(paths, time.time() if moment is None else clock_of(moment))
