@@ -75,7 +75,7 @@ def test_the_table_says_when_it_starts_and_on_what_that_rests(
     assert "  its room comes from default/b (13:50:00), default/a (12:50:00)" in lines
     assert "  1 other job of those that wait starts before it" in lines
     assert "Nobody is delayed, and nobody is evicted." in lines
-    assert "  1 running job ends at its time limit, not before." in lines
+    assert "  1 running job ends at its time limit; what ends sooner makes room sooner." in lines
 
 
 def test_json_and_yaml_have_clock_times_and_seconds_from_now(

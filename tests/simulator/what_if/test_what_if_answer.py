@@ -116,7 +116,7 @@ def test_a_preemptor_names_its_victim_the_work_it_loses_and_when_it_runs_again()
     cluster = [*PRIORITIES, *nodes("n1 cpu=4"), *running("low", "n1", 40, "2h", cpu=4, priority=1)]
     answer = ask(cluster, waiting("mine", "1h", cpu=4, priority=100), PREEMPTION)
     job = only(answer)
-    assert job.started == 0
+    assert (job.started, job.waits) == (0, [])
     (eviction,) = answer.others.evictions
     assert (eviction.pod, eviction.node, eviction.time) == ("default/low-0", "n1", 0)
     assert (eviction.lost_work, eviction.beneficiary) == (40 * MINUTE, "default/mine")
@@ -223,3 +223,10 @@ def test_an_interrupt_leaves_what_is_known_so_far(monkeypatch: pytest.MonkeyPatc
     answer = ask([*nodes("n1 cpu=4")], waiting("mine", "1h", cpu=4))
     assert answer.partial
     assert only(answer).started is None
+
+
+def test_a_job_whose_pods_beyond_its_minimum_get_no_room_is_delayed() -> None:
+    cluster = [*PRIORITIES, *nodes("n1 cpu=4"), *waiting("wide", "1h", pods=4, minimum=1, cpu=1)]
+    answer = ask(cluster, waiting("mine", "2h", cpu=2, priority=100))
+    (shift,) = answer.others.later
+    assert (shift.job, shift.start_delay, shift.complete_delay) == ("default/wide", 0, HOUR)

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from stromboli.api.errors import printable
 from stromboli.cli.cli_errors import print_warning
+from stromboli.engine.explanation.wait_explanation import WaitExplanation
 from stromboli.simulator.dangling_references import first_few
 from stromboli.simulator.what_if.assumptions import Assumptions
 from stromboli.simulator.what_if.run_differences import Eviction, Shift
@@ -141,7 +142,7 @@ class AnswerText:
             moment = f"until {self._clock.time(until)}" if until is not None else "and then"
             if len(job.waits) == 1 and until is None:
                 moment = "it waits"
-            self._line(f"  {moment}: {printable(explanation.reason)}: {printable(explanation.message)}")
+            self._line(f"  {moment}: {printable(_because(explanation))}")
             if self._wide or until is None:
                 self._line(f"      -> {printable(explanation.hint)}")
         if job.after:
@@ -174,7 +175,13 @@ class AnswerText:
 
     def _shift_cells(self, shift: Shift) -> list[str]:
         clock = self._clock
-        cells = [clock.time(shift.start_with), clock.time(shift.start_without), _by(shift)]
+        first, second = clock.time(shift.start_with), clock.time(shift.start_without)
+        if shift.ran_already:
+            second = "runs now"
+        elif shift.start_delay == 0:  # only pods beyond its minimum start otherwise
+            first = f"{clock.time(shift.complete_with)} (all pods)"
+            second = clock.time(shift.complete_without)
+        cells = [first, second, _by(shift)]
         return [*cells, clock.time(shift.end_with), clock.time(shift.end_without)] if self._wide else cells
 
     def _print_evictions(self, evictions: Sequence[Eviction]) -> None:
@@ -210,18 +217,24 @@ class AnswerText:
         self._out.print(Text(text, style), soft_wrap=True)
 
 
+def _because(explanation: WaitExplanation) -> str:
+    reason, message = explanation.reason, explanation.message
+    return message if message.startswith(reason) else f"{reason}: {message}"
+
+
 def _by(shift: Shift) -> str:
-    """How much later or earlier it starts, or, if it starts alike, ends."""
-    if shift.start_with is None or shift.start_without is None:
-        return "for ever" if shift.is_later else "at all"
-    delay = shift.start_delay or shift.end_delay
-    return NEVER if delay is None else span_text(abs(delay))
+    """How much later or earlier it starts, or, if it runs already, ends."""
+    never = (shift.start_with is None) != (shift.start_without is None)
+    if never or (shift.start_delay == 0 and shift.complete_delay is None):
+        return "for ever" if shift.worsening > 0 else "at all"
+    moved = shift.end_delay if shift.ran_already else shift.start_delay or shift.complete_delay
+    return "unknown" if moved is None else span_text(abs(moved))
 
 
 def assumption_sentences(rests_on: Assumptions) -> list[str]:
     """What an answer rests on."""
     sentences = [
-        (rests_on.limited, "end{s} at {its} time limit, not before"),
+        (rests_on.limited, "end{s} at {its} time limit; what ends sooner makes room sooner"),
         (rests_on.known, "run{s} as long as the annotation stromboli.sh/run-time says"),
         (rests_on.unknown_start, "do{es} not say since when: taken to have started now"),
     ]

@@ -77,6 +77,8 @@ def _shift(answer: Answer, shift: Shift) -> dict[str, Any]:
         **_moment(answer, "start", shift.start_with),
         **_moment(answer, "start_without", shift.start_without),
         "start_delay_s": _rounded(shift.start_delay),
+        **_moment(answer, "complete", shift.complete_with),
+        **_moment(answer, "complete_without", shift.complete_without),
         **_moment(answer, "end", shift.end_with),
         **_moment(answer, "end_without", shift.end_without),
         "end_delay_s": _rounded(shift.end_delay),

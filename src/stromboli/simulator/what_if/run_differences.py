@@ -23,6 +23,14 @@ class Shift(Struct):
     start_with: float | None
     end_without: float | None
     end_with: float | None
+    complete_without: float | None = None
+    """When all its pods have started, also those beyond its minimum."""
+    complete_with: float | None = None
+
+    @property
+    def ran_already(self) -> bool:
+        """Whether it ran at the present moment, so that a later start is one after an eviction."""
+        return self.start_without is not None and self.start_without < 0
 
     @property
     def start_delay(self) -> float | None:
@@ -34,10 +42,17 @@ class Shift(Struct):
         return _delay(self.end_without, self.end_with)
 
     @property
-    def is_later(self) -> bool:
-        """Whether it fares worse: it starts later or never, or, if it starts alike, ends later or never."""
-        start = _compare(self.start_without, self.start_with)
-        return (start or _compare(self.end_without, self.end_with)) > 0
+    def complete_delay(self) -> float | None:
+        return _delay(self.complete_without, self.complete_with)
+
+    @property
+    def worsening(self) -> int:
+        """1 if it fares worse, -1 if better, 0 if alike: by its start, else by its last pod's, else by its end."""
+        return (
+            _compare(self.start_without, self.start_with)
+            or _compare(self.complete_without, self.complete_with)
+            or _compare(self.end_without, self.end_with)
+        )
 
 
 class Eviction(Struct):
@@ -68,6 +83,7 @@ class Differences(Struct):
 def differences(without: RunRecord, with_it: RunRecord, submitted: Collection[str]) -> Differences:
     """Compare the jobs that both runs have, in the order in which they were to start."""
     before = {job.name: job for job in without.jobs}
+    complete, complete_before = _complete_starts(with_it), _complete_starts(without)
     later: list[Shift] = []
     earlier: list[Shift] = []
     never: list[str] = []
@@ -75,9 +91,11 @@ def differences(without: RunRecord, with_it: RunRecord, submitted: Collection[st
         other = before.get(job.name)
         if other is None or job.name in submitted:
             continue
-        shift = Shift(job.name, job.queue, other.started, job.started, other.ended, job.ended)
-        if _differs(shift):
-            (later if shift.is_later else earlier).append(shift)
+        starts, ends = (other.started, job.started), (other.ended, job.ended)
+        all_pods = (complete_before.get(job.name), complete.get(job.name))
+        shift = Shift(job.name, job.queue, *starts, *ends, *all_pods)
+        if shift.worsening:
+            (later if shift.worsening > 0 else earlier).append(shift)
         elif job.started is None and job.pods:
             never.append(job.name)
     for shifts in (later, earlier):
@@ -129,10 +147,17 @@ def _restart(record: RunRecord, eviction: EvictionRecord) -> float | None:
     return min(starts, default=None)
 
 
-def _differs(shift: Shift) -> bool:
-    return bool(
-        _compare(shift.start_without, shift.start_with) or _compare(shift.end_without, shift.end_with)
-    )
+def _complete_starts(record: RunRecord) -> dict[str, float]:
+    """When the last pod of each job started for the last time, if all of them did."""
+    starts: dict[int, dict[str, float]] = {}
+    for pod in record.pods:
+        last = starts.setdefault(pod.job, {})
+        last[pod.pod] = max(pod.started, last.get(pod.pod, pod.started))
+    return {
+        record.jobs[place].name: max(last.values())
+        for place, last in starts.items()
+        if len(last) >= record.jobs[place].pods
+    }
 
 
 def _compare(without: float | None, with_it: float | None) -> int:

@@ -146,12 +146,18 @@ def _job_answer(
         started,
         record.ended,
         nodes if started is not None else {},
-        with_it.waits.get(job.key, []),
+        _lasting(with_it.waits.get(job.key, []), started),
         ends_before(with_it.record, record, set(nodes.values())),
         sum(start < started for start in starts if start is not None) if started is not None else 0,
         earliest,
         [] if earliest is None else _blockers(with_it, cluster, job),
     )
+
+
+def _lasting(waits: list[Wait], started: float | None) -> list[Wait]:
+    """The waits that take time: not those within a moment, as while others are being evicted."""
+    ends = [*(wait.since for wait in waits[1:]), started]
+    return [wait for wait, end in zip(waits, ends, strict=False) if end is None or end > wait.since]
 
 
 def _new_jobs(before: Loaded, after: Loaded) -> list[str]:
