@@ -20,6 +20,7 @@ DISTRIBUTIONS = {"cel_expr_python": "cel-expr-python", "re2": "google-re2", "yam
 """Packages that are not named after the distribution that they come with."""
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 RUNTIME = PYPROJECT["project"]["dependencies"]
+EXTRAS = [entry for extra in PYPROJECT["project"]["optional-dependencies"].values() for entry in extra]
 GROUPS = PYPROJECT["dependency-groups"].values()
 DEVELOPMENT = [entry for group in GROUPS for entry in group if isinstance(entry, str)]
 
@@ -43,10 +44,19 @@ def imported(*folders: str) -> set[str]:
 
 @pytest.mark.parametrize(
     ("folders", "requirements"),
-    [(("src",), RUNTIME), (("tests", "bench", "docs", "examples"), RUNTIME + DEVELOPMENT)],
+    [(("src",), RUNTIME + EXTRAS), (("tests", "bench", "docs", "examples"), RUNTIME + DEVELOPMENT)],
     ids=["src", "tests"],
 )
 def test_every_import_is_a_declared_dependency(folders: tuple[str, ...], requirements: list[str]) -> None:
     declared = {distribution(requirement) for requirement in requirements}
     needed = {distribution(DISTRIBUTIONS.get(name, name)) for name in imported(*folders)}
     assert sorted(needed - declared) == []
+
+
+def test_extras_are_imported_by_functions_that_need_them_and_never_at_the_start() -> None:
+    extras = {distribution(requirement) for requirement in EXTRAS}
+    for file in (ROOT / "src").rglob("*.py"):
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
+                assert not extras & {name.partition(".")[0] for name in names}, file

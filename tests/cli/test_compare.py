@@ -76,7 +76,9 @@ def test_a_page_is_written(run, records):
         (["{0}/empty", "{0}/tight-1.json"], "no record in this folder"),
         (["{0}/text.json", "{0}/tight-1.json"], "no record of a simulation"),
         (["{0}", "--confidence", "2"], "it lies between 0.5 and 1"),
-        (["{0}", "--report", "{0}/missing/page.html"], "page.html: cannot be written"),
+        (["{0}", "--report", "{0}/missing/page.html"], "page.html: there is no folder"),
+        (["{0}", "--report", "{0}"], "this is a folder; give the name of a file"),
+        (["{0}", "--plots", "{0}/tight-1.json"], "tight-1.json: cannot be written: File exists"),
     ],
 )
 def test_what_cannot_be_compared_is_told_in_a_sentence(run, records, arguments, words):
@@ -87,3 +89,10 @@ def test_what_cannot_be_compared_is_told_in_a_sentence(run, records, arguments, 
     assert shown.exit_code == 2
     assert words in shown.output
     assert "Traceback" not in shown.output
+
+
+def test_plots_without_the_library_that_draws_name_the_way_out(run, records, monkeypatch):
+    monkeypatch.setattr("stromboli.cli.simulate.report_files.find_spec", lambda name: None)
+    shown = run("compare", records, "--plots", records / "plots")
+    assert shown.exit_code == 2
+    assert "pip install 'stromboli[plots]'" in shown.output

@@ -26,7 +26,7 @@ class Commands(CommandGroup):
         ),
         "compare": CommandEntry(
             "stromboli.cli.compare:compare",
-            "Put simulated runs side by side, with differences tested over seeds.",
+            "Put simulated runs side by side, tested over seeds.",
         ),
         "sweep": CommandEntry(
             "stromboli.cli.sweep:sweep", "Simulate a grid of policies, loads and seeds, on all cores."

@@ -10,12 +10,21 @@ from stromboli.cli.cli_errors import Usage
 from stromboli.cli.compare.comparison_text import print_comparison
 from stromboli.cli.compare.record_arguments import record_files
 from stromboli.cli.output import StatusFormat, console, write_as
-from stromboli.cli.simulate.run_output import write_file
+from stromboli.cli.simulate.report_files import (
+    PLOT_FORMAT,
+    PLOTS,
+    REPORT,
+    PlotFormat,
+    check_files,
+    check_plots,
+    write_file,
+)
 from stromboli.simulator.reports.comparison.record_groups import configurations_of
 from stromboli.simulator.reports.comparison.run_comparison import CONFIDENCE, document
 from stromboli.simulator.reports.comparison.run_comparison import compare as comparison_of
 from stromboli.simulator.reports.comparison.significance import TestKind
 from stromboli.simulator.reports.page.comparison_page import write_comparison
+from stromboli.simulator.reports.paper_plots import plot_comparison
 
 
 def compare(
@@ -28,9 +37,9 @@ def compare(
     output: StatusFormat = typer.Option(
         StatusFormat.TABLE, "-o", "--output", help="wide: all measures, and p values."
     ),
-    report: Path | None = typer.Option(
-        None, "--report", metavar="PAGE.HTML", help="Write a page with plots that needs no network."
-    ),
+    report: Path | None = REPORT,
+    plots: Path | None = PLOTS,
+    plot_format: PlotFormat = PLOT_FORMAT,
     test: TestKind = typer.Option(TestKind.T, "--test", help="Which test gives the p values."),
     confidence: float = typer.Option(CONFIDENCE, "--confidence", metavar="SHARE", help="Of the intervals."),
 ) -> None:
@@ -41,6 +50,8 @@ def compare(
     """
     if not 0.5 <= confidence < 1:
         raise Usage(f"--confidence {confidence:g}: it lies between 0.5 and 1, such as 0.95")
+    check_files(report)
+    check_plots(plots)
     configurations = configurations_of(record_files(records))
     if len(configurations) < 2:
         raise Usage(
@@ -48,8 +59,8 @@ def compare(
             "as NAME=RECORD"
         )
     comparison = comparison_of(configurations, confidence, test)
-    if report is not None:
-        write_file(report, comparison, write_comparison)
+    write_file(report, comparison, write_comparison)
+    write_file(plots, comparison, lambda all, folder: plot_comparison(all, folder, plot_format.value))
     if output in (StatusFormat.JSON, StatusFormat.YAML):
         write_as(output, document(comparison))
     else:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import TypeVar
-
-from stromboli.cli.cli_errors import Usage, print_warning
+from stromboli.cli.cli_errors import print_warning
 from stromboli.cli.output import StatusFormat, console, write_as
+from stromboli.cli.simulate.report_files import write_file
 from stromboli.cli.simulate.run_text import print_run
 from stromboli.cli.simulate.simulate_options import SimulateOptions
 from stromboli.simulator.reports.csv_files import write_csv
 from stromboli.simulator.reports.measures import summary
 from stromboli.simulator.reports.page.run_page import write_page
+from stromboli.simulator.reports.paper_plots import plot_run
 from stromboli.simulator.reports.record_files import save_record
 from stromboli.simulator.runs.run_record import RunRecord
-
-Content = TypeVar("Content")
 
 
 def show_run(record: RunRecord, options: SimulateOptions) -> None:
@@ -32,15 +28,8 @@ def show_run(record: RunRecord, options: SimulateOptions) -> None:
 
 
 def write_files(record: RunRecord, options: SimulateOptions) -> None:
-    """The record, the page and the tables."""
-    for path, write in ((options.save, save_record), (options.csv, write_csv), (options.report, write_page)):
-        if path is not None:
-            write_file(path, record, write)
-
-
-def write_file(path: Path, content: Content, write: Callable[[Content, Path], object]) -> None:
-    """Write a file; what cannot be written is told by its name."""
-    try:
-        write(content, path)
-    except OSError as error:
-        raise Usage(f"{path}: cannot be written: {error.strerror or error}") from None
+    """The record, the tables, the page and the plots."""
+    write_file(options.save, record, save_record)
+    write_file(options.csv, record, write_csv)
+    write_file(options.report, record, write_page)
+    write_file(options.plots, record, lambda run, folder: plot_run(run, folder, options.plot_format.value))

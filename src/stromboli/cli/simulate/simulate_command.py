@@ -9,6 +9,14 @@ from stromboli.cli.cli_errors import Usage
 from stromboli.cli.output import StatusFormat
 from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR
 from stromboli.cli.simulate import simulate_options as options_of
+from stromboli.cli.simulate.report_files import (
+    PLOT_FORMAT,
+    PLOTS,
+    REPORT,
+    PlotFormat,
+    check_files,
+    check_plots,
+)
 from stromboli.cli.simulate.simulate_options import Backfill, CycleMode, Score, Sequence, SimulateOptions
 
 
@@ -39,8 +47,10 @@ def simulate(
     period: float = options_of.PERIOD,
     failures: str | None = options_of.FAILURES,
     save: Path | None = options_of.SAVE,
-    report: Path | None = options_of.REPORT,
+    report: Path | None = REPORT,
     csv: Path | None = options_of.CSV,
+    plots: Path | None = PLOTS,
+    plot_format: PlotFormat = PLOT_FORMAT,
     output: StatusFormat = options_of.OUTPUT,
     quiet: bool = options_of.QUIET,
     lenient: bool = LENIENT,
@@ -86,7 +96,11 @@ def simulate(
         quiet,
         lenient,
         plugins_dir,
+        plots,
+        plot_format,
     )
+    check_files(save, report)
+    check_plots(plots)
     for name, number in (("--period", period), ("--load", load or 0.0)):
         if not math.isfinite(number):
             raise Usage(f"{name} {number:g}: no finite number")

@@ -11,6 +11,7 @@ import typer
 from stromboli.cli.data_option import data_folder
 from stromboli.cli.output import StatusFormat
 from stromboli.cli.policy_options import preset_names
+from stromboli.cli.simulate.report_files import PlotFormat
 
 
 class Backfill(enum.StrEnum):
@@ -153,9 +154,6 @@ FAILURES = typer.Option(
 SAVE = typer.Option(
     None, "--save", metavar="FILE", help="Keep the record of the run, for `stromboli compare`."
 )
-REPORT = typer.Option(
-    None, "--report", metavar="PAGE.HTML", help="Write a page with plots that needs no network."
-)
 CSV = typer.Option(None, "--csv", metavar="FOLDER", help="Write jobs, pods, samples and evictions as CSV.")
 OUTPUT = typer.Option(StatusFormat.TABLE, "-o", "--output", help="How to show the measures.")
 QUIET = typer.Option(False, "-q", "--quiet", "--no-progress", help="No progress bar.")
@@ -197,3 +195,5 @@ class SimulateOptions:
     quiet: bool
     lenient: bool
     plugins_dir: Path | None
+    plots: Path | None = None
+    plot_format: PlotFormat = PlotFormat.PNG

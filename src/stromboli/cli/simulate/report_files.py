@@ -1,0 +1,57 @@
+"""Files that commands write beside what they print; whether they can be written is said before the work."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TypeVar
+
+import typer
+
+from stromboli.cli.cli_errors import Usage
+
+Content = TypeVar("Content")
+
+
+class PlotFormat(enum.StrEnum):
+    """Files that plots are drawn into."""
+
+    PNG = "png"
+    SVG = "svg"
+    PDF = "pdf"
+
+
+REPORT = typer.Option(
+    None, "--report", metavar="PAGE.HTML", help="Write a page with plots that needs no network."
+)
+PLOTS = typer.Option(
+    None, "--plots", metavar="FOLDER", help="Draw plots for a paper, a file each (needs stromboli[plots])."
+)
+PLOT_FORMAT = typer.Option(PlotFormat.PNG, "--format", help="Of those plots.")
+
+
+def check_files(*paths: Path | None) -> None:
+    """Refuse files that could not be written once the work is done."""
+    for path in paths:
+        if path is not None and not path.parent.is_dir():
+            raise Usage(f"{path}: there is no folder {path.parent}")
+        if path is not None and path.is_dir():
+            raise Usage(f"{path}: this is a folder; give the name of a file")
+
+
+def check_plots(folder: Path | None) -> None:
+    """Refuse plots where nothing can draw them."""
+    if folder is not None and find_spec("matplotlib") is None:
+        raise Usage("--plots needs matplotlib, which is not installed: pip install 'stromboli[plots]'")
+
+
+def write_file(path: Path | None, content: Content, write: Callable[[Content, Path], object]) -> None:
+    """Write a file or a folder, if one was asked for; what cannot be written is told by its name."""
+    if path is None:
+        return
+    try:
+        write(content, path)
+    except OSError as error:
+        raise Usage(f"{path}: cannot be written: {error.strerror or error}") from None
