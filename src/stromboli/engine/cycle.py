@@ -32,8 +32,6 @@ from stromboli.policy.policy import PluginEntry, Policy
 
 log = logging.getLogger(__name__)
 
-_VOLCANO_HOOKS = {"opening": "OnSessionOpen", "closing": "OnSessionClose"}
-
 
 @dataclass(slots=True)
 class Outcome:
@@ -218,8 +216,12 @@ class Engine:
         self._allocated_domains.update(session)
         for plugin in self.rules.plugins:
             plugin.session = session
-            with self._attributed(plugin, "opening", outcome):
+            begin = self._timer()
+            try:
                 plugin.opening(session, session.changed)
+            except BaseException as error:
+                raise_attributed(error, plugin.name, "opening")
+            outcome.plugins[plugin.name, "OnSessionOpen"] = self._timer() - begin
         self._fresh = False
         session.cluster.listeners = list(self._listeners)
         self._costly.leave_out(session)
@@ -227,8 +229,12 @@ class Engine:
     def _finish(self, session: Session, outcome: Outcome) -> None:
         session.remember_uncommitted()
         for plugin in self.rules.plugins:
-            with self._attributed(plugin, "closing", outcome):
+            begin = self._timer()
+            try:
                 plugin.closing(session)
+            except BaseException as error:
+                raise_attributed(error, plugin.name, "closing")
+            outcome.plugins[plugin.name, "OnSessionClose"] = self._timer() - begin
         if self._tells:
             report_outcome(session, outcome.causes)
         else:
@@ -251,15 +257,6 @@ class Engine:
         session.abort()
         session.cluster.dirty.everything = True
         self._build_plugins()
-
-    @contextmanager
-    def _attributed(self, plugin: Plugin, point: str, outcome: Outcome) -> Iterator[None]:
-        begin = self._timer()
-        try:
-            yield
-        except BaseException as error:
-            raise_attributed(error, plugin.name, point)
-        outcome.plugins[plugin.name, _VOLCANO_HOOKS[point]] = self._timer() - begin
 
     @contextmanager
     def _timed(self, outcome: Outcome, part: str) -> Iterator[None]:

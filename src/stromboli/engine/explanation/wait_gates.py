@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
@@ -39,10 +39,18 @@ class WaitCauses:
 
     def __init__(self, session: Session):
         self._session = session
-        first = cache(first_waiting)
-        self._nodes = NodeCauses(session, first)
+        self._first = cache(first_waiting)
         self._by_job: dict[Job, Cause | None] = {}
-        self._gates: tuple[Callable[[Job], Cause | None], ...] = (
+
+    @cached_property
+    def _nodes(self) -> NodeCauses:
+        return NodeCauses(self._session, self._first)
+
+    @cached_property
+    def _gates(self) -> tuple[Callable[[Job], Cause | None], ...]:
+        """The first that holds a job explains; made when somebody asks, as of most cycles nobody does."""
+        session = self._session
+        return (
             _no_group,
             partial(_no_queue, session),
             partial(_unmet_requirement, session),
@@ -59,11 +67,10 @@ class WaitCauses:
             self._nodes.by_size,
             partial(_not_enqueued, session),
             partial(_no_action, session),
-            QueueLimitCauses(session, first).of_job,
+            QueueLimitCauses(session, self._first).of_job,
             _too_few_pods,
             _not_placed,
         )
-        """The first that holds a job explains."""
 
     def of(self, job: Job) -> Cause | None:
         """What holds a job; none if it does not wait."""

@@ -7,6 +7,7 @@ from math import ceil, inf
 
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Outcome
+from stromboli.engine.decisions import Bind
 from stromboli.engine.queue_limits import deserved_share, own_limits
 from stromboli.engine.session import Session
 from stromboli.engine.waiting.fixed_point import WORDS
@@ -18,6 +19,17 @@ from stromboli.simulator.runs.timed_world import TimedWorld
 
 Observe = Callable[[Outcome], None]
 """Called after every cycle, before what it decided comes true."""
+ACT_FOR_OTHERS = {
+    "enqueue",
+    "allocate",
+    "backfill",
+    "preempt",
+    "reclaim",
+    "gangpreempt",
+    "gangreclaim",
+    "consolidate",
+}
+"""Actions that do nothing where nobody waits."""
 MOST_CYCLES_AT_A_MOMENT = 100
 """After so many cycles that all changed something, time goes on by a period."""
 MOST_IDLE_CYCLES = 10_000
@@ -43,6 +55,8 @@ class SimulationLoop:
         self.world = world
         self._settings = settings
         self._scheduler = Scheduler(world, policy, catalog, settings.period, tells=False)
+        self._acts_for_others = ACT_FOR_OTHERS.issuperset(policy.actions)
+        """Whether no action does anything where nobody waits."""
         self._due = inf
         """When the next cycle is, if not at an event."""
         self._moment = inf
@@ -129,7 +143,15 @@ class SimulationLoop:
         if self._moment <= world.time:
             self._moment = inf
         self._unsure = reads.any or bool(outcome.session.failures)
-        return outcome.lost is None and any(not isinstance(decision, WORDS) for decision in outcome.decisions)
+        return outcome.lost is None and self._may_go_on(outcome)
+
+    def _may_go_on(self, outcome: Outcome) -> bool:
+        """Whether another cycle at this moment could decide anything: not if pods were but bound and nobody waits."""
+        deeds = [decision for decision in outcome.decisions if not isinstance(decision, WORDS)]
+        cluster = self.world.cluster
+        if self._acts_for_others and not cluster.backlog and not cluster.waiting:
+            return any(not isinstance(decision, Bind) for decision in deeds)
+        return bool(deeds)
 
     def _later(self) -> float:
         """When to try again those who wait though nothing is to happen, for a policy may go by the time itself."""

@@ -1,0 +1,65 @@
+"""What a simulation leaves out of its cycles changes no decision: words, and cycles in which nobody waits."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+
+import msgspec
+import pytest
+
+from stromboli.policy.presets import preset
+from stromboli.scheduling_loop import Scheduler
+from stromboli.simulator.runs import simulation_loop
+from stromboli.simulator.runs.run_record import RunRecord
+from stromboli.simulator.workloads.submitted_jobs import SubmittedJob
+from tests.simulator.runs.small_runs import job, run
+
+POLICIES = {
+    "full": preset("full"),
+    "backfill": 'actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n'
+    "  - name: backfill-reservation\n",
+}
+
+
+def busy(seed: int) -> list[SubmittedJob]:
+    """Gangs of several sizes and priorities, more than there is room for."""
+    random = Random(seed)
+    return [
+        job(
+            f"job-{number}",
+            at=number * 2,
+            run=(length := random.randint(5, 60)),
+            cpu=random.choice([1, 1, 2, 2]),
+            pods=random.choice([1, 1, 2, 4]),
+            priority=random.choice([0, 0, 100]),
+            time_limit=length * random.choice([1, 2]),
+            annotations={"volcano.sh/preemptable": "true"},
+        )
+        for number in range(40)
+    ]
+
+
+def simulated(policy: str) -> RunRecord:
+    record = run(*busy(3), nodes="n1 cpu=4; n2 cpu=4; n3 cpu=3", policy=POLICIES[policy])
+    record.seconds, record.cycles = 0.0, 0
+    assert all(each.ended is not None for each in record.jobs)
+    return record
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_cycles_without_words_decide_the_same(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = simulated(policy)
+    monkeypatch.setattr(
+        simulation_loop, "Scheduler", lambda *args, **_: partial(Scheduler, tells=True)(*args)
+    )
+    assert msgspec.to_builtins(simulated(policy)) == msgspec.to_builtins(silent)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_another_cycle_where_nobody_waits_decides_nothing(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without = simulated(policy)
+    monkeypatch.setattr(simulation_loop, "ACT_FOR_OTHERS", frozenset())
+    assert msgspec.to_builtins(simulated(policy)) == msgspec.to_builtins(without)
