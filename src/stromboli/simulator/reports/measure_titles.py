@@ -59,7 +59,6 @@ MEASURES = (
     Measure("evicted_jobs", "Jobs evicted", Unit.COUNT, -1),
     Measure("lost_work_s", "Work lost, pod-time", Unit.SECONDS, -1, main=True),
     Measure("cycles", "Cycles", Unit.COUNT),
-    Measure("seconds", "Real time", Unit.SECONDS),
 )
 
 

@@ -42,7 +42,6 @@ def summary(record: RunRecord) -> Summary:
         **_slowdowns(columns),
         **_evictions(columns),
         "cycles": record.cycles,
-        "seconds": record.seconds,
         "queues": queue_measures(columns),
         "users": user_measures(columns),
         "gangs": gang_measures(columns),

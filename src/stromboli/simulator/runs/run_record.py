@@ -101,8 +101,6 @@ class RunRecord(Struct, omit_defaults=True):
     end: float = 0.0
     """The moment at which it ended."""
     cycles: int = 0
-    seconds: float = 0.0
-    """Real time that it took."""
     partial: bool = False
     """It was interrupted."""
     failed: str = ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 from stromboli.engine.catalog import Catalog
@@ -34,7 +33,6 @@ def simulate(
     Without nodes it runs on those of the workload.
     """
     settings = settings or SimulationSettings()
-    begin = time.perf_counter()
     world = VirtualWorld(workload, nodes or workload.nodes, settings)
     loop = SimulationLoop(world, policy, catalog, settings)
     record = world.record
@@ -46,5 +44,4 @@ def simulate(
     loop.close()
     if settings.measures is not None:
         record.measures.update(settings.measures(record))
-    record.seconds = time.perf_counter() - begin
     return record

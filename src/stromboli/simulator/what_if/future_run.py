@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
@@ -57,7 +56,7 @@ class FutureRun:
 
     def run(self, progress: Progress | None = None) -> Future:
         """Let time pass; an interrupt leaves a partial record."""
-        world, begin = self._world, time.perf_counter()
+        world = self._world
         try:
             while self._loop.step():
                 if progress is not None:
@@ -65,7 +64,6 @@ class FutureRun:
         except KeyboardInterrupt:
             world.record.partial = True
         self._loop.close()
-        world.record.seconds = time.perf_counter() - begin
         return self._future
 
     def _observe(self, outcome: Outcome) -> None:
