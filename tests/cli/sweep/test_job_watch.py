@@ -13,9 +13,10 @@ import pytest
 from stromboli.cli.output import Format
 from stromboli.cli.sweep.job_watch import JobEnd, JobWatch, trouble
 from stromboli.cli.sweep.sweep_on_cluster import ClusterSweep
-from stromboli.cli.sweep.sweep_options import SweepOptions
+from stromboli.cli.sweep.sweep_options import ClusterOptions, SweepOptions
 from stromboli.cli.sweep.sweep_progress import Counts, SweepProgress
 from stromboli.kube.request import ApiError, NoResponse
+from stromboli.simulator.sweeps.cluster_job import JobSettings
 from stromboli.simulator.sweeps.results_folder import ResultsFolder
 from tests.simulator.sweeps.grids import plan_in
 
@@ -53,18 +54,23 @@ def watched(requests: Any, total: int, runs: int) -> tuple[JobEnd, SweepProgress
     return asyncio.run(JobWatch(requests, progress, total, runs, no_pause).until_end()), progress
 
 
+def cluster_sweep(folder: Path) -> ClusterSweep:
+    """A sweep of one run."""
+    plan = plan_in(folder, "options: {swf: a.swf}")
+    given = SweepOptions(Path("g.yaml"), None, None, False, None, None, True, Format.TABLE, "")
+    cluster = ClusterOptions("results", "", "", "", "", 1, None, False, "", "", None)
+    settings = JobSettings("default", "results", "image", 1)
+    return ClusterSweep(plan, given, cluster, settings, ResultsFolder(folder / "results"), True)
+
+
 def test_an_interruption_ends_the_watching_and_not_the_job(tmp_path: Path) -> None:
     class Interrupted(Moments):
         async def log_end(self, pod: str) -> str:
             os.kill(os.getpid(), signal.SIGINT)
             return ""
 
-    plan = plan_in(tmp_path, "options: {swf: a.swf}")
-    given = SweepOptions(Path("g.yaml"), None, None, False, None, None, True, Format.TABLE, "")
-    anything: Any = None
-    sweep = ClusterSweep(plan, given, anything, anything, ResultsFolder(tmp_path / "r"), True)
     requests: Any = Interrupted(("Running", {"p-0": (RUNNING, "")}))
-    assert asyncio.run(sweep._watch(requests, 1)) is None
+    assert asyncio.run(cluster_sweep(tmp_path)._watch(requests, 1)) is None
 
 
 RUNNING: Manifest = {"phase": "Running"}
@@ -106,6 +112,25 @@ def test_what_is_wrong_with_a_pod_is_told_once_with_its_reason(capsys: pytest.Ca
     pods = {"p-0": (waiting, "")}
     watched(Moments(("Running", pods), ("Running", pods), ("Failed", pods)), 1, 1)
     assert capsys.readouterr().err.count("warning: p-0: ImagePullBackOff") == 1
+
+
+def test_a_pod_that_ends_with_an_error_is_told_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+    crashed = {
+        "phase": "Running",
+        "containerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}],
+    }
+    pods = {"p-0": (crashed, "error: sweep.json: made by stromboli 9, and this is 1\n")}
+    watched(Moments(("Running", pods), ("", {})), 1, 1)
+    assert "warning: p-0: CrashLoopBackOff: error: sweep.json: made by stromboli 9" in capsys.readouterr().err
+
+
+def test_results_that_cannot_be_reached_are_told_with_the_way_to_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sweep = cluster_sweep(tmp_path)
+    assert sweep._finish(None, JobEnd("Completed", "", 1, 0, False)) == 0
+    assert "1 runs are done, and their records in claim results, folder grid." in capsys.readouterr().out
+    assert sweep._finish(None, JobEnd("Failed", "", 0, 0, True)) == 1
 
 
 @pytest.mark.parametrize(

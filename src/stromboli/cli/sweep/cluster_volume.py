@@ -51,12 +51,19 @@ class ClusterVolume:
 def collect(plan: SweepPlan, place: Path, folder: ResultsFolder) -> None:
     """Copy whole records from the volume, and what is known of runs that failed."""
     there = ResultsFolder(place)
-    for run in plan.distinct.values():
-        if folder.record(run.id).exists():
-            continue
-        if is_whole(there.record(run.id)):
-            shutil.copyfile(there.record(run.id), folder.scratch(run.id))
-            folder.scratch(run.id).replace(folder.record(run.id))
-            folder.failure(run.id).unlink(missing_ok=True)
-        elif there.failure(run.id).exists():
-            shutil.copyfile(there.failure(run.id), folder.failure(run.id))
+    try:
+        for run in plan.distinct.values():
+            if not folder.is_done(run.id):
+                _collect_run(run.id, there, folder)
+    except OSError as error:
+        where, why = error.filename or place, error.strerror or error
+        raise Usage(f"{where}: cannot be copied to {folder.path}: {why}") from None
+
+
+def _collect_run(run_id: str, there: ResultsFolder, folder: ResultsFolder) -> None:
+    if is_whole(there.record(run_id)):
+        shutil.copyfile(there.record(run_id), folder.scratch(run_id))
+        folder.scratch(run_id).replace(folder.record(run_id))
+        folder.failure(run_id).unlink(missing_ok=True)
+    elif there.failure(run_id).exists():
+        shutil.copyfile(there.failure(run_id), folder.failure(run_id))

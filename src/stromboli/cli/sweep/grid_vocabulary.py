@@ -22,7 +22,9 @@ REFUSED = {
     "report": "make it with `stromboli compare` of the records",
     "csv": "make it with `stromboli compare` of the records",
     "submit": "it asks a question of a cluster, and runs no workload",
-    **dict.fromkeys(("kubeconfig", "context"), "a live cluster is another at each run; take a dump of it"),
+    **dict.fromkeys(
+        ("kubeconfig", "context", "data"), "a live cluster is another at each run; take a dump of it"
+    ),
 }
 
 

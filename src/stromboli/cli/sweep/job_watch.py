@@ -77,10 +77,11 @@ class JobWatch:
         for pod in pods:
             name, status = str(pod["metadata"]["name"]), pod.get("status") or {}
             running += status.get("phase") == "Running"
+            said = ""
             if status.get("phase") in ("Running", "Succeeded", "Failed"):
-                counts = counts_in(await self._requests.log_end(name))
-                self._by_pod[name] = counts or self._by_pod.get(name, Counts(0))
-            self._tell(name, trouble(status))
+                said = await self._requests.log_end(name)
+                self._by_pod[name] = counts_in(said) or self._by_pod.get(name, Counts(0))
+            self._tell(name, _with_error(trouble(status), said))
         done, failed = self._sums()
         self._progress.show(Counts(self._total, self._total - self._runs + done, running, failed))
 
@@ -123,6 +124,12 @@ def trouble(status: Manifest) -> str:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return _joined(condition.get("reason") or "Unschedulable", condition.get("message"))
     return ""
+
+
+def _with_error(text: str, log: str) -> str:
+    """What is wrong with a pod, with the error that it ended with, if it has printed one."""
+    last = log.rstrip().rpartition("\n")[2]
+    return _joined(text, last) if text and last.startswith("error: ") else text
 
 
 def _joined(*parts: object) -> str:

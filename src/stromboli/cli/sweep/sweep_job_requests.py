@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +17,7 @@ from stromboli.simulator.sweeps.cluster_job import RUNS_ANNOTATION, Manifest
 
 JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
 PODS = Resource("", "v1", "pods", "Pod")
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 ENDED = ("Completed", "Failed", "Aborted", "Terminated")
@@ -103,6 +105,12 @@ class SweepJobRequests:
             return (await self.client.send(Request("GET", path))).decode(errors="replace")
         except (ApiError, NoResponse):
             return ""
+
+    async def has_nodes(self, labels: Mapping[str, str]) -> bool:
+        """Whether the cluster has a node with such labels."""
+        selector = ",".join(f"{key}={value}" for key, value in labels.items())
+        body = await self.client.list(NODES, labelSelector=selector, limit=1)
+        return bool(msgspec.json.decode(body).get("items"))
 
     async def claim(self, name: str) -> Manifest | None:
         return await self._get(CLAIMS, name)

@@ -19,6 +19,7 @@ from stromboli.cli.sweep.sweep_job_requests import SweepJobRequests, runs_of
 from stromboli.cli.sweep.sweep_options import ClusterOptions, SweepOptions
 from stromboli.cli.sweep.sweep_progress import Counts, SweepProgress, failure_text
 from stromboli.cli.up.cluster_choice import find_api_server
+from stromboli.embedded.nodes.node_annotations import NODE, REAL
 from stromboli.embedded.running_clusters import FolderError
 from stromboli.kube.api_client import Client
 from stromboli.kube.credentials import BadConfig
@@ -28,6 +29,8 @@ from stromboli.simulator.sweeps.portable_plan import export
 from stromboli.simulator.sweeps.results_folder import FolderInUse, ResultsFolder, UnusableFolder
 from stromboli.simulator.sweeps.sweep_plan import SweepPlan
 
+REAL_NODES = {NODE: REAL}
+"""Of `stromboli up`; its other nodes run nothing."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -82,6 +85,10 @@ class ClusterSweep:
                 return show_end(self.plan, self.folder, [], self.options)
             job = await requests.running_job()
             if job is None:
+                if self.is_this_machine and not await requests.has_nodes(REAL_NODES):
+                    raise Usage(
+                        "nodes of this cluster are simulated, and run nothing: start `stromboli up --real`"
+                    )
                 await self._create(requests, left, place)
             end = await self._watch(requests, len(left.runs) if job is None else runs_of(job))
             if end is None:
@@ -102,7 +109,11 @@ class ClusterSweep:
 
     async def _create(self, requests: SweepJobRequests, left: SweepPlan, place: Path | None) -> None:
         """Put the inputs where the pods find them, and create the Job."""
-        settings = replace(self.settings, parallelism=min(self.settings.parallelism, len(left.runs)))
+        settings = replace(
+            self.settings,
+            parallelism=min(self.settings.parallelism, len(left.runs)),
+            node_selector=REAL_NODES if self.is_this_machine else None,
+        )
         created = manifests(self.name, left, settings, self.cluster.exported, place is not None)
         if len(created) == 1 and not self.cluster.exported and place is not None:
             try:

@@ -42,6 +42,7 @@ class JobSettings:
     queue: str = ""
     requests: Mapping[str, str] | None = None
     """Of each pod, which does one run at a time."""
+    node_selector: Mapping[str, str] | None = None
 
 
 def job_name(plan: SweepPlan) -> str:
@@ -102,6 +103,7 @@ def sweep_job(name: str, plan: SweepPlan, settings: JobSettings, in_volume: bool
         "restartPolicy": "OnFailure",
         "automountServiceAccountToken": False,
         "securityContext": {"fsGroup": IMAGE_GROUP, "fsGroupChangePolicy": "OnRootMismatch"},
+        **({"nodeSelector": dict(settings.node_selector)} if settings.node_selector else {}),
         "containers": [_container(name, plan, settings, in_volume) | {"volumeMounts": mounts}],
         "volumes": volumes,
     }

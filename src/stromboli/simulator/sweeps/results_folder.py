@@ -77,10 +77,7 @@ class ResultsFolder:
                 folder.mkdir(parents=True, exist_ok=True)
             lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise UnusableFolder(
-                f"{error.filename or self.path}: cannot be written: {error.strerror or error};"
-                " --results names another folder"
-            ) from None
+            raise _unusable(self.path, error) from None
         try:
             self._take(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
             if shared:
@@ -173,14 +170,22 @@ class ResultsFolder:
         return None
 
     def save_plan(self, plan: SweepPlan) -> None:
-        with whole_file(self.path / PLAN) as file:
-            file.write(plan.encoded())
+        try:
+            with whole_file(self.path / PLAN) as file:
+                file.write(plan.encoded())
+        except OSError as error:
+            raise _unusable(self.path / PLAN, error) from None
 
 
 def is_whole(path: Path) -> bool:
     """Whether a file is the record of a run that came to its end."""
     head = _head(path)
     return head is not None and not head.partial
+
+
+def _unusable(path: Path, error: OSError) -> UnusableFolder:
+    where, why = error.filename or path, error.strerror or error
+    return UnusableFolder(f"{where}: cannot be written: {why}; --results names another folder")
 
 
 def _head(path: Path) -> _RecordHead | None:
