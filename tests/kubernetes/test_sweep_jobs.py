@@ -42,6 +42,7 @@ def test_the_job_of_a_sweep_is_created_found_and_replaced(
             assert runs_of(job) == 3
             assert (await requests.pods(), await requests.log_end("none")) == ([], "")
             assert await requests.claim("results") is None
+            assert not await requests.has_nodes({"stromboli.sh/node": "real"})
             await requests.create(created)  # in the place of the first
             again = await requests.job()
             assert again is not None

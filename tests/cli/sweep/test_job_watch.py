@@ -129,7 +129,7 @@ def test_results_that_cannot_be_reached_are_told_with_the_way_to_them(
 ) -> None:
     sweep = cluster_sweep(tmp_path)
     assert sweep._finish(None, JobEnd("Completed", "", 1, 0, False)) == 0
-    assert "1 runs are done, and their records in claim results, folder grid." in capsys.readouterr().out
+    assert "runs done: 1, with their records in claim results, folder grid." in capsys.readouterr().out
     assert sweep._finish(None, JobEnd("Failed", "", 0, 0, True)) == 1
 
 
@@ -157,7 +157,7 @@ def test_results_that_cannot_be_reached_are_told_with_the_way_to_them(
                     }
                 ]
             },
-            "restarted 2 times: last OOMKilled",
+            "restarted after OOMKilled (2)",
         ),
         (
             {

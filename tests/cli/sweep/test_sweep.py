@@ -102,7 +102,7 @@ def test_failures_are_told_and_tried_again_by_the_same_command(
     told = capsys.readouterr()
     assert "error: failures=1d/1h seed=1: exit status 3\n  stromboli simulate --swf " in told.err
     assert "  | the disk is full\n" in told.err
-    assert "2 runs failed; the same command tries them again, and only them" in told.err
+    assert "runs failed: 2; the same command tries again, and only what failed" in told.err
     assert "[4/4, 2 failed]" in told.err
     assert [line.split()[:4] for line in told.out.splitlines()[1:3]] == [
         ["default", "2", "10", "51.5"],

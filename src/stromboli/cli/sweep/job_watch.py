@@ -116,10 +116,8 @@ def trouble(status: Manifest) -> str:
             return _joined(waiting["reason"], waiting.get("message"))
         last = (container.get("lastState") or {}).get("terminated") or {}
         if container.get("restartCount") and last:
-            return _joined(
-                f"restarted {container['restartCount']} times",
-                f"last {last.get('reason') or last.get('exitCode')}",
-            )
+            reason = last.get("reason") or f"exit code {last.get('exitCode')}"
+            return f"restarted after {reason} ({container['restartCount']})"
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return _joined(condition.get("reason") or "Unschedulable", condition.get("message"))

@@ -119,7 +119,9 @@ def show_end(
     """Print the results; the exit status."""
     print_results(plan, folder, failures, options.output)
     if failures:
-        typer.echo(f"{len(failures)} runs failed; the same command tries them again, and only them", err=True)
+        typer.echo(
+            f"runs failed: {len(failures)}; the same command tries again, and only what failed", err=True
+        )
     return 1 if failures else 0
 
 

@@ -145,7 +145,7 @@ class ClusterSweep:
         """Collect what can be reached from here, and say what came of it."""
         if place is None:
             typer.echo(
-                f"{end.done} runs are done, and their records in claim {self.settings.claim},"
+                f"runs done: {end.done}, with their records in claim {self.settings.claim},"
                 f" folder {results_path(self.plan)}. Copy that folder"
                 f" to {self.folder.path}, as docs/sweeps.md says, and give the same command again."
             )
@@ -157,7 +157,7 @@ class ClusterSweep:
         status = show_end(self.plan, self.folder, failures, self.options)
         if len(left) > len(failures):
             print_error(
-                f"{len(left) - len(failures)} runs have no result: the Job {self.name} is {end.phase}"
+                f"runs without a result: {len(left) - len(failures)}, and the Job {self.name} is {end.phase}"
                 f"{': ' + end.message if end.message else ''}; the same command goes on with them"
             )
             return 1
