@@ -124,11 +124,29 @@ def test_pods_of_a_group_that_differ_are_jobs_of_their_own(dump):
         pod("large-0", "g", cpu="2"),
         pod("large-1", "g", cpu="2"),
     )
-    assert [(job.name, job.pods, job.minimum) for job in workload.jobs] == [
-        ("g", 1, 1),
-        ("g-2", 1, 1),
-        ("g-3", 2, 1),
-    ] or [(job.name, job.pods) for job in workload.jobs] == [("g", 1), ("g-2", 2), ("g-3", 1)]
+    assert [(job.name, job.pods, job.minimum, job.requests["cpu"]) for job in workload.jobs] == [
+        ("g", 1, 1, "1"),
+        ("g-2", 2, 1, "2"),
+        ("g-3", 1, 1, "1"),
+    ]
+
+
+def test_kubernetes_own_groups_are_jobs_as_well(dump):
+    native = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": "g",
+            "namespace": "team",
+            "annotations": {"scheduling.volcano.sh/queue-name": "gold"},
+        },
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    of_group = {"schedulingGroup": {"podGroupName": "g"}}
+    workload = dump(node("n1"), native, *(pod(name, spec=of_group) for name in "abc"))
+    (job,) = workload.jobs
+    assert (job.name, job.pods, job.minimum, job.queue, job.spec) == ("g", 3, 2, "gold", {})
+    assert workload.objects == ()
 
 
 def test_pods_of_others_stay_on_their_nodes_and_are_not_placed(dump):

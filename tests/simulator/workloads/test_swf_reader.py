@@ -1,8 +1,11 @@
 """Traces in the Standard Workload Format."""
 
 import gzip
+from contextlib import suppress
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from stromboli.simulator.workloads.swf_reader import AS_RECORDED, SwfOptions, read_swf
 from stromboli.simulator.workloads.workload_errors import WorkloadError
@@ -15,6 +18,26 @@ HEADER = """; Version: 2.2
 ; Partition: 2 ALL nodes
 ;
 """
+
+
+WORDS = st.sampled_from(
+    [
+        "-1",
+        "0",
+        "1",
+        "2.5",
+        "1e308",
+        "nan",
+        ";",
+        "MaxProcs:",
+        "Queue:",
+        "UnixStartTime:",
+        "9" * 30,
+        "٣",
+        "\x00",
+        "x",
+    ]
+)
 
 
 def record(
@@ -153,6 +176,24 @@ def test_queues_of_the_trace_are_used_on_request(swf):
 
 def test_jobs_of_one_number_have_names_of_their_own(swf):
     assert [job.name for job in swf(HEADER + record(1) + record(1)).jobs] == ["job-1", "line-9"]
+
+
+def test_when_it_was_recorded_and_what_is_missing_is_noted(swf):
+    workload = swf("; UnixStartTime: 1027839845\n; MaxJobs: 500\n" + HEADER + record(1))
+    assert workload.notes[:2] == (
+        "recorded from 2002-07-28 07:04:05 UTC on",
+        "its header tells of 500 jobs: 1 are in the file",
+    )
+
+
+@settings(max_examples=40)
+@given(lines=st.lists(st.lists(WORDS, max_size=20).map(" ".join), max_size=5))
+@example(lines=["; UnixStartTime: 99999999999"])
+def test_whatever_a_file_holds_it_is_read_or_refused_with_words(tmp_path_factory, lines):
+    file = tmp_path_factory.mktemp("swf") / "trace.swf"
+    file.write_text("\n".join([*lines, record(1)]))
+    with suppress(WorkloadError):
+        assert read_swf(str(file)).jobs
 
 
 def test_a_compressed_trace_is_read_as_a_plain_one(swf):

@@ -23,9 +23,11 @@ from stromboli.api.resources.pod_requests import pod_request
 from stromboli.api.resources.resource_lists import resource_list
 from stromboli.api.types.kinds import GROUPS
 from stromboli.api.types.meta import Object
+from stromboli.api.types.native_group import NativePodGroup
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import PodGroup
+from stromboli.model.intake.native_groups import as_volcano
 from stromboli.model.time_limits import annotated_limit, usable_limit
 from stromboli.simulator.cluster_notation import Manifest
 from stromboli.simulator.expansion.workload_expansion import WorkloadExpansion
@@ -43,10 +45,13 @@ _SAID_OTHERWISE = frozenset(
         "containers",
         "initContainers",
         "overhead",
+        "schedulingGroup",
     )
 )
 """Fields of a pod's spec that a job of a workload has in another form."""
 _FOREVER = "forever"
+_NATIVE = "native:"
+"""Before the keys of Kubernetes' own groups, which may have the names of others."""
 _VERSIONS = {"": "v1", "apps": "apps/v1", "policy": "policy/v1", "resource.k8s.io": "resource.k8s.io/v1"}
 _ALPHA = {"nodeinfo.volcano.sh", "shard.volcano.sh", "topology.volcano.sh"}
 
@@ -87,17 +92,19 @@ class _Cluster:
             self.nodes.append(_manifest(obj))
         elif isinstance(obj, PodGroup):
             self.groups[obj.key] = obj
+        elif isinstance(obj, NativePodGroup):
+            self.groups[_NATIVE + obj.key] = as_volcano(obj)
         elif isinstance(obj, Pod):
             self._take_pod(obj)
         elif item.source is not IMPLIED:
             self.objects.append(_manifest(obj))
 
     def _take_pod(self, pod: Pod) -> None:
-        group = pod.metadata.annotations.get(names.GROUP_NAME, "")
         if pod.status.phase in _OVER:
             return
-        if group and pod.spec.scheduler_name == names.SCHEDULER_NAME:
-            self.pods[f"{pod.namespace}/{group}"].append(pod)
+        native = _NATIVE if pod.spec.scheduling_group is not None else ""
+        if (group := _group_name(pod)) and pod.spec.scheduler_name == names.SCHEDULER_NAME:
+            self.pods[f"{native}{pod.namespace}/{group}"].append(pod)
         elif pod.spec.node_name:
             self.objects.append(_manifest(pod))
         else:
@@ -173,7 +180,7 @@ class _Part:
     def _name(self, used: set[tuple[str, str]]) -> str:
         """The name of the group; its later parts have a number."""
         pod = self.pods[0]
-        group = pod.metadata.annotations[names.GROUP_NAME]
+        group = _group_name(pod)
         for number in count(1):
             name = group if number == 1 else f"{group}-{number}"
             if (pod.namespace, name) not in used:
@@ -207,6 +214,12 @@ class _Part:
 def _age(part: _Part) -> tuple[float, str]:
     created = (part.group or part.pods[0]).metadata.creation_timestamp
     return (created.timestamp() if created is not None else 0.0), part.pods[0].key
+
+
+def _group_name(pod: Pod) -> str:
+    """The group that a pod names, Kubernetes' own or Volcano's; empty if it names none."""
+    native = pod.spec.scheduling_group
+    return pod.metadata.annotations.get(names.GROUP_NAME, "") if native is None else native.pod_group_name
 
 
 def _likeness(pod: Pod) -> bytes:

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -91,6 +92,7 @@ def read_swf(path: str, options: SwfOptions = AS_RECORDED) -> Workload:
     _note_order([record for record in trace.records if record.submit >= 0], notes)
     submitted = _Submission(trace.header, options, usable[0].submit)
     jobs = tuple(map(submitted.job, usable))
+    notes += _header_notes(trace)
     notes += [f"the trace says: {remark[:200]}" for remark in trace.header.remarks[:20]]
     names_of_queues = sorted({job.queue for job in jobs} - {"", names.DEFAULT_QUEUE})
     machine = nodes(f"machine cpu={size},memory={_MEMORY},pods={size}")
@@ -210,6 +212,17 @@ def _note_order(records: list[SwfRecord], notes: list[str]) -> None:
         notes.append(
             f"{after} jobs name a preceding job: they are submitted at the recorded times all the same"
         )
+
+
+def _header_notes(trace: _Trace) -> Iterator[str]:
+    """When the trace began, and whether it is a part of a longer one."""
+    header = trace.header
+    begin = header.number("UnixStartTime")
+    if begin is not None and begin < MAX_SECONDS:
+        yield f"recorded from {datetime.fromtimestamp(begin, UTC):%Y-%m-%d %H:%M:%S} UTC on"
+    total = header.number("MaxJobs") or header.number("MaxRecords")
+    if total is not None and total > len(trace.records):
+        yield f"its header tells of {total} jobs: {len(trace.records)} are in the file"
 
 
 # -- jobs
