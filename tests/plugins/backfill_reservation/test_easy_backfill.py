@@ -1,64 +1,44 @@
 """The first job that waits for room is promised a start, and nobody delays it."""
 
-from stromboli.testing import World
-
-LIMIT = "stromboli.sh/time-limit"
-POLICY = """
-actions: "allocate"
-tiers:
-- plugins:
-  - name: priority
-  - name: gang
-  - name: backfill-reservation
-    arguments:
-      mode: {mode}
-"""
-
-
-def world(nodes: str = "n1 cpu=10,memory=100Gi,pods=100", mode: str = "easy") -> World:
-    return World(nodes=nodes, policy=POLICY.format(mode=mode))
-
-
-def job(world: World, name: str, cpu: int, limit: str | None = None, pods: int = 1) -> None:
-    world.job(name, pods=pods, cpu=cpu, annotations={LIMIT: limit} if limit else {})
+from tests.plugins.backfill_reservation.backfill_worlds import NOON, job, step, world
 
 
 def test_a_short_job_starts_before_the_first_that_waits_and_a_long_one_does_not() -> None:
     here = world()
     job(here, "running", 6, "1h")
-    here.step()
+    step(here)
     job(here, "head", 8, "1h")
     job(here, "long", 4, "2h")
     job(here, "short", 4, "30m")
-    assert here.step().bound_per_job == {"default/short": 1}
+    assert step(here).bound_per_job == {"default/short": 1}
 
 
 def test_a_long_job_starts_if_it_fits_beside_the_reservation() -> None:
     here = world()
     job(here, "running", 6, "1h")
-    here.step()
+    step(here)
     job(here, "head", 8, "1h")
     job(here, "long", 2, "2h")
     job(here, "another", 1)
-    assert here.step().bound_per_job == {"default/long": 1}
+    assert step(here).bound_per_job == {"default/long": 1}
 
 
 def test_nodes_that_the_reservation_does_not_need_are_free_for_all() -> None:
     here = world("n1 cpu=10,memory=100Gi,pods=100; n2 cpu=4,memory=100Gi,pods=100")
     job(here, "running", 6, "1h")
-    here.step()
+    step(here)
     job(here, "head", 8, "1h")
     job(here, "long", 4, "5h")
-    assert here.step().binds == {"default/long-0": "n2"}
+    assert step(here).binds == {"default/long-0": "n2"}
 
 
 def test_in_strict_order_nobody_starts_before_the_first_that_waits() -> None:
     here = world(mode="none")
     job(here, "running", 6, "1h")
-    here.step()
+    step(here)
     job(here, "head", 8, "1h")
     job(here, "short", 1, "1m")
-    result = here.step()
+    result = step(here)
     assert result.bound_per_job == {}
     assert "default/head waits for room before it" in result.why("short-0")
 
@@ -68,13 +48,67 @@ def test_a_job_that_can_never_fit_blocks_nobody() -> None:
         here = world(mode=mode)
         job(here, "huge", 11, "1h")
         job(here, "small", 1)
-        assert here.step().bound_per_job == {"default/small": 1}
+        assert step(here).bound_per_job == {"default/small": 1}
 
 
 def test_without_time_limits_there_is_no_promise_and_nobody_is_held_back() -> None:
     here = world()
     job(here, "running", 6)
-    here.step()
+    step(here)
     job(here, "head", 8, "1h")
     job(here, "small", 4)
-    assert here.step().bound_per_job == {"default/small": 1}
+    assert step(here).bound_per_job == {"default/small": 1}
+
+
+def test_the_first_that_waits_reads_when_it_starts_at_the_latest() -> None:
+    here = world()
+    job(here, "running", 6, "1h")
+    step(here)
+    job(here, "head", 8, "1h")
+    job(here, "long", 4, "2h")
+    result = step(here)
+    promise = result.promised["default/head"]
+    assert (promise.start, promise.nodes, promise.after) == (NOON + 3600, ("n1",), ("default/running",))
+    head = "reserved to start at 2026-11-01T13:00:00Z at the latest, on n1, when default/running has ended"
+    assert result.pending["default/head"].message == head
+    assert result.pending["default/long"].message.startswith("it would delay default/head")
+
+
+def test_a_promise_is_kept_when_jobs_end_at_their_limits() -> None:
+    here = world("n1 cpu=4,memory=9Gi,pods=9; n2 cpu=4,memory=9Gi,pods=9")
+    job(here, "one", 4, "1h")
+    job(here, "two", 4, "2h")
+    step(here)
+    job(here, "head", 3, "1h", pods=2)
+    job(here, "small", 1, "9h")
+    assert step(here).promised["default/head"].start == NOON + 7200
+    here.sleep(3598)
+    here.finish("one-0")
+    assert step(here).bound_per_job == {"default/small": 1}
+    here.sleep(3599)
+    here.finish("two-0")
+    assert step(here).bound_per_job == {"default/head": 2}
+
+
+def test_a_job_over_its_limit_is_expected_to_end_at_any_moment() -> None:
+    here = world()
+    job(here, "running", 6, "1h")
+    step(here)
+    job(here, "head", 8, "1h")
+    here.sleep(4000)
+    job(here, "short", 4, "1m")
+    result = step(here)
+    assert result.bound_per_job == {}
+    assert result.promised["default/head"].overdue
+    assert "over their time limit" in result.pending["default/head"].message
+    here.finish("running-0")
+    assert step(here).bound_per_job == {"default/head": 1}
+
+
+def test_a_job_that_the_limits_of_its_queue_keep_waiting_is_promised_nothing() -> None:
+    here = world(queues="small capability=cpu:7", mode="easy")
+    job(here, "running", 6, "1h", queue="small")
+    step(here)
+    job(here, "head", 3, "1h", queue="small")
+    job(here, "long", 4, "9h")
+    assert step(here).bound_per_job == {"default/long": 1}

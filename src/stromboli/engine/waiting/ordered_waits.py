@@ -177,14 +177,13 @@ class OrderedTurns:
         return job
 
     def _choose(self, jobs: JobsByQueue) -> None:
-        """Once plugins say who may overtake: let those have their turns who may, and for whom there may be room."""
+        """Once plugins say who may overtake: let those have their turns."""
         columns = self._waits.columns
         slots = self._session.rules.may_overtake(columns)
         if slots is None:
             return
         self._chosen = True
-        fitting = self._fits()
-        for slot in slots[fitting[slots]].tolist():
+        for slot in slots.tolist():
             job = columns.jobs[slot]
             if job is not None:
                 jobs.push(job)

@@ -31,6 +31,12 @@ class ExpectedEnds:
     def __init__(self) -> None:
         self._clear()
         self._limits = QueueLimits()
+        self.changes: list[tuple[int, int, Ints, float]] = []
+        """What began (1) and ended (-1) between two sessions: sign, node, amounts, expected end."""
+        self.was_rebuilt = True
+        """Whether all was counted anew, so that changes say nothing."""
+        self.ended_early = False
+        """Whether something ended before it was expected to, or is expected to end earlier than before."""
 
     def _clear(self) -> None:
         self.tasks: list[Task | None] = [None] * FIRST_SLOTS
@@ -49,22 +55,43 @@ class ExpectedEnds:
         self._now, self._cluster = now, cluster
         dims = len(cluster.columns.idle)
         limits_changed = self._limits.update(cluster, dirty)
-        if dirty.everything or dirty.nodes or dims != self._requests.shape[1] or limits_changed:
+        self.was_rebuilt = (
+            dirty.everything or dirty.nodes or limits_changed or dims != self._requests.shape[1]
+        )
+        if self.was_rebuilt:
             self._clear()
             self._requests = np.zeros((FIRST_SLOTS, dims), dtype=np.int64)
             self._recount(cluster.jobs.values())
-        else:
-            self._recount(dirty.jobs)
-        for task in self._not_started:  # nobody knows when they start: now, at the earliest
-            self._ends[self._slots[task]] = self._end(task)
+        self.changes, self.ended_early = [], False
+        if not self.was_rebuilt:  # nobody knows when those start that have not: now, at the earliest
+            self._recount(dict.fromkeys((*dirty.jobs, *(task.job for task in self._not_started if task.job))))
 
     def _recount(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
-            for task in list(self._of_job.get(job, ())):
+            before = self._counted(job)
+            for task in before:
                 self._remove(task)
             for status in HOLDING:
                 for task in job.by_status[status]:
                     self._add(task)
+            if before or job in self._of_job:
+                self._note_changes(before, self._counted(job))
+
+    def _counted(self, job: Job) -> dict[Task, tuple[int, float]]:
+        """The tasks of a job that are counted, on which node and until when."""
+        slots = ((task, self._slots[task]) for task in self._of_job.get(job, ()))
+        return {task: (int(self._rows[slot]), float(self._ends[slot])) for task, slot in slots}
+
+    def _note_changes(
+        self, before: dict[Task, tuple[int, float]], after: dict[Task, tuple[int, float]]
+    ) -> None:
+        dims = self._requests.shape[1]
+        for sign, some, others in ((-1, before, after), (1, after, before)):
+            for task, (row, end) in some.items():
+                if others.get(task) != (row, end):
+                    self.changes.append((sign, row, task.shape.dense(dims), end))
+        for task, (_, end) in before.items():
+            self.ended_early |= end > self._now and (task not in after or after[task][1] < end)
 
     def on_move(self, change: Change) -> None:
         task = change.task
@@ -126,6 +153,10 @@ class ExpectedEnds:
         known = np.flatnonzero(self._ends < inf)
         order = known[np.argsort(self._ends[known], kind="stable")]
         return np.maximum(self._ends[order], self._now), order
+
+    def overdue(self) -> bool:
+        """Whether a task runs longer than it should."""
+        return bool((self._ends < self._now).any())
 
     def next_end(self) -> float:
         """The next moment at which a task is expected to end; infinity if none is."""

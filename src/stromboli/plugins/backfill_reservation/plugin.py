@@ -17,7 +17,8 @@ from stromboli.model.status import Status
 from stromboli.plugins.backfill_reservation.expected_ends import ExpectedEnds
 from stromboli.plugins.backfill_reservation.limit_warnings import warn_of_limits
 from stromboli.plugins.backfill_reservation.reservation import Reservation
-from stromboli.plugins.backfill_reservation.reservation_search import ReservationSearch
+from stromboli.plugins.backfill_reservation.reservation_search import ReservationSearch, is_refused_by_queue
+from stromboli.policy.argument_checks import between
 from stromboli.policy.arguments import arg
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Ints, Node
     from stromboli.model.task import Task
 
-_PLACED = (Status.ALLOCATED, Status.PIPELINED, Status.BINDING)
+PLACED = (Status.ALLOCATED, Status.PIPELINED, Status.BINDING)
 RESERVED = "node(s) are reserved for a job that waits before it"
 
 
@@ -36,11 +37,17 @@ RESERVED = "node(s) are reserved for a job that waits before it"
 class BackfillArguments:
     """Who may start before a job that waits for room."""
 
-    mode: Literal["easy", "none"] = arg(
+    mode: Literal["easy", "conservative", "none"] = arg(
         "mode",
         "easy",
         "`easy`: the first job that waits for room is promised a start, and others start before it if they do not "
-        "delay that; `none`: nobody starts before it.",
+        "delay that; `conservative`: every job is promised a start; `none`: nobody starts before the first.",
+    )
+    depth: int = arg(
+        "depth",
+        10_000,
+        "With `conservative`: how many jobs are promised a start at a time; others start if they delay none of them.",
+        check=between(1, 1_000_000),
     )
 
 
@@ -50,6 +57,14 @@ class BackfillReservation(Plugin):
     name = "backfill-reservation"
     Arguments = BackfillArguments
     arguments: BackfillArguments
+
+    @classmethod
+    def build(cls, arguments: BackfillArguments, switches: dict[str, bool]) -> Plugin:
+        if arguments.mode != "conservative":
+            return cls(arguments, switches)
+        from stromboli.plugins.backfill_reservation.conservative import ConservativeBackfill
+
+        return ConservativeBackfill(arguments, switches)
 
     def __init__(self, arguments: BackfillArguments, switches: dict[str, bool]):
         super().__init__(arguments, switches)
@@ -87,10 +102,10 @@ class BackfillReservation(Plugin):
         if reservation is None or self._searching or not self._stays_beyond(task):
             return
         node = change.node or change.old_node
-        if node is not None and change.old_status is Status.PENDING and change.status in _PLACED:
+        if node is not None and change.old_status is Status.PENDING and change.status in PLACED:
             reservation.take(node.row, task.shape, 1)
             self._version += 1
-        elif node is not None and change.status is Status.PENDING and change.old_status in _PLACED:
+        elif node is not None and change.status is Status.PENDING and change.old_status in PLACED:
             reservation.take(node.row, task.shape, -1)
             self._version += 1
 
@@ -116,13 +131,15 @@ class BackfillReservation(Plugin):
             self._version += 1
 
     def _is_limited(self, job: Job) -> bool:
-        """Whether the limits of its queue keep a job waiting, and not room alone."""
-        queue, rules = job.queue, self.session.rules
+        """Whether the limits of its queue keep a job waiting though nodes may have room for it."""
+        if not is_refused_by_queue(self.session, job):
+            return False
         first_of_shape = {task.shape: task for task in job.by_status[Status.PENDING]}
-        needed = rules.tasks_needed(job) if len(first_of_shape) == 1 else 1
-        return queue is None or not all(
-            rules.allocatable(queue, task) and rules.may_allocate(queue, task, needed)
-            for task in first_of_shape.values()
+        needed = self.session.rules.tasks_needed(job) if len(first_of_shape) == 1 else 1
+        free = self.session.cluster.columns.future_idle
+        return all(
+            int(slots(shape, free[:, self.session.usable(task)]).sum()) >= needed
+            for shape, task in first_of_shape.items()
         )
 
     def _promise_of(self, reservation: Reservation, search: ReservationSearch) -> Promise:
@@ -178,9 +195,10 @@ class BackfillReservation(Plugin):
             return None
         if self._reservation is None:
             return np.zeros(0, dtype=np.int64)
+        free = self.session.cluster.columns.future_idle
         in_time = self._now + waiting.limits <= self._reservation.start
-        beside = waiting.may_fit(self._reservation.beside(self.session.cluster.columns.future_idle))
-        return np.flatnonzero(in_time | beside)
+        beside = waiting.may_fit(self._reservation.beside(free))
+        return np.flatnonzero(waiting.may_fit(free) & in_time | beside)
 
     def shape_key(self, task: Task) -> bool:
         """Whether it may be kept from the nodes of a reservation."""

@@ -7,6 +7,7 @@ moment is found by arithmetic over node columns instead.
 
 from __future__ import annotations
 
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from stromboli.model.status import Status
 from stromboli.plugins.backfill_reservation.reservation import Reservation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from stromboli.engine.plugin import Attempt
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
@@ -52,17 +55,20 @@ class ReservationSearch:
         if start == inf:
             return None
         usable = np.flatnonzero(self._session.usable(task))
-        if len(usable) == 1:
+        refused = is_refused_by_queue(self._session, job)
+        if len(usable) == 1 and not refused:
             amounts = needed * task.shape.dense(len(self._columns.idle))
             return self._reserved(job, start, usable, amounts[:, None], {})
-        places = self._places_at(start, job, attempt)
+        places = self.places_at(start, job, attempt)
+        if places is None and refused:  # the limits of its queue let it start later than nodes do
+            return self._by_trials(job, attempt, last)
         return None if places is None else self._reserved_at(job, start, places)
 
     def could_ever_fit(self, job: Job, attempt: Attempt) -> bool:
         """Whether there would be room for a job if all others had ended."""
         task = self.plain_task(job)
         if task is None:
-            return self._places_at(inf, job, attempt) is not None
+            return self.places_at(inf, job, attempt) is not None
         room = slots(task.shape, self._columns.allocatable)[self._session.usable(task)]
         return int(room.sum()) >= self._session.rules.tasks_needed(job)
 
@@ -126,26 +132,36 @@ class ReservationSearch:
         holds = last is not None and self._holds(last)
         if last is not None and holds:
             moments = [moment for moment in moments if moment < last.start]
-        places = self._places_at(moments[-1], job, attempt) if moments else None
+        places = self.places_at(moments[-1], job, attempt) if moments else None
         if places is None:
             return self._kept(last) if last is not None and holds else None
         least, most = 0, len(moments) - 1
         while least < most:
             middle = (least + most) // 2
-            earlier = self._places_at(moments[middle], job, attempt)
+            earlier = self.places_at(moments[middle], job, attempt)
             if earlier is None:
                 least = middle + 1
             else:
                 places, most = earlier, middle
         return self._reserved_at(job, moments[most], places)
 
-    def _places_at(self, moment: float, job: Job, attempt: Attempt) -> Places | None:
-        """Where the tasks of a job would be placed at a moment; none if it would not start."""
+    def places_at(
+        self, moment: float, job: Job, attempt: Attempt, promised: Iterable[tuple[Ints, Ints]] = ()
+    ) -> Places | None:
+        """Where the tasks of a job would be placed at a moment; none if it would not start.
+
+        What is promised to others, nodes and amounts of them, is not free then.
+        """
         session = self._session
         ended = self._ends.ended_by(moment)
         with session.rehearsal():
             for task in ended:
                 session.move(task, Status.SUCCEEDED, None)
+            for rows, amounts in promised:
+                for row, amount in zip(rows.tolist(), amounts.T, strict=True):
+                    vector = dict(enumerate(amount.tolist()))
+                    session.record(partial(self._columns.promise, row, vector, -1))
+                    self._columns.promise(row, vector, 1)
             if not attempt():
                 return None
             held = (Status.ALLOCATED, Status.PIPELINED)
@@ -153,13 +169,16 @@ class ReservationSearch:
 
     # -- the result
 
-    def _reserved_at(self, job: Job, start: float, places: Places) -> Reservation:
+    def amounts_of(self, places: Places) -> tuple[Ints, Ints]:
+        """The nodes of places, by row, and what the tasks there take of each: (resource, place in rows)."""
         by_row: dict[int, Ints] = {}
         for task, node in places.items():
             by_row[node.row] = by_row.get(node.row, 0) + task.shape.dense(len(self._columns.idle))
         rows = np.array(sorted(by_row), dtype=np.int64)
-        amounts = np.stack([by_row[row] for row in rows.tolist()], axis=1)
-        return self._reserved(job, start, rows, amounts, places)
+        return rows, np.stack([by_row[row] for row in rows.tolist()], axis=1)
+
+    def _reserved_at(self, job: Job, start: float, places: Places) -> Reservation:
+        return self._reserved(job, start, *self.amounts_of(places), places)
 
     def _reserved(self, job: Job, start: float, rows: Ints, amounts: Ints, places: Places) -> Reservation:
         session = self._session
@@ -198,3 +217,14 @@ def _needs_no_company(task: Task, ledgers: frozenset[Ledger]) -> bool:
     """Whether it is what its tasks hold besides amounts, and not other pods, that filters look at for a task."""
     spec = task.shape.spec
     return bool(ledgers) and spec.affinity is None and not spec.topology_spread_constraints
+
+
+def is_refused_by_queue(session: Session, job: Job) -> bool:
+    """Whether the limits of its queue do not let a job start now."""
+    queue, rules = job.queue, session.rules
+    first_of_shape = {task.shape: task for task in job.by_status[Status.PENDING]}
+    needed = rules.tasks_needed(job) if len(first_of_shape) == 1 else 1
+    return queue is None or not all(
+        rules.allocatable(queue, task) and rules.may_allocate(queue, task, needed)
+        for task in first_of_shape.values()
+    )

@@ -1,0 +1,127 @@
+"""What will be free on nodes from each moment on, by what runs and what is promised: steps in time."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from stromboli.model.node_columns import Ints
+    from stromboli.model.shape import Shape
+
+Floats = NDArray[np.float64]
+
+
+class Slot(NamedTuple):
+    """The earliest room for tasks that are alike: from when on, and how many of them on which nodes."""
+
+    start: float
+    rows: Ints
+    counts: Ints
+
+
+class AvailabilityProfile:
+    """Amounts that are free on each node from each step until the next."""
+
+    def __init__(self, now: float, free: Ints):
+        self.times: Floats = np.array([now])
+        """When each step begins; the first is now."""
+        self._free: Ints = free[None].copy()
+        """(step, resource, node)"""
+
+    @classmethod
+    def of(
+        cls, now: float, free: Ints, moments: Floats, requests: Ints, rows: Ints, most: int
+    ) -> AvailabilityProfile:
+        """From what is free now and what comes free at which moments, in ascending order, on which nodes.
+
+        If that took more numbers than `most`, some comes free somewhat later than expected.
+        """
+        profile = cls(now, free)
+        if len(moments):
+            steps = np.unique(np.maximum(moments, np.nextafter(now, inf)))
+            allowed = max(most // max(free.size, 1), 2)
+            if len(steps) > allowed:
+                steps = steps[np.unique(np.linspace(0, len(steps) - 1, allowed).astype(np.int64))]
+            freed = np.zeros((len(steps), free.shape[1], free.shape[0]), dtype=np.int64)
+            np.add.at(freed, (steps.searchsorted(moments), rows), requests)
+            later = free + np.cumsum(freed, axis=0).transpose(0, 2, 1)
+            profile.times = np.concatenate((profile.times, steps))
+            profile._free = np.concatenate((profile._free, later))
+        return profile
+
+    @property
+    def cells(self) -> int:
+        """How many numbers it has."""
+        return self._free.size
+
+    @property
+    def now(self) -> Ints:
+        """What is free now."""
+        free: Ints = self._free[0]
+        return free
+
+    def forget(self, now: float) -> None:
+        """Drop what is past."""
+        past = int(self.times.searchsorted(now, side="right")) - 1
+        if past > 0:
+            self.times, self._free = self.times[past:].copy(), self._free[past:].copy()
+        self.times[0] = now
+
+    def take(self, start: float, end: float, rows: Ints, amounts: Ints, sign: int = 1) -> None:
+        """Amounts of some nodes (resource, place in `rows`) are taken for a while, or (-1) given back."""
+        start = max(start, float(self.times[0]))
+        if end > start:
+            first = self._step(start)
+            last = len(self.times) if end == inf else self._step(end)
+            self._free[first:last, :, rows] -= sign * amounts
+
+    def _step(self, moment: float) -> int:
+        """The step that begins at a moment, made if there is none."""
+        place = int(self.times.searchsorted(moment))
+        if place == len(self.times) or self.times[place] != moment:
+            self.times = np.insert(self.times, place, moment)
+            self._free = np.insert(self._free, place, self._free[place - 1], axis=0)
+        return place
+
+    def least(self, start: float, end: float) -> Ints:
+        """The least that is free on each node at any time of a while: (resource, node)."""
+        first = max(int(self.times.searchsorted(start, side="right")) - 1, 0)
+        last = max(int(self.times.searchsorted(end)), first + 1)
+        least: Ints = self._free[first:last].min(axis=0)
+        return least
+
+    def earliest(self, shape: Shape, needed: int, limit: float, usable: Ints) -> Slot | None:
+        """The first moment from which on so many tasks have room for as long as they run; none if there is none."""
+        fitting = self._fitting(shape, usable)
+        enough = fitting.sum(axis=1) >= needed
+        steps = len(self.times)
+        ends = self.times.searchsorted(self.times + limit) if limit < inf else np.full(steps, steps)
+        next_lack = np.minimum.accumulate(np.where(enough, steps, np.arange(steps))[::-1])[::-1]
+        for step in np.flatnonzero(next_lack >= np.maximum(ends, np.arange(steps) + 1)).tolist():
+            counts = fitting[step : max(int(ends[step]), step + 1)].min(axis=0)
+            if counts.sum() >= needed:
+                return Slot(float(self.times[step]), *_first_of(usable, counts, needed))
+        return None
+
+    def _fitting(self, shape: Shape, usable: Ints) -> Ints:
+        """How many tasks of a shape fit at each step on each of some nodes."""
+        fitting: Ints | None = None
+        for dim, amount in shape.request.items():
+            if amount > 0:
+                part = self._free[:, dim, usable] // int(amount)
+                fitting = part if fitting is None else np.minimum(fitting, part)
+        if fitting is None:
+            raise ValueError("a task that requests nothing needs no room")
+        return np.maximum(fitting, 0)
+
+
+def _first_of(usable: Ints, counts: Ints, needed: int) -> tuple[Ints, Ints]:
+    """So many places on the first nodes that have them."""
+    before = np.cumsum(counts) - counts
+    taken = np.clip(needed - before, 0, counts)
+    used = np.flatnonzero(taken)
+    return usable[used], taken[used]

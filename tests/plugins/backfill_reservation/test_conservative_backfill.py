@@ -1,0 +1,67 @@
+"""With `mode: conservative` every job that waits is promised a start, and nobody who comes later delays it."""
+
+from tests.plugins.backfill_reservation.backfill_worlds import NOON, job, step, world
+
+
+def test_a_later_job_may_not_delay_the_second_that_waits() -> None:
+    for mode, started in (("easy", {"default/late": 1}), ("conservative", {})):
+        here = world(mode=mode)
+        job(here, "running", 6, "1h")
+        step(here)
+        job(here, "first", 8, "1h")
+        job(here, "second", 10, "1h")
+        job(here, "late", 2, "3h")
+        assert step(here).bound_per_job == started
+
+
+def test_every_job_is_promised_a_start() -> None:
+    here = world(mode="conservative")
+    job(here, "running", 6, "1h")
+    step(here)
+    job(here, "first", 8, "1h")
+    job(here, "second", 10, "1h")
+    job(here, "third", 2, "30m")
+    result = step(here)
+    assert result.bound_per_job == {"default/third": 1}
+    promised = {key: promise.start - NOON for key, promise in result.promised.items()}
+    assert promised == {"default/first": 3600, "default/second": 7200}
+
+
+def test_promises_improve_when_something_ends_early() -> None:
+    here = world(mode="conservative")
+    job(here, "running", 6, "1h")
+    step(here)
+    job(here, "first", 8, "1h")
+    job(here, "second", 10, "1h")
+    step(here)
+    here.sleep(599)
+    here.finish("running-0")
+    result = step(here)
+    assert result.bound_per_job == {"default/first": 1}
+    assert result.promised["default/second"].start == here.rehearsal.now() + 3600
+
+
+def test_beyond_the_depth_nothing_is_promised_and_nobody_is_delayed() -> None:
+    here = world(mode="conservative\n      depth: 1")
+    job(here, "running", 6, "1h")
+    step(here)
+    job(here, "first", 8, "1h")
+    job(here, "second", 10, "1h")
+    job(here, "short", 4, "59m")
+    job(here, "long", 2, "9h")
+    result = step(here)
+    assert list(result.promised) == ["default/first"]
+    assert result.bound_per_job == {"default/short": 1}
+
+
+def test_a_gang_over_several_nodes_is_promised_a_start() -> None:
+    here = world("n1 cpu=4,memory=100Gi,pods=100; n2 cpu=4,memory=100Gi,pods=100", mode="conservative")
+    job(here, "one", 4, "1h")
+    job(here, "two", 2, "2h")
+    step(here)
+    job(here, "gang", 4, "1h", pods=2)
+    job(here, "small", 2, "4h")
+    result = step(here)
+    assert result.promised["default/gang"].start == NOON + 7200
+    assert result.promised["default/gang"].nodes == ("n1", "n2")
+    assert result.bound_per_job == {}
