@@ -66,6 +66,7 @@ def test_a_sweep_runs_the_simulator_and_its_table_has_the_means(folder: Path) ->
     assert (shown["runs"], shown["done"], shown["failed"]) == (2, 2, [])
     assert (none["configuration"], none["mean"]["makespan_s"]) == ({"backfill": "none"}, 250)
     assert easy["mean"]["makespan_s"] == 200  # the third job runs beside the first
+    assert result.stderr.startswith("study: 2 runs, ")
     again = sweep("study.yaml")  # nothing is left to do, so this is quick
     assert again.exit_code == 0
     assert "[2/2] done already" in again.stderr

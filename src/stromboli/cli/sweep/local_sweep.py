@@ -95,8 +95,11 @@ def _run(plan: SweepPlan, folder: ResultsFolder, options: SweepOptions, program:
     given_up = [failed for run in missing if options.pod and (failed := folder.given_up(run, options.pod))]
     tried = [run for run in missing if run.id not in {failed.id for failed in given_up}]
     counts = Counts(len(runs), len(runs) - len(missing), 0, len(given_up))
+    jobs = options.jobs or max(1, int(cpus()))
+    if tried and not options.quiet and not options.pod:
+        typer.echo(f"{plan.name}: {len(runs)} runs, {jobs} at a time, results in {folder.path}", err=True)
     progress = SweepProgress(counts, options.quiet)
-    processes = RunProcesses(folder, options.jobs or max(1, int(cpus())), progress, program, options.pod)
+    processes = RunProcesses(folder, jobs, progress, program, options.pod)
     try:
         with progress.shown():
             failures = [*given_up, *processes.run_all(tried)]

@@ -35,7 +35,7 @@ def _portable_argument(part: Argument, carried: dict[str, Path]) -> Argument:
     if not part.sha256 or part.value is None:
         return part
     path = Path(part.value)
-    name = f"{part.sha256[:12]}-{path.name}"
+    name = f"{part.sha256[:12]}/{path.name}"  # its own name is part of what a record says
     carried[name] = path
     return structs.replace(part, value=name)
 
