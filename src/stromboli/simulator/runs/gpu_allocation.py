@@ -49,13 +49,18 @@ def gpu_measures(record: RunRecord, load: float) -> Mapping[str, float]:
     arrived = list(accumulate(_asked(job) for job in record.jobs))
     allocated = list(accumulate(0 if job.started is None else _asked(job) for job in record.jobs))
     if capacity and arrived:
-        reached = min(load or arrived[-1] / capacity, arrived[-1] / capacity)
-        allocation = gpu_allocation(arrived, allocated, capacity, reached)
+        allocation = gpu_allocation(arrived, allocated, capacity, _reached(arrived, capacity, load))
         if allocation is not None:
             measures["gpu_allocation"] = allocation
     if record.samples and (fragmentation := record.samples[-1].fragmentation) is not None:
         measures["fragmentation"] = fragmentation
     return measures
+
+
+def _reached(arrived: Sequence[int], capacity: int, load: float) -> float:
+    """The load of the last arrival that is not beyond the one asked for, as large pods may step over it."""
+    loads = [asked / capacity for asked in arrived]
+    return max((each for each in loads if not load or each < load + 0.005), default=loads[0])
 
 
 def _asked(job: JobRecord) -> int:
