@@ -109,6 +109,19 @@ def test_gpus_matter_more_than_cpus_where_jobs_ask_for_them():
     assert without["utilisation_of"] == "cpu"
 
 
+def test_parts_of_gpus_are_asked_for_by_card():
+    requests = {"volcano.sh/vgpu-number": 4.0, "volcano.sh/vgpu-memory": 2000.0, "cpu": 1.0}
+    capacity = {"cpu": 1.0, "volcano.sh/vgpu-number": 8000.0, "volcano.sh/vgpu-memory": 8000.0}
+    told = summary(RunRecord("cards", capacity, {"n1": capacity}, [JobRecord("a", 0, 2, requests, 0, 10)]))
+    assert told["utilisation_of"] == "volcano.sh/vgpu-memory"
+    assert told["utilisation"] == pytest.approx(0.5), "2 pods with 2 cards of 1000 each"
+
+
+def test_jobs_that_ask_for_nothing_are_a_class_of_their_own():
+    jobs = [job("a", 0, 0, 1, cpu=2), JobRecord("b", 0, 1, {}, 0, 1)]
+    assert list(summary(record_of(*jobs))["requests"]) == ["0", "2"]
+
+
 def test_queues_are_held_against_what_the_policy_says_they_deserve():
     samples = [
         Sample(0, {}, deserved_by_queue={"q1": {"cpu": 1}, "q2": {"cpu": 3}}),

@@ -66,6 +66,12 @@ def test_a_file_that_is_no_record_is_refused_and_the_way_out_named(text, tmp_pat
         read_record(tmp_path / "run.json")
 
 
+def test_byte_seconds_of_a_petabyte_in_a_year_are_no_problem(tmp_path):
+    record = run_of(job("a", 0, 0, 1), measures={"used_memory_s": 1e15 * 3e7})
+    save_record(record, tmp_path / "run.json")
+    assert read_record(tmp_path / "run.json") == record
+
+
 def test_a_file_that_is_not_there_is_told(tmp_path):
     with pytest.raises(RecordError, match="cannot be read: No such file"):
         read_record(tmp_path / "missing.json")

@@ -111,9 +111,10 @@ def _size_classes(columns: RecordColumns, size: Floats) -> dict[str, Measures]:
     if not size.size:
         return {}
     exponent = np.ceil(np.log2(np.maximum(size, 1.0))).astype(np.int64)
+    exponent[size == 0] = -1
     return {_class_name(power): _waits(columns, exponent == power) for power in np.unique(exponent)}
 
 
 def _class_name(power: int) -> str:
-    """1, 2, 3-4, 5-8, 9-16."""
-    return str(2**power) if power < 2 else f"{2 ** (power - 1) + 1}-{2**power}"
+    """0, 1, 2, 3-4, 5-8, 9-16."""
+    return str(int(2.0**power)) if power < 2 else f"{2 ** (power - 1) + 1}-{2**power}"

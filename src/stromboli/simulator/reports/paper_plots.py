@@ -102,7 +102,7 @@ def _utilisation(columns: RecordColumns) -> Figure:
     figure, axes = _figure()
     cells, rows = measured_time(columns, CELLS), columns.intervals
     scale, unit = _time_unit(columns.makespan)
-    for name in [name for name in columns.resources if name != "pods" and columns.amount(name).any()][:4]:
+    for name in columns.drawn_resources[:4]:
         axes.step(
             cells.edges[:-1] / scale,
             100 * cells.means(rows.start, rows.end, columns.held(name))[0],

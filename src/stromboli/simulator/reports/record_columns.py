@@ -10,12 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stromboli.api import names
+from stromboli.api.card_names import VGPU_CORES, VGPU_MEMORY, VGPU_NUMBER
 from stromboli.api.node_state import is_gpu
 from stromboli.simulator.runs.run_record import EVICTED, FAILED, NODE_FAILED, RunRecord
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
+
+SLOTS = ("pods", VGPU_NUMBER)
+"""Resources that count how many pods may share, not how much there is."""
+BY_CARD = (VGPU_MEMORY, VGPU_CORES)
 
 BOUND = 10.0
 """Seconds: a run that is shorter counts as this long in the bounded slowdown."""
@@ -120,15 +125,26 @@ class RecordColumns:
         """What the cluster has of, the resource that matters most first: GPUs where jobs ask for them, else CPUs."""
         requested = {name for job in self.record.jobs for name, amount in job.requests.items() if amount > 0}
         offered = [name for name, amount in self.record.capacity.items() if amount > 0]
-        return sorted(
-            offered, key=lambda name: (name not in requested, not _is_card(name), name != names.CPU, name)
-        )
+        return sorted(offered, key=lambda name: (name not in requested, _rank(name), name))
+
+    @property
+    def drawn_resources(self) -> list[str]:
+        """Those that say how full the cluster is: no counts of slots, which are made ample."""
+        return [name for name in self.resources if name not in SLOTS and self.amount(name).any()]
 
     def amount(self, resource: str) -> Floats:
-        """What each job asks for of a resource, all pods together, as a share of the cluster."""
-        capacity = self.record.capacity.get(resource, 0.0)
-        amounts = _floats(job.requests.get(resource, 0.0) for job in self.record.jobs)
-        return np.maximum(amounts, 0.0) / capacity if capacity > 0 else np.zeros(len(amounts))
+        """What each job asks for of a resource, all pods together, as a share of the cluster.
+
+        Memory and cores of shared cards are asked for by card.
+        """
+        jobs, capacity = self.record.jobs, self.record.capacity.get(resource, 0.0)
+        if capacity <= 0:
+            return np.zeros(len(jobs))
+        amounts = _floats(job.requests.get(resource, 0.0) for job in jobs)
+        if resource in BY_CARD:
+            cards = _floats(job.requests.get(VGPU_NUMBER, 0.0) for job in jobs)
+            amounts = amounts * np.maximum(cards / self.pods, 1.0)
+        return np.maximum(amounts, 0.0) / capacity
 
     def held(self, resource: str) -> Floats:
         """What each interval held of a resource, as a share of the cluster."""
@@ -140,8 +156,11 @@ class RecordColumns:
         return self.held(resource) * (self.intervals.end - self.intervals.start)
 
 
-def _is_card(resource: str) -> bool:
-    return is_gpu(resource) or "gpu" in resource
+def _rank(resource: str) -> int:
+    """Whole GPUs, parts of GPUs, CPUs, the others, counts of slots."""
+    if resource in SLOTS:
+        return 4
+    return 0 if is_gpu(resource) else 1 if "gpu" in resource else 2 if resource == names.CPU else 3
 
 
 def _floats(values: Iterable[float]) -> Floats:

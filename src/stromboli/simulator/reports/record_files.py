@@ -17,7 +17,7 @@ from stromboli.simulator.runs.run_record import SCHEMA, RunRecord
 
 MAX_BYTES = 2**30
 """Of a record's file."""
-LARGEST_NUMBER = 10**18
+LARGEST_NUMBER = 10**24
 """Of times, in seconds, and of amounts."""
 
 

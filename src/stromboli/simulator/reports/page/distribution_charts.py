@@ -35,7 +35,7 @@ def slowdown_chart(columns: RecordColumns) -> Markup:
 def _distribution(columns: RecordColumns, values: Floats, title: str, note: str, scale: Any) -> Markup:
     known = values[np.isfinite(values)]
     if not known.size:
-        return figure(title, "No job started, so there is nothing to show.")
+        return figure(title, "Nothing to show: no job started, or none of them ends.")
     x: Scale = scale(float(known.max()))
     chart = SvgChart(x, shares())
     chart.axes()
@@ -76,7 +76,7 @@ def gang_chart(measures: Summary) -> Markup:
     by_pods = len(measures["gangs"]) > 1 or not measures["requests"]
     rows = measures["gangs"] if by_pods else measures["requests"]
     title = "Waiting times by gang size" if by_pods else "Waiting times by request"
-    size = "pods" if by_pods else str(measures["utilisation_of"])
+    size = "pods" if by_pods else str(measures["utilisation_of"]).rpartition("/")[2]
     started = {name: row for name, row in rows.items() if row["started"]}
     if not started:
         return figure(title, "No job started, so there is nothing to show.")

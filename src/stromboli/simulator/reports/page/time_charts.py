@@ -22,7 +22,7 @@ def utilisation_chart(columns: RecordColumns) -> Markup:
     """What pods held of the cluster, the mean over short stretches of time."""
     title = "Utilisation over time"
     cells, rows = measured_time(columns, CELLS), columns.intervals
-    names = [name for name in columns.resources if name != "pods" and columns.amount(name).any()][:RESOURCES]
+    names = columns.drawn_resources[:RESOURCES]
     if columns.makespan <= 0 or not names or not rows.start.size:
         return figure(title, "No job held anything of the cluster.")
     means = {name: cells.means(rows.start, rows.end, columns.held(name))[0] for name in names}
