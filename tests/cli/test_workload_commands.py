@@ -90,6 +90,25 @@ def test_lists_are_shuffled_by_seed_or_played_as_recorded(run, lists):
     assert jobs("--recorded-times") == (2, 0, 2)
 
 
+def test_pods_run_on_the_models_that_they_name_and_the_rest_leaves(run, lists, tmp_path):
+    lists[1].write_text(
+        "sn,cpu_milli,memory_mib,gpu,model\nt,64000,262144,1,T4\ng,64000,262144,2,G2\nc,64000,262144,0,\n"
+    )
+    lists[3].write_text(
+        "name,cpu_milli,num_gpu,gpu_milli,gpu_spec\n"
+        "on-t,1000,1,400,T4\non-g,1000,1,1000,G2|P100\nnowhere,1000,1,100,A10\nany,1000,0,0,T4\ntoo-much,1000,1,700,T4\n"
+    )
+    record = tmp_path / "record.json"
+    options = ("--score", "bestfit", "--load", 0, "-q", "-o", "json", "--save", record)
+    shown = json.loads(run("simulate", *lists, *options).stdout)
+    kept = json.loads(record.read_text())
+    placed = {kept["jobs"][pod["job"]]["name"]: pod["node"] for pod in kept["pods"]}
+    one_of = {"on-t", "too-much"} & placed.keys()
+    assert len(one_of) == 1, "both do not fit on the one card"
+    assert placed == {"on-g": "g", "any": "t", one_of.pop(): "t"}
+    assert (shown["jobs"], shown["dropped"]) == (5, 2)
+
+
 def test_a_cluster_is_a_workload_as_well(run, cluster):
     shown = json.loads(run("workload", "show", "--dump", cluster, "-o", "json").stdout)
     assert (shown["jobs"], shown["pods"], shown["nodes"], shown["requested"]) == (2, 5, 2, {"cpu": 9.0})

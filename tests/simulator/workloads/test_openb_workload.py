@@ -4,6 +4,8 @@ from math import inf
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stromboli.api.types.node import Node
 from stromboli.model.cards.device_config import BUILT_IN
@@ -125,6 +127,26 @@ def test_a_list_that_asks_for_too_much_is_thinned_and_keeps_its_order():
 @pytest.mark.parametrize(("capacity", "load"), [(2000, 1.0), (2000, 0), (0, 1.3)])
 def test_a_list_that_is_as_long_as_it_should_be_is_only_shuffled(capacity, load):
     assert [each.name for each in arrivals([pod("a"), pod("b")], capacity, load, Given())] == ["b", "a"]
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(1, 1000)), min_size=1, max_size=12),
+    st.integers(1, 30),
+    st.floats(0.1, 2),
+    st.integers(0, 99),
+)
+def test_as_much_is_asked_for_as_the_load_says(demands, gpus, load, seed):
+    pods = [pod(f"p{number}", part if count else 0, count) for number, (count, part) in enumerate(demands)]
+    capacity, before = gpus * 1000, sum(each.gpu_demand for each in pods)
+    arriving = arrivals(pods, capacity, load, SeededSequence(seed))
+    demand = sum(each.gpu_demand for each in arriving)
+    largest = max(each.gpu_demand for each in pods)
+    if before > load * capacity:
+        assert load * capacity - largest <= demand <= load * capacity
+    elif before:
+        assert load * capacity - 1000 <= demand <= load * capacity + largest
+    assert len({each.name for each in arriving}) == len(arriving)
 
 
 def test_a_list_without_gpus_is_taken_as_it_is():
