@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -81,7 +81,7 @@ def run_here(plan: SweepPlan, options: SweepOptions, program: Sequence[str] = TH
     """Run what is missing; the exit status."""
     folder = results_folder(plan, options)
     try:
-        with folder.locked(shared=options.share is not None), interrupted_by_signals():
+        with folder.locked(shared=options.share is not None):
             if options.share is None:
                 folder.save_plan(plan)
             return _run(plan, folder, options, program)
@@ -99,9 +99,9 @@ def _run(plan: SweepPlan, folder: ResultsFolder, options: SweepOptions, program:
     if tried and not options.quiet and not options.pod:
         typer.echo(f"{plan.name}: {len(runs)} runs, {jobs} at a time, results in {folder.path}", err=True)
     progress = SweepProgress(counts, options.quiet)
-    processes = RunProcesses(folder, jobs, progress, program, options.pod)
     try:
-        with progress.shown():
+        with progress.shown(), noted_signals() as interrupted:
+            processes = RunProcesses(folder, jobs, progress, program, options.pod, interrupted)
             failures = [*given_up, *processes.run_all(tried)]
     except KeyboardInterrupt:
         done = sum(folder.record(run.id).exists() for run in runs)
@@ -139,15 +139,18 @@ def short_path(path: str) -> str:
 
 
 @contextmanager
-def interrupted_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a sweep as Ctrl-C does."""
+def noted_signals() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C, SIGTERM and SIGHUP are noted, and take effect between two steps; whether one came."""
+    came: list[int] = []
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]  # as with nohup
+    before = {number: signal.signal(number, note) for number in heeded}
     try:
-        yield
+        yield lambda: bool(came)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

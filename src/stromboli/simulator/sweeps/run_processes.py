@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,13 +57,15 @@ class RunProcesses:
         observer: SweepObserver,
         program: Sequence[str] = THIS_PROGRAM,
         pod: str = "",
+        interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`pod`: the uid of the pod that this is, on a cluster."""
+        """`pod`: the uid of the pod that this is, on a cluster. `interrupted`: whether somebody wants it to end."""
         self.folder = folder
         self.jobs = jobs
         self.observer = observer
         self.program = tuple(program)
         self.pod = pod
+        self.interrupted = interrupted
         self._running: list[_Process] = []
 
     def run_all(self, runs: Iterable[PlannedRun]) -> list[FailedRun]:
@@ -76,6 +78,8 @@ class RunProcesses:
                     failures += self._start(waiting.popleft())
                 failures += self._collect()
                 self.observer.tick()
+                if self.interrupted():
+                    raise KeyboardInterrupt
                 if self._running:
                     time.sleep(POLL)
         finally:
