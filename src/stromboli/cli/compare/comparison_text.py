@@ -20,7 +20,11 @@ def print_comparison(out: Console, comparison: Comparison, wide: bool = False) -
     ]
     columns: list[str] = [titles[0]]
     for title in titles[1:]:
-        columns += [title, f"against {names[0]}", *(["p"] if wide else [])]
+        columns += [
+            title,
+            f"against {names[0]}" if len(names) == 2 else "difference",
+            *(["p"] if wide else []),
+        ]
     table = plain_table(("",), (printable(column).replace("[", "\\[") for column in columns))
     for measure, row in comparison.entries.items():
         if wide or (measure.main and _is_worth_showing(row)):
