@@ -186,6 +186,24 @@ def test_moments_are_clock_times_with_the_date_on_another_day() -> None:
     assert [span_text(span) for span in spans] == ["0s", "59s", "1m", "1h1m", "1d1h", "8d"]
 
 
+def test_moments_that_no_clock_shows_are_told_in_words(run: Run, tmp_path: Path, gangs: Path) -> None:
+    jobs = [manifest for name in range(40) for manifest in waiting(f"w{name}", "2500000h", cpu=4)]
+    cluster = write(tmp_path, "c.yaml", [*nodes("n1 cpu=4"), *jobs])
+    job = write(tmp_path, "j.yaml", waiting("mine", "1h", cpu=4))
+    arguments = ("simulate", "--submit", job, "-f", cluster, *NOON, "--policy", gangs)
+    assert "default/mine starts at a time beyond the year 9999 (in 4166666d" in run(*arguments).stdout
+    (answer,) = json.loads(run(*arguments, "-o", "json").stdout)["jobs"]
+    assert (answer["start"], answer["start_s"]) == (None, 40 * 2500000 * 3600.0)
+
+
+def test_a_dump_that_does_not_say_when_it_was_written_is_of_now(run: Run, tmp_path: Path, mine: Path) -> None:
+    dump = tmp_path / "snapshot.json"
+    for moment in (5, "soon"):
+        dump.write_text(json.dumps({"time": moment, "config": GANGS, "objects": nodes("n1 cpu=4")}))
+        result = run("simulate", "--submit", mine, "--dump", dump)
+        assert result.exit_code == 0, result.output
+
+
 # -- a live cluster
 
 

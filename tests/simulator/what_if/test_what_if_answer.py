@@ -230,3 +230,11 @@ def test_a_job_whose_pods_beyond_its_minimum_get_no_room_is_delayed() -> None:
     answer = ask(cluster, waiting("mine", "2h", cpu=2, priority=100))
     (shift,) = answer.others.later
     assert (shift.job, shift.start_delay, shift.complete_delay) == ("default/wide", 0, HOUR)
+
+
+def test_a_pod_that_is_being_deleted_is_soon_gone() -> None:
+    leaving = running("old", "n1", 10, cpu=4)
+    leaving[1]["metadata"]["deletionTimestamp"] = "2026-11-01T11:59:50Z"
+    answer = ask([*nodes("n1 cpu=4"), *leaving], waiting("mine", "1h", cpu=4))
+    assert (only(answer).started, answer.assumptions.leaving) == (30, 1)
+    assert answer.others.evictions == []

@@ -47,8 +47,8 @@ class CaseFile(msgspec.Struct, gc=False):
     objects: list[msgspec.Raw] | None = None
     name: str = ""
     config: str | None = None
-    time: str = ""
-    """When a dump was written."""
+    time: Any = None
+    """When a dump was written, as text."""
     observed: dict[str, Any] | None = None
 
 

@@ -6,11 +6,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from stromboli.api.go_scalars import duration
+from stromboli.api.go_scalars import MAX_DURATION, duration
 from stromboli.api.manifests.case_files import case_head
 from stromboli.api.manifests.manifest_reader import sources_of
 from stromboli.api.manifests.manifest_sources import rereadable
@@ -111,7 +111,7 @@ def _seconds(text: str | None) -> float | None:
     if text is None:
         return None
     seconds = duration(f"{text}s" if text.isdecimal() else text)
-    if seconds is None or seconds < 0:
+    if seconds is None or not 0 <= seconds <= MAX_DURATION:
         raise Usage(f"--assume-run-time {text}: no time; write it as 2h or 1h30m")
     return seconds
 
@@ -128,7 +128,7 @@ def _cluster(
         return live.present, lambda _: (_with_backfill(in_force.policy, options, catalog), in_force.origin)
     heads = [head for path in paths if (head := case_head(path)) is not None]
     config = next((head.config for head in heads if head.config), None)
-    written = next((head.time for head in heads if head.time), None)
+    written = next((moment for head in heads if (moment := _moment(head.time)) is not None), time.time())
 
     def choose(loaded: Loaded) -> tuple[Policy, str]:
         policy = policy_beside(loaded, chosen, catalog, options.lenient)
@@ -136,14 +136,21 @@ def _cluster(
             policy = case_policy(config, catalog, paths[0], options.lenient)
         return _with_backfill(policy, options, catalog), policy.source_name
 
-    now = options.now or written
     present = PresentCluster(
         ", ".join(paths),
         lambda problems: sources_of(paths, problems),
-        time.time() if now is None else clock_of(now),
+        written if options.now is None else clock_of(options.now),
         watch=with_progress,
     )
     return present, choose
+
+
+def _moment(text: Any) -> float | None:
+    """When a dump was written, in seconds since 1970; None if it does not say so."""
+    try:
+        return clock_of(text) if isinstance(text, str) and text else None
+    except Usage:
+        return None
 
 
 def _with_backfill(policy: Policy, options: SimulateOptions, catalog: Catalog) -> Policy:

@@ -18,6 +18,7 @@ from stromboli.cli.cli_errors import print_warning
 from stromboli.engine.explanation.wait_explanation import WaitExplanation
 from stromboli.simulator.dangling_references import first_few
 from stromboli.simulator.what_if.assumptions import Assumptions
+from stromboli.simulator.what_if.future_world import GRACE_PERIOD
 from stromboli.simulator.what_if.run_differences import Eviction, Shift
 from stromboli.simulator.what_if.run_times import Basis
 from stromboli.simulator.what_if.what_if_answer import Answer, SubmittedJobAnswer
@@ -26,6 +27,7 @@ MOST_ROWS = 20
 """Lines of a list, unless it is to be wide; JSON has them all."""
 NEVER = "never"
 UNITS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
+LEAVING = f"{{is}} being deleted: taken to be gone in {GRACE_PERIOD:.0f}s"
 Item = TypeVar("Item")
 
 
@@ -40,7 +42,10 @@ class Clock:
         """`14:05:00`, or `2026-11-02 14:05:00`."""
         if seconds is None:
             return NEVER
-        moment = datetime.fromtimestamp(self._now + seconds, UTC)
+        try:
+            moment = datetime.fromtimestamp(self._now + seconds, UTC)
+        except (ValueError, OverflowError, OSError):
+            return "a time beyond the year 9999"
         return moment.strftime("%H:%M:%S" if moment.date() == self._today else "%Y-%m-%d %H:%M:%S")
 
     def full(self, seconds: float | None) -> str:
@@ -258,6 +263,7 @@ def assumption_sentences(rests_on: Assumptions) -> list[str]:
             if rests_on.other_pods
             else []
         ),
+        *([f"{_told(rests_on.leaving, 'pod', LEAVING)}."] if rests_on.leaving else []),
         "Nothing else is submitted, and no node fails.",
     ]
 

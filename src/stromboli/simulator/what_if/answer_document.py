@@ -35,9 +35,12 @@ def answer_document(answer: Answer) -> dict[str, Any]:
     return document | {key: value for key, value in extras.items() if value}
 
 
-def clock_time(moment: float) -> str:
-    """Seconds since 1970 as Kubernetes writes a time."""
-    return rfc3339(datetime.fromtimestamp(moment, UTC))
+def clock_time(moment: float) -> str | None:
+    """Seconds since 1970 as Kubernetes writes a time; None beyond the year 9999, where clocks end."""
+    try:
+        return rfc3339(datetime.fromtimestamp(moment, UTC))
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _job(answer: Answer, job: SubmittedJobAnswer) -> dict[str, Any]:
@@ -99,7 +102,7 @@ def _eviction(answer: Answer, eviction: Eviction) -> dict[str, Any]:
 
 
 def _moment(answer: Answer, key: str, seconds: float | None) -> dict[str, Any]:
-    """A moment as clock time and in seconds from now; both are null for never."""
+    """A moment as clock time and in seconds from now; null for never."""
     clock = None if seconds is None else clock_time(answer.now + seconds)
     return {key: clock, f"{key}_s": _rounded(seconds)}
 

@@ -29,6 +29,8 @@ class Assumptions(Struct):
     """Running jobs that do not say since when; they count as started now."""
     other_pods: int = 0
     """Pods on nodes that belong to no job: of other schedulers, and of DaemonSets. They stay."""
+    leaving: int = 0
+    """Pods that are being deleted; they are taken to be gone after Kubernetes' grace period."""
     assumed: float | None = None
     """Seconds that jobs without a limit run, as the user assumes; None: for ever."""
 
@@ -38,6 +40,7 @@ def assumptions(cluster: Cluster, now: float, assumed: float | None) -> Assumpti
     result, run_times = Assumptions(assumed=assumed), RunTimes(cluster.queues)
     tasks = cluster.tasks.values()
     result.other_pods = sum(task.job is None and task.status in HOLDING for task in tasks)
+    result.leaving = sum(task.status is Status.RELEASING for task in tasks)
     for job in cluster.jobs.values():
         running = [task for status in HOLDING for task in job.by_status[status]]
         if running:

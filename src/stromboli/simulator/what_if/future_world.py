@@ -30,6 +30,8 @@ from stromboli.simulator.what_if.run_times import RunTimes
 
 HOLDING = (Status.BOUND, Status.RUNNING)
 """Statuses of pods on their nodes that run, or are about to."""
+GRACE_PERIOD = 30.0
+"""Seconds after which pods are gone that are being deleted at the present, as Kubernetes has it by default."""
 
 
 @dataclass(slots=True, eq=False)
@@ -70,7 +72,9 @@ class FutureWorld(TimedWorld):
         for job in self.cluster.jobs.values():
             self._record_of(job)
         for task in list(self.cluster.tasks.values()):
-            if task.status in HOLDING and task.node is not None:
+            if task.status is Status.RELEASING:
+                self.events.schedule(GRACE_PERIOD, EventKind.POD_ENDS, task)
+            elif task.status in HOLDING and task.node is not None:
                 self._enter(
                     task,
                     0.0 if task.started is None else task.started - now,
@@ -98,7 +102,9 @@ class FutureWorld(TimedWorld):
         return isinstance(pod, RunningPod) and self._running.get(pod.task) is not pod
 
     def happen(self, event: ScheduledEvent) -> None:
-        if isinstance(event.subject, RunningPod):
+        if isinstance(event.subject, Task):
+            self.vanish(event.subject)
+        elif isinstance(event.subject, RunningPod):
             task = event.subject.task
             self._leave(task, SUCCEEDED)
             self.finish(task)

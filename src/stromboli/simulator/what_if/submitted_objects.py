@@ -91,8 +91,8 @@ class Submission:
         if not isinstance(content, dict) or not isinstance(content.get("kind"), str):
             raise BadObject("kind", "is missing: a manifest of a Kubernetes object is expected")
         content = self._as_new(content, source.where)
-        group = str(content.get("apiVersion") or "").rpartition("/")[0]
-        kind = content["kind"]
+        version, kind = str(content.get("apiVersion") or ""), content["kind"]
+        group = version.rpartition("/")[0]
         subject = f"{kind} {self._key(content)}"
         if (group, kind) in WORKLOADS:
             self._check_new(kind, content, subject)
@@ -101,7 +101,7 @@ class Submission:
             content = admitted(group, kind, content, self._observed)
         except BadObject as error:
             raise error.of(subject) from None
-        if kind_of(content.get("apiVersion", ""), kind) is Queue:
+        if kind_of(version, kind) is Queue:
             queue = decode(content)
             assert queue is not None
             self._observed.see(queue)
