@@ -145,6 +145,14 @@ def test_every_bad_object_is_named_at_once() -> None:
     assert "job.yaml#1: kind: is missing" in message
 
 
+def test_a_selector_that_is_no_mapping_is_refused() -> None:
+    spec = {"replicas": 1, "selector": 1.5, "template": pod_template()}
+    manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "work"}, "spec": spec}
+    assert "Deployment default/work: spec.selector: must be a mapping, got float" in refusal(
+        ONE_NODE, manifest
+    )
+
+
 def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(Refused, match=r"none\.yaml: cannot be read"):
         read_submitted(["none.yaml"])

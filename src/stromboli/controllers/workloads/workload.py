@@ -108,6 +108,8 @@ def owner_reference(owner: Workload) -> Manifest:
 
 def template_part(template: Manifest, key: str, where: str) -> Manifest:
     """A field of a template that must be a mapping, or be missing."""
+    if not isinstance(template, dict):
+        raise BadObject(where, f"must be a mapping, got {type(template).__name__}")
     value = template.get(key)
     if value is None:
         return {}
