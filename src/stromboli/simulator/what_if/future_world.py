@@ -57,6 +57,8 @@ class FutureWorld(TimedWorld):
         """Of jobs in the record."""
         self._hurt: dict[Job, None] = {}
         """Jobs that lost pods at this moment."""
+        self._may_lack_claims = True
+        """Whether pods came to wait since claims were last made for those that do."""
         nodes = {
             node.name: amounts(node.object.status.allocatable, "status.allocatable")
             for node in self.cluster.nodes.values()
@@ -90,8 +92,11 @@ class FutureWorld(TimedWorld):
         expansion = self._loaded.expansion
         if expansion is not None and expansion.unfinished:
             self._loaded.advance()
-        self.claims.make_from_templates()
-        make_ephemeral_claims(self.intake)
+            self._may_lack_claims = True
+        if self._may_lack_claims:
+            self.claims.make_from_templates()
+            make_ephemeral_claims(self.intake)
+            self._may_lack_claims = False
 
     def start(self, task: Task) -> None:
         super().start(task)
@@ -125,6 +130,7 @@ class FutureWorld(TimedWorld):
         task.terminating, task.assumed, task.started, task.scheduled_at = False, None, None, None
         task.nominated, task.extended_claim = "", ""
         self.cluster.move(task, Status.PENDING, None)
+        self._may_lack_claims = True
         if pod is None or job is None:
             return
         lost = self.time - pod.started
