@@ -167,6 +167,32 @@ def test_who_has_just_begun_is_not_preempted(tmp_path: Path) -> None:
     play(tmp_path, scenario, "8cpu,32Gi", "cooldown/policy.yaml")
 
 
+def test_a_large_job_is_promised_a_start_and_only_who_does_not_delay_it_starts_before(tmp_path: Path) -> None:
+    async def scenario(cluster: ExampleCluster) -> None:
+        async def message(name: str) -> str:
+            """Why the pod of a job waits."""
+            pods = [pod for pod in await cluster.items(PODS) if pod["metadata"]["name"] == f"{name}-main-0"]
+            conditions = [each for pod in pods for each in pod["status"].get("conditions", ())]
+            return "".join(each.get("message", "") for each in conditions)
+
+        async def is_told(name: str, words: str) -> bool:
+            return words in await message(name)
+
+        await cluster.apply("backfill/running.yaml")
+        await cluster.until(lambda: cluster.running("simulation-"), 1)
+        await cluster.apply("backfill/large.yaml")
+        await cluster.until(lambda: is_told("training", "reserved to start at 20"), True)
+        await cluster.apply("backfill/later.yaml")
+        await cluster.until(lambda: cluster.running("test-"), 1)
+        await cluster.until(lambda: is_told("sweep", "it would delay a job before it"), True)
+        assert set(await cluster.pods()) == {"simulation-main-0", "test-main-0"}
+        await cluster.delete(VOLCANO_JOBS, "simulation")
+        await cluster.delete(VOLCANO_JOBS, "test")
+        await cluster.until(lambda: cluster.running("training-"), 1)
+
+    play(tmp_path, scenario, "10cpu,64Gi", "backfill/policy.yaml")
+
+
 def test_what_is_to_be_refused_is_refused(tmp_path: Path) -> None:
     """By the API server, with a word of the field; and nothing of it is left."""
 

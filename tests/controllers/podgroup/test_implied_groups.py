@@ -80,6 +80,11 @@ def test_the_first_owner_that_has_an_annotation_counts_and_the_pod_over_all() ->
     }
 
 
+def test_the_time_limit_of_an_owner_is_that_of_the_group() -> None:
+    limit = {"stromboli.sh/time-limit": "2h"}
+    assert group_of(pod(), [limit | {"other/b": "1"}])["metadata"]["annotations"] == limit
+
+
 def test_queue_priority_and_two_labels_come_from_the_pod() -> None:
     bare = pod(labels={"volcano.sh/preemptable": "true", "app": "x"}, spec={"priorityClassName": "high"})
     bare.metadata.annotations["scheduling.volcano.sh/queue-name"] = "research"

@@ -91,8 +91,10 @@ def _minimum(text: str) -> int:
 
 
 def _annotations(own: Annotations, inherited: Annotations) -> dict[str, str]:
-    """The owners' annotations that are Volcano's, overridden by a few of the pod's."""
-    of_owners = {key: value for key, value in inherited.items() if key.startswith(INHERITED)}
+    """The owners' annotations that are Volcano's, and their time limit, overridden by a few of the pod's."""
+    of_owners = {
+        key: value for key, value in inherited.items() if key.startswith(INHERITED) or key == names.TIME_LIMIT
+    }
     return of_owners | inherited_annotations(own)
 
 

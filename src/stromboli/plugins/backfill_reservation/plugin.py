@@ -82,6 +82,7 @@ class BackfillReservation(Plugin):
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         self._now = session.reads.time
+        self._version += 1
         self._ends.update(session.cluster, dirty, self._now)
         warn_of_limits(session, dirty)
         last = self._reservation if self._reservation and self._reservation.is_there() else None
