@@ -72,3 +72,26 @@ def test_failures_alone_keep_no_simulation_going() -> None:
     record = run(job("large", cpu=5), job("b", run=1), failures=failures)
     assert named(record, "b").ended is not None
     assert record.notes == ["1 jobs never started: job large"]
+
+
+def test_nodes_that_fail_before_any_pod_can_end_do_not_go_on_for_ever() -> None:
+    failures = NodeFailures(mean_time_between_failures=1, mean_time_to_repair=1)
+    record = run(job("long", run=10_000), failures=failures)
+    assert named(record, "long").ended is None
+    assert "each node failed 1000 times" in record.failed
+
+
+def test_measures_begin_with_the_first_job_though_nodes_fail_before() -> None:
+    failures = NodeFailures(mean_time_between_failures=50, mean_time_to_repair=5)
+    record = run(job("late", at=10_000, run=10), failures=failures)
+    assert record.measures["available_cpu_s"] <= 4 * (record.end - 10_000)
+
+
+def test_a_job_that_never_starts_again_does_not_move_the_end() -> None:
+    record = run(
+        job("low", run=1000, cpu=4, annotations={"volcano.sh/preemptable": "true"}),
+        job("high", at=30, run=float("inf"), cpu=4, priority=100),
+        policy=NO_GANGS,
+    )
+    assert named(record, "low").started is None
+    assert record.end == 30

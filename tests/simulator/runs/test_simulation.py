@@ -5,8 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from stromboli.policy.policy import load_policy
+from stromboli.simulator.cluster_notation import nodes
+from stromboli.simulator.runs import run_recorder
 from stromboli.simulator.runs.run_record import SUCCEEDED, RunRecord
-from tests.simulator.runs.small_runs import job, named, run, times
+from stromboli.simulator.runs.simulation import simulate
+from stromboli.simulator.workloads.submitted_jobs import Workload
+from stromboli.simulator.workloads.workload_errors import WorkloadError
+from tests.simulator.runs.small_runs import BATCH, CATALOG, job, named, run, times
 
 
 def test_jobs_start_at_once_where_there_is_room_and_end_after_their_run_time() -> None:
@@ -99,3 +105,39 @@ def test_measures_are_exact() -> None:
     assert record.measures["used_cpu_s"] == 2 * 10 + 4 * 4
     assert record.measures["available_cpu_s"] == 4 * (24 - 10)
     assert record.measures["waiting_jobs_s"] == 8
+
+
+@pytest.mark.parametrize("period", [0.1, 0.3, 7.0])
+def test_time_goes_on_whatever_the_period(period: float) -> None:
+    jobs = [job(f"job-{number}", at=number * 0.3, run=1.1, cpu=3) for number in range(10)]
+    record = run(*jobs, on_every_event=False, period=period)
+    assert not record.failed
+    assert all(each.ended is not None for each in record.jobs)
+
+
+def test_an_interrupt_leaves_what_happened_until_then() -> None:
+    def interrupt(done: int, now: float) -> None:
+        if now >= 10:
+            raise KeyboardInterrupt
+
+    workload = Workload("small", (job("a", run=10), job("b", at=5, run=50)), tuple(nodes("n1 cpu=4")))
+    record = simulate(workload, [], load_policy(BATCH, CATALOG), CATALOG, progress=interrupt)
+    assert record.partial
+    assert times(record) == {"a": (0, 10), "b": (5, None)}
+    assert [pod.outcome for pod in record.pods] == ["Succeeded", "Running"]
+
+
+def test_samples_are_thinned_out_and_measures_stay_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [job(f"job-{number}", at=number * 5, run=7) for number in range(60)]
+    exact = run(*jobs)
+    monkeypatch.setattr(run_recorder, "MOST_SAMPLES", 20)
+    thinned = run(*jobs)
+    assert len(exact.samples) > 60
+    assert len(thinned.samples) <= 21
+    assert thinned.samples[-1].time == thinned.end
+    assert thinned.measures == exact.measures
+
+
+def test_a_node_that_cannot_be_used_is_told() -> None:
+    with pytest.raises(WorkloadError, match=r"small: .*cpu"):
+        run(job("a"), nodes="n1 cpu=much")

@@ -143,6 +143,7 @@ PERIOD = typer.Option(
     "--period",
     metavar="SECONDS",
     min=0.001,
+    max=31_536_000.0,
     help="Virtual time from cycle to cycle, with --cycle period.",
 )
 FAILURES = typer.Option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stromboli.api import names
-from stromboli.simulator.runs.run_record import PodRecord, RunRecord, Sample
+from stromboli.simulator.runs.run_record import EvictionRecord, PodRecord, RunRecord, Sample
 
 MOST_SAMPLES = 4_000
 """Samples of a record; when there are more, every second goes and fewer are taken from then on."""
@@ -60,9 +60,9 @@ class RunRecorder:
                 self._capacity_s[name] = self._capacity_s.get(name, 0.0) + amount * elapsed
             self._waiting_s += self.waiting * elapsed
 
-    def begin(self, now: float) -> None:
+    def begin(self) -> None:
         """The first job is submitted: measures begin here."""
-        self._now = now
+        self._used_s, self._capacity_s, self._waiting_s = {}, {}, 0.0
 
     def note_event(self) -> None:
         """A job was submitted or a pod ended: what a simulation measures lasts until now."""
@@ -79,6 +79,11 @@ class RunRecorder:
             self.record.pods.append(pod)
         else:
             self._left_out += 1
+
+    def add_eviction(self, eviction: EvictionRecord) -> None:
+        """A pod had to go; it is counted with its job, whether this is kept or not."""
+        if len(self.record.evictions) < MOST_POD_RECORDS:
+            self.record.evictions.append(eviction)
 
     def wants_sample(self) -> bool:
         """Whether the state of this moment is to be kept."""
@@ -99,10 +104,9 @@ class RunRecorder:
             deserved,
             fragmentation,
         )
-        if samples and samples[-1].time == self._now:
-            samples[-1] = sample
-        else:
-            samples.append(sample)
+        while samples and samples[-1].time >= self._now:
+            samples.pop()
+        samples.append(sample)
         if len(samples) > MOST_SAMPLES:
             del samples[1::2]
             self._stride *= 2

@@ -13,6 +13,7 @@ from stromboli.engine.session import Session
 from stromboli.engine.waiting.fixed_point import WORDS
 from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import Scheduler
+from stromboli.simulator.runs.event_queue import EventKind
 from stromboli.simulator.runs.run_recorder import in_units
 from stromboli.simulator.runs.simulation_settings import SimulationSettings
 from stromboli.simulator.runs.timed_world import TimedWorld
@@ -36,7 +37,9 @@ MOST_IDLE_CYCLES = 10_000
 """So many cycles without an event end a simulation: evictions go round in circles."""
 MOST_LATER_TRIES = 40
 """When nothing is to happen any more, those who wait are tried so many times again, each time twice as long after."""
-MOST_LOST_CYCLES = 100
+MOST_FAILURES_OF_A_NODE = 1_000
+"""So many failures of each node, while no job comes and no pod ends, end a simulation: nodes fail too often."""
+MOST_LOST_CYCLES = 10
 """So many cycles in a row that a plugin lost end a simulation."""
 
 
@@ -66,7 +69,10 @@ class SimulationLoop:
         self._idle = 0
         self._tries = 0
         self._lost = 0
+        self._failures = 0
         self._began = False
+        self._end = 0.0
+        """When something happened or was decided for the last time."""
         self._session: Session | None = None
         """Of the last cycle that ran."""
 
@@ -94,18 +100,27 @@ class SimulationLoop:
             event = world.events.pop()
             if world.is_stale(event):
                 continue
-            if not self._began:
-                self._began = True
-                world.recorder.begin(event.time)
             if not happened:
                 world.advance(event.time)
                 happened = True
+            self._count(event.kind)
             world.happen(event)
         if happened:
             self._idle = self._tries = 0
-        elif time > world.time:
+            self._end = world.time
+        elif time > world.time and time >= min(self._due, self._moment):
             world.advance(time)
         return happened
+
+    def _count(self, kind: EventKind) -> None:
+        """Measures begin with the first job; failures of nodes are counted from one event of a job to the next."""
+        if kind is EventKind.JOB_SUBMITTED and not self._began:
+            self._began = True
+            self.world.recorder.begin()
+        if kind is EventKind.NODE_FAILS:
+            self._failures += 1
+        elif kind is not EventKind.NODE_REPAIRED:
+            self._failures = 0
 
     # -- cycles
 
@@ -124,7 +139,7 @@ class SimulationLoop:
             self._due = min(self._due, ceil(time / period) * period)
         if time >= min(self._due, self._moment):
             changed = self._cycle()
-            self._due = (int(time // period) + 1) * period if changed else inf
+            self._due = _after(time, period) if changed else inf
 
     def _cycle(self) -> bool:
         """One cycle, and what it decided comes true; whether that could let more happen."""
@@ -148,6 +163,8 @@ class SimulationLoop:
     def _may_go_on(self, outcome: Outcome) -> bool:
         """Whether another cycle at this moment could decide anything: not if pods were but bound and nobody waits."""
         deeds = [decision for decision in outcome.decisions if not isinstance(decision, WORDS)]
+        if deeds:
+            self._end = self.world.time
         cluster = self.world.cluster
         if self._acts_for_others and not cluster.backlog and not cluster.waiting:
             return any(not isinstance(decision, Bind) for decision in deeds)
@@ -171,6 +188,12 @@ class SimulationLoop:
             self._fail(
                 f"it ended early: {MOST_IDLE_CYCLES} cycles changed something though nothing happened, "
                 "as when jobs evict each other in turn"
+            )
+            return True
+        if self._failures > MOST_FAILURES_OF_A_NODE * max(1, len(self.world.record.nodes)):
+            self._fail(
+                f"it ended early: each node failed {MOST_FAILURES_OF_A_NODE} times and no pod came to its end; "
+                "let nodes fail less often, or pods run for a shorter time"
             )
             return True
         return False
@@ -214,6 +237,13 @@ class SimulationLoop:
         return shares
 
     def close(self) -> None:
-        """The simulation has come to its end."""
+        """The simulation has come to its end, which is before those tries that came to nothing."""
+        self.world.advance(min(self._end, self.world.time))
         self._add_sample()
         self.world.close()
+
+
+def _after(time: float, period: float) -> float:
+    """The first multiple of a period that is later."""
+    due = (time // period + 1) * period
+    return due if due > time else due + period

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stromboli.api import names
-from stromboli.api.decoding import decode
 from stromboli.api.errors import BadObject
-from stromboli.api.manifests.object_defaults import Priorities, implied_queues
-from stromboli.api.resources.resource_lists import amounts
-from stromboli.api.types.node import Node as NodeObject
-from stromboli.api.types.scheduling import Queue as QueueObject
+from stromboli.api.manifests.object_defaults import Priorities
 from stromboli.engine.decisions import Evict
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.simulator.cluster_notation import Manifest
-from stromboli.simulator.job_manifests import priority_class
 from stromboli.simulator.runs.event_queue import EventKind, ScheduledEvent
 from stromboli.simulator.runs.job_objects import EPOCH, JobTemplates
 from stromboli.simulator.runs.job_run import JobRun, RunningPod
@@ -28,12 +23,15 @@ from stromboli.simulator.runs.run_record import (
     EvictionRecord,
     JobRecord,
     PodRecord,
-    RunRecord,
 )
 from stromboli.simulator.runs.run_recorder import RunRecorder, add, in_units
 from stromboli.simulator.runs.simulation_settings import SimulationSettings
 from stromboli.simulator.runs.timed_world import GANG_RESTARTED, TimedWorld
+from stromboli.simulator.runs.world_objects import add_objects, capacity_of, new_record, nodes_of, size_of
 from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
+
+MOST_PODS_AT_ONCE = 1_000_000
+"""Pods that wait or run at a moment."""
 
 
 class VirtualWorld(TimedWorld):
@@ -51,46 +49,15 @@ class VirtualWorld(TimedWorld):
         """Jobs that lost pods at this moment."""
         self._fresh: list[JobRun] = []
         """Jobs that were submitted at this moment."""
-        self._nodes: dict[str, NodeObject] = {}
         self._outages = NodeOutages(settings.failures, settings.seed) if settings.failures else None
-        self._add_objects(nodes)
-        self.record = self._new_record()
-        self.recorder = RunRecorder(self.record, self._capacity())
+        add_objects(self, workload, nodes)
+        self._nodes = nodes_of(self.cluster)
+        self.record = new_record(workload, self._nodes, settings)
+        self.recorder = RunRecorder(self.record, capacity_of(self._nodes))
         self._templates = JobTemplates(Priorities(self.cluster.objects.priority_classes.values()))
         self._schedule()
 
     # -- the beginning
-
-    def _add_objects(self, nodes: Sequence[Manifest]) -> None:
-        objects = [decode(manifest) for manifest in self.workload.objects]
-        known = [each.name for each in objects if isinstance(each, QueueObject)]
-        for queue in implied_queues(known):
-            self.intake.put(queue)
-        for value in sorted({job.priority for job in self.workload.jobs} - {0}):
-            self.add(priority_class(value))
-        for manifest in (*self.workload.objects, *nodes):
-            self.add(manifest)
-        for node in self.cluster.nodes.values():
-            if node.object is not None:
-                self._nodes[node.name] = node.object
-
-    def _capacity(self) -> dict[str, int]:
-        total: dict[str, int] = {}
-        for node in self._nodes.values():
-            add(total, _size(node), 1)
-        return total
-
-    def _new_record(self) -> RunRecord:
-        sizes = {name: in_units(_size(node)) for name, node in self._nodes.items()}
-        return RunRecord(
-            self.workload.name,
-            in_units(self._capacity()),
-            sizes,
-            [],
-            seed=self._settings.seed,
-            settings=dict(self._settings.described_by),
-            notes=list(self.workload.notes),
-        )
 
     def _schedule(self) -> None:
         known: set[tuple[str, str]] = set()
@@ -130,6 +97,7 @@ class VirtualWorld(TimedWorld):
         self.recorder.note_event()
         try:
             template = self._templates.template(job)
+            self._check_room(job)
             run = JobRun(index, job, template, self.record.jobs[index])
             self.intake.put(template.group)
             self._describe(run)
@@ -151,6 +119,10 @@ class VirtualWorld(TimedWorld):
         for ordinal, uid in enumerate(run.uids if places else ()):
             if ordinal in places:
                 self._enter(run, self.cluster.tasks[uid])
+
+    def _check_room(self, job: SubmittedJob) -> None:
+        if len(self._runs) + job.pods > MOST_PODS_AT_ONCE:
+            raise BadObject("pods", f"there would be more than {MOST_PODS_AT_ONCE} pods at once")
 
     def _places(self, job: SubmittedJob) -> dict[int, str]:
         """The nodes of pods that run already, by their ordinal, as far as these nodes exist."""
@@ -255,7 +227,7 @@ class VirtualWorld(TimedWorld):
         if task.uid in run.running:
             pod = self._stop(run, task.uid, outcome)
             lost = self.time - pod.started
-            self.record.evictions.append(
+            self.recorder.add_eviction(
                 EvictionRecord(self.time, run.index, pod.name, pod.node, lost, reason, beneficiary)
             )
             run.record.evictions += 1
@@ -292,25 +264,26 @@ class VirtualWorld(TimedWorld):
             if task.uid in self._runs and task.status is Status.RUNNING:
                 self._lose_pod(task, NODE_FAILED, f"node {name} failed")
         self.intake.drop(self._nodes[name])
-        add(self.recorder.capacity, _size(self._nodes[name]), -1)
+        add(self.recorder.capacity, size_of(self._nodes[name]), -1)
         self.events.schedule(self.time + self._outages.time_to_repair(name), EventKind.NODE_REPAIRED, name)
         self._restart_gangs()
 
     def _repair_node(self, name: str) -> None:
         self.intake.put(self._nodes[name])
-        add(self.recorder.capacity, _size(self._nodes[name]), 1)
+        add(self.recorder.capacity, size_of(self._nodes[name]), 1)
         self._schedule_failure(name, self.time)
 
     # -- the end
 
     def close(self) -> None:
         """Complete the record: who still runs, who never did, and what was measured."""
+        waiting = [run.job for run in self.jobs.values() if not run.has_started]
+        self.notes.add_all("jobs never started", (self._why_it_waits(job) for job in waiting))
+        stuck = [run.job for run in self.jobs.values() if run.has_started and not run.running]
+        self.notes.add_all("jobs have pods that never started", (f"job {job.name}" for job in stuck))
         for run in self.jobs.values():
             for uid in list(run.running):
                 self._stop(run, uid, RUNNING)
-        waiting = [run.job for run in self.jobs.values() if not run.has_started]
-        if waiting:
-            self.notes.add_all("jobs never started", (self._why_it_waits(job) for job in waiting))
         self.record.end = self.time
         self.recorder.close()
         self.record.notes += self.notes.lines()
@@ -320,7 +293,3 @@ class VirtualWorld(TimedWorld):
         if queue not in self.cluster.queues or not self.cluster.queues[queue].exists:
             return f"job {job.name}: there is no queue {queue}"
         return f"job {job.name}"
-
-
-def _size(node: NodeObject) -> dict[str, int]:
-    return amounts(node.status.allocatable, "status.allocatable")
