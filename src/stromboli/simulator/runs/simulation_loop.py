@@ -136,10 +136,14 @@ class SimulationLoop:
         """A cycle if one is due; after an event it is due when its period is over."""
         time, period = self.world.time, self._settings.period
         if happened:
-            self._due = min(self._due, ceil(time / period) * period)
+            self._due = min(self._due, self._grid(time))
         if time >= min(self._due, self._moment):
             changed = self._cycle()
             self._due = _after(time, period) if changed else inf
+
+    def _grid(self, time: float) -> float:
+        """The first multiple of the period that is not earlier."""
+        return ceil(time / self._settings.period) * self._settings.period
 
     def _cycle(self) -> bool:
         """One cycle, and what it decided comes true; whether that could let more happen."""
@@ -157,6 +161,8 @@ class SimulationLoop:
         self._moment = min(reads.until, world.cluster.reservations.next_moment) - world.epoch
         if self._moment <= world.time:
             self._moment = inf
+        if not self._settings.on_every_event and self._moment < inf:
+            self._moment = self._grid(self._moment)
         self._unsure = reads.any or bool(outcome.session.failures)
         return outcome.lost is None and self._may_go_on(outcome)
 
