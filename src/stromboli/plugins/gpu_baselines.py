@@ -18,7 +18,7 @@ from stromboli.api import names
 from stromboli.engine.placement.node_functions import Column, Floats, Nodes, NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.model.cards.gpu_columns import GpuColumns, free_shares
-from stromboli.model.cards.gpu_demands import WHOLE, GpuDemand, gpu_demand
+from stromboli.model.cards.gpu_demands import WHOLE, GpuDemand, GpuDemands
 from stromboli.policy.argument_checks import at_least
 from stromboli.policy.arguments import arg
 
@@ -49,16 +49,11 @@ class _GpuScore(Plugin):
     def opening(self, session: Session, dirty: Dirty) -> None:
         if dirty.everything or not hasattr(self, "_gpus"):
             self._gpus = GpuColumns(session.cluster, self.arguments.resource)
-
-    def _demand(self, task: Task) -> GpuDemand:
-        cluster = self.session.cluster
-        models = cluster.cards.models
-        config = models.config.nvidia if models is not None and models.vgpu else None
-        return gpu_demand(task, cluster.dims, config, self.arguments.resource)
+            self._demands = GpuDemands(session.cluster, self.arguments.resource)
 
     def node_scores(self, task: Task) -> Iterator[NodeScore]:
         if self.arguments.weight:
-            score = partial(self._score, self._demand(task))
+            score = partial(self._score, self._demands.of(task))
             yield NodeScore(score, self.name, "pods", self._version, float(self.arguments.weight))
 
     def _version(self, task: Task) -> Hashable:
@@ -199,7 +194,7 @@ class GpuClustering(_MeasuredScore):
             self._kinds, changed = [frozenset()] * len(nodes), set(range(len(nodes)))
             self._memory = self._gpus.usual_memory()
         for row in changed:
-            demands = {self._demand(task) for task in nodes[row].tasks}
+            demands = {self._demands.of(task) for task in nodes[row].tasks}
             self._kinds[row] = frozenset(map(self._kind, demands)) - {NO_GPU}
         self._position = changes.position
 

@@ -80,10 +80,37 @@ def _sum(column: Floats) -> Floats:
     return total
 
 
-def cluster_fragmentation(gpus: GpuColumns, tasks: Sequence[WeightedTask]) -> float:
-    """The part of all GPUs of a cluster that is free and lost to typical tasks, from 0 to 1."""
-    gpus.update()
-    fragmentation = Fragmentation(tasks)
-    capacity = int(gpus.count.sum())
-    lost = fragmentation.of(gpus.cpu, gpus.free, fragmentation.allowed(gpus))
-    return float(lost.sum()) / (1000 * capacity) if capacity else 0.0
+class NodeFragmentation:
+    """How fragmented the GPUs of each node are, kept up where nodes change."""
+
+    def __init__(self, gpus: GpuColumns, tasks: Sequence[WeightedTask]):
+        self.gpus = gpus
+        self._fragmentation = Fragmentation(tasks)
+        self._allowed: Bools | None = None
+        self._position = -1
+        self.values: Floats = np.zeros(0)
+        """In thousandths of a GPU."""
+
+    def update(self) -> None:
+        """Follow the nodes that changed."""
+        gpus = self.gpus
+        gpus.update()
+        changed = gpus.changes.since(self._position)
+        if changed is None:
+            self._allowed = self._fragmentation.allowed(gpus)
+            self.values = self._fragmentation.of(gpus.cpu, gpus.free, self._allowed)
+        elif changed:
+            rows = np.fromiter(changed, dtype=np.int64)
+            self.values[rows] = self.of(rows, gpus.cpu[rows], gpus.free[rows])
+        self._position = gpus.changes.position
+
+    def of(self, rows: Ints, cpu: Ints, free: Ints) -> Floats:
+        """The fragmentation of these nodes if they had so much free."""
+        allowed = None if self._allowed is None else self._allowed[:, rows]
+        return self._fragmentation.of(cpu, free, allowed)
+
+    def share(self) -> float:
+        """The part of all GPUs of the cluster that is free and lost to typical tasks, from 0 to 1."""
+        self.update()
+        capacity = int(self.gpus.count.sum())
+        return float(self.values.sum()) / (1000 * capacity) if capacity else 0.0

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from stromboli.api.types.meta import Quantity
     from stromboli.api.types.pod import PodSpec
     from stromboli.model.cards.device_config import NvidiaConfig
+    from stromboli.model.cards.registrations import Models
+    from stromboli.model.cluster import Cluster
     from stromboli.model.dimensions import Dimensions
     from stromboli.model.task import Task
 
 WHOLE = 1000
 """A whole GPU, in thousandths."""
+_MOST_KNOWN = 10_000
 
 
 class GpuDemand(NamedTuple):
@@ -57,6 +60,28 @@ def gpu_demand(task: Task, dims: Dimensions, config: NvidiaConfig | None, resour
     dim = dims.index.get(resource)
     gpus = int(request.get(dim, 0)) // 1000 if dim is not None else 0
     return GpuDemand(cpu, WHOLE, gpus) if gpus > 0 else GpuDemand(cpu)
+
+
+class GpuDemands:
+    """What tasks ask for, read once for all of a shape."""
+
+    def __init__(self, cluster: Cluster, resource: str):
+        self._cluster = cluster
+        self._resource = resource
+        self._models: Models | None = None
+        self._known: dict[int, GpuDemand] = {}
+
+    def of(self, task: Task) -> GpuDemand:
+        models = self._cluster.cards.models
+        if models is not self._models or len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+            self._models = models
+        demand = self._known.get(task.shape.id)
+        if demand is None:
+            config = models.config.nvidia if models is not None and models.vgpu else None
+            demand = gpu_demand(task, self._cluster.dims, config, self._resource)
+            self._known[task.shape.id] = demand
+        return demand
 
 
 def _vgpu_parts(spec: PodSpec, config: NvidiaConfig) -> Iterator[tuple[int, int, int]]:

@@ -6,15 +6,16 @@ Fragmentation is what such tasks could not use of free GPUs (Weng et al., "Bewar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import card_names
-from stromboli.model.cards.gpu_demands import ANY_MODEL, GpuModels, asked_models, gpu_demand
+from stromboli.model.cards.gpu_demands import ANY_MODEL, GpuModels, asked_models
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.model.cards.gpu_columns import GpuColumns
+    from stromboli.model.cards.gpu_demands import GpuDemands
     from stromboli.model.cluster import Cluster
 
 MOST_TYPICAL_TASKS = 128
@@ -57,9 +58,8 @@ def most_frequent(counts: Mapping[TypicalTask, int], covered: float = COVERED) -
     return tuple(WeightedTask(task, (counts[task] / total) / (reached / total)) for task in chosen)
 
 
-def counted_tasks(cluster: Cluster, gpus: GpuColumns, resource: str) -> Counter[TypicalTask]:
+def counted_tasks(cluster: Cluster, gpus: GpuColumns, demands: GpuDemands) -> Counter[TypicalTask]:
     """How many tasks of each demand there are among those that jobs run and have pending."""
-    config = cluster.cards.models.config.nvidia if cluster.cards.models is not None else None
     by_shape: Counter[tuple[int, str | None]] = Counter()
     examples = {}
     for task in cluster.tasks.values():
@@ -70,12 +70,7 @@ def counted_tasks(cluster: Cluster, gpus: GpuColumns, resource: str) -> Counter[
     memory = gpus.usual_memory()
     counts: Counter[TypicalTask] = Counter()
     for key, count in by_shape.items():
-        demand = gpu_demand(examples[key], cluster.dims, config, resource)
+        demand = demands.of(examples[key])
         models = asked_models(examples[key]) if demand.gpus else ANY_MODEL
         counts[TypicalTask(demand.cpu, demand.share_of(memory), demand.gpus, models)] += count
     return counts
-
-
-def typical_of(demands: Iterable[TypicalTask]) -> tuple[WeightedTask, ...]:
-    """The typical tasks of a list."""
-    return most_frequent(Counter(demands))

@@ -53,19 +53,8 @@ class CardRequest(Protocol):
     ) -> Fit | Shortage:
         """The shares that a pod gets where so much is taken: of the first cards that serve, in this order."""
 
+    def serves(self, cards: NodeCards, taken: CardColumns) -> bool:
+        """Whether cards surely serve, without a score: a quick answer, where shares and reasons are not asked for."""
+
     def annotations(self, shares: Shares, node: str, now: float) -> dict[str, str]:
         """What its device plugin has to know of the shares."""
-
-
-def fit_or_never(
-    request: CardRequest, cards: NodeCards, taken: CardColumns, rules_of: RulesOf, order: Order = None
-) -> Fit | Shortage:
-    """As `fit`, in any order if not in this; where even empty cards would not do, no eviction cures the reason."""
-    answer = request.fit(cards, taken, rules_of, order)
-    if order is not None and isinstance(answer, Shortage):
-        answer = request.fit(cards, taken, rules_of)
-    if isinstance(answer, Shortage) and answer.reason.curable:
-        empty = request.fit(cards, CardColumns(len(cards.cards)), rules_of)
-        if isinstance(empty, Shortage):
-            return Shortage(empty.reason._replace(curable=False), empty.asked)
-    return answer

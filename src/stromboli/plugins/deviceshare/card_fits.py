@@ -8,13 +8,14 @@ import numpy as np
 
 from stromboli.api import card_reasons as reasons
 from stromboli.engine.placement.node_functions import Check
-from stromboli.plugins.deviceshare.card_fit import CardRequest, Fit, Order, RulesOf, Shortage, fit_or_never
+from stromboli.model.cards.node_cards import CardColumns
+from stromboli.plugins.deviceshare.card_fit import CardRequest, Fit, Order, RulesOf, Shortage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from stromboli.engine.placement.node_functions import Floats, Nodes
-    from stromboli.model.cards.node_cards import CardColumns, NodeCards
+    from stromboli.model.cards.node_cards import NodeCards
     from stromboli.model.cluster import Cluster
     from stromboli.model.node_columns import Ints, Node
     from stromboli.model.task import Task
@@ -35,6 +36,7 @@ class CardFits:
         self._shortages: list[Shortage | None] = [None]
         """The reasons by their numbers; the first stands for a fit."""
         self._numbers: dict[Shortage, int] = {}
+        self._on_empty: dict[int, tuple[NodeCards, Fit | Shortage]] = {}
         self._layout = self._version = -1
         self.now: Ints = np.zeros(0, dtype=np.int64)
         """Why each node does not serve now."""
@@ -48,6 +50,7 @@ class CardFits:
         changed = ledger.changes.since(self._version) if columns.layout == self._layout else None
         if changed is None:
             count = len(columns)
+            self._on_empty.clear()
             self.now, self.later = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
             self.scores = np.zeros(count)
             for node in columns.nodes:
@@ -69,10 +72,21 @@ class CardFits:
         return {node for node in before.keys() | owners.keys() if before.get(node) != owners.get(node)}
 
     def _fit(self, node: Node) -> None:
+        if self._serves(node):
+            self.now[node.row] = self.later[node.row] = FITS
+            self.scores[node.row] = 0
+            return
         now, later = self._answers(node)
         best = now if isinstance(now, Fit) else later
         self.now[node.row], self.later[node.row] = self._number(now), self._number(later)
         self.scores[node.row] = best.score if isinstance(best, Fit) else 0
+
+    def _serves(self, node: Node) -> bool:
+        """Whether it is plain that a node serves now."""
+        cards = self._cluster.cards.nodes.get(node.name, {}).get(self._request.model)
+        if cards is None or cards.leaving or node in self._held.owners():
+            return False
+        return self._request.serves(cards, cards.now)
 
     def _answers(self, node: Node, task: Task | None = None) -> tuple[Fit | Shortage, Fit | Shortage]:
         """What a node answers now, and once those that are leaving have left."""
@@ -103,11 +117,30 @@ class CardFits:
     ) -> Fit | Shortage:
         """The shares that a pod gets beside what is taken, and beside what is held for others than this task."""
         beside = self._held.beside(node, cards, taken, task)
-        answer = fit_or_never(self._request, cards, beside, self._rules_of, order)
+        answer = self._fit_or_never(cards, beside, order)
         if isinstance(answer, Fit) or beside is taken:
             return answer
         alone = self._request.fit(cards, taken, self._rules_of)
         return Shortage(reasons.HELD) if isinstance(alone, Fit) else answer
+
+    def _fit_or_never(self, cards: NodeCards, taken: CardColumns, order: Order) -> Fit | Shortage:
+        """As `fit`, in any order if not in this; where even empty cards would not do, no eviction cures the reason."""
+        answer = self._request.fit(cards, taken, self._rules_of, order)
+        if order is not None and isinstance(answer, Shortage):
+            answer = self._request.fit(cards, taken, self._rules_of)
+        if isinstance(answer, Shortage) and answer.reason.curable:
+            empty = self._fit_on_empty(cards)
+            if isinstance(empty, Shortage):
+                return Shortage(empty.reason._replace(curable=False), empty.asked)
+        return answer
+
+    def _fit_on_empty(self, cards: NodeCards) -> Fit | Shortage:
+        """What empty cards would answer: always the same for the same cards."""
+        known = self._on_empty.get(id(cards))
+        if known is None or known[0] is not cards:
+            answer = self._request.fit(cards, CardColumns(len(cards.cards)), self._rules_of)
+            known = self._on_empty[id(cards)] = (cards, answer)
+        return known[1]
 
     def _number(self, answer: Fit | Shortage) -> int:
         if isinstance(answer, Fit):

@@ -48,6 +48,9 @@ class GpuShareRequest:
             return Shortage(reasons.IDLE_CARDS, f"{self.number} of {card_names.GPU_NUMBER}")
         return Fit((tuple(CardShare(str(index)) for index in idle[: self.number]),))
 
+    def serves(self, cards: NodeCards, taken: CardColumns) -> bool:
+        return False
+
     def annotations(self, shares: Shares, node: str, now: float) -> dict[str, str]:
         indices = ",".join(share.card for container in shares for share in container)
         return {card_names.PREDICATE_TIME: str(int(now * 10**9)), card_names.GPU_INDEX: indices}

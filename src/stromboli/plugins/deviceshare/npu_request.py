@@ -151,6 +151,9 @@ class NpuRequest:
             score += NETWORK_WEIGHT * max(Counter(card.network for card in cards).values()) / len(cards)
         return score
 
+    def serves(self, cards: NodeCards, taken: CardColumns) -> bool:
+        return False
+
     def annotations(self, shares: Shares, node: str, now: float) -> dict[str, str]:
         ids = "".join(f"{encoded_shares(container, self.model)};" for container in shares)
         runtime = [self._runtime_info(share) for container in shares for share in container]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stromboli.api import card_names
 from stromboli.api import card_reasons as reasons
 from stromboli.api.types.pod import PodSpec
-from stromboli.model.cards.card import Card
+from stromboli.model.cards.card import ALL_CORES, Card
 from stromboli.model.cards.pod_cards import encoded_shares, group_key, whole_amount
 from stromboli.plugins.deviceshare.card_fit import Fit, Order, RulesOf, Shares, Shortage
 from stromboli.plugins.deviceshare.vgpu_trial import VgpuTrial
@@ -81,6 +81,11 @@ class CardChoice:
     group: str = ""
     """Its PodGroup, if no two of its pods may share a card."""
 
+    @property
+    def is_choosy(self) -> bool:
+        """Whether the pod may not have just any card that works."""
+        return self != _ANY_CARD
+
     def refusal(self, card: Card) -> Shortage | None:
         """Why a pod may not have a card, whatever is free on it."""
         if (self.use_uuids and card.uuid not in self.use_uuids) or card.uuid in self.avoid_uuids:
@@ -109,6 +114,9 @@ class CardChoice:
         )
 
 
+_ANY_CARD = CardChoice()
+
+
 def listed_cards(task: Task) -> int:
     """How many uuids and types of cards the annotations of a pod list."""
     return sum(task.annotations[key].count(",") + 1 for key in _LISTS if key in task.annotations)
@@ -132,6 +140,15 @@ def card_choice(task: Task) -> CardChoice:
 
 def _uuids(text: str) -> tuple[str, ...]:
     return tuple(uuid for part in text.split(",") if (uuid := part.strip()))
+
+
+def _cores_serve(asked: int, taken: int, sharers: int) -> bool:
+    """Whether a card has the cores: all of them only where nobody shares it, and none where all are given."""
+    return (
+        taken + asked <= ALL_CORES
+        and not (asked == ALL_CORES and sharers)
+        and bool(asked or taken < ALL_CORES)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +184,30 @@ class VgpuRequest:
                 return chosen
             shares.append(chosen)
         return Fit(tuple(shares), trial.score)
+
+    def serves(self, cards: NodeCards, taken: CardColumns) -> bool:
+        """Of a pod with one container that takes any cards, where they are not cut and the fullest count no more."""
+        if (
+            self.policy == card_names.BINPACK
+            or self.rules
+            or len(self.containers) != 1
+            or self.choice.is_choosy
+        ):
+            return False
+        (container,) = self.containers
+        serving = 0
+        for index, card in enumerate(cards.cards):
+            serving += (
+                cards.mode == card_names.HAMI_CORE
+                and card.healthy
+                and card_names.NVIDIA in card.type
+                and taken.sharers[index] < card.count
+                and taken.memory[index] + container.memory_of(card) <= card.memory
+                and _cores_serve(container.cores, taken.cores[index], taken.sharers[index])
+            )
+            if serving == container.cards:
+                return True
+        return False
 
     def annotations(self, shares: Shares, node: str, now: float) -> dict[str, str]:
         ids = ";".join(encoded_shares(container, card_names.NVIDIA) for container in shares)

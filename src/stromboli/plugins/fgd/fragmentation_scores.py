@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stromboli.model.cards.fragmentation import Fragmentation
 from stromboli.model.cards.gpu_demands import WHOLE, GpuDemand
 
 if TYPE_CHECKING:
     from stromboli.engine.placement.node_functions import Floats
-    from stromboli.model.cards.gpu_columns import GpuColumns
-    from stromboli.model.cards.typical_tasks import WeightedTask
+    from stromboli.model.cards.fragmentation import NodeFragmentation
     from stromboli.model.node_columns import Ints
     from stromboli.plugins.fgd.fgd_arguments import FgdArguments
 
@@ -21,34 +18,14 @@ ROUNDED_TO = 6
 """Digits of a score: fewer than float noise reaches, so that equal nodes are equal."""
 
 
-class NodeStates:
-    """The GPUs of all nodes and how fragmented each of them is now."""
+class GradientScore:
+    """Turns what is no longer lost into points, and adds those of the best fit."""
 
-    def __init__(self, gpus: GpuColumns, typical: Sequence[WeightedTask], arguments: FgdArguments):
-        self.gpus = gpus
+    def __init__(self, nodes: NodeFragmentation, arguments: FgdArguments):
+        self.nodes = nodes
         self.arguments = arguments
-        self.fragmentation = Fragmentation(typical)
-        self.values: Floats = np.zeros(0)
-        self._position = -1
 
-    def update(self) -> None:
-        """Follow the nodes that changed."""
-        gpus = self.gpus
-        changed = gpus.changes.since(self._position)
-        if changed is None:
-            self.allowed = self.fragmentation.allowed(gpus)
-            self.values = self.fragmentation.of(gpus.cpu, gpus.free, self.allowed)
-            self.largest = max(int(gpus.cpu_sizes.max(initial=0)), 1), max(int(gpus.count.max(initial=0)), 1)
-        elif changed:
-            rows = np.fromiter(changed, dtype=np.int64)
-            self.values[rows] = self.of(rows, gpus.cpu[rows], gpus.free[rows])
-        self._position = gpus.changes.position
-
-    def of(self, rows: Ints, cpu: Ints, free: Ints) -> Floats:
-        """The fragmentation of these nodes if they had so much free."""
-        return self.fragmentation.of(cpu, free, None if self.allowed is None else self.allowed[:, rows])
-
-    def score(self, gain: Floats) -> Floats:
+    def points(self, gain: Floats) -> Floats:
         """A score from 0 to 100 for so many thousandths of a GPU that are no longer lost."""
         score = 100 * (1 / (1 + np.exp(-gain / 1000)))
         if self.arguments.published:
@@ -60,7 +37,8 @@ class NodeStates:
         """Points for how little of a node would be left, CPU and GPUs alike, measured by the largest node."""
         if self.arguments.published or not self.arguments.best_fit:
             return np.zeros(len(rows))
-        gpus, (cpu, count) = self.gpus, self.largest
+        gpus = self.nodes.gpus
+        cpu, count = max(int(gpus.cpu_sizes.max(initial=0)), 1), max(int(gpus.count.max(initial=0)), 1)
         left_cpu = (gpus.cpu[rows] - demand.cpu) / cpu
         left_gpu = (gpus.free[rows].sum(axis=1) - asked * demand.gpus) / (WHOLE * count)
         points: Floats = np.round(100 * (1 - left_cpu / 2 - left_gpu / 2), ROUNDED_TO)
@@ -70,8 +48,9 @@ class NodeStates:
 class FragmentationScores:
     """The score of each node for a demand, and which of its GPUs is the best for a part of one."""
 
-    def __init__(self, states: NodeStates, demand: GpuDemand):
-        self._states = states
+    def __init__(self, score: GradientScore, demand: GpuDemand):
+        self._gradient = score
+        self._nodes = score.nodes
         self._demand = demand
         self._position = -1
         self.values: Floats = np.zeros(0)
@@ -79,8 +58,8 @@ class FragmentationScores:
 
     def update(self) -> None:
         """Score the nodes again that changed since the last time."""
-        self._states.update()
-        gpus = self._states.gpus
+        self._nodes.update()
+        gpus = self._nodes.gpus
         changed = gpus.changes.since(self._position)
         if changed is None:
             self.values = np.zeros(len(gpus.cpu))
@@ -91,18 +70,18 @@ class FragmentationScores:
         self._position = gpus.changes.position
 
     def _score(self, rows: Ints) -> None:
-        states, demand = self._states, self._demand
-        gpus = states.gpus
+        gpus, demand = self._nodes.gpus, self._demand
         asked = gpus.shares_of(demand, rows)
         if demand.gpus == 1:
             best = self._best_gpus(rows, asked)
         else:
-            best = self._after(rows, gpus.cpu[rows] - demand.cpu, self._taken(gpus.free[rows], asked), rows)
-        self.values[rows] = best + states.best_fit(demand, rows, asked)
+            best = self._points(rows, self._taken(gpus.free[rows], asked))
+        self.values[rows] = best + self._gradient.best_fit(demand, rows, asked)
 
-    def _after(self, rows: Ints, cpu: Ints, free: Ints, nodes: Ints) -> Floats:
-        states = self._states
-        return states.score(states.values[nodes] - states.of(nodes, cpu, free))
+    def _points(self, rows: Ints, left: Ints) -> Floats:
+        """Points of nodes on which so much of each GPU is left once the task is there."""
+        cpu = self._nodes.gpus.cpu[rows] - self._demand.cpu
+        return self._gradient.points(self._nodes.values[rows] - self._nodes.of(rows, cpu, left))
 
     def _taken(self, free: Ints, asked: Ints) -> Ints:
         """What is left of GPUs once so many of them gave so much, those with the least free first."""
@@ -117,8 +96,7 @@ class FragmentationScores:
 
     def _best_gpus(self, rows: Ints, asked: Ints) -> Floats:
         """The best score over the GPUs of nodes that have enough free; remembers which GPU it is."""
-        gpus = self._states.gpus
-        free = gpus.free[rows]
+        free = self._nodes.gpus.free[rows]
         trials = (free >= asked[:, None]) & ~_repeats(free)
         node, card = np.nonzero(trials)
         scores = np.zeros(len(rows))
@@ -126,18 +104,18 @@ class FragmentationScores:
             return scores
         left = free[node]
         left[np.arange(len(node)), card] -= asked[node]
-        found = self._after(rows, gpus.cpu[rows[node]] - self._demand.cpu, left, rows[node])
-        order = self._preference(node, card, found, free)
+        points = self._points(rows[node], left)
+        order = self._preference(node, card, points, free)
         first = order[np.r_[True, node[order][1:] != node[order][:-1]]]
-        scores[node[first]] = found[first]
+        scores[node[first]] = points[first]
         self.cards[rows[node[first]]] = card[first]
         return scores
 
-    def _preference(self, node: Ints, card: Ints, found: Floats, free: Ints) -> Ints:
+    def _preference(self, node: Ints, card: Ints, points: Floats, free: Ints) -> Ints:
         """Trials node by node, the best GPU first: of equals the lowest or, in production, that with the least free."""
-        if self._states.arguments.published:
-            return np.lexsort((card, -found, node))
-        return np.lexsort((card, free[node, card], -found, node))
+        if self._gradient.arguments.published:
+            return np.lexsort((card, -points, node))
+        return np.lexsort((card, free[node, card], -points, node))
 
 
 def _repeats(free: Ints) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:

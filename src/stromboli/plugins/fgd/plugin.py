@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from stromboli.engine.placement.node_functions import Column, Nodes, NodeScore
 from stromboli.engine.plugin import Plugin
+from stromboli.model.cards.fragmentation import NodeFragmentation
 from stromboli.model.cards.gpu_columns import GpuColumns, free_shares
-from stromboli.model.cards.gpu_demands import GpuDemand, gpu_demand
+from stromboli.model.cards.gpu_demands import GpuDemand, GpuDemands
 from stromboli.model.cards.typical_tasks import WeightedTask, counted_tasks, most_frequent
 from stromboli.plugins.fgd.fgd_arguments import FgdArguments, listed_tasks
-from stromboli.plugins.fgd.fragmentation_scores import FragmentationScores, NodeStates
+from stromboli.plugins.fgd.fragmentation_scores import FragmentationScores, GradientScore
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
@@ -48,6 +49,7 @@ class Fgd(Plugin):
     def opening(self, session: Session, dirty: Dirty) -> None:
         if self._gpus is None or dirty.everything:
             self._gpus = GpuColumns(session.cluster, self.arguments.resource)
+            self._demands = GpuDemands(session.cluster, self.arguments.resource)
             self._use(self._typical)
         if not self.arguments.tasks:
             self._count_tasks(session)
@@ -58,7 +60,7 @@ class Fgd(Plugin):
         if 10 * abs(count - self._counted) <= self._counted and not session.has_come(self._next_count):
             return
         gpus = self._columns()
-        counts = counted_tasks(session.cluster, gpus, self.arguments.resource)
+        counts = counted_tasks(session.cluster, gpus, self._demands)
         self._use(most_frequent(counts, self.arguments.covered))
         self._counted, self._next_count = count, session.now + self.arguments.recount
 
@@ -66,7 +68,7 @@ class Fgd(Plugin):
         """Score by these typical tasks from now on."""
         gpus = self._columns()
         self._typical = tuple(typical)
-        self._states = NodeStates(gpus, self._typical, self.arguments)
+        self._gradient = GradientScore(NodeFragmentation(gpus, self._typical), self.arguments)
         self._scores.clear()
         self._version += 1
 
@@ -77,16 +79,10 @@ class Fgd(Plugin):
 
     # -- what tasks ask for
 
-    def _demand(self, task: Task) -> GpuDemand:
-        cluster = self.session.cluster
-        models = cluster.cards.models
-        config = models.config.nvidia if models is not None and models.vgpu else None
-        return gpu_demand(task, cluster.dims, config, self.arguments.resource)
-
     def _scores_of(self, demand: GpuDemand) -> FragmentationScores:
         scores = self._scores.get(demand)
         if scores is None:
-            scores = self._scores[demand] = FragmentationScores(self._states, demand)
+            scores = self._scores[demand] = FragmentationScores(self._gradient, demand)
             if len(self._scores) > MOST_SCORES:
                 self._scores.popitem(last=False)
         else:
@@ -98,7 +94,7 @@ class Fgd(Plugin):
     def node_scores(self, task: Task) -> Iterator[NodeScore]:
         if self.arguments.weight:
             yield NodeScore(
-                partial(self._score, self._demand(task)),
+                partial(self._score, self._demands.of(task)),
                 self.name,
                 "pods",
                 self._state,
@@ -110,17 +106,15 @@ class Fgd(Plugin):
         return cluster.columns.clock, cluster.columns.layout, cluster.cards.changes.position, self._version
 
     def _score(self, demand: GpuDemand, task: Task, nodes: Nodes) -> Column:
-        self._columns()
         scores = self._scores_of(demand)
         scores.update()
         return nodes.pick(scores.values)
 
     def card_order(self, task: Task, node: Node, cards: NodeCards) -> Sequence[int] | None:
         """The best GPU where it takes one; else, and after it, those with the least that is free."""
-        demand, free = self._demand(task), free_shares(cards)
+        demand, free = self._demands.of(task), free_shares(cards)
         order = sorted(range(len(free)), key=lambda index: (free[index], index))
         if demand.gpus == 1 and node.row >= 0:
-            self._columns()
             scores = self._scores_of(demand)
             scores.update()
             order.sort(key=lambda index: index != int(scores.cards[node.row]))

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from stromboli.api import names
-from stromboli.model.cards.fragmentation import cluster_fragmentation
+from stromboli.model.cards.fragmentation import NodeFragmentation
 from stromboli.model.cards.gpu_columns import GpuColumns
 from stromboli.model.cards.gpu_demands import GpuModels
 from stromboli.model.cards.typical_tasks import TypicalTask, most_frequent
@@ -68,11 +67,11 @@ def typical_task(cpu_milli: int, gpu_milli: int, gpus: int, models: Iterable[str
 def fragmentation_gauge(tasks: Counter[TypicalTask]) -> Callable[[Cluster], float]:
     """Measures the part of all GPUs that is free and lost to the typical ones of these tasks."""
     typical = most_frequent(tasks)
-    columns: list[GpuColumns] = []
+    known: list[NodeFragmentation] = []
 
     def gauge(cluster: Cluster) -> float:
-        if not columns:
-            columns.append(GpuColumns(cluster, names.NVIDIA_GPU))
-        return cluster_fragmentation(columns[0], typical)
+        if not known:
+            known.append(NodeFragmentation(GpuColumns(cluster), typical))
+        return known[0].share()
 
     return gauge
