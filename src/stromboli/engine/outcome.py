@@ -290,8 +290,8 @@ def _report_queues(session: Session) -> None:
         for member in lineage(queue, queues):
             if member in totals:
                 shift(totals[member], queue.allocated)
-    for job, correction in session.cluster.cards.corrections.items():
-        for member in lineage(job.queue, queues) if job.queue is not None else ():
+    for queue, correction in session.cluster.cards.queue_corrections.items():
+        for member in lineage(queue, queues):
             if member in totals:
                 shift(totals[member], correction)
     devices = _allocated_devices(session)

@@ -324,12 +324,14 @@ class Cluster:
         if job.queue is not queue:
             if job.queue is not None:
                 self._transfer(job, job.queue, -1)
+                self.cards.recharge(job, job.queue, -1)
                 del job.queue.jobs[job]
                 self.dirty.queues[job.queue] = None
             job.queue = queue
             if queue is not None:
                 queue.jobs[job] = None
                 self._transfer(job, queue, 1)
+                self.cards.recharge(job, queue, 1)
                 self.dirty.queues[queue] = None
             if self.devices.claims:
                 self.devices.recharge(job.tasks.values())

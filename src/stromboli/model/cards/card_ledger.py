@@ -7,7 +7,7 @@ its annotations when they change; what a task holds from its grant or, once its 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from stromboli.api import card_names
 from stromboli.model.amounts import Amounts, shift
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from stromboli.model.dimensions import Dimensions
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Node
+    from stromboli.model.queue import Queue
     from stromboli.model.task import Task
 
+K = TypeVar("K")
 LOCKS = (card_names.VGPU_LOCK, card_names.GPU_LOCK, card_names.NPU_LOCK)
 
 
@@ -45,6 +47,8 @@ class CardLedger:
         """Names of nodes whose cards changed, or changed hands."""
         self.corrections: dict[Job, Amounts] = {}
         """By how much what jobs hold of vGPUs, card by card, differs from what their pods request (spec 01 11.5)."""
+        self.queue_corrections: dict[Queue, Amounts] = {}
+        """The same of all jobs of a queue together."""
         self._corrected: dict[Task, tuple[Job, Amounts]] = {}
         self._resources: frozenset[str] = frozenset()
 
@@ -60,6 +64,7 @@ class CardLedger:
         self.problems.clear()
         self.locks.clear()
         self.corrections.clear()
+        self.queue_corrections.clear()
         self._corrected.clear()
         self.changes.note_everything()
         for node in nodes.values():
@@ -136,10 +141,21 @@ class CardLedger:
             self._shift_correction(job, correction, -1)
 
     def _shift_correction(self, job: Job, correction: Amounts, sign: int) -> None:
-        total = self.corrections.pop(job, {})
-        shift(total, correction, sign)
-        if total:
-            self.corrections[job] = total
+        _shift_entry(self.corrections, job, correction, sign)
+        if job.queue is not None:
+            _shift_entry(self.queue_corrections, job.queue, correction, sign)
+
+    def recharge(self, job: Job, queue: Queue | None, sign: int) -> None:
+        """A job leaves its queue, or joins it: so do its corrections."""
+        if queue is not None and job in self.corrections:
+            _shift_entry(self.queue_corrections, queue, self.corrections[job], sign)
+
+
+def _shift_entry(totals: dict[K, Amounts], key: K, amounts: Amounts, sign: int) -> None:
+    total = totals.pop(key, {})
+    shift(total, amounts, sign)
+    if total:
+        totals[key] = total
 
 
 def _resources(models: Models) -> Iterable[str]:

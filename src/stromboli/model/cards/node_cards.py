@@ -99,6 +99,8 @@ class NodeCards:
         """What will be taken once those tasks have left."""
         self.leaving = 0
         """How many tasks with shares are leaving; without any, `now` equals `later`."""
+        self.are_alike = _are_alike(self.cards)
+        """Whether all cards work and are of one kind, so that any of them serves as well as another."""
         self._index = {card.uuid: card.index for card in self.cards}
         self._placed: dict[Task, PlacedTask] = {}
 
@@ -157,3 +159,8 @@ class NodeCards:
         if size is None:
             return PlacedShare(index, None, memory, cores)
         return PlacedShare(index, slot, size // self.memory_factor, cores)
+
+
+def _are_alike(cards: tuple[Card, ...]) -> bool:
+    kinds = {(card.healthy, card.type, card.memory, card.count) for card in cards}
+    return len(kinds) == 1 and cards[0].healthy

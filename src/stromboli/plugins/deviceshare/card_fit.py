@@ -53,8 +53,8 @@ class CardRequest(Protocol):
     ) -> Fit | Shortage:
         """The shares that a pod gets where so much is taken: of the first cards that serve, in this order."""
 
-    def serves(self, cards: NodeCards, taken: CardColumns) -> bool:
-        """Whether cards surely serve, without a score: a quick answer, where shares and reasons are not asked for."""
+    def plain_answer(self, cards: NodeCards, taken: CardColumns) -> Fit | Shortage | None:
+        """As `fit` of cards that would serve if they were empty, without shares; none where it takes more to tell."""
 
     def annotations(self, shares: Shares, node: str, now: float) -> dict[str, str]:
         """What its device plugin has to know of the shares."""

@@ -72,8 +72,8 @@ class CardFits:
         return {node for node in before.keys() | owners.keys() if before.get(node) != owners.get(node)}
 
     def _fit(self, node: Node) -> None:
-        if self._serves(node):
-            self.now[node.row] = self.later[node.row] = FITS
+        if (plain := self._plain_answer(node)) is not None:
+            self.now[node.row] = self.later[node.row] = self._number(plain)
             self.scores[node.row] = 0
             return
         now, later = self._answers(node)
@@ -81,12 +81,12 @@ class CardFits:
         self.now[node.row], self.later[node.row] = self._number(now), self._number(later)
         self.scores[node.row] = best.score if isinstance(best, Fit) else 0
 
-    def _serves(self, node: Node) -> bool:
-        """Whether it is plain that a node serves now."""
+    def _plain_answer(self, node: Node) -> Fit | Shortage | None:
+        """What a node answers where nothing is leaving or held on it, if that is easy to tell."""
         cards = self._cluster.cards.nodes.get(node.name, {}).get(self._request.model)
         if cards is None or cards.leaving or node in self._held.owners():
-            return False
-        return self._request.serves(cards, cards.now)
+            return None
+        return self._request.plain_answer(cards, cards.now)
 
     def _answers(self, node: Node, task: Task | None = None) -> tuple[Fit | Shortage, Fit | Shortage]:
         """What a node answers now, and once those that are leaving have left."""
@@ -155,7 +155,7 @@ class CardFits:
         """A check for each reason that some node has, and one for where a task has to wait for what is leaving."""
         self.update()
         now, later = map(nodes.pick, self._seen_by(task))
-        for number in np.unique(later).tolist():
+        for number in np.flatnonzero(np.bincount(later)).tolist():
             shortage = self._shortages[number]
             if shortage is not None:
                 yield Check(later != number, shortage.text, shortage.reason.curable)

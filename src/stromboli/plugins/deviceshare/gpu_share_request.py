@@ -48,8 +48,8 @@ class GpuShareRequest:
             return Shortage(reasons.IDLE_CARDS, f"{self.number} of {card_names.GPU_NUMBER}")
         return Fit((tuple(CardShare(str(index)) for index in idle[: self.number]),))
 
-    def serves(self, cards: NodeCards, taken: CardColumns) -> bool:
-        return False
+    def plain_answer(self, cards: NodeCards, taken: CardColumns) -> Fit | Shortage | None:
+        return None
 
     def annotations(self, shares: Shares, node: str, now: float) -> dict[str, str]:
         indices = ",".join(share.card for container in shares for share in container)

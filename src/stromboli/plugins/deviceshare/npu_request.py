@@ -151,8 +151,8 @@ class NpuRequest:
             score += NETWORK_WEIGHT * max(Counter(card.network for card in cards).values()) / len(cards)
         return score
 
-    def serves(self, cards: NodeCards, taken: CardColumns) -> bool:
-        return False
+    def plain_answer(self, cards: NodeCards, taken: CardColumns) -> Fit | Shortage | None:
+        return None
 
     def annotations(self, shares: Shares, node: str, now: float) -> dict[str, str]:
         ids = "".join(f"{encoded_shares(container, self.model)};" for container in shares)

@@ -81,11 +81,6 @@ class CardChoice:
     group: str = ""
     """Its PodGroup, if no two of its pods may share a card."""
 
-    @property
-    def is_choosy(self) -> bool:
-        """Whether the pod may not have just any card that works."""
-        return self != _ANY_CARD
-
     def refusal(self, card: Card) -> Shortage | None:
         """Why a pod may not have a card, whatever is free on it."""
         if (self.use_uuids and card.uuid not in self.use_uuids) or card.uuid in self.avoid_uuids:
@@ -115,6 +110,7 @@ class CardChoice:
 
 
 _ANY_CARD = CardChoice()
+_SERVED = Fit(())
 
 
 def listed_cards(task: Task) -> int:
@@ -185,29 +181,39 @@ class VgpuRequest:
             shares.append(chosen)
         return Fit(tuple(shares), trial.score)
 
-    def serves(self, cards: NodeCards, taken: CardColumns) -> bool:
-        """Of a pod with one container that takes any cards, where they are not cut and the fullest count no more."""
-        if (
-            self.policy == card_names.BINPACK
-            or self.rules
-            or len(self.containers) != 1
-            or self.choice.is_choosy
-        ):
-            return False
-        (container,) = self.containers
+    def plain_answer(self, cards: NodeCards, taken: CardColumns) -> Fit | Shortage | None:
+        """Of a pod with one container that takes any cards, where these are alike, not cut, and scored by nobody."""
+        if not (self._is_plain and cards.are_alike and cards.mode == card_names.HAMI_CORE):
+            return None
+        (container,), card = self.containers, cards.cards[0]
+        memory, asked = container.memory_of(card), container.cores
+        if memory > card.memory or asked > ALL_CORES or not 0 < container.cards <= len(cards.cards):
+            return None
+        lacks_memory = lacks_cores = False
         serving = 0
-        for index, card in enumerate(cards.cards):
-            serving += (
-                cards.mode == card_names.HAMI_CORE
-                and card.healthy
-                and card_names.NVIDIA in card.type
-                and taken.sharers[index] < card.count
-                and taken.memory[index] + container.memory_of(card) <= card.memory
-                and _cores_serve(container.cores, taken.cores[index], taken.sharers[index])
-            )
-            if serving == container.cards:
-                return True
-        return False
+        for sharers, used, cores in zip(taken.sharers, taken.memory, taken.cores, strict=True):
+            if sharers >= card.count:
+                continue
+            if used + memory > card.memory:
+                lacks_memory = True
+            elif not _cores_serve(asked, cores, sharers):
+                lacks_cores = True
+            else:
+                serving += 1
+                if serving == container.cards:
+                    return _SERVED
+        if lacks_memory:
+            return Shortage(reasons.MEMORY, f"{memory} of {self.names[0]}")
+        return (
+            Shortage(reasons.CORES, f"{asked} of {self.names[1]}")
+            if lacks_cores
+            else Shortage(reasons.SHARERS)
+        )
+
+    @property
+    def _is_plain(self) -> bool:
+        choosy = self.policy == card_names.BINPACK or bool(self.rules) or self.choice != _ANY_CARD
+        return not choosy and len(self.containers) == 1
 
     def annotations(self, shares: Shares, node: str, now: float) -> dict[str, str]:
         ids = ";".join(encoded_shares(container, card_names.NVIDIA) for container in shares)
