@@ -19,7 +19,7 @@ from stromboli.model.cards.pod_cards import asked_of_gpu_share, limit_names, mat
 from stromboli.model.cards.registrations import Models
 from stromboli.model.requirements.placement_requirement import DEVICE_SHARING
 from stromboli.model.requirements.pod_demands import shares_devices
-from stromboli.plugins.deviceshare.card_fit import CardRequest, Shortage
+from stromboli.plugins.deviceshare.card_fit import CardRequest, Order, Shortage
 from stromboli.plugins.deviceshare.card_fits import CardFits
 from stromboli.plugins.deviceshare.gpu_share_request import GpuShareRequest
 from stromboli.plugins.deviceshare.held_cards import HeldCards
@@ -36,6 +36,7 @@ from stromboli.plugins.deviceshare.vgpu_request import (
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
+    from stromboli.model.cards.node_cards import NodeCards
     from stromboli.model.cluster import Dirty
     from stromboli.model.node_columns import Node
     from stromboli.model.shape import LabelSet
@@ -243,13 +244,20 @@ class DeviceShare(Plugin):
             if cards is None:
                 yield Refusal(card_reasons.GONE.format(model=request.model, node=node.name), plugin=self.name)
                 return
-            order = self.session.rules.card_order(task, node, cards)
+            order = self._card_order(task, node, cards)
             answer = self._fits_of(request).answer(node, cards, now, task, order)
             if isinstance(answer, Shortage):
                 yield Refusal(answer.text, answer.reason.curable, self.name)
                 return
             annotations = request.annotations(answer.shares, node.name, self.session.now)
             yield CardGrant(request.model, answer.shares, tuple(annotations.items()), lock)
+
+    def _card_order(self, task: Task, node: Node, cards: NodeCards) -> Order:
+        """The cards that another plugin would take first, each once; none: it is left to us."""
+        order = self.session.rules.card_order(task, node, cards)
+        return (
+            None if order is None else [card for card in dict.fromkeys(order) if 0 <= card < len(cards.cards)]
+        )
 
 
 def _checks(fits: CardFits, task: Task, nodes: Nodes) -> Iterator[Check]:

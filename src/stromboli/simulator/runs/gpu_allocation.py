@@ -25,7 +25,7 @@ def gpu_allocation(
     """
     if not capacity:
         return None
-    percent = _rounded(load, 1, 100)
+    percent = int(100 * load + 0.5)
     at_load = [
         _rounded(held, capacity, 10_000) / 10_000
         for asked, held in zip(arrived, allocated, strict=True)
@@ -34,9 +34,9 @@ def gpu_allocation(
     return sum(at_load) / len(at_load) if at_load else None
 
 
-def _rounded(part: float, whole: int, digits: int) -> int:
+def _rounded(part: int, whole: int, digits: int) -> int:
     """A part in so many parts of the whole, halves upwards."""
-    return int(part / whole * digits + 0.5)
+    return (2 * part * digits + whole) // (2 * whole)
 
 
 def gpu_measures(record: RunRecord, load: float) -> Mapping[str, float]:
