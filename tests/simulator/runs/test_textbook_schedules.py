@@ -17,7 +17,7 @@ from tests.simulator.textbook_backfill import RigidJob, measures, read_trace, sc
 from tests.simulator.traces_at_hand import EXAMPLES
 
 PROCESSORS = 8
-BACKFILLS = ("none", "easy")
+BACKFILLS = ("none", "easy", "conservative")
 POLICY = """\
 actions: "allocate"
 tiers: [{{plugins: [{{name: gang}}, {{name: predicates}}, {{name: backfill-reservation, arguments: {{mode: {}}}}}]}}]
