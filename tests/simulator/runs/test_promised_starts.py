@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,8 @@ NODES = f"a cpu=4,{GPU}=2 zone=x; b cpu=4 zone=y; c cpu=2,{GPU}=1 zone=y; d cpu=
 POLICY = """\
 actions: "allocate"
 tiers:
-- plugins: [{name: gang}, {name: predicates}, {name: binpack}, {name: backfill-reservation}, {name: witness}]
+- plugins: [{name: gang}, {name: predicates}, {name: binpack}, {name: witness}]
+- plugins: [{name: backfill-reservation, arguments: {mode: MODE}}]
 """
 Promises = dict[str, list[float]]
 
@@ -46,12 +48,12 @@ def with_witness(promises: Promises) -> Catalog:
     return Catalog(CATALOG.actions, {**CATALOG.plugins, "witness": Witness})
 
 
-def keep_promises(jobs: list[SubmittedJob]) -> Promises:
+def keep_promises(jobs: list[SubmittedJob], mode: str = "easy") -> Promises:
     """Simulate, and hold the start of every job against what it was promised."""
     promises: Promises = {}
     catalog = with_witness(promises)
     workload = Workload("promises", tuple(jobs), tuple(nodes(NODES)), tuple(queues("q1; q2")))
-    record = simulate(workload, (), load_policy(POLICY, catalog), catalog)
+    record = simulate(workload, (), load_policy(POLICY.replace("MODE", mode), catalog), catalog)
     assert not record.failed, record.notes
     starts = {job.name: job.started for job in record.jobs}
     for name, promised in promises.items():
@@ -95,16 +97,20 @@ def fits(job: SubmittedJob) -> bool:
     return sum(rooms) >= job.pods
 
 
-@settings(max_examples=40)
-@given(st.lists(random_job(st.integers(0, 20), st.just("")).filter(fits), min_size=2, max_size=10))
-def test_promises_to_gangs_are_kept_while_jobs_arrive(jobs):
-    keep_promises(numbered(jobs))
+@pytest.mark.parametrize("mode", ["easy", "conservative"])
+@settings(max_examples=20)
+@given(jobs=st.lists(random_job(st.integers(0, 20), st.just("")).filter(fits), min_size=2, max_size=10))
+def test_promises_to_gangs_are_kept_while_jobs_arrive(mode, jobs):
+    keep_promises(numbered(jobs), mode)
 
 
-@settings(max_examples=25)
-@given(st.lists(random_job(st.just(0), st.sampled_from(["q1", "q2"])).filter(fits), min_size=2, max_size=10))
-def test_promises_are_kept_to_jobs_of_several_queues(jobs):
-    keep_promises(numbered(jobs))
+@pytest.mark.parametrize("mode", ["easy", "conservative"])
+@settings(max_examples=15)
+@given(
+    jobs=st.lists(random_job(st.just(0), st.sampled_from(["q1", "q2"])).filter(fits), min_size=2, max_size=10)
+)
+def test_promises_are_kept_to_jobs_of_several_queues(mode, jobs):
+    keep_promises(numbered(jobs), mode)
 
 
 def test_a_gang_is_promised_the_end_of_what_runs_and_starts_then():

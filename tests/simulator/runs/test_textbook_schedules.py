@@ -65,7 +65,7 @@ def test_random_jobs_on_a_machine(backfill, jobs):
     assert simulated_starts(jobs, backfill, "n cpu=8", gangs=False) == textbook_starts(jobs, backfill)
 
 
-@pytest.mark.parametrize("backfill", ["none", "easy"])
+@pytest.mark.parametrize("backfill", BACKFILLS)
 @settings(max_examples=25)
 @given(jobs=st.lists(ESTIMATED, min_size=1, max_size=10))
 def test_random_jobs_that_may_end_before_their_estimate(backfill, jobs):
