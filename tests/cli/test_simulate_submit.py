@@ -267,7 +267,10 @@ def test_what_may_not_be_listed_is_told_unless_there_is_no_answer_without_it(
     job = write(tmp_path, "j.yaml", waiting("mine", "30m", cpu=4, queue="own"))
     arguments = ("simulate", "--submit", job, "--kubeconfig", server, "-o", "json")
     warnings = json.loads(run(*arguments).stdout)["warnings"]
-    assert "hypernodes may not be listed: it is as if there were none" in warnings
+    sentence = (
+        "it is as if there were none of these, as they may not be listed: hypernodes.topology.volcano.sh"
+    )
+    assert sentence in warnings
     forbidden.add(Pod)
     refused = run(*arguments)
     assert refused.exit_code == 1

@@ -65,6 +65,7 @@ def read_live_cluster(data: Path | None, kubeconfig: str, context: str, catalog:
 async def _read(access: Access, running: RunningCluster | None, catalog: Catalog) -> LiveCluster:
     sources: list[Source] = []
     notes: list[str] = []
+    refused: list[str] = []
     size = 0
     async with Client(access) as client:
         offered = await discover(client)
@@ -81,8 +82,10 @@ async def _read(access: Access, running: RunningCluster | None, catalog: Catalog
             except ApiError as error:
                 if error.status != FORBIDDEN or kind in REQUIRED:
                     raise
-                notes.append(f"{resource.plural} may not be listed: it is as if there were none")
+                refused.append(f"{resource.plural}.{resource.group}".removesuffix("."))
         policy = await policy_in_force(client, running, catalog)
+    if refused:
+        notes.append(f"it is as if there were none of these, as they may not be listed: {', '.join(refused)}")
     present = PresentCluster(
         access.server,
         lambda _: [Source(each.file, each.position, each.raw, each.of_case) for each in sources],
