@@ -32,8 +32,6 @@ from rich.progress import (
 import stromboli
 
 SOURCE = Path(stromboli.__file__).parent
-LONGEST_RUN = 3600.0
-"""Seconds after which a run is given up."""
 
 
 class SimulatorRun(NamedTuple):
