@@ -88,6 +88,14 @@ POLICIES = {
     "backfill evicting": policy_text(
         EVICTING, "priority gang | predicates proportion drf backfill-reservation"
     ),
+    "conservative backfill": policy_text(
+        "enqueue, allocate, backfill", "priority gang | predicates proportion backfill-reservation"
+    )
+    + "    arguments: {mode: conservative}\n",
+    "backfill within switches": policy_text(
+        "enqueue, allocate, backfill",
+        "priority gang | predicates network-topology-aware backfill-reservation",
+    ),
     "strict order": policy_text("allocate", "priority gang | predicates capacity backfill-reservation")
     + "    arguments: {mode: none}\n",
     "own plugin": policy_text(EVICTING, "priority gang moody | predicates proportion"),

@@ -112,3 +112,28 @@ def test_a_job_that_the_limits_of_its_queue_keep_waiting_is_promised_nothing() -
     job(here, "head", 3, "1h", queue="small")
     job(here, "long", 4, "9h")
     assert step(here).bound_per_job == {"default/long": 1}
+
+
+def test_a_gang_that_other_pods_keep_apart_is_promised_its_nodes() -> None:
+    here = world("n1 cpu=4,memory=9Gi,pods=9; n2 cpu=4,memory=9Gi,pods=9; n3 cpu=2,memory=9Gi,pods=9")
+    job(here, "one", 4, "1h")
+    job(here, "two", 3, "2h")
+    step(here)
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "apart"}}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    job(here, "head", 2, "1h", pods=3, labels={"app": "apart"}, spec={"affinity": apart})
+    job(here, "long", 1, "9h")
+    job(here, "short", 1, "1h")
+    result = step(here)
+    assert result.promised["default/head"].start == NOON + 7200
+    assert result.promised["default/head"].nodes == ("n1", "n2", "n3")
+    assert result.bound_per_job == {"default/short": 1}
+
+
+def test_a_job_of_another_queue_is_let_through_where_it_takes_nothing_of_the_reservation() -> None:
+    here = world("n1 cpu=10,memory=9Gi,pods=99; n2 cpu=1,memory=9Gi,pods=9", queues="a; b")
+    job(here, "running", 6, "1h", queue="a")
+    step(here)
+    job(here, "head", 8, "1h", queue="a")
+    job(here, "other", 1, "9h", queue="b")
+    assert step(here).bound_per_job == {"default/other": 1}
