@@ -255,6 +255,36 @@ SENTENCES += [
 ]
 
 
+def beside_a_running_job(cpu: int, *before: int) -> str:
+    """A job that needs so many of four free CPUs, after others that do; one ends at 13:00 at the latest."""
+    made = World(nodes="n1 cpu=10,memory=9Gi,pods=99")
+    limit = {"stromboli.sh/time-limit": "1h"}
+    policy = "priority gang | predicates backfill-reservation"
+    made.job("first", cpu=6, annotations=limit)
+    made.run("allocate", policy)
+    made.rehearsal.sync()
+    for number, other in enumerate(before):
+        made.job(f"before-{number}", cpu=other, annotations=limit)
+    made.job("train", cpu=cpu)
+    return made.step().pending["default/train"].sentence
+
+
+SENTENCES += [
+    (
+        "backfill",
+        "reserved to start at 2026-11-01T13:00:00Z at the latest, on n1, when default/first has ended; "
+        "nothing to do: it may start earlier if others end earlier",
+        lambda: beside_a_running_job(8),
+    ),
+    (
+        "backfill",
+        "there is room for it now, but it would delay a job before it for which that room is reserved; "
+        "a shorter time limit (annotation stromboli.sh/time-limit) lets it start earlier",
+        lambda: beside_a_running_job(4, 8),
+    ),
+]
+
+
 @pytest.mark.parametrize(("gate", "expected", "made"), SENTENCES)
 def test_the_sentence_says_what_holds_a_job_and_the_way_out(
     gate: Gate, expected: str, made: Callable[[], str]
