@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from stromboli.model.cards.fragmentation import Fragmentation
 from stromboli.model.cards.gpu_demands import GpuModels
-from stromboli.model.cards.typical_tasks import MOST_TYPICAL_TASKS, TypicalTask, most_frequent
+from stromboli.model.cards.typical_tasks import (
+    MOST_LISTED_TASKS,
+    MOST_TYPICAL_TASKS,
+    TypicalTask,
+    most_frequent,
+)
 from tests.plugins.gpu_packing.textbook_packing import Shape, fragmentation
 
 MODELS = ("A10", "T4")
@@ -61,4 +66,6 @@ def test_the_most_frequent_tasks_cover_so_much_and_the_larger_of_equals_comes_fi
 
 
 def test_no_more_tasks_are_typical_than_can_be_counted_quickly() -> None:
-    assert len(most_frequent({TypicalTask(cpu): 1 for cpu in range(1000)})) == MOST_TYPICAL_TASKS
+    counts = {TypicalTask(cpu): 1 for cpu in range(2000)}
+    assert len(most_frequent(counts)) == MOST_LISTED_TASKS
+    assert len(most_frequent(counts, most=MOST_TYPICAL_TASKS)) == MOST_TYPICAL_TASKS

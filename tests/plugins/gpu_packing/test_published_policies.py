@@ -37,9 +37,9 @@ def excerpt() -> OpenbLists:
 
 
 def lists_with_models(nodes: int = 24, pods: int = 160) -> OpenbLists:
-    """Nodes of three models, and pods of which a third may have some of them only."""
+    """Nodes of three models and without GPUs, and pods of which half ask for models: for theirs, or for no GPU."""
     random = Random(5)
-    sizes = {"A10": (32_000, 1), "A100": (96_000, 8), "T4": (64_000, 4)}
+    sizes = {"A10": (32_000, 1), "A100": (150_000, 8), "T4": (64_001, 3), "": (40_000, 0)}
     models = [random.choice(list(sizes)) for _ in range(nodes)]
     return OpenbLists(
         "models",
@@ -53,10 +53,10 @@ def lists_with_models(nodes: int = 24, pods: int = 160) -> OpenbLists:
 
 def _pod(random: Random, name: str) -> OpenbPod:
     gpus, milli = random.choice(
-        [(0, 0), (1, 1000), (1, 1000), (2, 1000), (4, 1000), (1, 460), (1, 540), (1, 50)]
+        [(0, 0), (1, 1000), (1, 1000), (2, 1000), (3, 1000), (1, 455), (1, 545), (1, 1)]
     )
-    models = random.choice([(), (), ("A10",), ("T4", "A100")]) if gpus else ()
-    return OpenbPod(name, random.choice([1000, 4000, 8000, 12_000]), 4096, gpus, milli, models)
+    models = random.choice([(), (), ("A10",), ("T4", "A100"), ("A100", "T4"), ("H100",)])
+    return OpenbPod(name, random.choice([1, 4000, 7777, 12_000]), 4096, gpus, milli, models)
 
 
 def placements(

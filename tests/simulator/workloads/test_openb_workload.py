@@ -204,7 +204,7 @@ def test_cards_are_registered_in_thousandths_with_their_model(lists):
 
 def test_models_are_asked_for_by_the_label_of_nodes(lists):
     workload = arriving_workload(lists(), 0, Given())
-    two, one, _ = workload.jobs
+    two, one, none = workload.jobs
     (term,) = one.spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
         "nodeSelectorTerms"
     ]
@@ -212,6 +212,7 @@ def test_models_are_asked_for_by_the_label_of_nodes(lists):
         {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["V100M16", "T4"]}
     ]
     assert not two.spec
+    assert not none.spec, "without GPUs it may go on any node"
     labels = {node["metadata"]["name"]: node["metadata"]["labels"] for node in workload.nodes}
     assert (labels["a"]["nvidia.com/gpu.product"], "nvidia.com/gpu.product" in labels["c"]) == (
         "V100M16",

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from stromboli.simulator.workloads.gang_shapes import NodeRoom
 from stromboli.simulator.workloads.swf_reader import AS_RECORDED, SwfOptions, read_swf
 from stromboli.simulator.workloads.workload_errors import WorkloadError
 
@@ -100,12 +101,16 @@ def test_a_record_becomes_a_pod_with_a_cpu_for_each_processor(swf):
     [
         ("; MaxProcs: 8\n; MaxNodes: 4\n", "8", False),
         ("; MaxNodes: 4 of two processors\n", "4", False),
+        ("\ufeff;MaxNodes:4;\r\n", "4", False),
+        (";\tmaxprocs :\t1,024 (in all)\n; MaxNodes: 4\n", "1024", False),
+        ("; MaxProcs: 3.5\n; MaxNodes: 0\n", "3", True),
         (";MaxProcs: -1\n; MaxNodes: unknown\n", "3", True),
         ("", "3", True),
     ],
 )
 def test_the_pool_has_max_procs_else_max_nodes_else_what_the_largest_job_needs(swf, header, cpus, told):
-    workload = swf(header + record(1, allocated=1) + record(2, allocated=3))
+    never_ran = record(3, run=-1, allocated=500)
+    workload = swf(header + record(1, allocated=1) + record(2, allocated=3) + never_ran)
     assert workload.nodes[0]["status"]["allocatable"]["cpu"] == cpus
     assert any("largest job" in note for note in workload.notes) == told
 
@@ -162,8 +167,22 @@ def test_a_gang_has_equal_pods_that_add_up_to_the_processors(swf, processors, mo
 
 
 def test_jobs_larger_than_the_given_cluster_are_left_out(swf):
-    workload = swf(HEADER + record(1, allocated=8) + record(2), SwfOptions(processors=4))
+    workload = swf(HEADER + record(1, allocated=8) + record(2), SwfOptions((NodeRoom(4, 110),)))
     assert [job.name for job in workload.jobs] == ["job-2"]
+
+
+def test_a_gang_is_one_that_the_empty_nodes_can_hold(swf):
+    nodes = (NodeRoom(5, 110),) * 3
+    (job,) = swf("; MaxProcs: 16\n" + record(allocated=14), SwfOptions(nodes)).jobs
+    assert (job.pods, job.requests) == (14, {"cpu": 1}), "of pods with 2 CPUs each node holds two"
+    few_pods = swf("; MaxProcs: 16\n" + record(1, allocated=7) + record(2), SwfOptions((NodeRoom(5, 3),) * 2))
+    assert [job.name for job in few_pods.jobs] == ["job-2"]
+    assert few_pods.notes == ("1 of 2 records left out: the nodes do not take as many pods as they would be",)
+
+
+def test_numbers_of_users_and_jobs_may_be_large(swf):
+    (job,) = swf(HEADER + record(job=10**14, user=4_294_967_295)).jobs
+    assert (job.name, job.user) == ("job-100000000000000", "user-4294967295")
 
 
 def test_queues_of_the_trace_are_used_on_request(swf):
@@ -209,8 +228,9 @@ def test_a_compressed_trace_is_read_as_a_plain_one(swf):
         (";\n" + record(submit="nan"), "trace.swf:2: column 2: 'nan' is no number"),
         (record(run="1e400"), "column 4: '1e400' is no number"),
         (record(run="1e300"), "a time of 1e+300 s"),
-        (record(allocated=1.5), "1.5 is no whole number up to 1000000000"),
-        (record(allocated=10**12), "1000000000000 is no whole number"),
+        (record(allocated=1.5), "1.5 is no whole number up to 1000000000000000"),
+        (record(user=10**16), "1e+16 is no whole number"),
+        (record(allocated=10**12), "the largest job: 1000000000000 is more than 1000000000"),
         ("; MaxProcs: 99999999999\n" + record(), "MaxProcs: 99999999999 is more than 1000000000"),
         (record(run=0), "none of its 1 records is a job that can be run"),
         ("", "none of its 0 records"),

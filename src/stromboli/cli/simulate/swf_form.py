@@ -14,6 +14,7 @@ from stromboli.cli.simulate.simulate_options import Backfill, SimulateOptions
 from stromboli.cli.simulate.simulation_policies import BATCH, PACKING, policy_of
 from stromboli.engine.catalog import Catalog
 from stromboli.simulator.cluster_notation import Manifest
+from stromboli.simulator.workloads.gang_shapes import NodeRoom
 from stromboli.simulator.workloads.swf_reader import SwfOptions, read_swf
 
 
@@ -29,10 +30,14 @@ def prepare_swf(options: SimulateOptions, catalog: Catalog) -> PreparedSimulatio
 
 
 def _swf_options(nodes: Sequence[Manifest], overrun: bool) -> SwfOptions:
-    """On nodes of the user's, a pod has at most the CPUs of the smallest, and a job as many pods as it needs."""
+    """On nodes of the user's, a pod has at most the CPUs of the smallest, and a job is a gang that they can hold."""
     if not nodes:
         return SwfOptions(overrun=overrun)
-    sizes = [whole(node["status"]["allocatable"].get(names.CPU, "0")) for node in nodes]
-    if min(sizes) < 1:
+    rooms = tuple(NodeRoom(_allocatable(node, names.CPU), _allocatable(node, names.PODS)) for node in nodes)
+    if min(room.cpus for room in rooms) < 1:
         raise Usage("--nodes: a node without a CPU; a processor of the trace is a CPU")
-    return SwfOptions(sum(sizes), min(sizes), overrun)
+    return SwfOptions(rooms, overrun=overrun)
+
+
+def _allocatable(node: Manifest, resource: str) -> int:
+    return whole(node["status"]["allocatable"].get(resource, "0"))

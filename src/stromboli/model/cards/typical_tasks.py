@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
 
 MOST_TYPICAL_TASKS = 128
-"""Demands that count as typical, at most, however few tasks they cover."""
+"""Demands that count as typical among the tasks of a cluster, at most, however few tasks they cover."""
+MOST_LISTED_TASKS = 1024
+"""The same among tasks that are listed for the purpose."""
 COVERED = 0.95
 _ENDED = (Status.SUCCEEDED, Status.FAILED)
 
@@ -44,13 +46,15 @@ class WeightedTask(NamedTuple):
     weight: float
 
 
-def most_frequent(counts: Mapping[TypicalTask, int], covered: float = COVERED) -> tuple[WeightedTask, ...]:
+def most_frequent(
+    counts: Mapping[TypicalTask, int], covered: float = COVERED, most: int = MOST_LISTED_TASKS
+) -> tuple[WeightedTask, ...]:
     """The most frequent demands, until so large a part of all tasks is covered; of equals the larger comes first."""
     total = sum(counts.values())
     ordered = sorted(counts, key=lambda task: (counts[task], task._key), reverse=True)
     chosen: list[TypicalTask] = []
     reached = 0
-    for task in ordered[:MOST_TYPICAL_TASKS]:
+    for task in ordered[:most]:
         if reached >= covered * total:
             break
         chosen.append(task)

@@ -12,7 +12,12 @@ from stromboli.engine.plugin import Plugin
 from stromboli.model.cards.fragmentation import NodeFragmentation
 from stromboli.model.cards.gpu_columns import GpuColumns, free_shares
 from stromboli.model.cards.gpu_demands import GpuDemand, GpuDemands
-from stromboli.model.cards.typical_tasks import WeightedTask, counted_tasks, most_frequent
+from stromboli.model.cards.typical_tasks import (
+    MOST_TYPICAL_TASKS,
+    WeightedTask,
+    counted_tasks,
+    most_frequent,
+)
 from stromboli.plugins.fgd.fgd_arguments import FgdArguments, listed_tasks
 from stromboli.plugins.fgd.fragmentation_scores import FragmentationScores, GradientScore
 
@@ -61,7 +66,7 @@ class Fgd(Plugin):
             return
         gpus = self._columns()
         counts = counted_tasks(session.cluster, gpus, self._demands)
-        self._use(most_frequent(counts, self.arguments.covered))
+        self._use(most_frequent(counts, self.arguments.covered, MOST_TYPICAL_TASKS))
         self._counted, self._next_count = count, session.now + self.arguments.recount
 
     def _use(self, typical: Sequence[WeightedTask]) -> None:

@@ -145,8 +145,7 @@ def _rows(path: str, needed: tuple[str, ...], read: Callable[[_Row], T]) -> list
 
 
 def _records(path: str, needed: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
-    lines = (line.lstrip("\ufeff") if number == 1 else line for number, line in trace_lines(path))
-    reader = csv.reader(lines, strict=True)
+    reader = csv.reader((line for _, line in trace_lines(path)), strict=True)
     header: list[str] | None = None
     try:
         for fields in reader:

@@ -113,9 +113,10 @@ def _jobs(pods: Sequence[OpenbPod], times: Sequence[tuple[float, float]]) -> tup
     ):
         shape = (pod.cpu_milli, pod.memory_mib, pod.gpus, pod.gpu_milli)
         requests = shapes.get(shape) or shapes.setdefault(shape, _requests(pod))
-        if pod.models not in specs:
-            specs[pod.models] = _on_models(pod.models)
-        jobs.append(SubmittedJob(name, submit, run_time, requests=requests, spec=specs[pod.models]))
+        models = pod.models if pod.gpus else ()
+        if models not in specs:
+            specs[models] = _on_models(models)
+        jobs.append(SubmittedJob(name, submit, run_time, requests=requests, spec=specs[models]))
     return tuple(jobs)
 
 

@@ -10,6 +10,7 @@ from stromboli.api.name_rules import MAX_LABEL
 
 MAX_NOTES = 10_000
 """Header notes that are kept of a trace."""
+_NUMBER = re.compile(r"(?:\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?!\d|\.\d)", re.ASCII)
 _NUMBERED = re.compile(r"(\d{1,9})\W+([A-Za-z0-9][\w.-]*)", re.ASCII)
 
 
@@ -43,10 +44,9 @@ class SwfHeader:
             self.values.setdefault(name, value)
 
     def number(self, name: str) -> int | None:
-        """A whole number above zero; None where the trace does not say it."""
-        digits = self.values.get(name.lower(), "").partition(" ")[0]
-        usable = digits.isascii() and digits.isdecimal() and len(digits) <= 15
-        return (int(digits) or None) if usable else None
+        """The whole number above zero that a note begins with; None where the trace does not say it."""
+        match = _NUMBER.match(self.values.get(name.lower(), ""))
+        return (int(match[0].replace(",", "")) or None) if match else None
 
 
 def kubernetes_name(text: str) -> str:

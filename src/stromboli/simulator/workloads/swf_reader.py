@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from stromboli.api import names
 from stromboli.simulator.cluster_notation import nodes, queues
+from stromboli.simulator.workloads.gang_shapes import GangShapes, NodeRoom
 from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
 from stromboli.simulator.workloads.swf_header import SwfHeader
 from stromboli.simulator.workloads.trace_lines import trace_lines
@@ -25,6 +26,9 @@ from stromboli.simulator.workloads.workload_errors import WorkloadError
 MAX_JOBS = 5_000_000
 """Records of a trace."""
 MAX_PROCESSORS = 10**9
+"""Of the machine."""
+MAX_NUMBER = 10**15
+"""Of jobs, users, groups, queues, partitions, and processors of a job."""
 MAX_SECONDS = 1e11
 """The latest moment and the longest time of a trace: some 3,000 years."""
 COLUMNS = 18
@@ -59,10 +63,10 @@ class SwfRecord(NamedTuple):
 class SwfOptions:
     """How the records of a trace become jobs."""
 
-    processors: int | None = None
-    """Of the cluster that they are for; None: as many as the trace's own machine has."""
+    nodes: tuple[NodeRoom, ...] = ()
+    """Those that they are for; none: one with as many CPUs as the trace's own machine has processors."""
     cpus_per_pod: int | None = None
-    """The most CPUs of a pod, of which a job then is a gang; None: a pod for each job."""
+    """The most CPUs of a pod, of which a job then is a gang; None: as many as the smallest node has."""
     overrun: bool = False
     """Runs go on beyond the time limit instead of ending there."""
     queues: bool = False
@@ -85,12 +89,13 @@ def read_swf(path: str, options: SwfOptions = AS_RECORDED) -> Workload:
     trace = _read(path)
     notes: list[str] = []
     size = _machine_size(path, trace, notes)
-    usable = list(_usable(trace.records, options.processors or size, notes))
+    shapes = GangShapes(options.nodes or (NodeRoom(size, size),), options.cpus_per_pod)
+    usable = list(_usable(trace.records, shapes, notes))
     if not usable:
         raise WorkloadError(path, f"none of its {len(trace.records)} records is a job that can be run")
     usable.sort(key=lambda record: record.submit)
     _note_order([record for record in trace.records if record.submit >= 0], notes)
-    submitted = _Submission(trace.header, options, usable[0].submit)
+    submitted = _Submission(trace.header, options, shapes, usable[0].submit)
     jobs = tuple(map(submitted.job, usable))
     notes += _header_notes(trace)
     notes += [f"the trace says: {remark[:200]}" for remark in trace.header.remarks[:20]]
@@ -133,9 +138,8 @@ def _record(path: str, line: int, fields: list[str]) -> SwfRecord:
     counts = tuple(values[at] for at in (0, 4, 7, 10, 11, 12, 14, 15, 16))
     if max(map(abs, times)) > MAX_SECONDS:
         raise WorkloadError(path, f"a time of {max(times, key=abs):g} s, more than {MAX_SECONDS:g} s", line)
-    if max(map(abs, counts)) > MAX_PROCESSORS or not all(count.is_integer() for count in counts):
-        bad = next(count for count in counts if abs(count) > MAX_PROCESSORS or not count.is_integer())
-        raise WorkloadError(path, f"{bad:.15g} is no whole number up to {MAX_PROCESSORS}", line)
+    if bad := [count for count in counts if abs(count) > MAX_NUMBER or not count.is_integer()]:
+        raise WorkloadError(path, f"{bad[0]:.16g} is no whole number up to {MAX_NUMBER}", line)
     job, allocated, requested, status, user, group, queue, partition, preceding = map(int, counts)
     return SwfRecord(
         line,
@@ -167,38 +171,45 @@ def _is_number(text: str) -> bool:
 def _machine_size(path: str, trace: _Trace, notes: list[str]) -> int:
     for name in ("MaxProcs", "MaxNodes"):
         if size := trace.header.number(name):
-            if size > MAX_PROCESSORS:
-                raise WorkloadError(path, f"{name}: {size} is more than {MAX_PROCESSORS}")
-            return size
-    size = max((record.processors for record in trace.records), default=0)
-    if size > 0:
+            break
+    else:
+        name = "the largest job"
+        size = max((record.processors for record in trace.records if _has_run(record)), default=1)
         notes.append(
             f"neither MaxProcs nor MaxNodes is given: the machine has {size} processors as the largest job"
         )
+    if size > MAX_PROCESSORS:
+        raise WorkloadError(path, f"{name}: {size} is more than {MAX_PROCESSORS}")
     return max(size, 1)
 
 
-def _usable(records: list[SwfRecord], size: int, notes: list[str]) -> Iterator[SwfRecord]:
+def _has_run(record: SwfRecord) -> bool:
+    return record.submit >= 0 and record.run > 0
+
+
+def _usable(records: list[SwfRecord], shapes: GangShapes, notes: list[str]) -> Iterator[SwfRecord]:
     """The records of jobs that can be run; why others cannot is noted, with their number."""
     left_out: Counter[str] = Counter()
     summed_up = {record.job for record in records if record.status not in _PART_OF_A_JOB}
     for record in records:
-        if problem := _problem(record, size, summed_up):
+        if problem := _problem(record, shapes, summed_up):
             left_out[problem] += 1
         else:
             yield record
     notes += [f"{count} of {len(records)} records left out: {problem}" for problem, count in left_out.items()]
 
 
-def _problem(record: SwfRecord, size: int, summed_up: set[int]) -> str:
+def _problem(record: SwfRecord, shapes: GangShapes, summed_up: set[int]) -> str:
     if record.submit < 0:
         return "no submit time"
     if record.run <= 0:
         return "no run time"
     if record.processors <= 0:
         return "no processors"
-    if record.processors > size:
-        return f"more than {size} processors"
+    if record.processors > shapes.processors:
+        return f"more than {shapes.processors} processors"
+    if shapes.of(record.processors) is None:
+        return "the nodes do not take as many pods as they would be"
     if record.status in _PART_OF_A_JOB and record.job in summed_up:
         return "part of a job that another record sums up"
     return ""
@@ -231,36 +242,31 @@ def _header_notes(trace: _Trace) -> Iterator[str]:
 class _Submission:
     """Makes jobs of records; equal requests are one value, as traces are long."""
 
-    def __init__(self, header: SwfHeader, options: SwfOptions, begin: float) -> None:
+    def __init__(self, header: SwfHeader, options: SwfOptions, shapes: GangShapes, begin: float) -> None:
         self._header = header
         self._options = options
+        self._shapes = shapes
         self._begin = begin
-        self._shapes: dict[int, tuple[int, dict[str, int | str]]] = {}
+        self._requests: dict[int, dict[str, int | str]] = {}
         self._names: Counter[int] = Counter()
 
     def job(self, record: SwfRecord) -> SubmittedJob:
         limit = record.requested_time if record.requested_time > 0 else record.run
-        pods, requests = self._shapes.get(record.processors) or self._shape(record.processors)
+        shape = self._shapes.of(record.processors)
+        assert shape is not None, "others are left out"
         self._names[record.job] += 1
         again = self._names[record.job]
         return SubmittedJob(
             f"job-{record.job}" if again == 1 and record.job >= 0 else f"line-{record.line}",
             record.submit - self._begin,
             record.run if self._options.overrun else min(record.run, limit),
-            pods,
-            requests=requests,
+            shape.pods,
+            requests=self._requests.setdefault(shape.cpus, {names.CPU: shape.cpus}),
             time_limit=limit,
             queue=self._queue(record) if self._options.queues else "",
             user=f"user-{record.user}" if record.user >= 0 else "",
             namespace=f"group-{record.group}" if record.group >= 0 else names.DEFAULT_NAMESPACE,
         )
-
-    def _shape(self, processors: int) -> tuple[int, dict[str, int | str]]:
-        """Pods and requests of each: equal pods, as large as may be, that are exactly the job's processors."""
-        most = self._options.cpus_per_pod or processors
-        cpus = next(size for size in range(min(most, processors), 0, -1) if processors % size == 0)
-        shape = self._shapes[processors] = (processors // cpus, {names.CPU: cpus})
-        return shape
 
     def _queue(self, record: SwfRecord) -> str:
         header = self._header

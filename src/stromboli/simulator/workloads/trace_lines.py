@@ -17,7 +17,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def trace_lines(path: str, longest: int = MAX_LINE) -> Iterator[tuple[int, str]]:
-    """Each line with its number; what is no UTF-8 in it is replaced."""
+    """Each line with its number, without a byte order mark; what is no UTF-8 in it is replaced."""
     try:
         with open(path, "rb") as file:
             compressed = file.read(len(_GZIP)) == _GZIP
@@ -39,4 +39,4 @@ def _bounded(path: str, file: IO[bytes], longest: int) -> Iterator[tuple[int, st
             raise WorkloadError(path, f"the line is longer than {longest} bytes", number)
         if size > MAX_BYTES:
             raise WorkloadError(path, f"it is larger than {MAX_BYTES} bytes; cut it into parts", number)
-        yield number, line.decode("utf-8", "replace")
+        yield number, line.decode("utf-8-sig" if number == 1 else "utf-8", "replace")
