@@ -16,7 +16,8 @@ from stromboli.api.types.meta import Object
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import HyperNode
 from stromboli.cli.simulate import live_cluster
-from stromboli.cli.simulate.what_if_text import AnswerText, Clock, span_text
+from stromboli.cli.simulate.moment_text import Clock, span_text
+from stromboli.cli.simulate.what_if_text import AnswerText
 from stromboli.cli.status.cluster_policy import CONFIG_MAP
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource, resource_of
@@ -97,8 +98,8 @@ def test_what_does_not_start_has_an_exit_status_of_its_own(run: Run, tmp_path: P
     job = write(tmp_path, "j.yaml", waiting("mine", "30m", cpu=4))
     result = run("simulate", "--submit", job, "-f", cluster, *NOON, "--policy", gangs)
     assert result.exit_code == 3
-    assert "default/mine does not start" in result.stdout
-    assert "it starts as soon as default/web ends, which has no time limit" in result.stdout
+    assert "default/mine starts nobody knows when" in result.stdout
+    assert "not before default/web has ended, which has no time limit" in result.stdout
     assert "not before 12:00:00 (now)" in result.stdout
     assert "--assume-run-time 2h lets it end (default/web)" in result.stdout
     assumed = run(
@@ -172,6 +173,34 @@ def test_delays_and_evictions_are_listed_with_what_they_cost() -> None:
     assert ["default/next", "default", "15:00:00", "13:20:00", "1h40m"] in rows
     assert max(len(line) for line in text.splitlines()) < 160
     assert "Ends" in text_of(answer, wide=True)
+
+
+def test_what_comes_after_a_job_without_a_limit_is_unknown_and_not_never() -> None:
+    cluster = [
+        *[priority_class(value) for value in (1, 100)],
+        *nodes("n1 cpu=4"),
+        *running("low", "n1", 40, "2h", cpu=4, priority=1),
+        *waiting("next", "1h", cpu=4, priority=1),
+    ]
+    text = text_of(ask(cluster, waiting("mine", cpu=4, priority=100), PREEMPTION))
+    assert "loses 40m of work and runs again nobody knows when" in text
+    assert ["default/next", "default", "unknown", "13:20:00", "unknown"] in [
+        line.split() for line in text.splitlines()
+    ]
+    assert "never" not in text
+    waits = [*nodes("n1 cpu=4"), *running("web", "n1", 10, cpu=2), *waiting("next", "1h", cpu=4)]
+    lines = text_of(ask(waits, waiting("mine", "1h", cpu=2))).splitlines()
+    assert "Nobody is delayed, and nobody is evicted, as far as is known." in lines
+    assert "Wait for jobs without a time limit to end, and may be delayed: default/next" in lines
+
+
+def test_pods_that_start_later_than_the_job_are_told() -> None:
+    cluster = [*nodes("n1 cpu=4"), *running("a", "n1", 0, "1h", cpu=2)]
+    lines = text_of(ask(cluster, waiting("mine", "2h", pods=2, minimum=1, cpu=2))).splitlines()
+    assert lines[2] == "  ends by 15:00:00 (in 3h), each pod at its time limit of 2h"
+    assert "  all its pods have started by 13:00:00 (in 1h)" in lines
+    lines = text_of(ask(cluster, waiting("mine", pods=4, minimum=1, cpu=2))).splitlines()
+    assert "  2 of its 4 pods start nobody knows when" in lines
 
 
 def test_moments_are_clock_times_with_the_date_on_another_day() -> None:

@@ -28,7 +28,7 @@ def test_never_is_later_than_any_moment() -> None:
     with_it = record(job("a", None), job("b", 10), job("c", None))
     found = differences(without, with_it, ())
     assert ([shift.job for shift in found.later], [shift.job for shift in found.earlier]) == (["a"], ["b"])
-    assert found.never == ["c"]
+    assert found.unstarted == ["c"]
 
 
 def test_what_is_submitted_and_evictions_that_happen_anyway_are_not_counted() -> None:

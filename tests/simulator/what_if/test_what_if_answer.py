@@ -128,8 +128,35 @@ def test_a_preemptor_names_its_victim_the_work_it_loses_and_when_it_runs_again()
 def test_who_never_starts_either_way_is_told_and_not_counted_as_delayed() -> None:
     cluster = [*nodes("n1 cpu=4"), *waiting("huge", "1h", cpu=64)]
     answer = ask(cluster, waiting("mine", "1h", cpu=4))
-    assert answer.others.never == ["default/huge"]
+    assert (answer.never, answer.undetermined) == (["default/huge"], [])
     assert answer.others.later == []
+
+
+def test_of_who_waits_for_a_job_without_a_limit_nobody_knows_whether_it_is_delayed() -> None:
+    cluster = [
+        *nodes("n1 cpu=4"),
+        *running("web", "n1", 10, cpu=2),
+        *waiting("next", "1h", cpu=4),
+        *waiting("huge", "1h", cpu=64),
+    ]
+    answer = ask(cluster, waiting("mine", "1h", cpu=2))
+    assert only(answer).started == 0
+    assert (answer.others.later, answer.undetermined, answer.never) == (
+        [],
+        ["default/next"],
+        ["default/huge"],
+    )
+    assert not answer.tells_never
+    known = ask(cluster, waiting("mine", "1h", cpu=2), assumed=HOUR)
+    assert (known.undetermined, known.tells_never) == ([], True)
+
+
+def test_pods_beyond_the_minimum_start_as_room_comes_free() -> None:
+    cluster = [*nodes("n1 cpu=4"), *running("a", "n1", 0, "1h", cpu=2)]
+    job = only(ask(cluster, waiting("mine", "2h", pods=2, minimum=1, cpu=2)))
+    assert (job.started, job.complete, job.ended) == (0, HOUR, 3 * HOUR)
+    job = only(ask(cluster, waiting("mine", pods=4, minimum=1, cpu=2)))
+    assert (job.started, job.complete, len(job.placement)) == (0, None, 2)
 
 
 def test_several_files_are_submitted_together_with_the_queue_that_they_name() -> None:

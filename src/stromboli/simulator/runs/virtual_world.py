@@ -52,7 +52,7 @@ class VirtualWorld(TimedWorld):
         self._outages = NodeOutages(settings.failures, settings.seed) if settings.failures else None
         add_objects(self, workload, nodes)
         self._nodes = nodes_of(self.cluster)
-        self.record = new_record(workload, self._nodes, settings)
+        self.record = new_record(workload.name, self._nodes, settings, workload.notes)
         self.recorder = RunRecorder(self.record, capacity_of(self._nodes))
         self._templates = JobTemplates(Priorities(self.cluster.objects.priority_classes.values()))
         self._schedule()

@@ -55,15 +55,15 @@ def capacity_of(nodes: Mapping[str, NodeObject]) -> Counts:
 
 
 def new_record(
-    workload: Workload, nodes: Mapping[str, NodeObject], settings: SimulationSettings
+    name: str, nodes: Mapping[str, NodeObject], settings: SimulationSettings, notes: Sequence[str] = ()
 ) -> RunRecord:
     """The record of a simulation that has not begun."""
     return RunRecord(
-        workload.name,
+        name,
         in_units(capacity_of(nodes)),
         {name: in_units(size_of(node)) for name, node in nodes.items()},
         [],
         seed=settings.seed,
         settings=dict(settings.described_by),
-        notes=list(workload.notes),
+        notes=list(notes),
     )

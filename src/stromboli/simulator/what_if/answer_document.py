@@ -28,7 +28,8 @@ def answer_document(answer: Answer) -> dict[str, Any]:
         "delayed": [_shift(answer, shift) for shift in others.later],
         "earlier": [_shift(answer, shift) for shift in others.earlier],
         "evicted": [_eviction(answer, eviction) for eviction in others.evictions],
-        "never": others.never,
+        "never": answer.never,
+        "undetermined": answer.undetermined,
         "assumptions": msgspec.to_builtins(answer.assumptions),
     }
     extras = {"warnings": answer.warnings, "failures": answer.failures, "partial": answer.partial}
@@ -52,6 +53,7 @@ def _job(answer: Answer, job: SubmittedJobAnswer) -> dict[str, Any]:
         "pods": job.pods,
         "minimum": job.minimum,
         **_moment(answer, "start", job.started),
+        **_moment(answer, "complete", job.complete),
         **_moment(answer, "end", job.ended),
         "run_time_s": seconds if isfinite(seconds) else None,
         "run_time_from": job.run_time.basis.value,
@@ -102,7 +104,7 @@ def _eviction(answer: Answer, eviction: Eviction) -> dict[str, Any]:
 
 
 def _moment(answer: Answer, key: str, seconds: float | None) -> dict[str, Any]:
-    """A moment as clock time and in seconds from now; null for never."""
+    """A moment as clock time and in seconds from now; null for never, or if nobody knows it."""
     clock = None if seconds is None else clock_time(answer.now + seconds)
     return {key: clock, f"{key}_s": _rounded(seconds)}
 

@@ -34,6 +34,11 @@ class Assumptions(Struct):
     assumed: float | None = None
     """Seconds that jobs without a limit run, as the user assumes; None: for ever."""
 
+    @property
+    def lacks_limits(self) -> bool:
+        """Whether there are jobs of whose end nothing is known, so that what comes after them is not known either."""
+        return self.assumed is None and bool(self.unlimited or self.over_limit or self.waiting_unlimited)
+
 
 def assumptions(cluster: Cluster, now: float, assumed: float | None) -> Assumptions:
     """Look at all jobs before virtual time begins."""

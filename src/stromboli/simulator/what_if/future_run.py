@@ -49,9 +49,10 @@ class FutureRun:
         watched: Collection[str] = (),
     ) -> None:
         """`assumed`: seconds that jobs without a limit run; `watched`: jobs whose reasons to wait are kept."""
-        self._world = FutureWorld(loaded, now, assumed)
+        settings = SimulationSettings()
+        self._world = FutureWorld(loaded, now, settings, assumed)
         self._watched = [job for job in self._world.cluster.jobs.values() if job.key in watched]
-        self._loop = SimulationLoop(self._world, policy, catalog, SimulationSettings(), self._observe)
+        self._loop = SimulationLoop(self._world, policy, catalog, settings, self._observe)
         self._future = Future(self._world.record)
 
     def run(self, progress: Progress | None = None) -> Future:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite
 
-from stromboli.api.resources.resource_lists import amounts
 from stromboli.engine.decisions import Evict
 from stromboli.model.amounts import Amounts
 from stromboli.model.job import Job
@@ -22,10 +21,11 @@ from stromboli.simulator.runs.run_record import (
     EvictionRecord,
     JobRecord,
     PodRecord,
-    RunRecord,
 )
-from stromboli.simulator.runs.run_recorder import RunRecorder, add, in_units
+from stromboli.simulator.runs.run_recorder import RunRecorder, in_units
+from stromboli.simulator.runs.simulation_settings import SimulationSettings
 from stromboli.simulator.runs.timed_world import GANG_RESTARTED, TimedWorld
+from stromboli.simulator.runs.world_objects import capacity_of, new_record, nodes_of
 from stromboli.simulator.what_if.run_times import RunTimes
 
 HOLDING = (Status.BOUND, Status.RUNNING)
@@ -47,7 +47,9 @@ class RunningPod:
 class FutureWorld(TimedWorld):
     """The present of a cluster, and what follows from it as time passes."""
 
-    def __init__(self, loaded: Loaded, now: float, assumed: float | None = None) -> None:
+    def __init__(
+        self, loaded: Loaded, now: float, settings: SimulationSettings, assumed: float | None = None
+    ) -> None:
         """`assumed`: how many seconds jobs without a limit run; None: for ever."""
         super().__init__(now, loaded.intake)
         self._loaded = loaded
@@ -59,17 +61,9 @@ class FutureWorld(TimedWorld):
         """Jobs that lost pods at this moment."""
         self._may_lack_claims = True
         """Whether pods came to wait since claims were last made for those that do."""
-        nodes = {
-            node.name: amounts(node.object.status.allocatable, "status.allocatable")
-            for node in self.cluster.nodes.values()
-            if node.object is not None
-        }
-        capacity: dict[str, int] = {}
-        for size in nodes.values():
-            add(capacity, size, 1)
-        sizes = {name: in_units(size) for name, size in nodes.items()}
-        self.record = RunRecord("", in_units(capacity), sizes, [])
-        self.recorder = RunRecorder(self.record, capacity)
+        nodes = nodes_of(self.cluster)
+        self.record = new_record("", nodes, settings)
+        self.recorder = RunRecorder(self.record, capacity_of(nodes))
         self.events.schedule(0.0, EventKind.JOB_SUBMITTED, None)  # the first cycle
         for job in self.cluster.jobs.values():
             self._record_of(job)

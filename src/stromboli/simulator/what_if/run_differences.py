@@ -76,17 +76,17 @@ class Differences(Struct):
     later: list[Shift]
     earlier: list[Shift]
     evictions: list[Eviction]
-    never: list[str]
+    unstarted: list[str]
     """Jobs that start in neither run."""
 
 
 def differences(without: RunRecord, with_it: RunRecord, submitted: Collection[str]) -> Differences:
     """Compare the jobs that both runs have, in the order in which they were to start."""
     before = {job.name: job for job in without.jobs}
-    complete, complete_before = _complete_starts(with_it), _complete_starts(without)
+    complete, complete_before = complete_starts(with_it), complete_starts(without)
     later: list[Shift] = []
     earlier: list[Shift] = []
-    never: list[str] = []
+    unstarted: list[str] = []
     for job in with_it.jobs:
         other = before.get(job.name)
         if other is None or job.name in submitted:
@@ -97,10 +97,10 @@ def differences(without: RunRecord, with_it: RunRecord, submitted: Collection[st
         if shift.worsening:
             (later if shift.worsening > 0 else earlier).append(shift)
         elif job.started is None and job.pods:
-            never.append(job.name)
+            unstarted.append(job.name)
     for shifts in (later, earlier):
         shifts.sort(key=lambda shift: (_or_last(shift.start_without), shift.job))
-    return Differences(later, earlier, _new_evictions(without, with_it), never)
+    return Differences(later, earlier, _new_evictions(without, with_it), unstarted)
 
 
 def placement(record: RunRecord, job: str) -> dict[str, str]:
@@ -147,7 +147,7 @@ def _restart(record: RunRecord, eviction: EvictionRecord) -> float | None:
     return min(starts, default=None)
 
 
-def _complete_starts(record: RunRecord) -> dict[str, float]:
+def complete_starts(record: RunRecord) -> dict[str, float]:
     """When the last pod of each job started for the last time, if all of them did."""
     starts: dict[int, dict[str, float]] = {}
     for pod in record.pods:

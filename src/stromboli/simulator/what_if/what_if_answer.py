@@ -15,7 +15,13 @@ from stromboli.simulator.runs.run_record import RUNNING, JobRecord
 from stromboli.simulator.what_if.assumptions import Assumptions, assumptions
 from stromboli.simulator.what_if.future_run import Future, FutureRun, Progress, Wait
 from stromboli.simulator.what_if.present_cluster import PresentCluster
-from stromboli.simulator.what_if.run_differences import Differences, differences, ends_before, placement
+from stromboli.simulator.what_if.run_differences import (
+    Differences,
+    complete_starts,
+    differences,
+    ends_before,
+    placement,
+)
 from stromboli.simulator.what_if.run_times import RunTime, RunTimes
 from stromboli.simulator.what_if.submitted_objects import Refused
 
@@ -36,6 +42,8 @@ class SubmittedJobAnswer:
     run_time: RunTime
     started: float | None
     ended: float | None
+    complete: float | None
+    """When all its pods have started, also those beyond its minimum."""
     placement: dict[str, str]
     """Pod to node."""
     waits: list[Wait]
@@ -59,16 +67,28 @@ class Answer:
     policy: str
     jobs: list[SubmittedJobAnswer]
     others: Differences
+    undetermined: list[str]
+    """Jobs that start in neither run, and would if those without a limit ended: whether they are delayed is unknown."""
     assumptions: Assumptions
     warnings: list[str]
     failures: list[str]
     partial: bool
-    """It was interrupted: what is not known yet is shown as never."""
+    """It was interrupted: what comes after is not known."""
 
     @property
     def starts(self) -> bool:
         """Whether all that is submitted would start."""
         return all(job.started is not None for job in self.jobs)
+
+    @property
+    def never(self) -> list[str]:
+        """Jobs that start neither with it nor without it, whoever ends."""
+        return [name for name in self.others.unstarted if name not in self.undetermined]
+
+    @property
+    def tells_never(self) -> bool:
+        """Whether what does not happen in the run never happens, rather than nobody knows when."""
+        return not (self.partial or self.assumptions.lacks_limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +116,11 @@ class WhatIf:
         run_times = [max(map(known.of, job.tasks.values())) for job in jobs]
         with_it = self._run("With it", after, policy, self.assumed_run_time, names)
         without = self._run("Without it", before, policy, self.assumed_run_time)
-        stuck = {job.name for job in with_it.record.jobs if job.name in names and job.started is None}
-        bound = self._bound(before, policy, names) if stuck and _knows_too_little(rests_on) else None
+        others = differences(without.record, with_it.record, names)
+        stuck = any(_record_of(with_it, name).started is None for name in names)
+        needs_bound = rests_on.lacks_limits and (stuck or others.unstarted)
+        bound = self._bound(before, policy, names) if needs_bound else None
+        records = [future.record for future in (with_it, without, bound) if future is not None]
         return Answer(
             self.present.name,
             self.present.now,
@@ -106,11 +129,12 @@ class WhatIf:
                 _job_answer(job, run_time, after.intake.cluster, with_it, bound, waiting)
                 for job, run_time in zip(jobs, run_times, strict=True)
             ],
-            differences(without.record, with_it.record, names),
+            others,
+            [] if bound is None else _startable(bound, others.unstarted),
             rests_on,
             [*self.present.notes, *policy.warnings, *_odd(after)],
-            [*dict.fromkeys(filter(None, (with_it.record.failed, without.record.failed)))],
-            with_it.record.partial or without.record.partial,
+            [*dict.fromkeys(record.failed for record in records if record.failed)],
+            any(record.partial for record in records),
         )
 
     def _run(
@@ -145,6 +169,7 @@ def _job_answer(
         run_time,
         started,
         record.ended,
+        complete_starts(with_it.record).get(job.key),
         nodes if started is not None else {},
         _lasting(with_it.waits.get(job.key, []), started),
         ends_before(with_it.record, record, set(nodes.values())),
@@ -183,10 +208,10 @@ def _record_of(future: Future, name: str) -> JobRecord:
     return next(job for job in future.record.jobs if job.name == name)
 
 
-def _knows_too_little(rests_on: Assumptions) -> bool:
-    """Whether there are jobs of whose end nothing is known."""
-    known = rests_on.assumed is not None
-    return not known and bool(rests_on.unlimited or rests_on.over_limit or rests_on.waiting_unlimited)
+def _startable(future: Future, names: Collection[str]) -> list[str]:
+    """Those of these jobs that start in a run."""
+    started = {job.name for job in future.record.jobs if job.started is not None}
+    return [name for name in names if name in started]
 
 
 def _blockers(future: Future, cluster: Cluster, job: Job) -> list[str]:
