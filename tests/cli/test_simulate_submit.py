@@ -82,7 +82,7 @@ def test_the_table_says_when_it_starts_and_on_what_that_rests(
 def test_json_and_yaml_have_clock_times_and_seconds_from_now(
     run: Run, busy: Path, mine: Path, gangs: Path
 ) -> None:
-    arguments = ("simulate", "--submit", mine, "--dump", busy, *NOON, "--policy", gangs)
+    arguments = ("simulate", "--submit", mine, "-f", busy, *NOON, "--policy", gangs)
     document = json.loads(run(*arguments, "-o", "json").stdout)
     assert document == yaml.safe_load(run(*arguments, "-o", "yaml").stdout)
     (job,) = document["jobs"]
@@ -113,7 +113,7 @@ def test_a_dump_brings_its_policy_and_its_clock(run: Run, tmp_path: Path, mine: 
     dump = tmp_path / "snapshot.json"
     head = {"name": "snapshot", "time": "2026-11-01T12:00:00Z", "config": GANGS}
     dump.write_text(json.dumps({**head, "memory": {}, "objects": BUSY}))
-    document = json.loads(run("simulate", "--submit", mine, "--dump", dump, "-o", "json").stdout)
+    document = json.loads(run("simulate", "--submit", mine, "-f", dump, "-o", "json").stdout)
     assert document["now"] == "2026-11-01T12:00:00Z"
     assert document["jobs"][0]["start_s"] == 6600.0
 
@@ -229,7 +229,7 @@ def test_a_dump_that_does_not_say_when_it_was_written_is_of_now(run: Run, tmp_pa
     dump = tmp_path / "snapshot.json"
     for moment in (5, "soon"):
         dump.write_text(json.dumps({"time": moment, "config": GANGS, "objects": nodes("n1 cpu=4")}))
-        result = run("simulate", "--submit", mine, "--dump", dump)
+        result = run("simulate", "--submit", mine, "-f", dump)
         assert result.exit_code == 0, result.output
 
 

@@ -111,9 +111,9 @@ def test_pods_run_on_the_models_that_they_name_and_the_rest_leaves(run, lists, t
 
 
 def test_a_cluster_is_a_workload_as_well(run, cluster):
-    shown = json.loads(run("workload", "show", "--dump", cluster, "-o", "json").stdout)
+    shown = json.loads(run("workload", "show", "-f", cluster, "-o", "json").stdout)
     assert (shown["jobs"], shown["pods"], shown["nodes"], shown["requested"]) == (2, 5, 2, {"cpu": 9.0})
-    record = json.loads(run("simulate", "--dump", cluster, "--nodes", "2x4cpu", "-q", "-o", "json").stdout)
+    record = json.loads(run("simulate", "-f", cluster, "--nodes", "2x4cpu", "-q", "-o", "json").stdout)
     assert record["jobs"] == 2
 
 
@@ -121,8 +121,8 @@ def test_a_cluster_is_a_workload_as_well(run, cluster):
     ("arguments", "problem"),
     [
         ((), "which workload? Give one of FILE"),
-        (("a.swf", "--dump", "b.yaml"), "which workload?"),
-        (("--openb-pods", "b.csv"), "--openb-nodes and --openb-pods belong together"),
+        (("a.swf", "-f", "b.yaml"), "which workload?"),
+        (("--openb-pods", "b.csv"), "--openb-nodes: a list of nodes and a list of pods go together"),
         (("nowhere.swf",), "nowhere.swf: cannot be read: No such file or directory"),
     ],
 )

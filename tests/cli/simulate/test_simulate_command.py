@@ -109,6 +109,11 @@ def test_cycles_by_the_period(trace: str) -> None:
         (["--swf", "{trace}", "--nodes", "4xlarge"], "--nodes: "),
         (["--swf", "{trace}", "--policy", "a.yaml", "--preset", "basic"], "exclude each other"),
         (["--swf", "{trace}", "--save", "/nowhere/at/all.json"], "there is no folder /nowhere/at"),
+        (["--swf", "{trace}", "--score", "fgd", "--now", "x"], "--score, --now: without effect on --swf"),
+        (["--openb-pods", "p.csv"], "--openb-nodes: a list of nodes and a list of pods go together"),
+        (["--openb-pods", "p", "--nodes", "2x4cpu"], "--nodes: without effect on --openb-nodes with"),
+        (["--openb-pods", "p", "--backfill", "easy"], "--backfill: with --score, which is fgd unless given"),
+        (["-f", "cluster.yaml", "--load", "2"], "--load: without effect on -f; leave it out"),
     ],
 )
 def test_what_is_wrong_is_told_with_the_way_out(trace: str, arguments: list[str], problem: str) -> None:

@@ -9,19 +9,20 @@ from contextlib import redirect_stdout
 import typer
 
 from stromboli.cli.simulate.openb_form import prepare_openb
+from stromboli.cli.simulate.option_effects import FILES, OPENB, SWF, WORKLOAD
 from stromboli.cli.simulate.progress_bar import progress_bar
 from stromboli.cli.simulate.run_output import show_run
 from stromboli.cli.simulate.simulate_options import SimulateOptions
 from stromboli.cli.simulate.swf_form import prepare_swf
-from stromboli.cli.simulate.workload_form import prepare_dump, prepare_workload
+from stromboli.cli.simulate.workload_form import prepare_files, prepare_workload
 from stromboli.extensions import load_catalog
 from stromboli.simulator.runs.simulation import simulate
 
 FORMS = {
-    "--swf": prepare_swf,
-    "--openb-nodes with --openb-pods": prepare_openb,
-    "--workload": prepare_workload,
-    "--dump": prepare_dump,
+    SWF: prepare_swf,
+    OPENB: prepare_openb,
+    WORKLOAD: prepare_workload,
+    FILES: prepare_files,
 }
 
 

@@ -9,6 +9,7 @@ from stromboli.cli.cli_errors import Usage
 from stromboli.cli.output import StatusFormat
 from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR
 from stromboli.cli.simulate import simulate_options as options_of
+from stromboli.cli.simulate.option_effects import FILES, OPENB, SUBMIT, SWF, WORKLOAD, check_effects
 from stromboli.cli.simulate.report_files import (
     PLOT_FORMAT,
     PLOTS,
@@ -25,7 +26,6 @@ def simulate(
     openb_nodes: Path | None = options_of.OPENB_NODES,
     openb_pods: Path | None = options_of.OPENB_PODS,
     workload: Path | None = options_of.WORKLOAD,
-    dump: list[str] = options_of.DUMP,
     files: list[str] = options_of.FILES,
     submit: list[str] = options_of.SUBMIT,
     assume_run_time: str | None = options_of.ASSUME_RUN_TIME,
@@ -59,7 +59,7 @@ def simulate(
     """What would happen: a workload on a cluster under a policy, in virtual time.
 
     The workload is a trace (--swf, --openb-nodes and --openb-pods), generated or saved (--workload), or what a cluster
-    holds (--dump). With --submit: when would a job start on a cluster, and whom would it delay?
+    holds (-f). With --submit: when would a job start on a cluster, and whom would it delay?
 
     Ctrl-C shows what came of it so far, with exit status 130.
     """
@@ -68,7 +68,6 @@ def simulate(
         openb_nodes,
         openb_pods,
         workload,
-        dump,
         files,
         submit,
         assume_run_time,
@@ -110,17 +109,18 @@ def simulate(
 def run_form(options: SimulateOptions) -> None:
     """Run the form that was asked for."""
     given = {
-        "--swf": options.swf is not None,
-        "--openb-nodes with --openb-pods": options.openb_nodes is not None or options.openb_pods is not None,
-        "--workload": options.workload is not None,
-        "--submit": bool(options.submit),
-        "--dump": bool(options.dump or options.files) and not options.submit,
+        SWF: options.swf is not None,
+        OPENB: options.openb_nodes is not None or options.openb_pods is not None,
+        WORKLOAD: options.workload is not None,
+        FILES: bool(options.files) and not options.submit,
+        SUBMIT: bool(options.submit),
     }
     chosen = [form for form, is_given in given.items() if is_given]
     if len(chosen) != 1:
         problem = f"{' and '.join(chosen)} exclude each other" if chosen else "nothing to simulate"
         raise Usage(f"{problem}: give one of {', '.join(given)}")
-    if chosen[0] == "--submit":
+    check_effects(chosen[0], options)
+    if chosen[0] == SUBMIT:
         from stromboli.cli.simulate.submit_form import run_submit
 
         run_submit(options)

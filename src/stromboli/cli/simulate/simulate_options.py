@@ -60,17 +60,18 @@ WORKLOAD = typer.Option(
     metavar="FILE",
     help="A workload as `stromboli workload` saves it, or the YAML of a generator.",
 )
-DUMP = typer.Option(
-    [], "--dump", metavar="FILE", help="A cluster, from `kubectl get -o yaml` or a dump; repeatable."
-)
 FILES = typer.Option(
-    [], "-f", "--filename", metavar="PATH", help="Manifests of a cluster, as for `plan`; repeatable."
+    [],
+    "-f",
+    "--filename",
+    metavar="PATH",
+    help="A cluster, as for `plan`: manifests, what `kubectl get -o yaml` prints, or a dump; repeatable.",
 )
 SUBMIT = typer.Option(
     [],
     "--submit",
     metavar="JOB.YAML",
-    help="When would this start, and whom would it delay? On --dump, -f, or the live cluster; repeatable.",
+    help="When would this start, and whom would it delay? On -f or the live cluster; repeatable.",
 )
 ASSUME_RUN_TIME = typer.Option(
     None,
@@ -82,7 +83,7 @@ NOW = typer.Option(
     None,
     "--now",
     metavar="TIME",
-    help="With --submit: the clock of --dump or -f, such as 2026-11-01T12:00:00Z; that of the dump unless given.",
+    help="The clock of -f, such as 2026-11-01T12:00:00Z; that of the dump unless given.",
 )
 DATA = typer.Option(
     None,
@@ -106,8 +107,8 @@ PRESET = typer.Option(
 BACKFILL = typer.Option(
     None,
     "--backfill",
-    help="Who may overtake a job that does not fit: those that do not delay the first (easy), or "
-    "anybody (conservative), or nobody (none). Easy for --swf unless given.",
+    help="Who may overtake a job that does not fit: those that do not delay the first that waits (easy), "
+    "those that delay nobody who waits (conservative), or nobody (none). Easy for --swf unless given.",
 )
 SCORE = typer.Option(
     None, "--score", help="By what a node with GPUs is chosen; fgd for --openb-pods unless given."
@@ -168,7 +169,6 @@ class SimulateOptions:
     openb_nodes: Path | None
     openb_pods: Path | None
     workload: Path | None
-    dump: list[str]
     files: list[str]
     submit: list[str]
     assume_run_time: str | None

@@ -19,7 +19,7 @@ from stromboli.cli.output import StatusFormat, console, write_as
 from stromboli.cli.plan import clock_of
 from stromboli.cli.plan_inputs import with_progress
 from stromboli.cli.policy_options import case_policy, chosen_policy, policy_beside
-from stromboli.cli.simulate.simulate_options import CycleMode, SimulateOptions
+from stromboli.cli.simulate.simulate_options import SimulateOptions
 from stromboli.cli.simulate.simulation_policies import with_backfill
 from stromboli.cli.status.cluster_policy import PolicyInForce
 from stromboli.embedded.tables.age_text import duration_text
@@ -49,7 +49,7 @@ def run_submit(options: SimulateOptions) -> None:
     assumed = _seconds(options.assume_run_time)
     catalog = load_catalog(options.plugins_dir)
     chosen = chosen_policy(options.policy, options.preset, catalog, options.lenient)
-    paths = [*options.dump, *options.files]
+    paths = options.files
     with rereadable([*paths, *options.submit]), _progress(options.quiet) as progress:
         try:
             submitted = read_submitted(options.submit)
@@ -85,26 +85,12 @@ def _show(answer: Answer, output: StatusFormat) -> None:
 
 
 def _check(options: SimulateOptions) -> None:
-    """Options of other forms, which would be without effect."""
-    given = {
-        "--score": options.score is not None,
-        "--nodes": bool(options.nodes),
-        "--load": options.load is not None,
-        "--overrun": options.overrun,
-        "--jobs": options.jobs is not None,
-        "--cycle": options.cycle is not CycleMode.EVENT,
-        "--failures": options.failures is not None,
-        "--save": options.save is not None,
-        "--report": options.report is not None,
-        "--csv": options.csv is not None,
-    }
-    if useless := [name for name, is_given in given.items() if is_given]:
-        raise Usage(f"{', '.join(useless)}: without effect on --submit; leave it out")
+    """A cluster comes from one place."""
     live = {"--kubeconfig": options.kubeconfig, "--context": options.context, "--data": options.data}
-    if (options.dump or options.files) and (named := [name for name, value in live.items() if value]):
+    if options.files and (named := [name for name, value in live.items() if value]):
         raise Usage(f"{', '.join(named)}: a cluster comes from files or is live; give one of them")
-    if options.now is not None and not (options.dump or options.files):
-        raise Usage("--now: a live cluster has its own clock; give it with --dump or -f")
+    if options.now is not None and not options.files:
+        raise Usage("--now: a live cluster has its own clock; give it with -f")
 
 
 def _seconds(text: str | None) -> float | None:

@@ -1,4 +1,4 @@
-"""`--workload` and `--dump`: a saved or generated workload, or the jobs and nodes of a cluster."""
+"""`--workload` and `-f`: a saved or generated workload, or the jobs and nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -25,11 +25,9 @@ def prepare_workload(options: SimulateOptions, catalog: Catalog) -> PreparedSimu
     return _prepared(workload, options, _policy(options, catalog, None), str(options.workload))
 
 
-def prepare_dump(options: SimulateOptions, catalog: Catalog) -> PreparedSimulation:
+def prepare_files(options: SimulateOptions, catalog: Catalog) -> PreparedSimulation:
     """Make a workload of the jobs of a cluster; its nodes are those of the cluster unless others are given."""
-    paths = [*options.dump, *options.files]
-    if options.load is not None:
-        raise Usage("--load: the jobs of a cluster are all there at once; leave it out")
+    paths = options.files
     workload = cluster_workload(paths, options.now)
     config = next((head.config for path in paths if (head := case_head(path)) and head.config), None)
     return _prepared(workload, options, _policy(options, catalog, config), ", ".join(paths))

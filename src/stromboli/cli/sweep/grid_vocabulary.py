@@ -15,7 +15,7 @@ from stromboli.simulator.sweeps.simulate_vocabulary import PathUse, SimulateOpti
 FILES = ("FILE", "CSV", "PATH", "DIR")
 """What stands for a file or folder in the help of an option."""
 FILES_OR_NOTATION = ("NODES",)
-WORKLOADS = ("swf", "openb-pods", "workload", "dump", "filename")
+WORKLOADS = ("swf", "openb-pods", "workload", "filename")
 OWN = "the sweep sets it itself, for each run"
 REFUSED = {
     **dict.fromkeys(("save", "output", "quiet", "no-progress"), OWN),

@@ -9,7 +9,7 @@ import typer
 from stromboli.cli.cli_errors import print_warning
 from stromboli.cli.command_group import subcommands
 from stromboli.cli.output import StatusFormat, console, write_as
-from stromboli.cli.simulate.simulate_options import Sequence
+from stromboli.cli.simulate.simulate_options import FILES, OPENB_NODES, OPENB_PODS, Sequence
 from stromboli.cli.workload.workload_source import WorkloadSource
 
 workload = subcommands("Show a workload in numbers, or save it for others to repeat.")
@@ -17,11 +17,6 @@ workload = subcommands("Show a workload in numbers, or save it for others to rep
 FILE = typer.Argument(
     None,
     help="A trace (.swf, .swf.gz), a saved workload (.jsonl, .jsonl.gz, .yaml), or the YAML of a generator.",
-)
-OPENB_NODES = typer.Option(None, "--openb-nodes", metavar="CSV", help="A list of nodes of the OpenB traces.")
-OPENB_PODS = typer.Option(None, "--openb-pods", metavar="CSV", help="A list of pods of the OpenB traces.")
-DUMP = typer.Option(
-    [], "--dump", metavar="FILE", help="A cluster, from `kubectl get -o yaml` or a dump; repeatable."
 )
 SEED = typer.Option(
     None, "--seed", metavar="N", help="Of a generator, its own unless given; of OpenB lists, 0."
@@ -61,7 +56,7 @@ def show(
     file: Path | None = FILE,
     openb_nodes: Path | None = OPENB_NODES,
     openb_pods: Path | None = OPENB_PODS,
-    dump: list[str] = DUMP,
+    files: list[str] = FILES,
     seed: int | None = SEED,
     load: float = LOAD,
     sequence: Sequence = SEQUENCE,
@@ -80,7 +75,7 @@ def show(
         file,
         openb_nodes,
         openb_pods,
-        dump,
+        files,
         seed,
         load,
         sequence,
@@ -108,7 +103,7 @@ def save(
     file: Path | None = FILE,
     openb_nodes: Path | None = OPENB_NODES,
     openb_pods: Path | None = OPENB_PODS,
-    dump: list[str] = DUMP,
+    files: list[str] = FILES,
     seed: int | None = SEED,
     load: float = LOAD,
     sequence: Sequence = SEQUENCE,
@@ -125,7 +120,7 @@ def save(
         file,
         openb_nodes,
         openb_pods,
-        dump,
+        files,
         seed,
         load,
         sequence,

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stromboli.cli.cli_errors import Usage
-from stromboli.cli.simulate.authors_sequence import authors_sequence
 from stromboli.cli.simulate.cluster_workload import cluster_workload
+from stromboli.cli.simulate.openb_arguments import arrival_sequence, given_lists
 from stromboli.cli.simulate.simulate_options import Sequence
-from stromboli.simulator.workloads.openb_arrivals import ArrivalSequence, SeededSequence
-from stromboli.simulator.workloads.openb_workload import arriving_workload, read_openb, recorded_workload
+from stromboli.simulator.workloads.openb_workload import arriving_workload, recorded_workload
 from stromboli.simulator.workloads.submitted_jobs import Workload
 from stromboli.simulator.workloads.swf_reader import SwfOptions
 from stromboli.simulator.workloads.workload_files import read_workload
@@ -23,7 +22,7 @@ class WorkloadSource:
     file: Path | None
     openb_nodes: Path | None
     openb_pods: Path | None
-    dump: list[str]
+    files: list[str]
     seed: int | None
     load: float
     sequence: Sequence
@@ -36,27 +35,22 @@ class WorkloadSource:
     def read(self) -> Workload:
         """The workload, or `Usage` if none or several are named."""
         lists = (self.openb_nodes, self.openb_pods)
-        if sum((self.file is not None, any(lists), bool(self.dump))) != 1:
-            raise Usage("which workload? Give one of FILE, --openb-nodes with --openb-pods, or --dump")
-        workload = self._read_lists() if any(lists) else self._read_dump() if self.dump else self._read_file()
+        if sum((self.file is not None, any(lists), bool(self.files))) != 1:
+            raise Usage("which workload? Give one of FILE, --openb-nodes with --openb-pods, or -f")
+        if any(lists):
+            workload = self._read_lists()
+        elif self.files:
+            workload = cluster_workload(self.files)
+        else:
+            workload = self._read_file()
         return replace(workload, jobs=workload.jobs[: self.jobs])
 
     def _read_file(self) -> Workload:
         swf = SwfOptions(cpus_per_pod=self.cpus_per_pod, overrun=self.overrun, queues=self.queues)
         return read_workload(str(self.file), self.seed, swf)
 
-    def _read_dump(self) -> Workload:
-        return cluster_workload(self.dump)
-
     def _read_lists(self) -> Workload:
-        if self.openb_nodes is None or self.openb_pods is None:
-            raise Usage("--openb-nodes and --openb-pods belong together: give both")
-        lists = read_openb(str(self.openb_nodes), str(self.openb_pods))
+        lists = given_lists(self.openb_nodes, self.openb_pods)
         if self.recorded_times:
             return recorded_workload(lists)
         return arriving_workload(lists, self.load, arrival_sequence(self.sequence, self.seed or 0))
-
-
-def arrival_sequence(sequence: Sequence, seed: int) -> ArrivalSequence:
-    """The random numbers that put a list into order."""
-    return authors_sequence(seed) if sequence is Sequence.GO else SeededSequence(seed)
