@@ -113,6 +113,17 @@ def test_failures_are_told_and_tried_again_by_the_same_command(
     assert "[2/4] done already" in capsys.readouterr().err
 
 
+def test_seeds_that_change_nothing_are_no_sample(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("study.yaml").write_text("options: {swf: a.swf}\naxes: {sequence: [ours, go], seed: 1..2}")
+    assert run_fake(options()) == 0
+    assert "runs are all the same" not in capsys.readouterr().err
+    for seed, record in enumerate(Path("study-results/records").iterdir()):
+        summary = {"seed": seed, "jobs": 3, "utilisation": 0.1}
+        record.write_text(json.dumps({"schema": 1, "jobs": [], "summary": summary}))
+    assert run_fake(options()) == 0
+    assert "warning: configurations whose runs are all the same: 2 of 2." in capsys.readouterr().err
+
+
 def test_a_changed_input_is_another_run(folder: Path) -> None:
     assert run_fake(options()) == 0
     Path("a.swf").write_text(TRACE.replace("100 3", "100 2"))

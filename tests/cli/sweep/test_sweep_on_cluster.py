@@ -111,7 +111,8 @@ def test_a_sweep_on_a_cluster_goes_on_until_everything_is_there(
     assert job["metadata"]["uid"] == created
     assert first.exit_code == 1, first.output
     assert "[3/3, 1 failed]" in first.stderr
-    assert "error: backfill=none policy=wrong: exit status 2\n  stromboli simulate --swf " in first.stderr
+    here = f"  stromboli simulate --swf {tmp_path}/a.swf --backfill none --policy {tmp_path}/wrong.yaml "
+    assert f"error: backfill=none policy=wrong: exit status 2\n{here}" in first.stderr
     assert "alocate" in first.stderr
     shown = json.loads(first.stdout)
     assert (shown["done"], [failed["title"] for failed in shown["failed"]]) == (

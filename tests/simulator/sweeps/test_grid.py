@@ -153,6 +153,15 @@ def test_a_wrong_grid_is_refused_with_field_value_and_way_out(tmp_path: Path, te
 
 def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
     assert len(problems(tmp_path, "x: 1\ny: 2\noptions: {z: 3}").splitlines()) == 3
+    missing = problems(tmp_path, "options: {swf: none.swf, policy: none.yaml}\naxes: {seed: 1..3}")
+    assert [line.split(": ")[1] for line in missing.splitlines()] == ["swf", "policy"]
+
+
+def test_a_name_that_is_too_long_for_a_file_is_no_file(tmp_path: Path) -> None:
+    assert "File name too long" in problems(tmp_path, f"options: {{swf: {'a' * 300}}}")
+    notation = f"{'1x8cpu,32Gi;' * 50}"
+    (run,) = plan_in(tmp_path, f"options: {{swf: a.swf, nodes: '{notation}'}}").runs
+    assert (run.arguments[-1].value, run.arguments[-1].sha256) == (notation, "")
 
 
 def test_a_grid_that_is_not_there_or_too_large_is_refused(tmp_path: Path) -> None:

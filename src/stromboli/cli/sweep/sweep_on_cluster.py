@@ -25,8 +25,9 @@ from stromboli.kube.api_client import Client
 from stromboli.kube.credentials import BadConfig
 from stromboli.kube.request import ApiError, NoResponse
 from stromboli.simulator.sweeps.cluster_job import JobSettings, job_name, plan_path, results_path
+from stromboli.simulator.sweeps.planned_run import PlannedRun, command, command_line
 from stromboli.simulator.sweeps.portable_plan import export
-from stromboli.simulator.sweeps.results_folder import FolderInUse, ResultsFolder, UnusableFolder
+from stromboli.simulator.sweeps.results_folder import FailedRun, FolderInUse, ResultsFolder, UnusableFolder
 from stromboli.simulator.sweeps.sweep_plan import SweepPlan
 
 REAL_NODES = {NODE: REAL}
@@ -141,6 +142,12 @@ class ClusterSweep:
             for number in _SIGNALS:
                 loop.remove_signal_handler(number)
 
+    def _failed(self, run: PlannedRun) -> FailedRun | None:
+        """What a pod noted of a run that failed, with the command that repeats it here."""
+        failed = self.folder.failed(run)
+        here = command_line(command(run, self.folder.record(run.id)))
+        return None if failed is None else structs.replace(failed, command=here)
+
     def _finish(self, place: Path | None, end: JobEnd) -> int:
         """Collect what can be reached from here, and say what came of it."""
         if place is None:
@@ -151,7 +158,7 @@ class ClusterSweep:
             )
             return 1 if end.failed or end.is_short else 0
         left = self._left(place).runs
-        failures = [failed for run in left if (failed := self.folder.failed(run)) is not None]
+        failures = [failed for run in left if (failed := self._failed(run)) is not None]
         for failed in failures:
             typer.echo(failure_text(failed), err=True)
         status = show_end(self.plan, self.folder, failures, self.options)

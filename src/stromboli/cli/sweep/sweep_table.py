@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from stromboli.api.errors import printable
+from stromboli.cli.cli_errors import print_warning
 from stromboli.cli.output import Format, console, write_as
 from stromboli.cli.simulate.run_text import plain_table, print_table
 from stromboli.simulator.reports.measure_titles import MEASURES, value_text
@@ -39,6 +40,11 @@ def print_results(
 ) -> None:
     """The means of each configuration, and the way on."""
     results = configuration_results(plan, folder)
+    if alike := sum(result.alike for result in results):
+        print_warning(
+            f"configurations whose runs are all the same: {alike} of {len(results)}. Seeds change nothing there,"
+            " so that their number says nothing about significance; one seed is enough"
+        )
     if output is not Format.TABLE:
         write_as(output, _document(plan, folder, results, failures))
         return

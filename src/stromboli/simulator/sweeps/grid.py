@@ -92,43 +92,57 @@ def expand(grid: Grid, vocabulary: Vocabulary, files: InputFiles) -> list[Planne
             f"{grid.combinations:,} combinations ({sizes}), and a sweep has {MOST_RUNS:,} at most:"
             " divide it into several grids",
         )
-    runs = [_run(grid, point, vocabulary, files) for point in grid.points()]
+    planner = _RunPlanner(grid, vocabulary, files)
+    runs = [planner.run(point) for point in grid.points()]
+    if planner.unreadable:
+        raise BadGrid(list(planner.unreadable))
     if not runs:
         raise _bad(grid, "exclude", "leaves out every combination; take one of its entries away")
     return runs
 
 
-def _run(grid: Grid, point: dict[str, str], vocabulary: Vocabulary, files: InputFiles) -> PlannedRun:
-    settings = grid.settings_at(point)
-    if not any(vocabulary.options[name].is_workload for name in settings):
-        ways = ", ".join(name for name, option in vocabulary.options.items() if option.is_workload)
-        where = " ".join(f"{axis}={label}" for axis, label in point.items())
-        raise _bad(grid, "options", f"no workload{' at ' + where if where else ''}: set one of {ways}")
-    arguments: list[Argument] = []
-    for name, values in settings.items():
-        arguments += _arguments(grid, vocabulary.options[name], values, files)
-    seed = point.pop(SEED, "") or "".join(settings.get(SEED, ()))
-    return planned_run(point, arguments, seed)
+class _RunPlanner:
+    """Makes the runs of combinations, and collects the inputs that cannot be read."""
 
+    def __init__(self, grid: Grid, vocabulary: Vocabulary, files: InputFiles) -> None:
+        self.grid = grid
+        self.vocabulary = vocabulary
+        self.files = files
+        self.unreadable: dict[Problem, None] = {}
 
-def _arguments(
-    grid: Grid, option: SimulateOption, values: tuple[str, ...], files: InputFiles
-) -> list[Argument]:
-    if option.is_switch:
-        flag = option.flag if values == ("true",) else option.off_flag
-        return [Argument(flag)] if flag else []
-    return [_argument(grid, option, value, files) for value in values]
+    def run(self, point: dict[str, str]) -> PlannedRun:
+        options, settings = self.vocabulary.options, self.grid.settings_at(point)
+        if not any(options[name].is_workload for name in settings):
+            ways = ", ".join(name for name, option in options.items() if option.is_workload)
+            where = " ".join(f"{axis}={label}" for axis, label in point.items())
+            raise _bad(
+                self.grid, "options", f"no workload{' at ' + where if where else ''}: set one of {ways}"
+            )
+        arguments = [
+            argument
+            for name, values in settings.items()
+            for argument in self.arguments(options[name], values)
+        ]
+        seed = point.pop(SEED, "") or "".join(settings.get(SEED, ()))
+        return planned_run(point, arguments, seed)
 
+    def arguments(self, option: SimulateOption, values: tuple[str, ...]) -> list[Argument]:
+        if option.is_switch:
+            flag = option.flag if values == ("true",) else option.off_flag
+            return [Argument(flag)] if flag else []
+        return [self.argument(option, value) for value in values]
 
-def _argument(grid: Grid, option: SimulateOption, value: str, files: InputFiles) -> Argument:
-    path = Path(os.path.abspath(grid.folder / value))
-    if option.path_use is PathUse.NEVER or (option.path_use is PathUse.IF_THERE and not path.exists()):
-        return Argument(option.flag, value)
-    try:
-        return Argument(option.flag, str(path), files.digest(path))
-    except Unreadable as error:
-        problem = f"{quoted(value)}: {error}; files are named relative to the folder of the grid"
-        raise _bad(grid, option.name, problem) from None
+    def argument(self, option: SimulateOption, value: str) -> Argument:
+        path = os.path.abspath(self.grid.folder / value)
+        use = option.path_use
+        if use is PathUse.NEVER or (use is PathUse.IF_THERE and not os.path.exists(path)):
+            return Argument(option.flag, value)
+        try:
+            return Argument(option.flag, path, self.files.digest(Path(path)))
+        except Unreadable as error:
+            text = f"{quoted(value)}: {error}; files are named relative to the folder of the grid"
+            self.unreadable[Problem(self.grid.source, "", option.name, text)] = None
+            return Argument(option.flag, value)
 
 
 def _bad(grid: Grid, field: str, text: str) -> BadGrid:

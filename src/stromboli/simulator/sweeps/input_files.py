@@ -24,7 +24,8 @@ class InputFiles:
         """Of the content of a file, or of the names and contents of all files of a folder."""
         known = self._digests.get(path)
         if known is None:
-            known = self._digests[path] = _folder_digest(path) if path.is_dir() else _file_digest(path)
+            digest = _folder_digest if os.path.isdir(path) else _file_digest
+            known = self._digests[path] = digest(path)
         return known
 
 

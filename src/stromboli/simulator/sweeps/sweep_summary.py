@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from stromboli.simulator.sweeps.grid import SEED
 from stromboli.simulator.sweeps.results_folder import PLAN, ResultsFolder
 from stromboli.simulator.sweeps.sweep_plan import SweepPlan, read_plan
 
@@ -22,6 +23,8 @@ class ConfigurationResult(Struct, frozen=True):
     mean: dict[str, float]
     deviation: dict[str, float]
     """The standard deviation over the runs, for measures of two runs or more."""
+    alike: bool = False
+    """Whether several runs came to the same in all measures: their seeds change nothing."""
 
 
 def configuration_results(plan: SweepPlan, folder: ResultsFolder) -> list[ConfigurationResult]:
@@ -64,15 +67,17 @@ def _result(configuration: dict[str, str], ids: list[str], folder: ResultsFolder
         [str(folder.record(run_id)) for run_id in summaries],
         {name: math.fsum(numbers) / len(numbers) for name, numbers in values.items()},
         {name: _deviation(numbers) for name, numbers in values.items() if len(numbers) > 1},
+        len(summaries) > 1 and all(min(numbers) == max(numbers) for numbers in values.values()),
     )
 
 
 def _numbers(summaries: list[dict[str, Any]]) -> Mapping[str, list[float]]:
-    """By measure, its value in each run that has one; what is no number is left out."""
+    """By measure, its value in each run that has one; the seed and what is no number are left out."""
     values: dict[str, list[float]] = {}
     for summary in summaries:
         for name, value in summary.items():
-            if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if name != SEED and is_number and math.isfinite(value):
                 values.setdefault(name, []).append(float(value))
     return values
 
