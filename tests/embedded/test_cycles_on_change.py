@@ -10,13 +10,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from stromboli.api.durations import FOREVER, Duration
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.embedded.cluster_services import ServiceConfig
 from stromboli.embedded.data_folder import DataFolder
 from stromboli.embedded.embedded_cluster import EmbeddedCluster
 from stromboli.embedded.nodes.node_groups import node_manifests
-from stromboli.embedded.nodes.simulated.durations import FOREVER, Duration
 from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
 from stromboli.embedded.nodes.write_queue import NODES
 from stromboli.extensions import load_catalog

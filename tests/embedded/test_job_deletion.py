@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from stromboli.api.durations import FOREVER, Duration
 from stromboli.embedded.cluster_services import ServiceConfig
 from stromboli.embedded.data_folder import DataFolder
 from stromboli.embedded.embedded_cluster import EmbeddedCluster
 from stromboli.embedded.nodes.node_devices import DEVICE_CLASSES
 from stromboli.embedded.nodes.node_groups import node_manifests
-from stromboli.embedded.nodes.simulated.durations import FOREVER, Duration
 from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
 from stromboli.extensions import load_catalog
 from stromboli.kube.api_client import Client

@@ -11,12 +11,12 @@ from typing import Any
 
 import yaml
 
+from stromboli.api.durations import Duration
 from stromboli.api.types.kinds import CLUSTER_SCOPED, kind_name
 from stromboli.embedded.cluster_services import ServiceConfig
 from stromboli.embedded.data_folder import DataFolder
 from stromboli.embedded.embedded_cluster import EmbeddedCluster
 from stromboli.embedded.nodes.node_groups import node_manifests
-from stromboli.embedded.nodes.simulated.durations import Duration
 from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
 from stromboli.extensions import load_catalog
 from stromboli.kube.api_client import Client, with_query

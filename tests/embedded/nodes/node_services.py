@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from stromboli.api.durations import FOREVER, Duration
 from stromboli.embedded.http.api_server import ApiServer
 from stromboli.embedded.nodes.node_groups import node_manifests
 from stromboli.embedded.nodes.node_registration import register_nodes
@@ -16,7 +17,6 @@ from stromboli.embedded.nodes.node_service import NodeService
 from stromboli.embedded.nodes.pod_logs import LogQuery
 from stromboli.embedded.nodes.pod_streams import PodStreams
 from stromboli.embedded.nodes.real.process_runtime import ProcessRuntime
-from stromboli.embedded.nodes.simulated.durations import FOREVER, Duration
 from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
 from stromboli.embedded.nodes.usage.cluster_usage import ClusterUsage
 from stromboli.kube.api_client import Client

@@ -3,8 +3,8 @@
 import asyncio
 from itertools import pairwise
 
+from stromboli.api.durations import FOREVER, Duration
 from stromboli.embedded.nodes.pod_addresses import PodAddresses
-from stromboli.embedded.nodes.simulated.durations import FOREVER, Duration
 from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
 from stromboli.embedded.nodes.simulated.simulated_nodes import SimulatedRuntime
 from stromboli.embedded.nodes.write_queue import WriteQueue

@@ -88,7 +88,7 @@ def test_what_runs_goes_on_and_what_waits_is_submitted_at_once(dump):
         pod("runs-0", "runs", "n1"),
         pod("runs-1", "runs", "n2"),
         group("early", 1, "2027-01-15T07:10:00Z"),
-        pod("early-0", "early", **{"stromboli.sh/run-time": "30s"}),
+        pod("early-0", "early", **{"stromboli.sh/run-time": "30"}),
         pod("over", "early", phase="Succeeded"),
     )
     runs, early, late = workload.jobs

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stromboli.api.durations import parse_duration
 from stromboli.api.manifests.yaml_reader import documents
 from stromboli.embedded.nodes.node_annotations import RUN_TIME
-from stromboli.embedded.nodes.simulated.durations import parse_duration
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import resource_of
 from stromboli.kube.request import ApiError

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from contextlib import redirect_stdout
 
 import typer
 
+from stromboli.cli.cli_errors import INTERRUPTED
 from stromboli.cli.simulate.openb_form import prepare_openb
 from stromboli.cli.simulate.option_effects import FILES, OPENB, SWF, WORKLOAD
 from stromboli.cli.simulate.progress_bar import progress_bar
@@ -36,6 +36,6 @@ def run_workload(form: str, options: SimulateOptions) -> None:
         )
     show_run(record, options)
     if record.partial:
-        raise typer.Exit(128 + signal.SIGINT)
+        raise typer.Exit(INTERRUPTED)
     if record.failed:
         raise typer.Exit(1)

@@ -14,15 +14,15 @@ from stromboli.api.go_scalars import MAX_DURATION, duration
 from stromboli.api.manifests.case_files import case_head
 from stromboli.api.manifests.manifest_reader import sources_of
 from stromboli.api.manifests.manifest_sources import rereadable
-from stromboli.cli.cli_errors import Usage
+from stromboli.cli.cli_errors import INTERRUPTED, Usage
 from stromboli.cli.output import StatusFormat, console, write_as
 from stromboli.cli.plan import clock_of
 from stromboli.cli.plan_inputs import with_progress
 from stromboli.cli.policy_options import case_policy, chosen_policy, policy_beside
+from stromboli.cli.simulate.moment_text import span_text
 from stromboli.cli.simulate.simulate_options import SimulateOptions
 from stromboli.cli.simulate.simulation_policies import with_backfill
 from stromboli.cli.status.cluster_policy import PolicyInForce
-from stromboli.embedded.tables.age_text import duration_text
 from stromboli.engine.catalog import Catalog
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import Policy
@@ -40,7 +40,6 @@ DOES_NOT_START = 3
 """Exit status if something that is submitted would not start."""
 FAILED = 1
 """Exit status if a plugin failed, so that the answer is not what the policy says."""
-INTERRUPTED = 130
 
 
 def run_submit(options: SimulateOptions) -> None:
@@ -167,4 +166,4 @@ class _Reporter:
         self._title = title
 
     def __call__(self, seconds: float, waiting: int) -> None:
-        self._status.update(f"{self._title}: {duration_text(seconds)} from now, {waiting} jobs wait")
+        self._status.update(f"{self._title}: {span_text(seconds)} from now, {waiting} jobs wait")

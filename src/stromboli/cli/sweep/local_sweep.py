@@ -11,7 +11,7 @@ from types import FrameType
 
 import typer
 
-from stromboli.cli.cli_errors import Usage
+from stromboli.cli.cli_errors import INTERRUPTED, Usage
 from stromboli.cli.output import Format, write_as
 from stromboli.cli.sweep.grid_vocabulary import grid_vocabulary
 from stromboli.cli.sweep.sweep_options import SweepOptions
@@ -26,8 +26,6 @@ from stromboli.simulator.sweeps.portable_plan import export
 from stromboli.simulator.sweeps.results_folder import FailedRun, FolderInUse, ResultsFolder, UnusableFolder
 from stromboli.simulator.sweeps.run_processes import THIS_PROGRAM, RunProcesses
 from stromboli.simulator.sweeps.sweep_plan import Share, SweepPlan, load_plan
-
-INTERRUPTED = 130
 
 
 def planned(options: SweepOptions) -> SweepPlan:

@@ -10,10 +10,10 @@ from pathlib import Path
 import typer
 from msgspec import structs
 
-from stromboli.cli.cli_errors import Usage, print_error
+from stromboli.cli.cli_errors import INTERRUPTED, Usage, print_error
 from stromboli.cli.sweep.cluster_volume import ClusterVolume, collect
 from stromboli.cli.sweep.job_watch import JobEnd, JobWatch
-from stromboli.cli.sweep.local_sweep import INTERRUPTED, results_folder, show_end
+from stromboli.cli.sweep.local_sweep import results_folder, show_end
 from stromboli.cli.sweep.sweep_job_manifests import job_settings, manifests
 from stromboli.cli.sweep.sweep_job_requests import SweepJobRequests, runs_of
 from stromboli.cli.sweep.sweep_options import ClusterOptions, SweepOptions

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
+from stromboli.cli.simulate.moment_text import span_text
 from stromboli.simulator.sweeps.planned_run import PlannedRun
 from stromboli.simulator.sweeps.results_folder import FailedRun
 
@@ -130,17 +131,10 @@ class SweepProgress:
         left, lately = self.counts.total - ended, ended - self._at_first
         if lately <= 0 or left <= 0:
             return ""
-        return f"{separator}{span((time.monotonic() - self._began) / lately * left)} left"
+        return f"{separator}{span_text((time.monotonic() - self._began) / lately * left)} left"
 
 
 def failure_text(failed: FailedRun) -> str:
     """A failure with its command and the last that it printed."""
     lines = [f"error: {failed.title}: {failed.outcome}", f"  {failed.command}"]
     return "\n".join([*lines, *(f"  | {line}" for line in failed.last_lines)])
-
-
-def span(seconds: float) -> str:
-    """`40 s`, `12 min`, `3.5 h`."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

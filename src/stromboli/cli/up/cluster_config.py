@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from stromboli.api.durations import parse_duration
 from stromboli.cli.policy_options import chosen_policy
 from stromboli.cli.up.up_options import PRESET, SIMULATED, UpOptions
 from stromboli.embedded.cluster_services import ServiceConfig
@@ -12,7 +13,6 @@ from stromboli.embedded.nodes.machine.machine_node import machine_node, offer_gp
 from stromboli.embedded.nodes.node_groups import node_manifests
 from stromboli.embedded.nodes.node_network import place_in_racks
 from stromboli.embedded.nodes.node_types import Content
-from stromboli.embedded.nodes.simulated.durations import parse_duration
 from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
 from stromboli.engine.catalog import Catalog
 from stromboli.extensions import load_catalog

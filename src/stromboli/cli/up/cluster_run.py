@@ -11,6 +11,7 @@ import sys
 import typer
 
 from stromboli import __version__
+from stromboli.api.durations import BadDuration
 from stromboli.cli.cli_errors import Usage, is_output_error, print_error
 from stromboli.cli.up.cluster_config import service_config
 from stromboli.cli.up.up_options import UpOptions
@@ -22,7 +23,6 @@ from stromboli.embedded.data_folder import DataFolder
 from stromboli.embedded.embedded_cluster import EmbeddedCluster
 from stromboli.embedded.nodes.node_groups import BadNodes
 from stromboli.embedded.nodes.node_network import has_racks
-from stromboli.embedded.nodes.simulated.durations import BadDuration
 from stromboli.embedded.running_clusters import FolderError
 
 log = logging.getLogger(__name__)

@@ -7,12 +7,10 @@ from math import inf
 from typing import NamedTuple
 
 from stromboli.api import names
-from stromboli.api.go_scalars import duration
+from stromboli.api.durations import longest
 from stromboli.model.queue import Queue
 from stromboli.model.task import Task
 from stromboli.model.time_limits import queue_limit, time_limit
-
-FOREVER = "forever"
 
 
 class Basis(enum.StrEnum):
@@ -64,19 +62,10 @@ class RunTimes:
 
     def stated(self, task: Task) -> RunTime | None:
         """What is said of a pod, by itself, its job or its queue; None if nothing is."""
-        run_time = _run_time(task.annotations.get(names.RUN_TIME, ""))
+        run_time = longest(task.annotations.get(names.RUN_TIME, ""))
         if run_time is not None:
             ended = inf if task.deadline is None else task.deadline
             return RunTime(min(run_time, ended), Basis.RUN_TIME) if min(run_time, ended) < inf else UNKNOWN
         default = queue_limit(task.job.queue, self._queues) if task.job is not None else None
         limit = time_limit(task, default)
         return None if limit is None else RunTime(limit, Basis.TIME_LIMIT)
-
-
-def _run_time(text: str) -> float | None:
-    """The seconds of the annotation, of a range its end; None for what is random, or cannot be read."""
-    if text == FOREVER:
-        return inf
-    longest = text.rpartition("..")[2]
-    seconds = duration(f"{longest}s" if longest.isascii() and longest.isdigit() else longest)
-    return seconds if seconds is not None and seconds >= 0 else None

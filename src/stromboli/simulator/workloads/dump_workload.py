@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from stromboli.api import names
+from stromboli.api.durations import longest
 from stromboli.api.errors import Problems
-from stromboli.api.go_scalars import duration
 from stromboli.api.manifests.manifest_reader import IMPLIED, Item, Manifests, sources_of
 from stromboli.api.resources.pod_requests import pod_request
 from stromboli.api.resources.resource_lists import resource_list
@@ -49,7 +49,6 @@ _SAID_OTHERWISE = frozenset(
     )
 )
 """Fields of a pod's spec that a job of a workload has in another form."""
-_FOREVER = "forever"
 _NATIVE = "native:"
 """Before the keys of Kubernetes' own groups, which may have the names of others."""
 _VERSIONS = {"": "v1", "apps": "apps/v1", "policy": "policy/v1", "resource.k8s.io": "resource.k8s.io/v1"}
@@ -193,8 +192,8 @@ class _Part:
         pod = self.pods[0]
         limit = self._limit()
         text = pod.metadata.annotations.get(names.RUN_TIME, "")
-        stated = duration(text.rpartition("..")[2]) if text and text != _FOREVER else None
-        total = inf if text == _FOREVER else stated if stated is not None else limit
+        stated = longest(text)
+        total = limit if stated is None else stated
         if not pod.spec.node_name:
             return inf if total is None else total, limit
         ages = [now - start.timestamp() for each in self.pods if (start := each.status.start_time)]

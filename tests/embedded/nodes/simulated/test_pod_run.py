@@ -5,8 +5,8 @@ import math
 import msgspec
 import pytest
 
+from stromboli.api.durations import FOREVER, Duration
 from stromboli.embedded.nodes.node_types import NodePod
-from stromboli.embedded.nodes.simulated.durations import FOREVER, Duration
 from stromboli.embedded.nodes.simulated.pod_run import SHORTEST_RUN, PodRun, backoff
 from stromboli.embedded.nodes.simulated.pod_run_status import PodRunStatus
 from stromboli.embedded.nodes.simulated.pod_stages import Stage, StageDelays, next_of_run

@@ -1,12 +1,8 @@
 """What simulated pods do next, as a table."""
 
-import math
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from stromboli.embedded.nodes.simulated.durations import FOREVER, BadDuration, Duration, parse_duration
+from stromboli.api.durations import FOREVER, Duration
 from stromboli.embedded.nodes.simulated.pod_stages import ScheduledStage, Stage, StageDelays, next_stage
 from tests.embedded.nodes.node_pods import pod
 
@@ -78,35 +74,3 @@ def test_a_run_time_is_drawn_once_for_a_pod():
     assert first == again
     assert 10 <= first.at <= 20
     assert other.at != first.at
-
-
-@pytest.mark.parametrize(
-    ("text", "span"),
-    [
-        ("30s", Duration(30, 30)),
-        ("1h30m", Duration(5400, 5400)),
-        ("30", Duration(30, 30)),
-        ("10s..1m", Duration(10, 60)),
-        ("exp(30s)", Duration(30, 30, True)),
-        ("exp(0s)", Duration(0, 0)),
-        ("forever", FOREVER),
-    ],
-)
-def test_a_span_is_read(text, span):
-    assert parse_duration(text) == span
-
-
-@pytest.mark.parametrize("text", ["", "x", "-5s", "60s..10s", "exp()", "10s..", "1e999", "nan"])
-def test_a_span_that_is_none_is_explained(text):
-    with pytest.raises(BadDuration):
-        parse_duration(text)
-
-
-@given(st.text(max_size=20), st.text(max_size=5))
-def test_whatever_is_a_span_has_a_length(text, seed):
-    try:
-        seconds = parse_duration(text).sample(seed)
-    except BadDuration:
-        return
-    assert seconds >= 0
-    assert not math.isnan(seconds)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from stromboli.api.durations import FOREVER, BadDuration, Duration, parse_duration
 from stromboli.embedded.nodes import node_annotations
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.simulated.command_plan import container_plans
 from stromboli.embedded.nodes.simulated.container_times import seconds_of
-from stromboli.embedded.nodes.simulated.durations import FOREVER, BadDuration, Duration, parse_duration
 from stromboli.embedded.nodes.simulated.pod_run import PodRun
 
 

@@ -55,6 +55,15 @@ def parse_duration(text: str) -> Duration:
     return Duration(first, last)
 
 
+def longest(text: str) -> float | None:
+    """The most seconds that a duration may come to; none if it is exponential, or cannot be read."""
+    try:
+        parsed = parse_duration(text)
+    except BadDuration:
+        return None
+    return None if parsed.exponential else parsed.high
+
+
 def _seconds(text: str, whole: str) -> float:
     plain = text.strip()
     seconds = float(plain) if plain.isdecimal() and len(plain) < 10 else duration(plain)
