@@ -75,6 +75,13 @@ def test_an_interrupted_run_is_measured_up_to_its_end():
     assert told["mean_bounded_slowdown"] == pytest.approx((1 + 1010 / 1000) / 2), "its run time is known"
 
 
+def test_jobs_that_an_interrupted_run_did_not_come_to_do_not_wait():
+    jobs = [job("runs", 0, 0, None), job("waits", 40, None, None), job("later", 500, None, None)]
+    measures = summary(record_of(*jobs, end=100, partial=True))
+    assert (measures["running"], measures["waiting"], measures["not_submitted"]) == (1, 1, 1)
+    assert measures["longest_still_waiting_s"] == 60
+
+
 def test_jobs_that_never_end_have_waits_and_no_slowdown():
     record = record_of(job("stays", 0, 2, None, cpu=3), job("left", 4, None, None, dropped=True), end=6)
     told = summary(record)

@@ -35,6 +35,7 @@ MEASURES = (
     Measure("running", "Still running", Unit.COUNT),
     Measure("waiting", "Still waiting", Unit.COUNT, -1),
     Measure("dropped", "Dropped, as they fitted nowhere", Unit.COUNT, -1),
+    Measure("not_submitted", "Not submitted yet", Unit.COUNT, -1),
     Measure("makespan_s", "Makespan", Unit.SECONDS, -1, main=True),
     Measure("throughput_per_hour", "Jobs finished per hour", Unit.FACTOR, 1),
     Measure("utilisation", "Utilisation", Unit.SHARE, 1, main=True),
@@ -75,6 +76,16 @@ def value_text(value: Any, unit: Unit) -> str:
     return factor(value)
 
 
+def spread_text(mean: float, deviation: float, unit: Unit) -> str:
+    """A mean and its standard deviation in the unit of the mean: 2.9 ± 1.7 h."""
+    if unit is Unit.SHARE:
+        return f"{100 * mean:.1f} ± {100 * deviation:.1f} %"
+    if unit is Unit.SECONDS:
+        length, name = _time_unit(mean)
+        return f"{_digits(mean / length)} ± {_digits(deviation / length)} {name}"
+    return f"{value_text(mean, unit)} ± {value_text(deviation, unit)}"
+
+
 def amount_text(resource: str, amount: float) -> str:
     """What a cluster has of a resource: 256 cpu, 1.5 TiB memory."""
     unit = ""
@@ -92,11 +103,16 @@ def factor(value: float) -> str:
 
 def duration(seconds: float) -> str:
     """Seconds in the unit that suits: 45.2 s, 34.5 min, 5.2 h, 12.3 d."""
+    length, unit = _time_unit(seconds)
+    return f"{_digits(seconds / length)} {unit}"
+
+
+def _time_unit(seconds: float) -> tuple[float, str]:
     size = abs(seconds)
     for limit, length, unit in ((2 * MINUTE, 1.0, "s"), (2 * HOUR, MINUTE, "min"), (2 * DAY, HOUR, "h")):
         if size < limit:
-            return f"{_digits(seconds / length)} {unit}"
-    return f"{_digits(seconds / DAY)} d"
+            return length, unit
+    return DAY, "d"
 
 
 def _digits(number: float) -> str:

@@ -52,7 +52,8 @@ def summary(record: RunRecord) -> Summary:
 
 def _counts(columns: RecordColumns) -> Summary:
     ended, started = np.isfinite(columns.ended), np.isfinite(columns.started)
-    waiting = ~started & ~ended & ~columns.dropped
+    expected = columns.submitted > columns.end
+    waiting = ~started & ~ended & ~columns.dropped & ~expected
     hours = columns.makespan / HOUR
     oldest = columns.end - columns.submitted[waiting]
     return {
@@ -61,6 +62,7 @@ def _counts(columns: RecordColumns) -> Summary:
         "running": int((started & ~ended).sum()),
         "waiting": int(waiting.sum()),
         "dropped": int(columns.dropped.sum()),
+        "not_submitted": int(expected.sum()),
         "makespan_s": columns.makespan,
         "throughput_per_hour": float(ended.sum() / hours) if hours > 0 else None,
         "longest_still_waiting_s": largest(oldest),
