@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stromboli.simulator.reports.comparison.configurations import Configuration, Run
+from stromboli.simulator.reports.comparison.difference_texts import difference_text, mean_text
 from stromboli.simulator.reports.comparison.record_groups import RecordFile, configurations_of
-from stromboli.simulator.reports.comparison.run_comparison import Configuration, Run, compare, document
+from stromboli.simulator.reports.comparison.run_comparison import Entry, compare, document
 from stromboli.simulator.reports.comparison.significance import (
     TestKind as Kind,
 )
@@ -27,6 +29,7 @@ from tests.simulator.reports.run_records import busy_run
 from tests.simulator.reports.test_run_page import Page
 
 WAIT = next(measure for measure in MEASURES if measure.key == "mean_wait_s")
+UTILISATION = next(measure for measure in MEASURES if measure.key == "utilisation")
 
 
 def configuration(name: str, waits: dict[int, float] | list[float], **settings) -> Configuration:
@@ -154,6 +157,37 @@ def test_different_workloads_and_interrupted_runs_are_told():
     partial = Configuration("b", (Run(1, {}, partial=True), Run(2, {})), {"workload": "y"})
     notes = compare([configuration("a", [1.0, 2.0], workload="x"), partial]).notes
     assert notes == ["The runs are of different workloads: x, y.", "b: 1 of 2 runs were interrupted."]
+
+
+def test_differences_over_some_of_the_seeds_and_failed_runs_are_told():
+    more = configuration("b", {1: 3.0, 2: 4.0, 3: 9.0})
+    assert compare([configuration("a", {1: 1.0, 2: 2.5}), more]).notes == [
+        "b: differences are of the 2 seeds that it shares with a, means of all runs."
+    ]
+    failed = Configuration("c", (Run(1, {"mean_wait_s": 3.0}, failed=True), Run(2, {"mean_wait_s": 4.0})))
+    assert compare([configuration("a", {1: 1.0, 2: 2.5}), failed]).notes == [
+        "c: something failed in 1 of 2 runs."
+    ]
+
+
+def test_runs_that_are_the_same_whatever_the_seed_are_not_tested():
+    comparison = compare([configuration("a", {1: 5.0, 2: 5.0}), configuration("b", {1: 3.0, 2: 3.0})])
+    entry = comparison.entries[WAIT][1]
+    assert (entry.corrected_p, entry.is_significant(0.95), comparison.is_tested) == (None, False, False)
+    assert comparison.notes == [
+        "Seeds make no difference to these runs: differences are exact, and there is nothing to test."
+    ]
+
+
+def test_means_and_deviations_are_in_one_unit():
+    assert mean_text(Entry(2.9 * 3600, 1.7 * 3600, 5), WAIT) == "2.9 ± 1.7 h"
+    assert mean_text(Entry(0.593, 0.094, 5), UTILISATION) == "59.3 ± 9.4 %"
+    assert mean_text(Entry(None, None, 0), WAIT) == "-"
+
+
+def test_a_single_run_that_agrees_with_the_first_is_the_same():
+    comparison = compare([configuration("a", {1: 5.0}), configuration("b", {1: 5.0})])
+    assert difference_text(*comparison.entries[WAIT], WAIT, 0.95) == "the same"
 
 
 def test_records_belong_together_if_their_settings_differ_by_the_seed_alone(tmp_path):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from stromboli.simulator.reports.comparison.configurations import Configuration
 from stromboli.simulator.reports.comparison.record_groups import run_of
-from stromboli.simulator.reports.comparison.run_comparison import Configuration, compare
+from stromboli.simulator.reports.comparison.run_comparison import compare
 from stromboli.simulator.reports.paper_plots import plot_comparison, plot_run
 from stromboli.simulator.runs.run_record import RunRecord
 from tests.simulator.reports.run_records import busy_run, job, record_of

@@ -18,12 +18,13 @@ def print_comparison(out: Console, comparison: Comparison, wide: bool = False) -
     titles = [
         _title(name, len(config.runs)) for name, config in zip(names, comparison.configurations, strict=True)
     ]
+    with_p = wide and comparison.is_tested
     columns: list[str] = [titles[0]]
     for title in titles[1:]:
         columns += [
             title,
             f"against {names[0]}" if len(names) == 2 else "difference",
-            *(["p"] if wide else []),
+            *(["p"] if with_p else []),
         ]
     table = plain_table(("",), (printable(column).replace("[", "\\[") for column in columns))
     for measure, row in comparison.entries.items():
@@ -34,11 +35,11 @@ def print_comparison(out: Console, comparison: Comparison, wide: bool = False) -
                     Text(mean_text(entry, measure)),
                     _difference(row[0], entry, measure, comparison.confidence),
                 ]
-                cells += [Text(p_text(entry))] if wide else []
+                cells += [Text(p_text(entry))] if with_p else []
             table.add_row(measure.title, *cells)
     print_table(out, table)
-    percent = f"{100 * comparison.confidence:g} %"
-    if any(entry.corrected_p is not None for row in comparison.entries.values() for entry in row):
+    if comparison.is_tested:
+        percent = f"{100 * comparison.confidence:g} %"
         kind = "paired by seed" if _any_paired(comparison) else "not paired"
         out.print()
         legend = f"* significant at {percent}, corrected for the number of measures (Holm); {kind}, "

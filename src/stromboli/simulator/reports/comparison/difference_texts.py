@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from stromboli.simulator.reports.comparison.run_comparison import Entry
-from stromboli.simulator.reports.measure_titles import NONE, Measure, Unit, value_text
+from stromboli.simulator.reports.measure_titles import NONE, Measure, Unit, spread_text, value_text
 
 
 def mean_text(entry: Entry, measure: Measure) -> str:
     """The mean over runs, with the standard deviation where there are several."""
-    text = value_text(entry.mean, measure.unit)
-    return text if not entry.deviation else f"{text} ± {value_text(entry.deviation, measure.unit)}"
+    if entry.mean is None or not entry.deviation:
+        return value_text(entry.mean, measure.unit)
+    return spread_text(entry.mean, entry.deviation, measure.unit)
 
 
 def difference_text(base: Entry, entry: Entry, measure: Measure, confidence: float) -> str:
@@ -17,7 +18,7 @@ def difference_text(base: Entry, entry: Entry, measure: Measure, confidence: flo
     difference = entry.difference
     if difference is None:
         return NONE
-    if difference.low == difference.high == 0:
+    if difference.mean == 0 and not difference.low and not difference.high:
         return "the same"
     if measure.unit is Unit.SHARE:
         scale, unit = 100.0, " points"

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stromboli.api.errors import printable
-from stromboli.simulator.reports.comparison.run_comparison import Configuration, Run
+from stromboli.simulator.reports.comparison.configurations import Configuration, Run
+from stromboli.simulator.reports.measure_titles import NONE
 from stromboli.simulator.reports.measures import summary
 from stromboli.simulator.reports.record_columns import Floats, RecordColumns
 from stromboli.simulator.reports.record_files import read_record
@@ -42,7 +43,7 @@ def configurations_of(files: Sequence[RecordFile]) -> list[Configuration]:
         groups.setdefault(key, []).append(_LoadedRun(file, run_of(record), {"run": record.name, **settings}))
     names = _names(list(groups.values()))
     return [
-        Configuration(name, tuple(loaded.run for loaded in group), group[0].settings)
+        Configuration(name, tuple(loaded.run for loaded in group), *_settings(group))
         for name, group in zip(names, groups.values(), strict=True)
     ]
 
@@ -57,6 +58,7 @@ def run_of(record: RunRecord) -> Run:
         _quantiles(columns.wait),
         _quantiles(columns.bounded_slowdown),
         record.partial,
+        bool(record.failed),
     )
 
 
@@ -65,6 +67,17 @@ def _quantiles(values: Floats) -> Floats:
     if not known.size:
         return np.zeros(0)
     return np.percentile(known, np.linspace(0, 100, QUANTILES)).astype(np.float64)
+
+
+def _settings(group: list[_LoadedRun]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The settings of a configuration, and which of them its runs do not share."""
+    merged: dict[str, Any] = {}
+    mixed: list[str] = []
+    for key in dict.fromkeys(key for loaded in group for key in loaded.settings):
+        values = list(dict.fromkeys(str(loaded.settings.get(key, NONE)) for loaded in group))
+        merged[key] = group[0].settings.get(key, NONE) if len(values) == 1 else ", ".join(values)
+        mixed += [key] if len(values) > 1 else []
+    return merged, tuple(mixed)
 
 
 def _names(groups: list[list[_LoadedRun]]) -> list[str]:

@@ -1,14 +1,15 @@
-"""Configurations side by side: the runs of a setting with several seeds each, held against the first of them."""
+"""Configurations side by side: every measure of each, held against the first of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from math import isfinite
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from stromboli.simulator.reports.comparison.comparison_notes import comparison_notes
+from stromboli.simulator.reports.comparison.configurations import Configuration
 from stromboli.simulator.reports.comparison.significance import (
     Difference,
     TestKind,
@@ -17,48 +18,8 @@ from stromboli.simulator.reports.comparison.significance import (
     unpaired_difference,
 )
 from stromboli.simulator.reports.measure_titles import MEASURES, Measure
-from stromboli.simulator.reports.record_columns import Floats
 
 CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What a comparison needs of a run."""
-
-    seed: int
-    measures: Mapping[str, Any]
-    """Its summary."""
-    waits: Floats = field(default_factory=lambda: np.zeros(0))
-    """Of its jobs at equal steps from the shortest to the longest."""
-    slowdowns: Floats = field(default_factory=lambda: np.zeros(0))
-    partial: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    """Runs of one setting that differ by their seeds."""
-
-    name: str
-    runs: tuple[Run, ...]
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-    def values(self, measure: str) -> Floats:
-        """Of the runs that have it."""
-        return np.array(
-            [value for run in self.runs if (value := _number(run, measure)) is not None], np.float64
-        )
-
-    def by_seed(self, measure: str) -> dict[int, float]:
-        """The same by seed; empty where a seed occurs twice, as pairs would be arbitrary then."""
-        if len({run.seed for run in self.runs}) < len(self.runs):
-            return {}
-        return {run.seed: value for run in self.runs if (value := _number(run, measure)) is not None}
-
-
-def _number(run: Run, measure: str) -> float | None:
-    value = run.measures.get(measure)
-    return float(value) if isinstance(value, int | float) and isfinite(value) else None
 
 
 @dataclass(slots=True)
@@ -85,6 +46,11 @@ class Comparison:
     test: TestKind
     notes: list[str]
 
+    @property
+    def is_tested(self) -> bool:
+        """Whether there is any p value."""
+        return any(entry.corrected_p is not None for row in self.entries.values() for entry in row)
+
 
 def compare(
     configurations: Sequence[Configuration],
@@ -95,6 +61,7 @@ def compare(
     """Means of every measure, differences from the first configuration, and p values corrected for their number.
 
     The measures that are always shown are corrected together, so are the others, each kind over all configurations.
+    Runs that are the same whatever the seed, such as those of a trace, repeat each other: nothing is tested.
     """
     shown = [m for m in measures if any(configuration.values(m.key).size for configuration in configurations)]
     entries = {
@@ -104,12 +71,14 @@ def compare(
         ]
         for measure in shown
     }
+    is_sampled = any(configuration.varies for configuration in configurations)
     for is_main in (True, False):
         family = [entry for measure, row in entries.items() if measure.main is is_main for entry in row]
-        tested = [entry.difference.p if entry.difference else None for entry in family]
+        tested = [entry.difference.p if entry.difference and is_sampled else None for entry in family]
         for entry, corrected in zip(family, holm(tested), strict=True):
             entry.corrected_p = corrected
-    return Comparison(tuple(configurations), entries, confidence, test, _notes(configurations))
+    notes = comparison_notes(configurations, is_sampled)
+    return Comparison(tuple(configurations), entries, confidence, test, notes)
 
 
 def _entry(
@@ -142,27 +111,6 @@ def _entry(
 def _tested(difference: Difference, measure: Measure) -> Difference:
     """A measure that is neither good nor bad, such as the number of jobs, is shown and not tested."""
     return difference if measure.better else difference._replace(p=None)
-
-
-def _notes(configurations: Sequence[Configuration]) -> list[str]:
-    notes = []
-    if all(len(configuration.runs) < 2 for configuration in configurations):
-        notes.append(
-            "One run each: nothing can be tested. Give runs with several seeds of each configuration."
-        )
-    else:
-        alone = [configuration.name for configuration in configurations if len(configuration.runs) < 2]
-        if alone:
-            notes.append(f"One run only, so it cannot be tested: {', '.join(alone)}.")
-    workloads = {str(configuration.settings.get("workload")) for configuration in configurations}
-    if len(workloads) > 1:
-        notes.append(f"The runs are of different workloads: {', '.join(sorted(workloads))}.")
-    for configuration in configurations:
-        if interrupted := sum(run.partial for run in configuration.runs):
-            notes.append(
-                f"{configuration.name}: {interrupted} of {len(configuration.runs)} runs were interrupted."
-            )
-    return notes
 
 
 def document(comparison: Comparison) -> dict[str, Any]:
@@ -199,7 +147,7 @@ def _entry_document(entry: Entry, confidence: float) -> dict[str, Any]:
             "difference": difference.mean,
             "low": difference.low,
             "high": difference.high,
-            "p": difference.p,
+            "p": difference.p if entry.corrected_p is not None else None,
             "corrected_p": entry.corrected_p,
             "significant": entry.is_significant(confidence),
             "paired": difference.paired,

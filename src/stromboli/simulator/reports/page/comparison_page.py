@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from stromboli.simulator.reports.comparison.configurations import Configuration
 from stromboli.simulator.reports.comparison.difference_texts import difference_text, mean_text, p_text
-from stromboli.simulator.reports.comparison.run_comparison import Comparison, Configuration
+from stromboli.simulator.reports.comparison.run_comparison import Comparison
 from stromboli.simulator.reports.measure_titles import NONE, Measure, Unit, duration, value_text
 from stromboli.simulator.reports.page.chart_scales import Scale, amounts, clock, shares, slowdowns, waits
 from stromboli.simulator.reports.page.figure import figure
@@ -55,7 +56,9 @@ def comparison_page(comparison: Comparison) -> str:
 
 def _table(title: str, comparison: Comparison, measures: Iterable[Measure]) -> Markup:
     names = [configuration.name for configuration in comparison.configurations]
-    titles = ["", names[0], *(text for name in names[1:] for text in (name, f"against {names[0]}", "p"))]
+    last = ("p",) if comparison.is_tested else ()
+    against = f"against {names[0]}"
+    titles = ["", names[0], *(text for name in names[1:] for text in (name, against, *last))]
     rows = []
     for measure in measures:
         row = comparison.entries[measure]
@@ -64,13 +67,18 @@ def _table(title: str, comparison: Comparison, measures: Iterable[Measure]) -> M
             cells += [
                 mean_text(entry, measure),
                 difference_text(row[0], entry, measure, comparison.confidence),
-                p_text(entry),
+                *([p_text(entry)] if last else []),
             ]
         rows.append(cells)
+    return figure(title, _legend(comparison), table(titles, rows), wide=True)
+
+
+def _legend(comparison: Comparison) -> str:
+    if not comparison.is_tested:
+        return f"Means over runs, and how they differ from {comparison.configurations[0].name}."
     percent = f"{100 * comparison.confidence:g} %"
     note = f"Mean ± standard deviation over runs; in brackets the {percent} confidence interval of the difference; "
-    note += f"* significant at {percent} ({comparison.test.value} test, p corrected after Holm)."
-    return figure(title, note, table(titles, rows), wide=True)
+    return note + f"* significant at {percent} ({comparison.test.value} test, p corrected after Holm)."
 
 
 def _distributions(comparison: Comparison, title: str, what: str) -> Markup:
