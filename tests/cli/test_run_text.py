@@ -32,18 +32,27 @@ def test_measures_have_titles_and_units():
     assert cells["Mean bounded slowdown"] == "361"
 
 
-def test_queues_users_and_gangs_are_shown_where_there_are_several():
-    text = shown(busy_run(100))
-    assert "Queues" in text
-    assert "Users" in text
-    assert "Gangs, by number of pods" in text
-    assert "Queues" not in shown(record_of(job("a", 0, 0, 1)))
+def test_a_plain_table_has_what_matters_and_a_wide_one_users_gangs_and_sizes_as_well():
+    plain, wide = shown(busy_run(100)), shown(busy_run(100), wide=True)
+    assert len(plain.splitlines()) <= 15
+    assert "Queues" in plain
+    assert "Queues" not in shown(record_of(job("a", 0, 0, 1)), wide=True)
+    for more in ("Users", "Gangs, by number of pods", "Jobs, by cpu that they ask for", "Mean slowdown"):
+        assert more not in plain
+        assert more in wide
 
 
-def test_many_users_are_cut_short_unless_all_are_asked_for():
-    record = record_of(*(job(f"j{i}", 0, 0, 1, user=f"user{i}") for i in range(30)), cpu=30)
+def test_evictions_are_shown_where_there_are_any():
+    assert "Evictions" not in shown(record_of(job("a", 0, 0, 1)))
+    text = shown(record_of(job("a", 0, 5, 6, evictions=1, lost_work=60.0)))
+    assert "Evictions                  1" in text
+    assert "Work lost, pod-time     60 s" in text
+
+
+def test_many_queues_are_cut_short_unless_all_are_asked_for():
+    record = record_of(*(job(f"j{i}", 0, 0, 1, queue=f"queue{i}") for i in range(30)), cpu=30)
     assert "(18 more: -o wide)" in shown(record)
-    assert "user29" in shown(record, wide=True)
+    assert "queue29" in shown(record, wide=True)
 
 
 def test_an_empty_run_and_hostile_names_are_shown_all_the_same():

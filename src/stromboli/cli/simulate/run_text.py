@@ -11,7 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from stromboli.api.errors import printable
-from stromboli.simulator.reports.measure_titles import MEASURES, NONE, Unit, duration, factor, value_text
+from stromboli.simulator.reports.measure_titles import (
+    MEASURES,
+    NONE,
+    Measure,
+    Unit,
+    duration,
+    factor,
+    value_text,
+)
 from stromboli.simulator.reports.measures import Summary
 from stromboli.simulator.runs.run_record import RunRecord
 
@@ -22,15 +30,18 @@ MOST_ROWS = 12
 
 
 def print_run(out: Console, record: RunRecord, measures: Summary, wide: bool = False) -> None:
-    """The measures that are always shown, then queues, users and gangs where there are several; `wide` shows all."""
+    """The measures that matter, and queues where there are several; `wide` has all measures, users, gangs and sizes."""
     _print(out, f"{record.name}{', interrupted' if record.partial else ''}")
     for note in record.notes:
         _print(out, f"  {note}")
     print_table(out, _measure_table(measures, wide))
-    parts = (("Queues", "queues"), ("Users", "users"), ("Gangs, by number of pods", "gangs"))
-    for title, key in (*parts, ("Jobs, by request", "requests")):
+    parts = [("Queues", "queues")]
+    if wide:
+        parts += [("Users", "users"), ("Gangs, by number of pods", "gangs")]
+        parts += [(f"Jobs, by {measures['utilisation_of']} that they ask for", "requests")]
+    for title, key in parts:
         rows = measures[key]
-        if len(rows) > 1 and (wide or key != "requests" or len(measures["gangs"]) == 1):
+        if len(rows) > 1:
             _print(out, "")
             _print(out, title)
             print_table(out, _part_table(rows, wide, key in ("queues", "users")))
@@ -60,10 +71,7 @@ def _measure_table(measures: Summary, wide: bool) -> Table:
     table = plain_table(("",), ("",), header=False)
     for measure in MEASURES:
         value = measures.get(measure.key)
-        is_there = measure.key in measures and (value is not None or measure.main)
-        if is_there and (
-            wide or measure.main or (measure.unit is Unit.COUNT and value and measure.better < 0)
-        ):
+        if measure.key in measures and (_matters(measure, value) or (wide and value is not None)):
             resource = measures.get("utilisation_of")
             title = (
                 f"{measure.title} of {resource}"
@@ -72,6 +80,13 @@ def _measure_table(measures: Summary, wide: bool) -> Table:
             )
             table.add_row(Text(printable(title)), value_text(value, measure.unit))
     return table
+
+
+def _matters(measure: Measure, value: Any) -> bool:
+    """A main measure, less evictions where there are none; and jobs that did not end as they should, if any."""
+    if measure.key in ("evictions", "lost_work_s"):
+        return bool(value)
+    return measure.main or bool(measure.unit is Unit.COUNT and value and measure.better < 0)
 
 
 def _part_table(rows: dict[str, dict[str, Any]], wide: bool, with_shares: bool) -> Table:

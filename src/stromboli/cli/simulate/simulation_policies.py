@@ -32,7 +32,7 @@ def policy_of(options: SimulateOptions, catalog: Catalog, default: str) -> Polic
     """The policy that the options name, else the default of the form, with the backfill that is asked for."""
     policy = chosen_policy(options.policy, options.preset, catalog, options.lenient)
     if policy is None:
-        policy = load_policy(default, catalog, "the policy of this form")
+        policy = load_policy(default, catalog, "jobs in order of submission")
     if options.backfill is not None:
         policy = with_backfill(policy, options.backfill, catalog, options.lenient)
     return policy
