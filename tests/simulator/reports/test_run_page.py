@@ -139,6 +139,28 @@ def test_the_page_of_a_large_run_stays_small():
     assert "48 of 1,000 nodes" in text
 
 
+def test_very_long_names_do_not_make_the_page_large():
+    record = busy_run(400)
+    for pod in record.pods:
+        pod.pod = "x" * 5_000
+    assert len(run_page(record)) < 2 * 2**20
+
+
+def test_charts_without_content_are_left_out():
+    text = run_page(record_of(job("a", 0, 0, None), job("b", 5, 5, None), end=100))
+    titles = re.findall(r"<h2>(.*?)</h2>", text)
+    assert titles == [
+        *("Utilisation over time", "Waiting and running jobs", "Nodes over time"),
+        *("All measures", "Settings"),
+    ]
+    assert ">Mean wait</dt><dd>0 s<" in text
+    assert ">Mean bounded slowdown</dt>" not in text
+
+
+def test_the_reasons_of_evictions_are_counted():
+    assert "Most frequent reasons: preempt (" in run_page(eventful_run())
+
+
 def test_pods_of_a_node_never_overlap():
     random = Random(4)
     pods = []
@@ -161,6 +183,19 @@ def test_pods_of_a_node_never_overlap():
 def test_ticks_are_few_and_lie_within_the_scale(scale):
     assert 2 <= len(scale.ticks) <= 10
     assert all(scale.low <= value <= scale.high * (1 + 1e-9) for value, _ in scale.ticks)
+
+
+def test_the_ticks_of_a_time_axis_have_one_unit():
+    assert [text for _, text in clock(0, 104).ticks] == ["0", *(f"{15 * i} s" for i in range(1, 7))]
+    assert [text for _, text in clock(0, 40 * 3600).ticks] == [
+        "0",
+        "6 h",
+        "12 h",
+        "18 h",
+        "24 h",
+        "30 h",
+        "36 h",
+    ]
 
 
 def test_logarithmic_scales_begin_with_what_cannot_be_less():

@@ -17,6 +17,7 @@ _TIME_STEPS = (
     *(HOUR * count for count in (1, 2, 3, 6, 12)),
     *(DAY * count for count in (1, 2, 5, 10, 20, 30, 50, 100, 200, 365)),
 )
+_UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1.0, "s"))
 _WAIT_TICKS = (0.0, 1.0, 10.0, MINUTE, 10 * MINUTE, HOUR, 10 * HOUR, DAY, 10 * DAY, 100 * DAY)
 
 
@@ -52,18 +53,20 @@ def shares(high: float = 1.0) -> Scale:
 
 
 def clock(begin: float, end: float) -> Scale:
-    """Virtual time, in the unit that suits."""
-    length = end - begin
-    step = next((step for step in _TIME_STEPS if length / step <= 8), None)
+    """Virtual time, in the unit that suits its steps."""
+    step = next((step for step in _TIME_STEPS if (end - begin) / step <= 8), None)
     if step is None:
-        step = _round_step(length / DAY / 6) * DAY
+        step = _round_step((end - begin) / DAY / 6) * DAY
+    length, unit = next((size, unit) for size, unit in _UNITS if step % size == 0)
     first = ceil(begin / step)
-    ticks = [(step * i, clock_text(step * i)) for i in range(first, first + 10) if step * i <= end]
-    return Scale(begin, end, ticks)
+    moments = (step * i for i in range(first, first + 10) if step * i <= end)
+    return Scale(
+        begin, end, [(moment, f"{_plain(moment / length)} {unit}" if moment else "0") for moment in moments]
+    )
 
 
 def clock_text(seconds: float) -> str:
-    for length, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
+    for length, unit in _UNITS[:3]:
         if seconds >= length and seconds % length == 0:
             return f"{seconds / length:,.0f} {unit}"
     return "0" if seconds == 0 else duration(seconds)

@@ -20,14 +20,19 @@ QUEUES = 4
 ROW, EDGES = 26.0, 44.0
 
 
-def wait_chart(columns: RecordColumns) -> Markup:
-    """The share of jobs that waited at most so long."""
+def wait_chart(columns: RecordColumns) -> Markup | None:
+    """The share of jobs that waited at most so long; None where every job started at once."""
+    known = columns.wait[np.isfinite(columns.wait)]
+    if known.size and not known.any():
+        return None
     note = "Share of the started jobs that waited at most so long (logarithmic)."
     return _distribution(columns, columns.wait, "Waiting times", note, waits)
 
 
-def slowdown_chart(columns: RecordColumns) -> Markup:
-    """The share of jobs that were slowed down by at most this factor."""
+def slowdown_chart(columns: RecordColumns) -> Markup | None:
+    """The share of jobs that were slowed down by at most this factor; None where jobs never end."""
+    if not np.isfinite(columns.bounded_slowdown).any():
+        return None
     note = "Share of jobs with at most this bounded slowdown: max(1, (wait + run) / max(run, 10 s))."
     return _distribution(columns, columns.bounded_slowdown, "Bounded slowdown", note, slowdowns)
 
@@ -35,7 +40,7 @@ def slowdown_chart(columns: RecordColumns) -> Markup:
 def _distribution(columns: RecordColumns, values: Floats, title: str, note: str, scale: Any) -> Markup:
     known = values[np.isfinite(values)]
     if not known.size:
-        return figure(title, "Nothing to show: no job started, or none of them ends.")
+        return figure(title, "No job started.")
     x: Scale = scale(float(known.max()))
     chart = SvgChart(x, shares())
     chart.axes()
@@ -71,18 +76,18 @@ def _cumulative(values: Floats, scale: Scale) -> tuple[Floats, Floats]:
     return points, np.searchsorted(ordered, points * (1 + 1e-9), side="right") / ordered.size
 
 
-def gang_chart(measures: Summary) -> Markup:
-    """Waits by the size of gangs; where every job is a pod, by what jobs ask for."""
+def gang_chart(measures: Summary) -> Markup | None:
+    """Waits by the size of gangs; where every job is a pod, by what jobs ask for. None where none are long."""
     by_pods = len(measures["gangs"]) > 1 or not measures["requests"]
     rows = measures["gangs"] if by_pods else measures["requests"]
     title = "Waiting times by gang size" if by_pods else "Waiting times by request"
     size = "pods" if by_pods else str(measures["utilisation_of"]).rpartition("/")[2]
     started = {name: row for name, row in rows.items() if row["started"]}
-    if not started:
-        return figure(title, "No job started, so there is nothing to show.")
-    longest = max(row["p95_wait_s"] for row in started.values())
-    names = [f"{name} {size}" if name != "1" or not by_pods else "1 pod" for name in started]
-    chart = SvgChart(waits(longest), amounts(1), EDGES + ROW * len(started), left=150.0)
+    longest = max((row["p95_wait_s"] for row in started.values()), default=0.0)
+    if not longest:
+        return None
+    names = list(started)
+    chart = SvgChart(waits(longest), amounts(1), EDGES + ROW * len(started), left=110.0)
     chart.axes(names)
     for place, (name, row) in enumerate(started.items()):
         y = chart.row_middle(place, len(started))
@@ -97,8 +102,9 @@ def gang_chart(measures: Summary) -> Markup:
         chart.box(median - 2, y - 8, 4.0, 16.0, "fill s1", words)
         chart.add(element("circle", element("title", words), cx=mean, cy=y, r=4.0, class_="ring"))
     swatches = legend((("fill s1", "median"), ("pale s1", "up to 95 % of jobs"), ("ring", "mean")))
-    note = f"Of {sum(row['started'] for row in started.values()):,} jobs that started, in classes of doubling size."
-    described = (
-        f"{len(started)} classes from {names[0]} to {names[-1]}, 95 % wait at most {duration(longest)}"
+    count = sum(row["started"] for row in started.values())
+    note = (
+        f"Of {count:,} jobs that started, by {'number of pods' if by_pods else f'{size} that they ask for'}."
     )
+    described = f"{len(started)} classes from {names[0]} to {names[-1]} {size}, up to {duration(longest)}"
     return figure(title, note, swatches, chart.svg(title, described))

@@ -55,7 +55,12 @@ def gantt_chart(columns: RecordColumns) -> Markup:
     count = sum(map(len, rows.values()))
     described = f"{count:,} pods on {len(drawn):,} nodes"
     note = f"Boxes are pods, as high as their share of the node. Shown: {_of(count, len(record.pods), 'pod')}"
-    note += f" on {_of(len(drawn), len(nodes), 'node')}; those with the most resource-time come first."
+    note += f" on {_of(len(drawn), len(nodes), 'node')}"
+    note += (
+        "."
+        if count == len(record.pods)
+        else "; of the pods on these nodes those with the most resource-time."
+    )
     return figure(title, note, swatches, chart.svg(title, described), wide=True)
 
 

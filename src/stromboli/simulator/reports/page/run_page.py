@@ -22,7 +22,7 @@ from stromboli.simulator.reports.page.time_charts import (
     queue_chart,
     utilisation_chart,
 )
-from stromboli.simulator.reports.record_columns import RecordColumns
+from stromboli.simulator.reports.record_columns import SLOTS, RecordColumns
 from stromboli.simulator.reports.written_files import whole_file
 from stromboli.simulator.runs.run_record import RunRecord
 
@@ -37,6 +37,8 @@ TILES = (
     "evictions",
 )
 DEFINED = "Waits are those of jobs that started; bounded slowdown = max(1, (wait + run) / max(run, 10 s))."
+CHOSEN = ("policy", "backfill", "score", "load", "failures")
+"""Settings that are named at the top of the page."""
 MOST_NOTES = 20
 MOST_SETTINGS = 100
 WAITS = (
@@ -82,31 +84,40 @@ def run_page(record: RunRecord) -> str:
 
 def _header(record: RunRecord, measures: Summary) -> Markup:
     nodes = f"{len(record.nodes):,} node{'' if len(record.nodes) == 1 else 's'}"
-    has = ", ".join(amount_text(name, value) for name, value in list(record.capacity.items())[:6])
+    offered = [(name, amount) for name, amount in record.capacity.items() if name not in SLOTS][:6]
+    has = ", ".join(amount_text(name, amount) for name, amount in offered)
     lines = [element("p", f"Simulated on {nodes} ({has}), seed {record.seed}.")]
+    chosen = [f"{key} {record.settings[key]}" for key in CHOSEN if record.settings.get(key) is not None]
+    lines += [element("p", f"With {', '.join(chosen)}.")] if chosen else []
     if record.partial:
         lines.append(element("p", "The run was interrupted: this is as far as it came.", class_="warn"))
     lines += [element("p", note) for note in record.notes[:MOST_NOTES]]
+    return element(
+        "header", element("h1", record.name), *lines, element("dl", *_tiles(measures), class_="tiles")
+    )
+
+
+def _tiles(measures: Summary) -> Iterable[Markup]:
+    """The measures that matter and are known."""
     by_key = {measure.key: measure for measure in MEASURES}
-    tiles = [
-        element(
-            "div",
-            element("dt", by_key[key].title),
-            element("dd", value_text(measures[key], by_key[key].unit)),
-        )
-        for key in TILES
-        if key in measures
-    ]
-    return element("header", element("h1", record.name), *lines, element("dl", *tiles, class_="tiles"))
+    for key in TILES:
+        if measures.get(key) is not None:
+            title = by_key[key].title
+            if key == "utilisation" and measures["utilisation_of"]:
+                title += f", {measures['utilisation_of'].rpartition('/')[2]}"
+            text = value_text(measures[key], by_key[key].unit)
+            yield element("div", element("dt", title), element("dd", text))
 
 
 def _share_charts(measures: Summary) -> Iterable[Markup]:
+    """Of queues where there are several, and of users where jobs have them."""
     resource = measures["utilisation_of"]
-    yield share_chart(
-        "Queues against what they deserve",
-        f"Share of {resource} that each had on average, and what the policy says that it deserved.",
-        measures["queues"],
-    )
+    if len(measures["queues"]) > 1:
+        yield share_chart(
+            "Queues against what they deserve",
+            f"Share of {resource} that each had on average, and what the policy says that it deserved, if anything.",
+            measures["queues"],
+        )
     if measures["users"]:
         yield share_chart(
             "Users against what they deserve",
@@ -118,7 +129,11 @@ def _share_charts(measures: Summary) -> Iterable[Markup]:
 def _tables(record: RunRecord, measures: Summary) -> Iterable[Markup]:
     rows = [(m.title, value_text(measures[m.key], m.unit)) for m in MEASURES if m.key in measures]
     by_resource = measures["utilisation_by_resource"]
-    rows += [(f"Utilisation of {name}", value_text(share, Unit.SHARE)) for name, share in by_resource.items()]
+    rows += [
+        (f"Utilisation of {name}", value_text(share, Unit.SHARE))
+        for name, share in by_resource.items()
+        if name not in SLOTS
+    ]
     third = -(-len(rows) // 3)
     parts = (table(("Measure", "Value"), rows[place : place + third]) for place in range(0, len(rows), third))
     yield figure("All measures", DEFINED, element("div", *parts, class_="tables"), wide=True)

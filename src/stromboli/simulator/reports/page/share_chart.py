@@ -17,8 +17,6 @@ ROW, EDGES = 26.0, 44.0
 def share_chart(title: str, note: str, rows: dict[str, dict[str, Any]]) -> Markup:
     """A bar for what each had on average, a mark for what it deserved."""
     drawn = list(rows.items())[:ROWS]
-    if not drawn:
-        return figure(title, "Jobs name none.")
     deserved = [row["deserved"] for _, row in drawn if row["deserved"] is not None]
     highest = max([row["used"] for _, row in drawn] + deserved)
     chart = SvgChart(shares(highest), amounts(1), EDGES + ROW * len(drawn), left=170.0)

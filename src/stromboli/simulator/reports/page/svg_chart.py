@@ -12,6 +12,8 @@ from stromboli.simulator.reports.record_columns import Floats
 
 WIDTH, HEIGHT = 720.0, 250.0
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 18.0, 12.0, 28.0
+TITLE_LENGTH = 300
+"""Characters that a box says of itself."""
 COLOURS = 8
 """Series that have a colour of their own."""
 
@@ -105,7 +107,7 @@ class SvgChart:
         self.add(
             element(
                 "rect",
-                *([element("title", title)] if title else []),
+                *([element("title", shortened(title, TITLE_LENGTH))] if title else []),
                 x=x,
                 y=y,
                 width=width,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from stromboli.simulator.reports.interval_cells import Cells, measured_time
 from stromboli.simulator.reports.measure_titles import duration
 from stromboli.simulator.reports.page.chart_scales import Scale, amounts, clock, clock_text, shares
 from stromboli.simulator.reports.page.figure import figure
-from stromboli.simulator.reports.page.markup import Markup
+from stromboli.simulator.reports.page.markup import Markup, shortened
 from stromboli.simulator.reports.page.svg_chart import SvgChart, colour, legend, thinned
 from stromboli.simulator.reports.record_columns import Floats, RecordColumns
 
 CELLS = 360
 BARS = 90
+REASONS = 5
 RESOURCES = 4
 """Resources that are drawn together."""
 
@@ -74,12 +77,12 @@ def _job_counts(columns: RecordColumns) -> tuple[Floats, Floats, Floats]:
     return cells.edges[:-1], waiting, cells.means(started, ended, stays)[0]
 
 
-def eviction_chart(columns: RecordColumns) -> Markup:
+def eviction_chart(columns: RecordColumns) -> Markup | None:
     """Work that was lost with pods that had to go, by the moment of the eviction."""
     title = "Evictions and the work they lost"
     evictions = columns.record.evictions
     if not evictions or columns.makespan <= 0:
-        return figure(title, "Nothing was evicted.")
+        return None
     cells = Cells(columns.begin, columns.end, BARS)
     times = np.array([eviction.time for eviction in evictions])
     lost = np.maximum([eviction.lost_work for eviction in evictions], 0.0) / 3600
@@ -94,16 +97,11 @@ def eviction_chart(columns: RecordColumns) -> Markup:
         words = f"{counts[place]:,} evictions, {hours[place]:,.1f} pod-hours lost, from {since}"
         width = max(float(places[place + 1] - places[place]) - 1.0, 1.0)
         chart.box(float(places[place]), top, width, float(floor) - top, "fill s2", words)
-    pods = len(evictions)
-    reasons: dict[str, int] = {}
-    for eviction in evictions:
-        reasons[eviction.reason or "no reason given"] = (
-            reasons.get(eviction.reason or "no reason given", 0) + 1
-        )
-    most = sorted(reasons.items(), key=lambda entry: -entry[1])[:5]
-    told = ", ".join(f"{count:,} by {reason}" for reason, count in most)
-    described = f"{pods:,} pods were evicted, {lost.sum():,.1f} pod-hours of work were lost"
-    return figure(title, f"Pod-hours lost. {described}: {told}.", chart.svg(title, described))
+    reasons = Counter(eviction.reason or "no reason given" for eviction in evictions).most_common(REASONS)
+    listed = "; ".join(f"{shortened(reason, 80)} ({count:,})" for reason, count in reasons)
+    described = f"{len(evictions):,} pods were evicted, {lost.sum():,.1f} pod-hours of work were lost"
+    note = f"Pod-hours lost over time. {described}. Most frequent reasons: {listed}."
+    return figure(title, note, chart.svg(title, described))
 
 
 def fragmentation_chart(columns: RecordColumns) -> Markup | None:
