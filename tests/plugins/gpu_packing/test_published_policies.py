@@ -136,3 +136,11 @@ def test_the_score_for_production_keeps_no_fewer_pods_than_the_published_one() -
         return sum(demand for demand, place in zip(asked, placed, strict=True) if place.node)
 
     assert allocated(False) >= 0.98 * allocated(True)
+
+
+def test_a_list_of_more_kinds_of_pods_than_a_policy_can_hold_is_scored_by_the_most_frequent() -> None:
+    usual, rare = typical_task(4000, 1000, 1), {typical_task(cpu, 1000, 1): 1 for cpu in range(3000)}
+    arguments = score_policy("fgd", Counter({usual: 1500} | rare), catalog()).tiers[0][-1].arguments
+    assert arguments.tasks[0] == {"cpu": "4000m", "count": 1500, "gpus": 1, "gpuMilli": 1000}
+    assert 1 < len(arguments.tasks) < 3000
+    assert arguments.covered == 1, "all that are listed"

@@ -12,8 +12,18 @@ def test_allocation_is_the_mean_over_arrivals_at_that_whole_percentage() -> None
     arrived = [500, 994, 995, 1004, 1005, 1014]
     allocated = [500, 700, 800, 900, 900, 901]
     assert gpu_allocation(arrived, allocated, 1000, 1.0) == pytest.approx((0.8 + 0.9) / 2)
-    assert gpu_allocation(arrived, allocated, 1000, 1.3) is None
-    assert gpu_allocation([], [], 0, 1.0) is None
+    assert gpu_allocation(arrived, allocated, 1000, 1.3) == pytest.approx(0.9005), "it comes to 101 %"
+
+
+def test_where_a_large_pod_steps_over_the_load_the_last_arrival_before_counts() -> None:
+    assert gpu_allocation([57, 200], [57, 200], 200, 0.9) == 0.285, "which is 29 %, halves upwards"
+    assert gpu_allocation([500], [100], 200, 0.9) == 0.5
+    assert gpu_allocation([57, 200], [57, 190], 200, 0) == 0.95
+
+
+def test_without_gpus_or_arrivals_nothing_is_allocated() -> None:
+    assert gpu_allocation([], [], 1000, 1.0) == 0
+    assert gpu_allocation([0], [0], 0, 1.0) == 0
 
 
 def test_each_part_is_rounded_to_a_hundredth_of_a_percent_as_published() -> None:

@@ -16,22 +16,23 @@ if TYPE_CHECKING:
     from stromboli.simulator.runs.run_record import JobRecord, RunRecord
 
 
-def gpu_allocation(
-    arrived: Sequence[int], allocated: Sequence[int], capacity: int, load: float
-) -> float | None:
-    """The part of all GPUs that is allocated once so much has arrived, from 0 to 1; none if no arrival is there.
+def gpu_allocation(arrived: Sequence[int], allocated: Sequence[int], capacity: int, load: float) -> float:
+    """The part of all GPUs that is allocated once so much has arrived, from 0 to 1; a load of 0 means all of it.
 
-    Both sequences are in thousandths of a GPU, after each arrival; as published, each part is rounded to 0.01 %.
+    Where no arrival is at the load, as large pods may step over it, it is that of the last before. Both sequences are
+    in thousandths of a GPU, after each arrival; as published, each part is rounded to 0.01 %.
     """
-    if not capacity:
-        return None
-    percent = int(100 * load + 0.5)
+    if not capacity or not arrived:
+        return 0.0
+    percents = [_rounded(asked, capacity, 100) for asked in arrived]
+    most = int(100 * load + 0.5) if load else percents[-1]
+    reached = max((percent for percent in percents if percent <= most), default=percents[0])
     at_load = [
         _rounded(held, capacity, 10_000) / 10_000
-        for asked, held in zip(arrived, allocated, strict=True)
-        if _rounded(asked, capacity, 100) == percent
+        for percent, held in zip(percents, allocated, strict=True)
+        if percent == reached
     ]
-    return sum(at_load) / len(at_load) if at_load else None
+    return sum(at_load) / len(at_load)
 
 
 def _rounded(part: int, whole: int, digits: int) -> int:
@@ -44,23 +45,13 @@ def gpu_measures(record: RunRecord, load: float) -> Mapping[str, float]:
 
     Of nodes and pods whose cards have 1,000 units of memory, so that a unit is a thousandth of a GPU.
     """
-    measures: dict[str, float] = {}
     capacity = int(record.capacity.get(card_names.VGPU_MEMORY, 0))
     arrived = list(accumulate(_asked(job) for job in record.jobs))
     allocated = list(accumulate(0 if job.started is None else _asked(job) for job in record.jobs))
-    if capacity and arrived:
-        allocation = gpu_allocation(arrived, allocated, capacity, _reached(arrived, capacity, load))
-        if allocation is not None:
-            measures["gpu_allocation"] = allocation
+    measures = {"gpu_allocation": gpu_allocation(arrived, allocated, capacity, load)}
     if record.samples and (fragmentation := record.samples[-1].fragmentation) is not None:
         measures["fragmentation"] = fragmentation
     return measures
-
-
-def _reached(arrived: Sequence[int], capacity: int, load: float) -> float:
-    """The load of the last arrival that is not beyond the one asked for, as large pods may step over it."""
-    loads = [asked / capacity for asked in arrived]
-    return max((each for each in loads if not load or each < load + 0.005), default=loads[0])
 
 
 def _asked(job: JobRecord) -> int:

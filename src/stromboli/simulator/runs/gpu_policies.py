@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from stromboli.api.manifests.yaml_lines import MAX_VALUES
 from stromboli.model.cards.fragmentation import NodeFragmentation
 from stromboli.model.cards.gpu_columns import GpuColumns
 from stromboli.model.cards.gpu_demands import GpuModels
-from stromboli.model.cards.typical_tasks import TypicalTask, most_frequent
+from stromboli.model.cards.typical_tasks import COVERED, TypicalTask, most_frequent
 from stromboli.policy.policy import Policy, load_policy
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ SCORES = {
     "random": "random",
 }
 """The plugin of each score, by its name on the command line."""
+_ROOM_FOR_TASKS = MAX_VALUES - 100
+"""Values that all tasks together may have in a policy."""
 _PUBLISHED = ("fgd", "bestfit", "dotprod", "gpu-clustering")
 
 
@@ -37,7 +40,7 @@ def score_policy(
     plugin = SCORES[score]
     arguments: dict[str, Any] = {f"{plugin}.published": published} if plugin in _PUBLISHED else {}
     if plugin == "fgd":
-        arguments["fgd.tasks"] = [_listed(task, count) for task, count in tasks.items()]
+        arguments |= _task_arguments(tasks)
     if plugin == "random":
         arguments["random.seed"] = seed
     sharing = {"name": "deviceshare", "arguments": {"deviceshare.VGPUEnable": True}}
@@ -49,6 +52,20 @@ def score_policy(
     ]
     text = msgspec.json.encode({"actions": "allocate", "tiers": [{"plugins": plugins}]})
     return load_policy(text, catalog, f"--score {score}")
+
+
+def _task_arguments(tasks: Counter[TypicalTask]) -> dict[str, Any]:
+    """The tasks of a workload as arguments; the rarest are left out where a policy may not hold so many values."""
+    listed: list[dict[str, Any]] = []
+    values = counted = 0
+    for task, count in tasks.most_common():
+        entry = _listed(task, count)
+        values += 1 + 2 * len(entry) + len(task.models.models)
+        if values > _ROOM_FOR_TASKS:
+            return {"fgd.tasks": listed, "fgd.covered": min(COVERED * tasks.total() / counted, 1.0)}
+        listed.append(entry)
+        counted += count
+    return {"fgd.tasks": listed}
 
 
 def _listed(task: TypicalTask, count: int) -> dict[str, Any]:
