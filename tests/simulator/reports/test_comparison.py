@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import product
 from math import gamma
 from pathlib import Path
@@ -88,6 +89,17 @@ def test_the_permutation_test_draws_where_there_are_many_and_the_same_each_time(
     assert told == unpaired_difference(first, second, 0.95, Kind.PERMUTATION)
     pairs = second - first
     assert 0 < paired_difference(pairs, 0.95, Kind.PERMUTATION).p < 0.01
+
+
+def test_the_permutation_test_needs_no_more_memory_for_many_runs():
+    values = np.random.default_rng(1).normal(0, 1, 300)
+    tracemalloc.start()
+    try:
+        assert paired_difference(values + 1, 0.95, Kind.PERMUTATION).p < 0.001
+        assert unpaired_difference(values[:140], values[140:], 0.95, Kind.PERMUTATION).p > 0.001
+        assert tracemalloc.get_traced_memory()[1] < 60e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_difference_of_nothing_is_significant_as_often_as_the_level_says():

@@ -8,7 +8,7 @@ them where they are few, and draws some, always the same, where they are many.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import comb, inf, sqrt
 from typing import NamedTuple
@@ -21,6 +21,8 @@ from stromboli.simulator.reports.record_columns import Floats
 ALL_SWAPS = 50_000
 """Up to so many ways to swap labels, all are counted; of more, 20,000 are drawn."""
 DRAWN_SWAPS = 20_000
+BATCH = 2_000_000
+"""Values that are held at a time while swaps are drawn."""
 NOISE = 1e-12
 """A relative difference that is rounding and nothing else."""
 
@@ -93,23 +95,35 @@ def _sign_flips(pairs: Floats) -> float:
     if 2**count <= ALL_SWAPS:
         signs = 1.0 - 2.0 * ((np.arange(2**count)[:, None] >> np.arange(count)) & 1)
         return _share_as_far(signs @ pairs, abs(float(pairs.sum())), drawn=False)
-    signs = np.random.default_rng(0).choice((-1.0, 1.0), (DRAWN_SWAPS, count))
-    return _share_as_far(signs @ pairs, abs(float(pairs.sum())), drawn=True)
+    random = np.random.default_rng(0)
+    sums = [random.choice((-1.0, 1.0), (rows, count)) @ pairs for rows in _batches(count)]
+    return _share_as_far(np.concatenate(sums), abs(float(pairs.sum())), drawn=True)
 
 
 def _label_swaps(first: Floats, second: Floats) -> float:
     """The share of all ways to deal out the values to the two with means at least as far apart."""
-    values, size = np.concatenate([first, second]), first.size
+    fewer, more = sorted((first, second), key=len)
+    values, size = np.concatenate([fewer, more]), fewer.size
     is_small = comb(values.size, size) <= ALL_SWAPS
     if is_small:
-        chosen = np.array(list(combinations(range(values.size), size)))
+        sums = values[np.array(list(combinations(range(values.size), size)))].sum(axis=1)
     else:
-        chosen = np.random.default_rng(0).permuted(np.tile(np.arange(values.size), (DRAWN_SWAPS, 1)), axis=1)[
-            :, :size
-        ]
-    sums = values[chosen].sum(axis=1)
-    means = (values.sum() - sums) / second.size - sums / size
+        random = np.random.default_rng(0)
+        sums = np.concatenate(
+            [
+                random.permuted(np.tile(values, (rows, 1)), axis=1)[:, :size].sum(axis=1)
+                for rows in _batches(values.size)
+            ]
+        )
+    means = (values.sum() - sums) / more.size - sums / size
     return _share_as_far(means, abs(float(second.mean() - first.mean())), drawn=not is_small)
+
+
+def _batches(runs: int) -> Iterator[int]:
+    """How many swaps are drawn at a time, so that many runs need no more memory than a few."""
+    rows = max(BATCH // runs, 1)
+    for begin in range(0, DRAWN_SWAPS, rows):
+        yield min(rows, DRAWN_SWAPS - begin)
 
 
 def _share_as_far(values: Floats, distance: float, drawn: bool) -> float:
