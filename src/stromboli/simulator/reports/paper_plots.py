@@ -204,7 +204,7 @@ def _bars(comparison: Comparison, measure: Measure) -> Figure:
     """Means with their standard deviation."""
     figure, axes = _figure()
     rows = list(zip(comparison.configurations, comparison.entries[measure], strict=True))[:ROWS]
-    factor = 100.0 if measure.unit is Unit.SHARE else 1.0
+    factor, unit = _bar_unit(measure, max(entry.mean or 0.0 for _, entry in rows))
     means = [factor * (entry.mean or 0.0) for _, entry in rows]
     errors = [factor * (entry.deviation or 0.0) for _, entry in rows]
     axes.bar(range(len(rows)), means, 0.6, yerr=errors if any(errors) else None, capsize=3)
@@ -213,9 +213,18 @@ def _bars(comparison: Comparison, measure: Measure) -> Figure:
         [configuration.name for configuration, _ in rows],
         rotation=20 if len(rows) > 4 else 0,
     )
-    unit = {Unit.SHARE: " [%]", Unit.SECONDS: " [s]"}.get(measure.unit, "")
-    axes.set(ylabel=f"{measure.title}{unit}")
+    axes.set(ylabel=f"{measure.title}{unit}", ylim=(0, None))
     return figure
+
+
+def _bar_unit(measure: Measure, highest: float) -> tuple[float, str]:
+    """What values are multiplied by, and the unit that they have then."""
+    if measure.unit is Unit.SHARE:
+        return 100.0, " [%]"
+    if measure.unit is Unit.SECONDS:
+        seconds, name = _time_unit(highest)
+        return 1 / seconds, f" [{name}]"
+    return 1.0, ""
 
 
 def _labelled(scale: Scale) -> tuple[list[float], list[str]]:
