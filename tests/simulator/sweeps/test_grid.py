@@ -172,6 +172,14 @@ def test_a_grid_that_is_not_there_or_too_large_is_refused(tmp_path: Path) -> Non
         read_grid(tmp_path / "large.yaml", VOCABULARY)
 
 
+def test_every_option_of_a_simulation_is_one_that_grids_may_set_or_is_refused() -> None:
+    """Whoever adds an option says here whether it belongs to a run, or writes files or asks a cluster."""
+    workloads = {"swf", "openb-nodes", "openb-pods", "workload", "filename", "now"}
+    policies = {"policy", "preset", "backfill", "score", "lenient-policy", "plugins-dir"}
+    runs = {"nodes", "load", "seed", "sequence", "overrun", "jobs", "cycle", "period", "failures"}
+    assert set(VOCABULARY.options) == workloads | policies | runs
+
+
 def test_without_a_name_a_grid_has_that_of_its_file(tmp_path: Path) -> None:
     (tmp_path / "a.swf").write_text("")
     grid = grid_of("options: {swf: a.swf}", tmp_path / "my study!.yaml", VOCABULARY)

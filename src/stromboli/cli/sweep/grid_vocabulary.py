@@ -19,9 +19,13 @@ WORKLOADS = ("swf", "openb-pods", "workload", "filename")
 OWN = "the sweep sets it itself, for each run"
 REFUSED = {
     **dict.fromkeys(("save", "output", "quiet", "no-progress"), OWN),
-    "report": "make it with `stromboli compare` of the records",
-    "csv": "make it with `stromboli compare` of the records",
-    "submit": "it asks a question of a cluster, and runs no workload",
+    **dict.fromkeys(
+        ("report", "csv", "plots", "format"),
+        "runs would write over each other; `stromboli compare` shows them",
+    ),
+    **dict.fromkeys(
+        ("submit", "assume-run-time"), "--submit asks a question of a cluster, and runs no workload"
+    ),
     **dict.fromkeys(
         ("kubeconfig", "context", "data"), "a live cluster is another at each run; take a dump of it"
     ),
