@@ -76,10 +76,15 @@ def test_an_interrupted_run_is_measured_up_to_its_end():
 
 
 def test_jobs_that_an_interrupted_run_did_not_come_to_do_not_wait():
-    jobs = [job("runs", 0, 0, None), job("waits", 40, None, None), job("later", 500, None, None)]
+    jobs = [
+        job("runs", 0, 0, None, queue="q"),
+        job("waits", 40, None, None, queue="q"),
+        job("later", 500, None, None),
+    ]
     measures = summary(record_of(*jobs, end=100, partial=True))
     assert (measures["running"], measures["waiting"], measures["not_submitted"]) == (1, 1, 1)
     assert measures["longest_still_waiting_s"] == 60
+    assert list(measures["queues"]) == ["q"]
 
 
 def test_jobs_that_never_end_have_waits_and_no_slowdown():

@@ -74,6 +74,8 @@ def _groups(
     for place in np.argsort(-seconds, kind="stable")[:MOST_GROUPS]:
         label = labels[place]
         rows = order[starts[place] : starts[place + 1]]
+        if (columns.submitted[rows] > columns.end).all():
+            continue  # an interrupted run did not come to them: neither queue nor user is known
         yield (
             label,
             _waits(columns, rows)
