@@ -42,7 +42,8 @@ def allocate(session: Session) -> None:
             session.set_phase(job, names.GROUP_INQUEUE)
     search = GradientSearch(session, _place_tasks, _find_place)
     if isinstance(session.waits, OrderedWaits):
-        _allocate_in_order(session, search, session.waits.turns(session))
+        reserving = GradientSearch(session, _place_tasks, _find_place, "reserve")
+        _allocate_in_order(session, search, reserving, session.waits.turns(session))
         return
     worth_placing = session.waits.worth_placing(session)
     by_job = {job: tasks for job in worth_placing if (tasks := _pending_tasks(session, job))}
@@ -53,7 +54,9 @@ def allocate(session: Session) -> None:
                 jobs_by_queue.push(job)
 
 
-def _allocate_in_order(session: Session, search: GradientSearch, turns: OrderedTurns) -> None:
+def _allocate_in_order(
+    session: Session, search: GradientSearch, reserving: GradientSearch, turns: OrderedTurns
+) -> None:
     """The same where plugins hold jobs back: they hear of everybody who finds no room, in the order of the turns."""
     by_job: dict[Job, PendingTasks] = {}
     for job in turns:
@@ -68,7 +71,7 @@ def _allocate_in_order(session: Session, search: GradientSearch, turns: OrderedT
             if may_start and _found_no_room(session, job):
                 _allocate_where_reserved(session, job)
             if _found_no_room(session, job):
-                session.rules.no_room(job, partial(_attempt, session, search, job))
+                session.rules.no_room(job, partial(_attempt, session, reserving, job))
 
 
 def _pending_tasks(session: Session, job: Job) -> PendingTasks | None:

@@ -451,7 +451,8 @@ class Plugin:
     ) -> list[list[Domain]] | None:
         """Groups of HyperNodes to try for a job or a sub-group, the best group first; none leaves it to others.
 
-        The `root` is where to look, the `purpose` "allocate", "evict" or "consolidate" (others may be moved).
+        The `root` is where to look, the `purpose` "allocate", "evict", "consolidate" (others may be moved) or
+        "reserve" (others are supposed to have ended, though they had not when the session opened).
         """
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.topology.domain_capacity import DomainCapacity, TaskRoom
@@ -44,8 +44,15 @@ class Offer(NamedTuple):
 class GradientSearch:
     """Places jobs with a network topology or with sub-groups."""
 
-    def __init__(self, session: Session, place_tasks: PlaceTasks, find_place: FindPlace):
+    def __init__(
+        self,
+        session: Session,
+        place_tasks: PlaceTasks,
+        find_place: FindPlace,
+        purpose: Literal["allocate", "reserve"] = "allocate",
+    ):
         self._session = session
+        self._purpose = purpose
         self._place_tasks = place_tasks
         self._find_place = find_place
         self._capacity = DomainCapacity(session)
@@ -70,7 +77,7 @@ class GradientSearch:
             return False
         if self._nothing_fits(pending):
             return False
-        gradients = session.gradients(job, session.cluster.hyper_nodes.top, "allocate")
+        gradients = session.gradients(job, session.cluster.hyper_nodes.top, self._purpose)
         if self._redeem_nominations(job, pending, gradients):
             return True
         room, self._held_by_queue = self._capacity.of_usable_nodes(tasks), None
@@ -187,7 +194,7 @@ class GradientSearch:
         If their scores are compared with those of others, they are what they are among the domains that serve.
         """
         session, needed = self._session, self._session.rules.tasks_needed(sub_job)
-        gradients = session.gradients(sub_job, root, "allocate")
+        gradients = session.gradients(sub_job, root, self._purpose)
         groups = [[domain for domain in group if room.most(domain) >= needed] for group in gradients]
         if not any(groups):
             session.without_domain[sub_job.job] = sub_job

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from stromboli.model.topology.label_domains import Floats
 
 _VIEW = (VIEW_NONZERO_CPU, VIEW_NONZERO_MEMORY)
+PLACING = ("allocate", "reserve")
+"""Purposes for which only what is free counts."""
 FULL = 100
 """What a domain scores if all of its room is in use, and what it scores if no other takes more pods."""
 NOMINATED = 500
@@ -43,13 +45,13 @@ def label_gradients(session: Session, unit: Job | SubJob, root: Domain, purpose:
     To be allocated, the one sub-group of a job chooses, so that domains are scored together.
     """
     job = unit.job if isinstance(unit, SubJob) else unit
-    if root is not session.cluster.hyper_nodes.top or (unit is job and purpose == "allocate"):
+    if root is not session.cluster.hyper_nodes.top or (unit is job and purpose in PLACING):
         return [[root]]
     domains = possible_domains(session, job)
     if len(domains) < 2:
         return [domains]
     fitting = LabelRoom(session, job).fitting
-    if purpose == "allocate":
+    if purpose in PLACING:
         enough = np.flatnonzero(fitting >= session.rules.tasks_needed(job))
         return [[domains[place] for place in enough]]
     return [[domains[place] for place in np.argsort(-fitting, kind="stable")]]

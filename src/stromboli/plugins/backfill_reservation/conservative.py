@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes
 from stromboli.engine.plugin import Attempt, HeldBack, Promise
 from stromboli.model.status import Status
 from stromboli.plugins.backfill_reservation.availability_profile import AvailabilityProfile, Slot
+from stromboli.plugins.backfill_reservation.booking import Booking, kinds_of
 from stromboli.plugins.backfill_reservation.plugin import PLACED, RESERVED, BackfillReservation
 from stromboli.plugins.backfill_reservation.reservation_search import ReservationSearch
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stromboli.engine.waiting.waiting_columns import WaitingColumns
     from stromboli.model.cluster import Change, Dirty
     from stromboli.model.job import Job
-    from stromboli.model.node_columns import Ints, Node
+    from stromboli.model.node_columns import Ints
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
@@ -30,26 +30,11 @@ MAX_CELLS = 2**23
 MAX_TRIES = 1000
 """Promises that are tried to be improved in a cycle, after something ended early."""
 MAX_TRIALS = 32
-"""Moments at which a job is tried whose places more than amounts decide."""
+"""Moments at which a job is tried whose places more than amounts decide; of more, some are left out."""
+MAX_SEARCHES = 8
+"""Jobs in a cycle for which such moments are tried; others have their turn in the next."""
 MAX_UNPROMISED = 64
 """Jobs without a promise that have a turn in a cycle in which nothing about them changed."""
-
-
-@dataclass(slots=True, eq=False)
-class Booking:
-    """What is promised to a job: from when on, until when, and what of which nodes."""
-
-    job: Job
-    start: float
-    end: float
-    nodes: tuple[Node, ...]
-    rows: Ints
-    amounts: Ints
-    shape: Shape | None = None
-    """The shape of its tasks, if they are alike and go by amounts."""
-    needed: int = 0
-    usable: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    promise: Promise | None = None
 
 
 class ConservativeBackfill(BackfillReservation):
@@ -61,14 +46,16 @@ class ConservativeBackfill(BackfillReservation):
         self._bookings: dict[Job, Booking] = {}
         self._unpromised: dict[Job, None] = {}
         """Jobs that could not start and were promised nothing, in the order of their turns."""
-        self._slots: dict[Job, Slot | None] = {}
+        self._hopeless: set[Job] = set()
+        """Jobs that had no room at any moment, as long as none comes that was not expected."""
+        self._window = 0.0, inf
+        """The while for which places are searched."""
 
     # -- sessions
 
     def opening(self, session: Session, dirty: Dirty) -> None:
-        self._before = {job: booking.promise for job, booking in self._bookings.items()} if dirty else {}
         super().opening(session, dirty)
-        self._slots.clear()
+        self._searches_left = MAX_SEARCHES
         self._cancel_changed(session, dirty)
         free, profile = session.cluster.columns.future_idle, self._profile
         if (
@@ -84,27 +71,26 @@ class ConservativeBackfill(BackfillReservation):
         self._follow(profile)
         if not np.array_equal(profile.now, self._booked_now(free)):
             self._rebuild(session)
-        elif self._ends.ended_early or self._freed:
+        elif self._room_came:
             self._improve(profile)
 
     def _cancel_changed(self, session: Session, dirty: Dirty) -> None:
         """Jobs that changed while they waited are promised anew when they have their turn."""
-        self._freed = False
         for job in list(self._bookings) if dirty.everything else [*dirty.jobs]:
             self._unpromised.pop(job, None)
+            self._hopeless.discard(job)
             booking = self._bookings.get(job)
             if booking is not None and not self._is_as_booked(session, booking):
                 self._cancel(job)
-                self._freed = True
+                self._room_came = True
+        if self._room_came:
+            self._hopeless.clear()
 
     def _is_as_booked(self, session: Session, booking: Booking) -> bool:
         job = booking.job
-        if job not in session.cluster.backlog or booking.shape is None:
-            return False
-        first = next(iter(job.by_status[Status.PENDING]), None)
         return (
-            first is not None
-            and first.shape is booking.shape
+            job in session.cluster.backlog
+            and kinds_of(job) == booking.kinds
             and session.rules.tasks_needed(job) == booking.needed
             and booking.start + self._limit(job) == booking.end
         )
@@ -133,46 +119,46 @@ class ConservativeBackfill(BackfillReservation):
         bookings = sorted(self._bookings.values(), key=lambda booking: booking.start)
         self._bookings = {}
         for booking in bookings:
-            rows_now = [node.row for node in booking.nodes]
-            dims = len(columns.idle)
-            if booking.shape is None or min(rows_now) < 0 or len(booking.amounts) != dims:
-                continue  # it is promised anew when it has its turn
-            booking.rows = np.array(rows_now, dtype=np.int64)
-            self._promise_again(profile, booking)
+            if booking.is_there(len(columns.idle)):  # else it is promised anew when it has its turn
+                self._promise_again(profile, booking)
 
     def _improve(self, profile: AvailabilityProfile) -> None:
         """Something ended early: let those who wait start earlier, the earliest first."""
         waiting = sorted(self._bookings.values(), key=lambda booking: booking.start)
         for booking in waiting[:MAX_TRIES]:
-            if booking.shape is not None and booking.start > self._now:
+            if booking.usable is not None and booking.start > self._now:
                 profile.take(booking.start, booking.end, booking.rows, booking.amounts, -1)
                 self._promise_again(profile, booking)
 
     def _promise_again(self, profile: AvailabilityProfile, booking: Booking) -> None:
         """Book the earliest room for a job whose booking was taken out; the same as before if that is as good."""
-        assert booking.shape is not None
-        limit = booking.end - booking.start if booking.end < inf else inf
-        slot = profile.earliest(booking.shape, booking.needed, limit, booking.usable)
+        limit, slot, usable = self._limit(booking.job), None, booking.usable
+        booking.end = booking.start + limit
+        if usable is not None:
+            (shape,) = booking.kinds
+            slot = profile.earliest(shape, booking.needed, limit, usable)
         still = (profile.least(booking.start, booking.end)[:, booking.rows] >= booking.amounts).all()
         if slot is None and not still:
             self._bookings.pop(booking.job, None)
         elif slot is None or (still and slot.start >= booking.start):
             self._book(booking)
-        else:
-            self._book(self._booking(booking.job, booking.shape, booking.needed, limit, booking.usable, slot))
+        elif usable is not None:
+            self._book(self._booking(booking.job, shape, booking.needed, limit, usable, slot))
 
     def closing(self, session: Session) -> None:
         for job, booking in self._bookings.items():
-            if booking.promise is None:
-                booking.promise = self._promise_of_booking(booking)
+            if not booking.is_told:
+                booking.is_told = True
                 session.news[job] = None
+        if not self._searches_left:
+            session.has_come(float(np.nextafter(self._now, inf)))
         session.has_come(min([self._ends.next_end(), *self._starts_to_come()]))
 
     def _starts_to_come(self) -> Iterator[float]:
         return (booking.start for booking in self._bookings.values() if booking.start > self._now)
 
     def on_move(self, change: Change) -> None:
-        self._ends.on_move(change)
+        super().on_move(change)
         task, profile, node = change.task, self._profile, change.node or change.old_node
         if self._searching or profile is None or node is None or task.job is None:
             return
@@ -181,7 +167,6 @@ class ConservativeBackfill(BackfillReservation):
             vector = task.shape.dense(len(profile.now))[:, None]
             end = self._now + self._ends.limit(task)
             profile.take(self._now, end, np.array([node.row]), vector, 1 if placed else -1)
-            self._slots.clear()
             self._version += 1
         if change.status is Status.BINDING and task.job in self._bookings:
             self._cancel(task.job)
@@ -190,14 +175,16 @@ class ConservativeBackfill(BackfillReservation):
 
     def no_room(self, job: Job, attempt: Attempt) -> None:
         booking = self._bookings.get(job)
-        if booking is not None and booking.start > self._now and booking.shape is not None:
+        waits = booking is not None and booking.start > self._now
+        if booking is not None and waits and (booking.usable is not None or not self._room_came):
             return
-        if self._is_limited(job):
+        if not waits and (self._is_limited(job) or job in self._hopeless):
             self._unpromised[job] = None
             return
         if booking is not None:
             self._cancel(job)
-        found = self._search(job, attempt) if self._has_depth() else None
+        kept = booking if waits else None
+        found = self._search(job, attempt, kept) if self._has_depth() else kept
         if found is None:
             self._unpromised[job] = None
         else:
@@ -210,33 +197,59 @@ class ConservativeBackfill(BackfillReservation):
             len(self._bookings) < self.arguments.depth and profile is not None and profile.cells < MAX_CELLS
         )
 
-    def _search(self, job: Job, attempt: Attempt) -> Booking | None:
+    def _search(self, job: Job, attempt: Attempt, kept: Booking | None) -> Booking | None:
+        """The earliest room for a job; what was promised to it before, if that is as early."""
         search = ReservationSearch(self.session, self._ends)
         self._searching = True
         try:
             task = search.plain_task(job)
             if task is not None:
-                slot, limit = self._slot(job, task), self._limit(job)
-                needed, usable = self.session.rules.tasks_needed(job), self._usable(task)
-                return None if slot is None else self._booking(job, task.shape, needed, limit, usable, slot)
-            return self._by_trials(search, job, attempt)
+                return self._by_amounts(job, task)
+            if not self._searches_left:
+                return kept
+            self._searches_left -= 1
+            return self._by_trials(search, job, attempt, inf if kept is None else kept.start) or kept
         finally:
             self._searching = False
 
-    def _by_trials(self, search: ReservationSearch, job: Job, attempt: Attempt) -> Booking | None:
+    def _by_amounts(self, job: Job, task: Task) -> Booking | None:
+        assert self._profile is not None
+        needed, limit = self.session.rules.tasks_needed(job), self._limit(job)
+        usable = np.flatnonzero(self.session.usable(task))
+        slot = self._profile.earliest(task.shape, needed, limit, usable)
+        return None if slot is None else self._booking(job, task.shape, needed, limit, usable, slot)
+
+    def _by_trials(
+        self, search: ReservationSearch, job: Job, attempt: Attempt, before: float
+    ) -> Booking | None:
         """The first of some moments at which the ordinary search finds places, beside all that is promised by then."""
-        profile, limit = self._profile, self._limit(job)
-        assert profile is not None
-        for moment in profile.times[:MAX_TRIALS].tolist():
-            promised = [
-                each for each in self._bookings.values() if each.end > moment and each.start < moment + limit
-            ]
-            places = search.places_at(moment, job, attempt, [(each.rows, each.amounts) for each in promised])
-            if places is not None:
-                rows, amounts = search.amounts_of(places)
-                nodes = tuple(self.session.cluster.columns.nodes[row] for row in rows.tolist())
-                return Booking(job, moment, moment + limit, nodes, rows, amounts)
-        return None
+        assert self._profile is not None
+        moments = _some_of(self._profile.times[self._profile.times < before].tolist())
+        if not moments:
+            return None
+        last = self._tried_at(moments[-1], search, job, attempt)
+        if last is None:
+            self._hopeless.add(job)
+            return None
+        tried = (self._tried_at(moment, search, job, attempt) for moment in moments[:-1])
+        return next((booking for booking in tried if booking is not None), last)
+
+    def _tried_at(
+        self, moment: float, search: ReservationSearch, job: Job, attempt: Attempt
+    ) -> Booking | None:
+        """What a job would take from a moment on; none if it would not start."""
+        self._window = moment, moment + self._limit(job)
+        self._version += 1
+        within = [booking for booking in self._bookings.values() if booking.is_within(*self._window)]
+        promised = [(booking.rows, booking.amounts) for booking in within]
+        reservation = search.reservation_at(moment, job, attempt, promised)
+        if reservation is None:
+            return None
+        rows, amounts, needed = reservation.rows, reservation.amounts, self.session.rules.tasks_needed(job)
+        if reservation.alone:  # nothing is left beside it
+            amounts = self.session.cluster.columns.allocatable[:, rows]
+        taken = (*self._window, reservation.nodes, rows, amounts)
+        return Booking(job, *taken, kinds_of(job), needed, None, reservation.ledgers)
 
     def _booking(
         self, job: Job, shape: Shape, needed: int, limit: float, usable: Ints, slot: Slot
@@ -244,60 +257,41 @@ class ConservativeBackfill(BackfillReservation):
         columns = self.session.cluster.columns
         amounts = shape.dense(len(columns.idle))[:, None] * slot.counts
         nodes = tuple(columns.nodes[row] for row in slot.rows.tolist())
-        end = slot.start + limit
-        return Booking(job, slot.start, end, nodes, slot.rows, amounts, shape, needed, usable)
+        taken = (slot.start, slot.start + limit, nodes, slot.rows, amounts)
+        return Booking(job, *taken, kinds_of(job), needed, usable)
 
     def _book(self, booking: Booking) -> None:
         assert self._profile is not None
         self._profile.take(booking.start, booking.end, booking.rows, booking.amounts)
         self._bookings[booking.job] = booking
-        self._slots.clear()
         self._version += 1
 
     def _cancel(self, job: Job) -> None:
         booking = self._bookings.pop(job)
         if self._profile is not None:
             self._profile.take(booking.start, booking.end, booking.rows, booking.amounts, -1)
-        self._slots.clear()
         self._version += 1
-
-    def _slot(self, job: Job, task: Task) -> Slot | None:
-        """The earliest room for a job that is promised nothing yet."""
-        if job not in self._slots:
-            needed = self.session.rules.tasks_needed(job)
-            assert self._profile is not None
-            self._slots[job] = self._profile.earliest(
-                task.shape, needed, self._limit(job), self._usable(task)
-            )
-        return self._slots[job]
-
-    def _usable(self, task: Task) -> Ints:
-        return np.flatnonzero(self.session.usable(task))
 
     def _limit(self, job: Job) -> float:
         return max((self._ends.limit(task) for task in job.by_status[Status.PENDING]), default=inf)
 
-    def _promise_of_booking(self, booking: Booking) -> Promise:
-        return Promise(booking.start, tuple(node.name for node in booking.nodes))
-
     def promised(self, job: Job) -> Promise | None:
         booking = self._bookings.get(job)
-        return None if booking is None else booking.promise or self._promise_of_booking(booking)
+        if booking is None:
+            return None
+        if booking.promise is None:
+            ending = ReservationSearch(self.session, self._ends).ending_before(booking.start, booking.rows)
+            after = dict.fromkeys(task.job.key for task in ending if task.job)
+            names = tuple(node.name for node in booking.nodes)
+            booking.promise = Promise(booking.start, names, tuple(after), booking.start <= self._now)
+        return booking.promise
 
     # -- who may start
 
     def held_back(self, job: Job) -> HeldBack | None:
         booking = self._bookings.get(job)
-        if booking is not None:
-            waits = booking.start > self._now and booking.shape is not None
-            return HeldBack(*_WOULD_DELAY) if waits else None
-        first = next(iter(job.by_status[Status.PENDING]), None)
-        if first is None or first.best_effort or self._profile is None:
-            return None
-        if ReservationSearch(self.session, self._ends).plain_task(job) is None:
-            return None
-        slot = self._slot(job, first)
-        return HeldBack(*_WOULD_DELAY) if slot is not None and slot.start > self._now else None
+        waits = booking is not None and booking.start > self._now and booking.usable is not None
+        return HeldBack(*_WOULD_DELAY) if waits else None
 
     def may_overtake(self, waiting: WaitingColumns) -> Ints | None:
         due = [booking.job for booking in self._due()]
@@ -310,13 +304,28 @@ class ConservativeBackfill(BackfillReservation):
         return np.array(sorted(set(slots)), dtype=np.int64)
 
     def shape_key(self, task: Task) -> Any:
-        if self._searching or task.job is None or task.best_effort:
+        if task.job is None or task.best_effort:
             return None
-        return (self._ends.limit(task), task.job.id if task.job in self._bookings else None)
+        own = task.job.id if task.job in self._bookings else None
+        return self._searching, self._ends.limit(task), own
 
     def node_filters(self, task: Task) -> Iterator[NodeFilter]:
-        if not self._searching and task.job is not None and not task.best_effort:
+        if task.job is None or task.best_effort:
+            return
+        if self.session.cluster.ledgers_of(task.shape):
+            yield NodeFilter(self._beside_ledgers, self.name, "pods", lambda _: self._version)
+        if not self._searching:
             yield NodeFilter(self._beside_promises, self.name, "pods", lambda _: self._version)
+
+    def _beside_ledgers(self, task: Task, nodes: Nodes) -> Iterator[Check]:
+        """A task may not be where others were promised what it needs besides amounts, while they have it."""
+        ledgers = self.session.cluster.ledgers_of(task.shape)
+        window = self._window if self._searching else (self._now, self._now + self._ends.limit(task))
+        passes = nodes.all()
+        for job, booking in self._bookings.items():
+            if job is not task.job and booking.is_within(*window) and not booking.ledgers.isdisjoint(ledgers):
+                passes[booking.rows] = False
+        yield Check(passes, RESERVED)
 
     def _beside_promises(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         """A task may stay as long as it may run without taking what is promised to others."""
@@ -341,3 +350,12 @@ _WOULD_DELAY = (
     "it would delay jobs to which a start is promised already",
     "a shorter time limit lets it start earlier",
 )
+
+
+def _some_of(moments: list[float]) -> list[float]:
+    """Not too many of them: the first, then some up to the last."""
+    if len(moments) <= MAX_TRIALS:
+        return moments
+    first = MAX_TRIALS // 2
+    later = np.linspace(first, len(moments) - 1, MAX_TRIALS - first).astype(np.int64)
+    return [*moments[:first], *(moments[place] for place in later.tolist())]

@@ -14,7 +14,7 @@ from stromboli.engine.placement.node_fit import slots
 from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes
 from stromboli.engine.plugin import Attempt, HeldBack, Plugin, Promise
 from stromboli.model.status import Status
-from stromboli.plugins.backfill_reservation.expected_ends import ExpectedEnds
+from stromboli.plugins.backfill_reservation.expected_ends import HOLDING, ExpectedEnds
 from stromboli.plugins.backfill_reservation.limit_warnings import warn_of_limits
 from stromboli.plugins.backfill_reservation.reservation import Reservation
 from stromboli.plugins.backfill_reservation.reservation_search import ReservationSearch, is_refused_by_queue
@@ -77,6 +77,9 @@ class BackfillReservation(Plugin):
         """What was promised in the session before."""
         self._version = 0
         self._searching = False
+        self._room_came = True
+        """Whether anything changed since the last session that may let jobs start earlier than promised."""
+        self._left_early = False
 
     # -- sessions
 
@@ -85,6 +88,9 @@ class BackfillReservation(Plugin):
         self._version += 1
         self._ends.update(session.cluster, dirty, self._now)
         warn_of_limits(session, dirty)
+        ends = self._ends
+        self._room_came = ends.was_rebuilt or ends.ended_early or self._left_early or bool(dirty.queues)
+        self._left_early = False
         last = self._reservation if self._reservation and self._reservation.is_there() else None
         self._last = last, self._promise
         self._head = self._reservation = self._promise = None
@@ -99,6 +105,8 @@ class BackfillReservation(Plugin):
 
     def on_move(self, change: Change) -> None:
         self._ends.on_move(change)
+        if not self._searching and change.old_status in HOLDING and change.status not in HOLDING:
+            self._left_early = True
         reservation, task = self._reservation, change.task
         if reservation is None or self._searching or not self._stays_beyond(task):
             return
@@ -123,7 +131,8 @@ class BackfillReservation(Plugin):
                 self._head = job if search.could_ever_fit(job, attempt) else None
                 return
             known = last if last is not None and last.job is job else None
-            reservation = search.reservation(job, attempt, known)
+            room_came = self._room_came or job in self.session.changed.jobs
+            reservation = search.reservation(job, attempt, known, room_came)
         finally:
             self._searching = False
         if reservation is not None:
@@ -147,8 +156,9 @@ class BackfillReservation(Plugin):
         nodes = tuple(node.name for node in reservation.nodes)
         if reservation is self._last[0] and self._last[1] is not None:
             return self._last[1]
-        jobs = dict.fromkeys(task.job.key for task in search.ending_before(reservation) if task.job)
-        return Promise(reservation.start, nodes, tuple(jobs), reservation.start <= self._now)
+        ending = search.ending_before(reservation.start, reservation.rows)
+        after = dict.fromkeys(task.job.key for task in ending if task.job)
+        return Promise(reservation.start, nodes, tuple(after), reservation.start <= self._now)
 
     def promised(self, job: Job) -> Promise | None:
         return self._promise if job is self._head else None

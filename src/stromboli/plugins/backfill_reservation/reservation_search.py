@@ -40,14 +40,17 @@ class ReservationSearch:
         self._ends = ends
         self._moments, self._order = ends.ordered()
 
-    def reservation(self, job: Job, attempt: Attempt, last: Reservation | None) -> Reservation | None:
+    def reservation(
+        self, job: Job, attempt: Attempt, last: Reservation | None, room_came: bool
+    ) -> Reservation | None:
         """The earliest start of a job with its places; none if it cannot be told when there will be room for it.
 
-        What was promised last stays as long as nothing better is found and it still holds.
+        What was promised last stays as long as nothing better is found and it still holds. That takes trials only
+        if room came since that was not expected.
         """
         task = self.plain_task(job)
         if task is None:
-            return self._by_trials(job, attempt, last)
+            return self._by_trials(job, attempt, last, room_came)
         needed = self._session.rules.tasks_needed(job)
         start = self._start_by_amounts(task, needed)
         if last is not None and start >= last.start and self._holds(last):
@@ -61,7 +64,7 @@ class ReservationSearch:
             return self._reserved(job, start, usable, amounts[:, None], {})
         places = self.places_at(start, job, attempt)
         if places is None and refused:  # the limits of its queue let it start later than nodes do
-            return self._by_trials(job, attempt, last)
+            return self._by_trials(job, attempt, last, room_came)
         return None if places is None else self._reserved_at(job, start, places)
 
     def could_ever_fit(self, job: Job, attempt: Attempt) -> bool:
@@ -126,11 +129,15 @@ class ReservationSearch:
 
     # -- by rehearsals
 
-    def _by_trials(self, job: Job, attempt: Attempt, last: Reservation | None) -> Reservation | None:
+    def _by_trials(
+        self, job: Job, attempt: Attempt, last: Reservation | None, room_came: bool
+    ) -> Reservation | None:
         """The first moment by bisection, as more room never makes it harder to start."""
         moments = [self._session.reads.time, *np.unique(self._moments).tolist()]
         holds = last is not None and self._holds(last)
         if last is not None and holds:
+            if not room_came:
+                return self._kept(last)
             moments = [moment for moment in moments if moment < last.start]
         places = self.places_at(moments[-1], job, attempt) if moments else None
         if places is None:
@@ -156,7 +163,7 @@ class ReservationSearch:
         ended = self._ends.ended_by(moment)
         with session.rehearsal():
             for task in ended:
-                session.move(task, Status.SUCCEEDED, None)
+                self._end(task)
             for rows, amounts in promised:
                 for row, amount in zip(rows.tolist(), amounts.T, strict=True):
                     vector = dict(enumerate(amount.tolist()))
@@ -167,9 +174,17 @@ class ReservationSearch:
             held = (Status.ALLOCATED, Status.PIPELINED)
             return {task: task.node for status in held for task in job.by_status[status] if task.node}
 
+    def _end(self, task: Task) -> None:
+        """End a task in a rehearsal; devices come free when their claim does, so whoever holds some is leaving."""
+        session = self._session
+        if session.cluster.devices.concerns(task.shape.spec):
+            session.move(task, Status.RELEASING, task.node)
+        else:
+            session.move(task, Status.SUCCEEDED, None)
+
     # -- the result
 
-    def amounts_of(self, places: Places) -> tuple[Ints, Ints]:
+    def _amounts_of(self, places: Places) -> tuple[Ints, Ints]:
         """The nodes of places, by row, and what the tasks there take of each: (resource, place in rows)."""
         by_row: dict[int, Ints] = {}
         for task, node in places.items():
@@ -177,8 +192,15 @@ class ReservationSearch:
         rows = np.array(sorted(by_row), dtype=np.int64)
         return rows, np.stack([by_row[row] for row in rows.tolist()], axis=1)
 
+    def reservation_at(
+        self, moment: float, job: Job, attempt: Attempt, promised: Iterable[tuple[Ints, Ints]]
+    ) -> Reservation | None:
+        """What a job would take at a moment beside what is promised to others; none if it would not start."""
+        places = self.places_at(moment, job, attempt, promised)
+        return None if places is None else self._reserved_at(job, moment, places)
+
     def _reserved_at(self, job: Job, start: float, places: Places) -> Reservation:
-        return self._reserved(job, start, *self.amounts_of(places), places)
+        return self._reserved(job, start, *self._amounts_of(places), places)
 
     def _reserved(self, job: Job, start: float, rows: Ints, amounts: Ints, places: Places) -> Reservation:
         session = self._session
@@ -205,11 +227,10 @@ class ReservationSearch:
         last.spare = self._free_at(last.start, last.rows) - last.amounts
         return last
 
-    def ending_before(self, reservation: Reservation) -> list[Task]:
-        """The tasks on the nodes of a reservation that are expected to end before it starts, the first to end first."""
-        count = int(np.searchsorted(self._moments, reservation.start, side="right"))
-        by_then = self._order[:count]
-        here = by_then[np.isin(self._ends.requests(by_then)[1], reservation.rows)]
+    def ending_before(self, start: float, rows: Ints) -> list[Task]:
+        """The tasks on some nodes that are expected to end before a start, the first to end first."""
+        by_then = self._order[: int(np.searchsorted(self._moments, start, side="right"))]
+        here = by_then[np.isin(self._ends.requests(by_then)[1], rows)]
         return [task for slot in here.tolist() if (task := self._ends.tasks[slot]) is not None]
 
 

@@ -46,7 +46,7 @@ class SessionSums:
         return self._sums.allocatable
 
     def with_room(self, need: Vector, purpose: str) -> Bools:
-        """Domains with so much idle, now or in future, at open; to evict or move others: that have it at all."""
+        """Domains with so much idle, now or in future, at open; for other purposes: that have it at all."""
         key = (purpose, tuple(sorted(need.items())))
         known = self._with_room.get(key)
         if known is None:

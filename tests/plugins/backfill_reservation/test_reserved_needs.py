@@ -1,0 +1,107 @@
+"""A job is promised more than amounts: cards, devices, CPUs, volumes, a HyperNode; and nobody takes that from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stromboli.testing import World
+from tests.device_manifests import claim as device_claim
+from tests.device_manifests import device_class, resource_slice, uses
+from tests.manifests import hyper_node, policy
+from tests.plugins.backfill_reservation.backfill_worlds import NOON, job, step
+from tests.plugins.deviceshare.card_worlds import card, vgpu, vgpu_node
+from tests.plugins.network_topology_aware.topology_worlds import topology
+
+MODES = pytest.mark.parametrize("mode", ["easy", "conservative"])
+
+
+def world(mode: str, *plugins: Any, nodes: str = "", queues: str = "") -> World:
+    backfill = ("backfill-reservation", {"mode": mode})
+    return World(nodes, queues, policy=policy("allocate", "priority gang predicates", *plugins, backfill))
+
+
+def with_card(memory: int) -> dict[str, Any]:
+    """The spec of a pod with a part of a card."""
+    return {"containers": [{"name": "main", "resources": {"limits": {"cpu": 1, **vgpu(memory)}}}]}
+
+
+def starts(result: Any) -> dict[str, float]:
+    """The promised starts, in seconds after noon."""
+    return {key.partition("/")[2]: promise.start - NOON for key, promise in result.promised.items()}
+
+
+@MODES
+def test_a_gang_with_whole_gpus(mode: str) -> None:
+    gpus = {"nvidia.com/gpu": 4}
+    here = world(mode, nodes="n1 cpu=9,nvidia.com/gpu=4; n2 cpu=9,nvidia.com/gpu=4; n3 cpu=9")
+    job(here, "one", 1, "1h", resources={"nvidia.com/gpu": 2})
+    job(here, "two", 1, "2h", resources={"nvidia.com/gpu": 3})
+    step(here)
+    job(here, "gang", 1, "1h", pods=2, resources=gpus)
+    job(here, "long", 1, "9h", resources={"nvidia.com/gpu": 1})
+    job(here, "short", 1, "1h", resources={"nvidia.com/gpu": 1})
+    job(here, "without", 2, "9h")
+    result = step(here)
+    assert starts(result)["gang"] == 7200
+    assert result.promised["default/gang"].nodes == ("n1", "n2")
+    assert result.bound_per_job == {"default/short": 1, "default/without": 1}
+
+
+@MODES
+def test_a_gang_with_parts_of_cards(mode: str) -> None:
+    here = world(mode, ("deviceshare", {"deviceshare.VGPUEnable": True}))
+    here.add(vgpu_node("n1", card("c1")), vgpu_node("n2", card("c2")))
+    job(here, "one", 1, "1h", spec=with_card(6000))
+    job(here, "two", 1, "2h", spec=with_card(5000))
+    assert len(step(here).binds) == 2
+    job(here, "gang", 1, "1h", pods=2, spec=with_card(8000))
+    job(here, "long", 1, "9h", spec=with_card(1000))
+    job(here, "short", 1, "1h", spec=with_card(1000))
+    job(here, "without", 2, "9h")
+    result = step(here)
+    assert starts(result)["gang"] == 7200
+    assert result.bound_per_job == {"default/short": 1, "default/without": 1}
+    here.sleep(7195)
+    for name in ("one-0", "two-0", "short-0"):
+        here.finish(name)
+    assert step(here).bound_per_job == {"default/gang": 2}
+
+
+@MODES
+def test_a_job_with_a_device_claim(mode: str) -> None:
+    here = world(mode, nodes="n1 cpu=9").add(device_class(), resource_slice("n1", 2))
+    here.add(device_claim("a", 1), device_claim("b", 2), device_claim("c", 1), device_claim("d", 1))
+    job(here, "one", 1, "1h", spec=uses("a"))
+    assert len(step(here).binds) == 1
+    job(here, "head", 1, "1h", spec=uses("b"))
+    job(here, "long", 1, "9h", spec=uses("c"))
+    job(here, "short", 1, "50m", spec=uses("d"))
+    job(here, "without", 2, "9h")
+    result = step(here)
+    assert starts(result)["head"] == 3600
+    assert result.bound_per_job == {"default/short": 1, "default/without": 1}
+
+
+@MODES
+def test_a_gang_within_a_hyper_node(mode: str) -> None:
+    sizes = "cpu=4,memory=9Gi,pods=9"
+    here = world(mode, "network-topology-aware", nodes="; ".join(f"n{n} {sizes}" for n in range(4)))
+    here.add(hyper_node("s0", nodes=["n0", "n1"]), hyper_node("s1", nodes=["n2", "n3"]))
+    for number, limit in enumerate(("4h", "1h", "2h", "3h")):
+        job(here, f"r{number}", 4, limit, spec={"nodeSelector": {"kubernetes.io/hostname": f"n{number}"}})
+    step(here)
+    job(here, "gang", 4, "1h", pods=2, group=topology(1))
+    result = step(here)
+    assert starts(result) == {"gang": 3 * 3600}
+    assert result.promised["default/gang"].nodes == ("n2", "n3")
+    here.sleep(3700)
+    here.finish("r1-0")
+    job(here, "long", 2, "9h")
+    assert step(here).binds == {"default/long-0": "n1"}
+    here.finish("r2-0")
+    job(here, "late", 3, "9h")
+    assert step(here).bound_per_job == {}
+    here.finish("r3-0")
+    assert step(here).binds == {"default/gang-0": "n2", "default/gang-1": "n3"}
