@@ -9,10 +9,12 @@ import pytest
 from stromboli.testing import World
 from tests.device_manifests import claim as device_claim
 from tests.device_manifests import device_class, resource_slice, uses
-from tests.manifests import hyper_node, policy
+from tests.manifests import group, hyper_node, policy
 from tests.plugins.backfill_reservation.backfill_worlds import NOON, job, step
 from tests.plugins.deviceshare.card_worlds import card, vgpu, vgpu_node
 from tests.plugins.network_topology_aware.topology_worlds import topology
+from tests.plugins.numa_aware.numa_worlds import numa_pod, numa_topology
+from tests.storage_manifests import claiming, csi_node, disk
 
 MODES = pytest.mark.parametrize("mode", ["easy", "conservative"])
 
@@ -105,3 +107,66 @@ def test_a_gang_within_a_hyper_node(mode: str) -> None:
     assert step(here).bound_per_job == {}
     here.finish("r3-0")
     assert step(here).binds == {"default/gang-0": "n2", "default/gang-1": "n3"}
+
+
+@MODES
+def test_a_job_with_cpus_of_a_numa_node(mode: str) -> None:
+    here = world(mode, ("numa-aware", {"weight": 1}), nodes="n1 cpu=16,memory=64Gi,pods=99")
+    here.add(numa_topology("n1", numa=1, each=4))
+    for name, cpus, limit in (("one", 2, "1h"), ("head", 4, "1h"), ("long", 1, "9h"), ("short", 1, "50m")):
+        annotations = {"stromboli.sh/time-limit": limit}
+        here.add(group(name, 1, annotations=annotations))
+        here.add(numa_pod(f"{name}-0", cpus, group=name, policy="restricted", annotations=annotations))
+        if name == "one":
+            assert len(step(here).binds) == 1
+    job(here, "without", 2, "9h")
+    result = step(here)
+    assert starts(result)["head"] == 3600
+    assert result.bound_per_job == {"default/short": 1, "default/without": 1}
+
+
+@MODES
+def test_a_job_whose_volumes_need_others_to_be_detached(mode: str) -> None:
+    here = world(mode, nodes="n1 cpu=9").add(csi_node("n1", 2))
+    for name in "abcde":
+        here.add(*disk(name))
+    job(here, "one", 1, "1h", spec=claiming("a"))
+    assert len(step(here).binds) == 1
+    job(here, "head", 1, "1h", spec=claiming("b", "c"))
+    job(here, "long", 1, "9h", spec=claiming("d"))
+    job(here, "short", 1, "50m", spec=claiming("e"))
+    job(here, "without", 2, "9h")
+    result = step(here)
+    assert starts(result)["head"] == 3600
+    assert result.bound_per_job == {"default/short": 1, "default/without": 1}
+
+
+def test_a_promise_waits_for_the_limit_of_the_queue_as_well() -> None:
+    here = world("easy", "capacity", nodes="n1 cpu=10", queues="small capability=cpu:7; other")
+    job(here, "own", 4, "2h", queue="small")
+    job(here, "others", 6, "1h", queue="other")
+    step(here)
+    job(here, "head", 5, "1h", queue="small")
+    assert starts(step(here)) == {"head": 7200}
+    here.sleep(3595)
+    here.finish("others-0")
+    job(here, "long", 6, "9h", queue="other")
+    job(here, "beside", 5, "9h", queue="other")
+    assert step(here).bound_per_job == {"default/beside": 1}
+    here.sleep(3599)
+    here.finish("own-0")
+    assert step(here).bound_per_job == {"default/head": 1}
+
+
+def test_a_job_at_the_limit_of_its_queue_is_passed_over_until_the_limit_frees() -> None:
+    here = world("easy", "capacity", nodes="n1 cpu=10", queues="small capability=cpu:4; other")
+    job(here, "own", 4, "1h", queue="small")
+    job(here, "others", 4, "3h", queue="other")
+    step(here)
+    job(here, "limited", 2, "9h", queue="small", priority=9)
+    job(here, "large", 6, "1h", queue="other")
+    result = step(here)
+    assert starts(result) == {"large": 3600}
+    here.sleep(3600)
+    here.finish("own-0")
+    assert step(here).bound_per_job == {"default/limited": 1}

@@ -71,18 +71,20 @@ class ConservativeBackfill(BackfillReservation):
         self._follow(profile)
         if not np.array_equal(profile.now, self._booked_now(free)):
             self._rebuild(session)
-        elif self._room_came:
+        elif self._ends.ended_early or self._cancelled:
             self._improve(profile)
 
     def _cancel_changed(self, session: Session, dirty: Dirty) -> None:
         """Jobs that changed while they waited are promised anew when they have their turn."""
+        self._cancelled = False
         for job in list(self._bookings) if dirty.everything else [*dirty.jobs]:
             self._unpromised.pop(job, None)
             self._hopeless.discard(job)
             booking = self._bookings.get(job)
             if booking is not None and not self._is_as_booked(session, booking):
                 self._cancel(job)
-                self._room_came = True
+                self._cancelled = True
+        self._room_came |= self._cancelled
         if self._room_came:
             self._hopeless.clear()
 

@@ -22,6 +22,7 @@ from stromboli.policy.argument_checks import between
 from stromboli.policy.arguments import arg
 
 if TYPE_CHECKING:
+    from stromboli.api.types.scheduling import QueueSpec
     from stromboli.engine.session import Session
     from stromboli.engine.waiting.waiting_columns import WaitingColumns
     from stromboli.model.cluster import Change, Dirty
@@ -80,6 +81,7 @@ class BackfillReservation(Plugin):
         self._room_came = True
         """Whether anything changed since the last session that may let jobs start earlier than promised."""
         self._left_early = False
+        self._queue_specs: dict[str, QueueSpec | None] = {}
 
     # -- sessions
 
@@ -89,11 +91,22 @@ class BackfillReservation(Plugin):
         self._ends.update(session.cluster, dirty, self._now)
         warn_of_limits(session, dirty)
         ends = self._ends
-        self._room_came = ends.was_rebuilt or ends.ended_early or self._left_early or bool(dirty.queues)
+        self._room_came = (
+            ends.was_rebuilt or ends.ended_early or self._left_early or self._queues_changed(dirty)
+        )
         self._left_early = False
         last = self._reservation if self._reservation and self._reservation.is_there() else None
         self._last = last, self._promise
         self._head = self._reservation = self._promise = None
+
+    def _queues_changed(self, dirty: Dirty) -> bool:
+        """Whether the limits of a queue may be others than in the session before."""
+        specs = {queue.name: queue.object.spec if queue.object else None for queue in dirty.queues}
+        changed = any(
+            name not in self._queue_specs or self._queue_specs[name] != specs[name] for name in specs
+        )
+        self._queue_specs.update(specs)
+        return changed
 
     def closing(self, session: Session) -> None:
         last = self._last[0]
@@ -121,16 +134,16 @@ class BackfillReservation(Plugin):
     # -- who waits for room
 
     def no_room(self, job: Job, attempt: Attempt) -> None:
-        if self._head is not None or self._is_limited(job):
+        last = self._last[0]
+        known = last if last is not None and last.job is job else None
+        if self._head is not None or (known is None and self._is_limited(job)):
             return
         search = ReservationSearch(self.session, self._ends)
-        last = self._last[0]
         self._searching = True
         try:
             if self.arguments.mode == "none":
                 self._head = job if search.could_ever_fit(job, attempt) else None
                 return
-            known = last if last is not None and last.job is job else None
             room_came = self._room_came or job in self.session.changed.jobs
             reservation = search.reservation(job, attempt, known, room_came)
         finally:
