@@ -125,6 +125,7 @@ NO_BOUNDS = {
         controllers.workloads.batch_job.job_tracking.UNCOUNTED_LIMIT
         plugins.deviceshare.plugin.MOST_FITS
         plugins.fgd.plugin.MOST_SCORES
+        model.cards.fragmentation.MOST_STATES
     """,
     "what counts as how much of a bound": """
         embedded.store.history.CHANGE_BYTES

@@ -6,14 +6,17 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stromboli.model.cards.fragmentation import Fragmentation
-from stromboli.model.cards.gpu_demands import GpuModels
+from stromboli.model.cards.fragmentation import Fragmentation, NodeFragmentation
+from stromboli.model.cards.gpu_columns import GpuColumns
+from stromboli.model.cards.gpu_demands import ANY_MODEL, GpuModels
 from stromboli.model.cards.typical_tasks import (
     MOST_LISTED_TASKS,
     MOST_TYPICAL_TASKS,
     TypicalTask,
     most_frequent,
 )
+from stromboli.model.cluster import Cluster
+from stromboli.model.lookup_objects import LookupObjects
 from tests.plugins.gpu_packing.textbook_packing import Shape, fragmentation
 
 MODELS = ("A10", "T4")
@@ -56,6 +59,21 @@ def test_a_column_of_nodes_is_as_fragmented_as_each_of_them(
         np.array(allowed, dtype=bool).reshape(len(allowed), len(nodes)),
     )
     assert column.tolist() == [fragmentation(cpu, free, model, shapes) for cpu, free, model in nodes]
+
+
+@given(NODES, TASKS)
+@example([(64_000, [1000, 0, 460], "T4"), (2000, [460, 1000, 0], "T4")], {TypicalTask(1000, 460, 1): 3})
+def test_a_state_that_was_met_before_is_as_fragmented_as_it_is_anew(
+    nodes: list[tuple[int, list[int], str]], counts: dict[TypicalTask, int]
+) -> None:
+    typical = most_frequent({task._replace(models=ANY_MODEL): count for task, count in counts.items()})
+    rows = np.arange(len(nodes))
+    cpu = np.array([cpu for cpu, _, _ in nodes])
+    free = np.array([free for _, free, _ in nodes])
+    remembering = NodeFragmentation(GpuColumns(Cluster(LookupObjects())), typical)
+    remembering.of(rows, cpu, free[:, ::-1])
+    expected = Fragmentation(typical).of(cpu, free)
+    assert remembering.of(rows, cpu, free).tolist() == expected.tolist()
 
 
 def test_the_most_frequent_tasks_cover_so_much_and_the_larger_of_equals_comes_first() -> None:

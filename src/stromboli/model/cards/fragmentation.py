@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Bools, Ints
 
 Floats = NDArray[np.float64]
+MOST_STATES = 2**16
+"""States of nodes whose fragmentation is remembered; then it is computed anew."""
 
 
 class Fragmentation:
@@ -36,6 +38,8 @@ class Fragmentation:
         self._share_of = np.array([sorted(set(shares)).index(share) for share in shares], dtype=np.int64)
         self._other_cpu = np.array([each.task.cpu for each in others], dtype=np.int64)[:, None]
         self._other_weights = np.array([each.weight for each in others])[:, None]
+        self.cpu_steps = np.array(sorted({each.task.cpu for each in tasks}), dtype=np.int64)
+        """The amounts of CPU that typical tasks ask for: between two of them it does not matter how much is free."""
 
     def allowed(self, gpus: GpuColumns) -> Bools | None:
         """Which typical tasks (rows) may run on which nodes by the models of their GPUs; none: all on all."""
@@ -81,12 +85,19 @@ def _sum(column: Floats) -> Floats:
 
 
 class NodeFragmentation:
-    """How fragmented the GPUs of each node are, kept up where nodes change."""
+    """How fragmented the GPUs of each node are, kept up where nodes change.
+
+    Nodes come into the same states again and again, so what is known of a state is remembered.
+    """
 
     def __init__(self, gpus: GpuColumns, tasks: Sequence[WeightedTask]):
         self.gpus = gpus
         self._fragmentation = Fragmentation(tasks)
         self._allowed: Bools | None = None
+        self._kinds: list[bytes] = []
+        """Of each node, which typical tasks its model allows; empty: it does not matter."""
+        self._known: dict[tuple[int, bytes, bytes], float] = {}
+        """The fragmentation by the step of the free CPU, the model, and what is free of GPUs in ascending order."""
         self._position = -1
         self.values: Floats = np.zeros(0)
         """In thousandths of a GPU."""
@@ -97,8 +108,10 @@ class NodeFragmentation:
         gpus.update()
         changed = gpus.changes.since(self._position)
         if changed is None:
-            self._allowed = self._fragmentation.allowed(gpus)
-            self.values = self._fragmentation.of(gpus.cpu, gpus.free, self._allowed)
+            self._allowed = allowed = self._fragmentation.allowed(gpus)
+            self._kinds = [] if allowed is None else [column.tobytes() for column in allowed.T]
+            self._known.clear()
+            self.values = self.of(np.arange(len(gpus.cpu)), gpus.cpu, gpus.free)
         elif changed:
             rows = np.fromiter(changed, dtype=np.int64)
             self.values[rows] = self.of(rows, gpus.cpu[rows], gpus.free[rows])
@@ -106,8 +119,20 @@ class NodeFragmentation:
 
     def of(self, rows: Ints, cpu: Ints, free: Ints) -> Floats:
         """The fragmentation of these nodes if they had so much free."""
-        allowed = None if self._allowed is None else self._allowed[:, rows]
-        return self._fragmentation.of(cpu, free, allowed)
+        steps = self._fragmentation.cpu_steps.searchsorted(cpu, side="right").tolist()
+        ordered = np.sort(free, axis=1)
+        kinds = [self._kinds[row] for row in rows.tolist()] if self._kinds else [b""] * len(steps)
+        states = [*zip(steps, kinds, map(bytes, ordered), strict=True)]
+        known = self._known
+        if missing := [place for place, state in enumerate(states) if state not in known]:
+            if len(known) > MOST_STATES:
+                known.clear()
+                missing = [*range(len(states))]
+            first = [*{states[place]: place for place in missing}.values()]
+            allowed = None if self._allowed is None else self._allowed[:, rows[first]]
+            lost = self._fragmentation.of(cpu[first], free[first], allowed)
+            known.update(zip((states[place] for place in first), lost.tolist(), strict=True))
+        return np.array([known[state] for state in states])
 
     def share(self) -> float:
         """The part of all GPUs of the cluster that is free and lost to typical tasks, from 0 to 1."""

@@ -61,6 +61,10 @@ class GpuColumns:
         """How many GPUs each node has that work."""
         self.memory: Ints = np.zeros(0, dtype=np.int64)
         """The memory of a GPU of each node, as registered; 0: unknown."""
+        self._sizes: list[int] = []
+        """The different memories, ascending."""
+        self._size_of: Ints = self.memory
+        """Which of them each node has."""
         self.models: list[tuple[str, str]] = []
         """The model of each node by its label, and the type of its cards."""
 
@@ -95,6 +99,8 @@ class GpuColumns:
             )
             self.memory[row] = cards.cards[0].memory if cards is not None else 0
             self._read(row, node)
+        sizes, self._size_of = np.unique(self.memory, return_inverse=True)
+        self._sizes = sizes.tolist()
         self.changes.note_everything()
 
     def _cards(self, node: Node) -> NodeCards | None:
@@ -133,14 +139,13 @@ class GpuColumns:
         """What a pod asks of a GPU of these nodes, in thousandths: memory is a share of the cards that are there."""
         if not demand.memory:
             return np.full(len(rows), demand.share)
-        sizes, inverse = np.unique(self.memory[rows], return_inverse=True)
-        return np.array([demand.share_of(int(size)) for size in sizes], dtype=np.int64)[inverse]
+        shares = np.array([demand.share_of(size) for size in self._sizes], dtype=np.int64)
+        return shares[self._size_of[rows]]
 
     def usual_memory(self) -> int:
         """The memory that most GPUs have, as registered; 0: unknown."""
-        sizes, inverse = np.unique(self.memory, return_inverse=True)
-        counts = np.bincount(inverse, weights=self.count * (self.memory > 0))
-        return int(sizes[counts.argmax()]) if len(sizes) else 0
+        counts = np.bincount(self._size_of, weights=self.count * (self.memory > 0))
+        return self._sizes[counts.argmax()] if self._sizes else 0
 
     def allow(self, models: GpuModels) -> Bools:
         """Which nodes have one of these models of GPUs."""

@@ -106,7 +106,7 @@ class FragmentationScores:
         left[np.arange(len(node)), card] -= asked[node]
         points = self._points(rows[node], left)
         order = self._preference(node, card, points, free)
-        first = order[np.r_[True, node[order][1:] != node[order][:-1]]]
+        first = order[np.flatnonzero(np.diff(node[order], prepend=-1))]
         scores[node[first]] = points[first]
         self.cards[rows[node[first]]] = card[first]
         return scores
