@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from stromboli.plugins.deviceshare.npu_request import NpuRequest, npu_containers
 from stromboli.plugins.deviceshare.share_arguments import ShareArguments
 from stromboli.plugins.deviceshare.vgpu_request import (
     MOST_LISTED,
+    ContainerRequest,
     VgpuRequest,
     card_choice,
     container_requests,
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from stromboli.model.cards.node_cards import NodeCards
     from stromboli.model.cluster import Dirty
     from stromboli.model.node_columns import Node
-    from stromboli.model.shape import LabelSet
+    from stromboli.model.shape import LabelSet, Shape
     from stromboli.model.task import Task
 
 MOST_FITS = 256
@@ -65,6 +67,10 @@ class DeviceShare(Plugin):
         self._matches: dict[LabelSet, frozenset[int]] = {}
         self._asked: dict[Task, tuple[CardRequest, ...]] = {}
         """What tasks ask for, of this session."""
+        self._containers: WeakKeyDictionary[Shape, tuple[ContainerRequest, ...]] = WeakKeyDictionary()
+        """What the containers of a shape ask of GPUs, by the configuration."""
+        self._unshared: WeakKeyDictionary[Shape, str] = WeakKeyDictionary()
+        """Of each shape a resource that no model shares out, by the configuration; empty: none."""
 
     # -- life
 
@@ -96,6 +102,8 @@ class DeviceShare(Plugin):
                 self._tell(session, "ConfigMap", key, f"{config}; the built-in configuration is used")
                 config = BUILT_IN
             self._config = (text, config)
+            self._containers.clear()
+            self._unshared.clear()
         return self._config[1]
 
     def _tell_problems(self, session: Session) -> None:
@@ -129,7 +137,7 @@ class DeviceShare(Plugin):
         spec, arguments = task.shape.spec, self.arguments
         requests: list[CardRequest] = []
         config = self._config[1]
-        if arguments.vgpu and (containers := container_requests(spec, config.nvidia)):
+        if arguments.vgpu and (containers := self._vgpu_containers(task.shape)):
             rules = self._rules_of(task) if self._rules else frozenset()
             resources = (config.nvidia.memory_name, config.nvidia.cores_name)
             requests.append(VgpuRequest(containers, card_choice(task), rules, arguments.policy, resources))
@@ -143,6 +151,13 @@ class DeviceShare(Plugin):
                 if asked := npu_containers(spec, npu):
                     requests.append(NpuRequest(npu, asked, by_software, arguments.policy))
         return requests
+
+    def _vgpu_containers(self, shape: Shape) -> tuple[ContainerRequest, ...]:
+        """What the containers of a shape ask of GPUs."""
+        known = self._containers.get(shape)
+        if known is None:
+            known = self._containers[shape] = container_requests(shape.spec, self._config[1].nvidia)
+        return known
 
     def _rules_of(self, task: Task) -> frozenset[int]:
         """The exclusive rules that a task matches."""
@@ -171,15 +186,21 @@ class DeviceShare(Plugin):
     def prefilter(self, task: Task) -> Refusal | None:
         """Without the switch of its model a pod would start and find no card."""
         for demand in task.shape.demands:
-            if demand.requirement is DEVICE_SHARING and (resource := self._not_shared(task)):
+            if demand.requirement is DEVICE_SHARING and (resource := self._not_shared(task.shape)):
                 return Refusal(self._why_not_shared(resource), plugin=self.name)
         if self._requests(task) and (count := listed_cards(task)) > MOST_LISTED:
             text = card_reasons.LONG_LISTS.format(count=count, most=MOST_LISTED)
             return Refusal(text, plugin=self.name)
         return None
 
-    def _not_shared(self, task: Task) -> str:
-        """A resource that a task asks for and that no model shares out that is switched on."""
+    def _not_shared(self, shape: Shape) -> str:
+        """A resource that a shape asks for and that no model shares out that is switched on."""
+        known = self._unshared.get(shape)
+        if known is None:
+            known = self._unshared[shape] = self._find_unshared(shape)
+        return known
+
+    def _find_unshared(self, shape: Shape) -> str:
         arguments, config = self.arguments, self._config[1]
         shared = {
             *(
@@ -191,8 +212,8 @@ class DeviceShare(Plugin):
             *((card_names.GPU_MEMORY,) if arguments.gpu_sharing else ()),
             *((card_names.GPU_NUMBER,) if arguments.gpu_number else ()),
         }
-        vgpu = arguments.vgpu and bool(container_requests(task.shape.spec, config.nvidia))
-        for resource in limit_names(task.shape.spec):
+        vgpu = arguments.vgpu and bool(self._vgpu_containers(shape))
+        for resource in limit_names(shape.spec):
             if shares_devices(resource) and resource not in shared and not (vgpu and _is_vgpu(resource)):
                 return resource
         return ""
