@@ -8,12 +8,16 @@ from random import Random
 import msgspec
 import pytest
 
+from stromboli.policy.policy import load_policy
 from stromboli.policy.presets import preset
 from stromboli.scheduling_loop import Scheduler
+from stromboli.simulator.cluster_notation import nodes
 from stromboli.simulator.runs import simulation_loop
 from stromboli.simulator.runs.run_record import RunRecord
-from stromboli.simulator.workloads.submitted_jobs import SubmittedJob
-from tests.simulator.runs.small_runs import job, run
+from stromboli.simulator.runs.simulation import SimulationSettings
+from stromboli.simulator.runs.virtual_world import VirtualWorld
+from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
+from tests.simulator.runs.small_runs import CATALOG, job, run
 
 POLICIES = {
     "full": preset("full"),
@@ -63,3 +67,17 @@ def test_another_cycle_where_nobody_waits_decides_nothing(
     without = simulated(policy)
     monkeypatch.setattr(simulation_loop, "ACT_FOR_OTHERS", frozenset())
     assert msgspec.to_builtins(simulated(policy)) == msgspec.to_builtins(without)
+
+
+def test_shapes_are_forgotten_with_which_nobody_waits_any_more() -> None:
+    jobs = [job(f"job-{i}", at=i, run=2, cpu=201 + i, time_limit=2) for i in range(200)]
+    policy = load_policy(POLICIES["backfill"], CATALOG)
+    settings = SimulationSettings()
+    world = VirtualWorld(Workload("shapes", tuple(jobs)), nodes("n1 cpu=400"), settings)
+    known: list[int] = []
+    loop = simulation_loop.SimulationLoop(
+        world, policy, CATALOG, settings, lambda outcome: known.append(len(outcome.session.waits.bound))
+    )
+    while loop.step():
+        pass
+    assert max(known) > known[-1] < len(jobs) / 2

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from stromboli.model.queue import Queue
 
 Entry = tuple[tuple[Any, ...], int]
+SPARE_SHAPES = 64
+"""So many shapes more than jobs wait are remembered before those are forgotten that nobody waits with."""
 EVICTING = frozenset((*VICTIM_POINTS, "gangpreempt", "gangreclaim"))
 
 
@@ -96,6 +98,8 @@ class OrderedWaits(RoomWaits):
             self._wake_up(job)
         if not EVICTING.isdisjoint(session.policy.actions):
             super().close(session)
+        elif len(self.bound) > len(self.columns) + SPARE_SHAPES:
+            self.bound.keep(task.shape for task in self.columns.tasks if task is not None)
         sorts = not session.rules.job_order_follows_all
         for job in {**self._awake, **cluster.dirty.jobs}:
             if job not in cluster.backlog:

@@ -45,6 +45,9 @@ class RoomBound:
     def __init__(self) -> None:
         self._by_shape: dict[Shape, ShapeSlots] = {}
 
+    def __len__(self) -> int:
+        return len(self._by_shape)
+
     def may_take(self, session: Session, task: Task, needed: int, alike: bool) -> bool:
         """Whether nodes could take so many tasks of a shape: if not, whatever is tried must fail.
 
