@@ -12,6 +12,7 @@ from stromboli.api.errors import BadInput, Problems
 from stromboli.api.manifests.manifest_reader import Manifests
 from stromboli.api.manifests.manifest_sources import Source
 from stromboli.extensions import load_catalog
+from stromboli.model.time_limits import job_time_limit
 from stromboli.policy.policy import default_policy
 from stromboli.simulator.cluster_loading import Loaded, load
 from stromboli.simulator.cluster_notation import nodes
@@ -102,6 +103,20 @@ def test_whatever_is_wrong_with_a_workload_is_a_problem_of_that_workload(seed: i
         assert plan(objects, keep_going=True).problems
     else:
         assert plan(objects, keep_going=True).problems == []
+
+
+def test_the_deadlines_of_jobs_and_of_pod_templates_are_time_limits() -> None:
+    of_pods = template(schedulerName="volcano", activeDeadlineSeconds=300)
+    volcano = job("other")
+    volcano["spec"]["tasks"][0]["template"]["spec"]["activeDeadlineSeconds"] = 200
+    objects = [
+        workload("Job", "a", "batch/v1", activeDeadlineSeconds=600),
+        workload("Job", "b", "batch/v1", template=of_pods),
+        volcano,
+    ]
+    cluster = plan(objects).intake.cluster
+    limits = {each.name: job_time_limit(each, cluster.queues) for each in cluster.jobs.values()}
+    assert limits == {"a": 600, "b": 300, "other": 200}
 
 
 def test_a_refused_job_is_left_out_and_listed_if_we_keep_going() -> None:

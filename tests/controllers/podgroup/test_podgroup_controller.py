@@ -114,6 +114,24 @@ def test_owners_that_are_not_watched_are_asked_and_those_that_cannot_be_are_left
     asyncio.run(run())
 
 
+def test_the_deadline_of_a_job_is_the_time_limit_of_its_group_unless_it_states_another() -> None:
+    async def run() -> None:
+        api = InMemoryApi()
+        for name, stated in (("a", {}), ("b", {"stromboli.sh/time-limit": "2h"})):
+            meta = {"name": name, "namespace": "ns", "annotations": stated}
+            api.put("jobs", {"metadata": meta, "spec": {"activeDeadlineSeconds": 600}})
+            api.put("pods", pod(f"of-{name}", owner("Job", name, "batch/v1")))
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until_idle(api, runner)
+        limits = {
+            group["metadata"]["name"]: group["metadata"]["annotations"]["stromboli.sh/time-limit"]
+            for group in api.every("podgroups")
+        }
+        assert limits == {"podgroup-uid-a": "600", "podgroup-uid-b": "2h"}
+
+    asyncio.run(run())
+
+
 def test_without_the_flag_nothing_is_inherited() -> None:
     async def run() -> None:
         api = InMemoryApi()

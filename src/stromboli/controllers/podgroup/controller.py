@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from msgspec import field
+
 from stromboli.api import names
 from stromboli.api.object_bounds import pod_sizes
-from stromboli.api.types.meta import Object, OwnerReference
+from stromboli.api.types.meta import Int64, Object, OwnerReference, Record
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.controllers import selection
 from stromboli.controllers.api_writer import decode_response, is_denied
@@ -19,6 +21,7 @@ from stromboli.controllers.owner_references import controller_of, controller_uid
 from stromboli.controllers.podgroup.implied_groups import (
     PREFIX,
     Annotations,
+    annotations_of,
     changes,
     group_name,
     group_of,
@@ -48,8 +51,16 @@ class Key(NamedTuple):
     key: str
 
 
+class OwnerSpec(Record):
+    """What the pods of an owner inherit of its spec: the deadline of a Job."""
+
+    active_deadline_seconds: Int64 | None = None
+
+
 class Owner(Object):
     """Any owner of a pod, for its annotations."""
+
+    spec: OwnerSpec = field(default_factory=OwnerSpec)
 
 
 class PodGroupController(Controller[Key]):
@@ -222,7 +233,7 @@ class PodGroupController(Controller[Key]):
             except ApiError as error:
                 if error.status != 403:
                     raise
-        return owner.metadata.annotations if owner is not None else {}
+        return annotations_of(owner) if owner is not None else {}
 
     async def _read_owner(self, pod: Pod, reference: OwnerReference) -> Owner | None:
         resource = OWNER_RESOURCES[reference.api_version, reference.kind]

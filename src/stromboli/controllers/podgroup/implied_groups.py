@@ -57,6 +57,15 @@ def group_of(pod: Pod, owners: Iterable[Annotations] = ()) -> dict[str, Any]:
     }
 
 
+def annotations_of(owner: Any) -> Annotations:
+    """The annotations of an owner of pods; a Job that is ended after some time says so by its deadline as well."""
+    annotations: Annotations = owner.metadata.annotations
+    deadline = getattr(getattr(owner, "spec", None), "active_deadline_seconds", None)
+    if not deadline or names.TIME_LIMIT in annotations:
+        return annotations
+    return {**annotations, names.TIME_LIMIT: str(deadline)}
+
+
 def changes(group: PodGroup, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """A merge patch that makes a group as wanted; annotations and labels that others added stay."""
     meta = {

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import field
 
 from stromboli.api.errors import BadObject
-from stromboli.api.types.meta import Count, Object, Record, Value
+from stromboli.api.types.meta import Count, Int64, Object, Record, Value
 
 Manifest = dict[str, Any]
 
@@ -37,6 +37,7 @@ class WorkloadSpec(Record):
     parallelism: Count | None = None
     completions: Count | None = None
     completion_mode: str = ""
+    active_deadline_seconds: Int64 | None = None
     suspend: bool = False
     manual_selector: bool = False
     schedule: str = ""

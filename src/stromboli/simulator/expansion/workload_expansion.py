@@ -12,6 +12,7 @@ from stromboli.api.manifests.object_defaults import FIRST_CREATION
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.volcano_job import Manifest
 from stromboli.controllers.owner_references import controller_of
+from stromboli.controllers.podgroup.implied_groups import annotations_of
 from stromboli.simulator.expansion.bare_pods import BarePods, needs_group
 from stromboli.simulator.expansion.observed_objects import ObservedObjects
 
@@ -116,7 +117,7 @@ class WorkloadExpansion:
             reference = controller_of(pod)
             owner = self._owners.get(reference.uid) if reference is not None else None
             name = owner.name if owner is not None else ""
-            annotations = owner.workload.metadata.annotations if owner is not None else {}
+            annotations = annotations_of(owner.workload) if owner is not None else {}
             manifest = self._groups.join_group(pod, name, annotations)
             group = self._manifests.complete(manifest, item.where, f"Pod {pod.key}") if manifest else None
             if group is not None:

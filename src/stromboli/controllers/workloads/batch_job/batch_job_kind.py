@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import field
 
-from stromboli.api.types.meta import Condition, Count, Int32, Int64, LabelSelector, Time, Value
+from stromboli.api.types.meta import Condition, Count, Int32, LabelSelector, Time, Value
 from stromboli.controllers.workloads.workload import INDEXED, WorkloadSpec, WorkloadStatus
 from stromboli.controllers.workloads.workload_kinds import SelectingWorkload
 
@@ -58,7 +58,6 @@ class BatchJobSpec(WorkloadSpec):
     max_failed_indexes: Count | None = None
     pod_failure_policy: PodFailurePolicy | None = None
     success_policy: SuccessPolicy | None = None
-    active_deadline_seconds: Int64 | None = None
     ttl_seconds_after_finished: Count | None = None
     pod_replacement_policy: str | None = None
     managed_by: str | None = None
