@@ -115,6 +115,15 @@ def test_a_job_over_its_limit_has_no_end_that_anybody_knows(dump):
     assert (job.run_time, job.time_limit) == (inf, None)
 
 
+def test_jobs_without_a_time_limit_never_end_and_that_is_told(dump):
+    limited = pod("b-0", "b", **{"stromboli.sh/time-limit": "5m"})
+    workload = dump(node("n1"), group("a", 1), pod("a-0", "a"), group("b", 1), limited)
+    assert workload.notes == (
+        "1 of 2 jobs never end: they are over their time limit or have none "
+        "(annotation stromboli.sh/time-limit, or stromboli.sh/run-time of pods)",
+    )
+
+
 def test_pods_of_a_group_that_differ_are_jobs_of_their_own(dump):
     workload = dump(
         node("n1"),

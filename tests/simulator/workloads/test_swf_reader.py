@@ -144,7 +144,10 @@ def test_unusable_records_are_left_out_and_counted(swf):
 def test_runs_end_at_the_estimate_unless_they_may_overrun(swf):
     text = HEADER + record(1, run=100, limit=60) + record(2, run=100)
     assert [(job.run_time, job.time_limit) for job in swf(text).jobs] == [(60, 60), (100, 100)]
-    assert [job.run_time for job in swf(text, SwfOptions(overrun=True)).jobs] == [100, 100]
+    assert "1 of 2 jobs are cut at their requested time; --overrun lets them run on" in swf(text).notes
+    overrun = swf(text, SwfOptions(overrun=True))
+    assert [job.run_time for job in overrun.jobs] == [100, 100]
+    assert not any("cut" in note for note in overrun.notes)
 
 
 def test_jobs_are_submitted_by_their_times_and_times_may_be_fractions(swf):

@@ -71,6 +71,11 @@ def read_dump(paths: Sequence[str], now: float) -> Workload:
     if left_out:
         notes.append(f"{len(left_out)} objects left out, the first: {left_out[0]}")
     jobs = tuple(cluster.jobs())
+    if endless := sum(job.run_time == inf for job in jobs):
+        notes.append(
+            f"{endless} of {len(jobs)} jobs never end: they are over their time limit or have none "
+            f"(annotation {names.TIME_LIMIT}, or {names.RUN_TIME} of pods)"
+        )
     return Workload(", ".join(paths), jobs, tuple(cluster.nodes), tuple(cluster.objects), tuple(notes))
 
 

@@ -97,6 +97,8 @@ def read_swf(path: str, options: SwfOptions = AS_RECORDED) -> Workload:
     _note_order([record for record in trace.records if record.submit >= 0], notes)
     submitted = _Submission(trace.header, options, shapes, usable[0].submit)
     jobs = tuple(map(submitted.job, usable))
+    if cut := sum(job.run_time < record.run for job, record in zip(jobs, usable, strict=True)):
+        notes.append(f"{cut} of {len(jobs)} jobs are cut at their requested time; --overrun lets them run on")
     notes += _header_notes(trace)
     notes += [f"the trace says: {remark[:200]}" for remark in trace.header.remarks[:20]]
     names_of_queues = sorted({job.queue for job in jobs} - {"", names.DEFAULT_QUEUE})
