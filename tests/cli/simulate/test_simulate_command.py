@@ -113,6 +113,10 @@ def test_cycles_by_the_period(trace: str) -> None:
         (["--openb-pods", "p.csv"], "--openb-nodes: a list of nodes and a list of pods go together"),
         (["--openb-pods", "p", "--nodes", "2x4cpu"], "--nodes: without effect on --openb-nodes with"),
         (["--openb-pods", "p", "--backfill", "easy"], "--backfill: with --score, which is fgd unless given"),
+        (
+            ["--swf", "{trace}", "--period", "60"],
+            "--period 60: without effect on --cycle event; give --cycle",
+        ),
         (["-f", "cluster.yaml", "--load", "2"], "--load: without effect on -f; leave it out"),
     ],
 )

@@ -103,6 +103,8 @@ def simulate(
     for name, number in (("--period", period), ("--load", load or 0.0)):
         if not math.isfinite(number):
             raise Usage(f"{name} {number:g}: no finite number")
+    if period != options_of.DEFAULT_PERIOD and cycle is not CycleMode.PERIOD:
+        raise Usage(f"--period {period:g}: without effect on --cycle event; give --cycle period with it")
     run_form(options)
 
 

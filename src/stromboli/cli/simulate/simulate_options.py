@@ -139,8 +139,10 @@ JOBS = typer.Option(None, "--jobs", metavar="N", min=1, help="Only the first so 
 CYCLE = typer.Option(
     CycleMode.EVENT, "--cycle", help="Run a cycle on every event, or once in a --period of virtual time."
 )
+DEFAULT_PERIOD = 1.0
+"""Seconds from cycle to cycle."""
 PERIOD = typer.Option(
-    1.0,
+    DEFAULT_PERIOD,
     "--period",
     metavar="SECONDS",
     min=0.001,
