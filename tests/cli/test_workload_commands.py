@@ -39,6 +39,8 @@ def test_a_workload_is_shown_in_numbers(run, trace):
     ]
     wide = run("workload", "show", EXAMPLES / "lab.yaml", "-o", "wide").stdout
     narrow = run("workload", "show", EXAMPLES / "lab.yaml").stdout
+    [memory] = [line.split() for line in narrow.splitlines() if line.startswith("memory")]
+    assert all(amount[-2:] in ("Gi", "Ti") for amount in memory[1:3])
     assert "others" in narrow
     assert len(wide.splitlines()) > len(narrow.splitlines())
 

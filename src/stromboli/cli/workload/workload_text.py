@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from rich.console import Console
 
+from stromboli.api import names
 from stromboli.api.errors import printable
 from stromboli.cli.simulate.run_text import plain_table, print_table
+from stromboli.cli.status.status_text import short_bytes
 from stromboli.simulator.reports.measure_titles import duration
 from stromboli.simulator.workloads.workload_summary import Spread, WorkloadSummary
 
 MOST_ROWS = 8
 """Queues, users and namespaces that are listed, unless the table is wide."""
+IN_BYTES = {names.MEMORY, names.EPHEMERAL_STORAGE}
+"""Resources whose amounts are bytes."""
 
 
 def print_summary(out: Console, summary: WorkloadSummary, wide: bool = False) -> None:
@@ -57,8 +61,13 @@ def _print_resources(out: Console, summary: WorkloadSummary) -> None:
     table = plain_table(("Resource",), ("Requested", "Of nodes", "Load"))
     for name, amount in summary.requested.items():
         load = f"{summary.load[name]:.1%}" if name in summary.load else "-"
-        table.add_row(printable(name), f"{amount:,.6g}", f"{summary.capacity.get(name, 0.0):,.6g}", load)
+        capacity = summary.capacity.get(name, 0.0)
+        table.add_row(printable(name), _amount(name, amount), _amount(name, capacity), load)
     print_table(out, table)
+
+
+def _amount(resource: str, amount: float) -> str:
+    return short_bytes(amount) if resource in IN_BYTES else f"{amount:,.6g}"
 
 
 def _print_counts(out: Console, title: str, counts: dict[str, int], most: int) -> None:
