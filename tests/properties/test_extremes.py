@@ -57,6 +57,11 @@ POLICIES = {
         {"name": "capacity", "enableHierarchy": True},
         *NODES,
     ),
+    "packing": policy(
+        ACTIONS,
+        FIRST_TIER + "proportion predicates deviceshare backfill-reservation",
+        "fgd bestfit dotprod gpu-packing gpu-clustering random",
+    ),
 }
 ALL_PLUGINS = {
     entry["name"]
