@@ -1,5 +1,7 @@
 """With `mode: conservative` every job that waits is promised a start, and nobody who comes later delays it."""
 
+import pytest
+
 from tests.plugins.backfill_reservation.backfill_worlds import NOON, job, step, world
 
 
@@ -41,7 +43,7 @@ def test_promises_improve_when_something_ends_early() -> None:
     assert result.promised["default/second"].start == here.rehearsal.now() + 3600
 
 
-def test_beyond_the_depth_nothing_is_promised_and_nobody_is_delayed() -> None:
+def test_beyond_the_depth_nothing_is_promised_and_nobody_is_delayed(caplog: pytest.LogCaptureFixture) -> None:
     here = world(mode="conservative\n      depth: 1")
     job(here, "running", 6, "1h")
     step(here)
@@ -51,6 +53,7 @@ def test_beyond_the_depth_nothing_is_promised_and_nobody_is_delayed() -> None:
     job(here, "long", 2, "9h")
     result = step(here)
     assert list(result.promised) == ["default/first"]
+    assert "jobs after them, such as default/second, are promised none" in caplog.text
     assert result.bound_per_job == {"default/short": 1}
 
 
@@ -65,3 +68,24 @@ def test_a_gang_over_several_nodes_is_promised_a_start() -> None:
     assert result.promised["default/gang"].start == NOON + 7200
     assert result.promised["default/gang"].nodes == ("n1", "n2")
     assert result.bound_per_job == {}
+
+
+def test_a_promise_names_the_jobs_that_end_before() -> None:
+    here = world(mode="conservative")
+    job(here, "running", 6, "1h")
+    step(here)
+    job(here, "first", 8, "1h")
+    assert step(here).promised["default/first"].after == ("default/running",)
+
+
+def test_a_promise_by_search_stays_when_the_job_changes_in_nothing_that_counts() -> None:
+    here = world("n1 cpu=4; n2 cpu=4", mode="conservative")
+    job(here, "one", 4, "1h")
+    job(here, "two", 4, "2h")
+    step(here)
+    job(here, "gang", 2, "1h", pods=2, roles={"a": 1, "b": 1}, role_minimums={"a": 1, "b": 1})
+    job(here, "later", 4, "9h", pods=2)
+    first = step(here).promised["default/gang"]
+    here.cluster.dirty.jobs[here.task("gang-0").job] = None
+    here.cluster.dirty.jobs[here.task("later-0").job] = None
+    assert step(here).promised["default/gang"] == first

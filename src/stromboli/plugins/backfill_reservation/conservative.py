@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
+log = logging.getLogger(__name__)
 MAX_CELLS = 2**23
 """Numbers in the profile of what will be free: steps in time, times resources, times nodes."""
 MAX_TRIES = 1000
@@ -48,6 +50,7 @@ class ConservativeBackfill(BackfillReservation):
         """Jobs that could not start and were promised nothing, in the order of their turns."""
         self._hopeless: set[Job] = set()
         """Jobs that had no room at any moment, as long as none comes that was not expected."""
+        self._is_depth_told = False
         self._window = 0.0, inf
         """The while for which places are searched."""
 
@@ -187,11 +190,24 @@ class ConservativeBackfill(BackfillReservation):
             self._cancel(job)
         kept = booking if waits else None
         found = self._search(job, attempt, kept) if self._has_depth() else kept
+        self._tell_of_depth(job)
         if found is None:
             self._unpromised[job] = None
         else:
             self._unpromised.pop(job, None)
             self._book(found)
+
+    def _tell_of_depth(self, job: Job) -> None:
+        """Tell once that jobs are promised nothing for the sake of time and memory."""
+        if not self._is_depth_told and not self._has_depth():
+            self._is_depth_told = True
+            log.warning(
+                "%s: %d jobs are promised a start; jobs after them, such as %s, are promised none until some of those"
+                " have started: give a larger `depth`, or `mode: easy`",
+                self.name,
+                len(self._bookings),
+                job.key,
+            )
 
     def _has_depth(self) -> bool:
         profile = self._profile
