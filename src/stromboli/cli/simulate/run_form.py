@@ -15,6 +15,7 @@ from stromboli.cli.simulate.run_output import show_run
 from stromboli.cli.simulate.simulate_options import SimulateOptions
 from stromboli.cli.simulate.swf_form import prepare_swf
 from stromboli.cli.simulate.workload_form import prepare_files, prepare_workload
+from stromboli.daemon.memory_management import collecting_rarely
 from stromboli.extensions import load_catalog
 from stromboli.simulator.runs.simulation import simulate
 
@@ -30,7 +31,8 @@ def run_workload(form: str, options: SimulateOptions) -> None:
     """Simulate what was asked for and show it. Exit status 1 if something failed, 130 after an interrupt."""
     catalog = load_catalog(options.plugins_dir)
     prepared = FORMS[form](options, catalog)
-    with redirect_stdout(sys.stderr), progress_bar(len(prepared.workload.jobs), options.quiet) as progress:
+    bar = progress_bar(len(prepared.workload.jobs), options.quiet)
+    with collecting_rarely(), redirect_stdout(sys.stderr), bar as progress:
         record = simulate(  # a plugin may print
             prepared.workload, prepared.nodes, prepared.policy, catalog, prepared.settings, progress
         )
