@@ -124,6 +124,21 @@ def test_jobs_without_a_time_limit_never_end_and_that_is_told(dump):
     )
 
 
+def test_jobs_that_say_nothing_have_the_time_limit_of_their_queue_or_of_one_above(dump):
+    above = {**QUEUE, "metadata": {"name": "metal", "annotations": {"stromboli.sh/time-limit": "5m"}}}
+    gold = {**QUEUE, "spec": {"weight": 2, "parent": "metal"}}
+    own = group("b", 1, **{"stromboli.sh/time-limit": "1m"})
+    group_a = group("a", 1)
+    for each in (group_a, own):
+        each["spec"]["queue"] = "gold"
+    workload = dump(node("n1"), above, gold, group_a, pod("a-0", "a"), own, pod("b-0", "b"))
+    assert {job.name: (job.run_time, job.time_limit) for job in workload.jobs} == {
+        "a": (300, 300),
+        "b": (60, 60),
+    }
+    assert not workload.notes
+
+
 def test_pods_of_a_group_that_differ_are_jobs_of_their_own(dump):
     workload = dump(
         node("n1"),

@@ -19,6 +19,7 @@ from stromboli.api import names
 from stromboli.api.durations import longest
 from stromboli.api.errors import Problems
 from stromboli.api.manifests.manifest_reader import IMPLIED, Item, Manifests, sources_of
+from stromboli.api.object_bounds import MAX_QUEUE_DEPTH
 from stromboli.api.resources.pod_requests import pod_request
 from stromboli.api.resources.resource_lists import resource_list
 from stromboli.api.types.kinds import GROUPS
@@ -26,8 +27,9 @@ from stromboli.api.types.meta import Object
 from stromboli.api.types.native_group import NativePodGroup
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
-from stromboli.api.types.scheduling import PodGroup
+from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.model.intake.native_groups import as_volcano
+from stromboli.model.queue import ROOT
 from stromboli.model.time_limits import annotated_limit, usable_limit
 from stromboli.simulator.cluster_notation import Manifest
 from stromboli.simulator.expansion.workload_expansion import WorkloadExpansion
@@ -85,6 +87,7 @@ class _Cluster:
     nodes: list[Manifest] = field(default_factory=list)
     objects: list[Manifest] = field(default_factory=list)
     groups: dict[str, PodGroup] = field(default_factory=dict)
+    queues: dict[str, Queue] = field(default_factory=dict)
     pods: dict[str, list[Pod]] = field(default_factory=lambda: defaultdict(list))
     """Those that have not ended, by their group."""
     foreign: int = 0
@@ -101,6 +104,8 @@ class _Cluster:
         elif isinstance(obj, Pod):
             self._take_pod(obj)
         elif item.source is not IMPLIED:
+            if isinstance(obj, Queue):
+                self.queues[obj.name] = obj
             self.objects.append(_manifest(obj))
 
     def _take_pod(self, pod: Pod) -> None:
@@ -137,11 +142,24 @@ class _Cluster:
         for pod in pods:
             alike[_likeness(pod), bool(pod.spec.node_name)].append(pod)
         group = self.groups.get(key)
+        default = self._default_limit((group.spec.queue if group is not None else "") or names.DEFAULT_QUEUE)
         needed = max(group.spec.min_member, 1) if group is not None else 1
         for (_, runs), same in sorted(alike.items(), key=lambda each: not each[0][1]):
             minimum = min(needed, len(same))
             needed -= minimum
-            yield _Part(group, same, minimum if runs or minimum else 1)
+            yield _Part(group, same, minimum if runs or minimum else 1, default)
+
+    def _default_limit(self, name: str) -> float | None:
+        """What jobs of a queue run at most that say nothing themselves: by the queue, or the nearest above it."""
+        passed: set[str] = set()
+        while name not in passed and len(passed) <= MAX_QUEUE_DEPTH:
+            passed.add(name)
+            queue = self.queues.get(name)
+            limit = annotated_limit(queue.metadata.annotations) if queue is not None else None
+            if limit is not None:
+                return limit
+            name = (queue.spec.parent if queue is not None else "") or ROOT
+        return None
 
 
 @dataclass(slots=True)
@@ -151,6 +169,8 @@ class _Part:
     group: PodGroup | None
     pods: list[Pod]
     minimum: int
+    default_limit: float | None
+    """Of its queue, for pods that say nothing."""
 
     def job(self, now: float, used: set[tuple[str, str]]) -> SubmittedJob:
         pod = self.pods[0]
@@ -207,12 +227,14 @@ class _Part:
         return left, limit - age if limit is not None and limit > age else None
 
     def _limit(self) -> float | None:
-        """By the annotation of the group or of a pod, or by `activeDeadlineSeconds`."""
+        """By the annotation of the group or of a pod, by `activeDeadlineSeconds`, or by the queue."""
         objects: list[Object] = [*self.pods] if self.group is None else [self.group, *self.pods]
         stated = [annotated_limit(each.metadata.annotations) for each in objects]
         deadline = usable_limit(self.pods[0].spec.active_deadline_seconds)
         limit = next((seconds for seconds in stated if seconds is not None), deadline)
-        return limit if limit is None or deadline is None else min(limit, deadline)
+        if limit is None:
+            return self.default_limit
+        return limit if deadline is None else min(limit, deadline)
 
 
 def _age(part: _Part) -> tuple[float, str]:
