@@ -13,7 +13,7 @@ from stromboli.simulator.workloads.workload_summary import Spread, WorkloadSumma
 
 MOST_ROWS = 8
 """Queues, users and namespaces that are listed, unless the table is wide."""
-IN_BYTES = {names.MEMORY, names.EPHEMERAL_STORAGE}
+BYTE_RESOURCES = {names.MEMORY, names.EPHEMERAL_STORAGE}
 """Resources whose amounts are bytes."""
 
 
@@ -67,7 +67,7 @@ def _print_resources(out: Console, summary: WorkloadSummary) -> None:
 
 
 def _amount(resource: str, amount: float) -> str:
-    return short_bytes(amount) if resource in IN_BYTES else f"{amount:,.6g}"
+    return short_bytes(amount) if resource in BYTE_RESOURCES else f"{amount:,.6g}"
 
 
 def _print_counts(out: Console, title: str, counts: dict[str, int], most: int) -> None:
