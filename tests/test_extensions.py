@@ -56,7 +56,8 @@ def refusal(folder: Path) -> str:
 
 def test_built_in_actions_and_plugins_are_those_of_volcano_by_name_and_ours() -> None:
     catalog = load_catalog()
-    ours = {"fairshare"}
+    baselines = {"bestfit", "dotprod", "gpu-clustering", "gpu-packing", "random"}
+    ours = {"backfill-reservation", "fairshare", "fgd", *baselines}
     assert set(catalog.actions) - set(VOLCANO_ACTIONS) == {"consolidate"}
     assert ours.isdisjoint(VOLCANO_PLUGINS)
     assert catalog.planned_actions.isdisjoint(catalog.actions)

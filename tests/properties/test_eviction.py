@@ -43,6 +43,8 @@ from tests.properties.living import LivingWorld, plain
 from tests.properties.rebuild import fingerprint, kept_sums, rebuilt_sums
 from tests.properties.strategies import contest, contests, examples, nativised
 
+pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")  # two worlds are many words
+
 _changed = msgspec.structs.replace
 
 STOCK = """

@@ -29,7 +29,7 @@ restartPolicyRules securityContext startupProbe stdin stdinOnce terminationMessa
 volumeDevices volumeMounts workingDir
 """
 OF_PODS = """
-activeDeadlineSeconds automountServiceAccountToken dnsConfig dnsPolicy enableServiceLinks ephemeralContainers
+automountServiceAccountToken dnsConfig dnsPolicy enableServiceLinks ephemeralContainers
 hostAliases hostIPC hostPID hostUsers hostname hostnameOverride imagePullSecrets readinessGates restartPolicy
 securityContext serviceAccount serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain
 tolerations[].tolerationSeconds
