@@ -51,7 +51,11 @@ def test_a_pod_without_end_stays() -> None:
 def test_jobs_that_can_never_run_are_told_and_the_simulation_ends() -> None:
     record = run(job("large", cpu=5), job("b", at=1), job("lost", queue="nowhere"))
     assert times(record) == {"large": (None, None), "b": (1, 11), "lost": (None, None)}
-    assert record.notes == ["2 jobs never started: job large; job lost: there is no queue nowhere"]
+    assert record.notes == [
+        "1 job never started: nodes are unavailable: Insufficient cpu; no node is large enough: "
+        "ask for less cpu per pod or add larger nodes (large)",
+        '1 job never started: queue "nowhere" does not exist; create it, or set spec.queue of the PodGroup (lost)',
+    ]
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_jobs_without_a_time_limit_never_end_and_that_is_told(dump):
     limited = pod("b-0", "b", **{"stromboli.sh/time-limit": "5m"})
     workload = dump(node("n1"), group("a", 1), pod("a-0", "a"), group("b", 1), limited)
     assert workload.notes == (
-        "1 of 2 jobs never end: they are over their time limit or have none "
+        "1 of 2 jobs never ends: it is over its time limit or has none "
         "(annotation stromboli.sh/time-limit, or stromboli.sh/run-time of pods)",
     )
 
@@ -181,7 +181,7 @@ def test_pods_of_others_stay_on_their_nodes_and_are_not_placed(dump):
     )
     assert [each["metadata"]["name"] for each in workload.objects] == ["system"]
     assert workload.jobs == ()
-    assert workload.notes == ("1 pods of other schedulers, or without a PodGroup, wait and are left out",)
+    assert workload.notes == ("1 pod of other schedulers, or without a PodGroup, waits and is left out",)
 
 
 def test_what_cannot_be_used_is_left_out_and_told(dump):
@@ -189,7 +189,7 @@ def test_what_cannot_be_used_is_left_out_and_told(dump):
     bad["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "many"
     workload = dump(node("n1"), bad)
     assert workload.jobs == ()
-    assert "1 objects left out, the first:" in workload.notes[-1]
+    assert "1 object left out, the first:" in workload.notes[-1]
 
 
 def test_a_file_without_a_cluster_is_told(dump):

@@ -180,7 +180,7 @@ def test_the_load_is_relative_to_the_gpus_of_the_nodes_given(lists):
     pods = "name,cpu_milli,num_gpu\na,1,1\nb,1,1\n"
     workload = arriving_workload(lists(pods=pods), 1.0, Given(0, 0))
     assert len(workload.jobs) == 3
-    assert workload.notes == ("1 pods drawn again, so that 100.0% of the cluster's GPUs are asked for",)
+    assert workload.notes == ("1 pod drawn again, so that 100.0% of the cluster's GPUs are asked for",)
     thinned = arriving_workload(lists("sn,cpu_milli,memory_mib,gpu\na,1,1,1\n", pods), 1.0, Given(0))
     assert len(thinned.jobs) == 1
 

@@ -144,7 +144,7 @@ def test_unusable_records_are_left_out_and_counted(swf):
 def test_runs_end_at_the_estimate_unless_they_may_overrun(swf):
     text = HEADER + record(1, run=100, limit=60) + record(2, run=100)
     assert [(job.run_time, job.time_limit) for job in swf(text).jobs] == [(60, 60), (100, 100)]
-    assert "1 of 2 jobs are cut at their requested time; --overrun lets them run on" in swf(text).notes
+    assert "1 of 2 jobs is cut at its requested time; --overrun lets it run on" in swf(text).notes
     overrun = swf(text, SwfOptions(overrun=True))
     assert [job.run_time for job in overrun.jobs] == [100, 100]
     assert not any("cut" in note for note in overrun.notes)
@@ -157,7 +157,7 @@ def test_jobs_are_submitted_by_their_times_and_times_may_be_fractions(swf):
         ("job-1", 3.25),
         ("job-3", 3.25),
     ]
-    assert "1 records stand after later ones: jobs are submitted by their times" in workload.notes
+    assert "1 record stands after later ones: jobs are submitted by their times" in workload.notes
 
 
 @pytest.mark.parametrize(

@@ -82,13 +82,13 @@ def test_a_trace_says_what_others_can_read_and_tells_what_is_lost(tmp_path):
         "3 3 -1 10.25 1 -1 -1 1 -1 -1 1 1 2 -1 2 -1 -1 -1",
     ]
     assert set(losses) == {
-        "1 jobs run without end: their run time is written as unknown",
-        "1 jobs request other resources than CPU and memory",
-        "1 jobs have CPUs that are no whole processors: rounded up",
-        "1 jobs have several pods: only the processors of all together are written",
-        "1 jobs may start with a part of their pods",
-        "1 jobs have a priority",
-        "1 jobs have labels, annotations or other fields",
+        "1 job runs without end: its run time is written as unknown",
+        "1 job requests other resources than CPU and memory",
+        "1 job has CPUs that are no whole processors: rounded up",
+        "1 job has several pods: only the processors of all together are written",
+        "1 job may start with a part of its pods",
+        "1 job has a priority",
+        "1 job has labels, annotations or other fields",
         "users and namespaces become numbers",
         "2 nodes become one number of processors",
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stromboli.cli.simulate.moment_text import span_text
+from stromboli.simulator.count_sentences import count_sentence, counted
 from stromboli.simulator.dangling_references import first_few
 from stromboli.simulator.what_if.assumptions import Assumptions
 from stromboli.simulator.what_if.future_world import GRACE_PERIOD
@@ -26,9 +27,9 @@ def assumption_sentences(rests_on: Assumptions) -> list[str]:
         f"{counted(rests_on.other_pods, 'pod')} of no job {'stays' if rests_on.other_pods == 1 else 'stay'}"
     )
     return [
-        *(f"{_sentence(count, 'running job', text)}." for count, text in sentences if count),
+        *(f"{count_sentence(count, 'running job', text)}." for count, text in sentences if count),
         *(
-            f"{_sentence(len(jobs), noun, text)}: {_then(rests_on.assumed, len(jobs))} ({first_few(jobs)})."
+            f"{count_sentence(len(jobs), noun, text)}: {_then(rests_on.assumed, len(jobs))} ({first_few(jobs)})."
             for jobs, noun, text in unlimited
             if jobs
         ),
@@ -37,22 +38,9 @@ def assumption_sentences(rests_on: Assumptions) -> list[str]:
             if rests_on.other_pods
             else []
         ),
-        *([f"{_sentence(rests_on.leaving, 'pod', LEAVING)}."] if rests_on.leaving else []),
+        *([f"{count_sentence(rests_on.leaving, 'pod', LEAVING)}."] if rests_on.leaving else []),
         "Nothing else is submitted, and no node fails.",
     ]
-
-
-def _sentence(count: int, noun: str, text: str) -> str:
-    """`2 running jobs have no time limit`."""
-    alone = count == 1
-    forms = {"s": "s" if alone else "", "es": "es" if alone else "", "its": "its" if alone else "their"}
-    forms |= {"has": "has" if alone else "have", "is": "is" if alone else "are"}
-    return f"{counted(count, noun)} {text.format(**forms)}"
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 job`, `2 jobs`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _then(assumed: float | None, count: int) -> str:

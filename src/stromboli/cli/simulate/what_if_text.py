@@ -14,9 +14,10 @@ from rich.text import Text
 
 from stromboli.api.errors import printable
 from stromboli.cli.cli_errors import print_warning
-from stromboli.cli.simulate.assumption_text import assumption_sentences, counted
+from stromboli.cli.simulate.assumption_text import assumption_sentences
 from stromboli.cli.simulate.moment_text import Clock, span_text
 from stromboli.engine.explanation.wait_explanation import WaitExplanation
+from stromboli.simulator.count_sentences import counted
 from stromboli.simulator.dangling_references import first_few
 from stromboli.simulator.what_if.run_differences import Eviction, Shift
 from stromboli.simulator.what_if.run_times import Basis

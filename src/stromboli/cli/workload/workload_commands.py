@@ -114,6 +114,7 @@ def save(
     jobs: int | None = JOBS,
 ) -> None:
     """Write a workload to a file, for `stromboli simulate --workload` or for the tools of others."""
+    from stromboli.simulator.count_sentences import counted
     from stromboli.simulator.workloads.workload_files import write_workload
 
     source = WorkloadSource(
@@ -133,4 +134,4 @@ def save(
     read = source.read()
     for loss in write_workload(read, str(to)):
         print_warning(f"{to}: {loss}")
-    typer.echo(f"{to}: {len(read.jobs)} jobs")
+    typer.echo(f"{to}: {counted(len(read.jobs), 'job')}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+
+from stromboli.simulator.count_sentences import count_sentence
 
 EXAMPLES = 5
 """Of a kind of note."""
@@ -12,25 +14,21 @@ class RunNotes:
     """Notes by kind: how many there were, and the first few."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-        self._examples: dict[str, list[str]] = {}
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._examples: dict[tuple[str, str], list[str]] = {}
 
-    def add(self, kind: str, example: str) -> None:
-        """One more of a kind, such as `jobs are left out`."""
-        self._counts[kind] = self._counts.get(kind, 0) + 1
-        examples = self._examples.setdefault(kind, [])
+    def add(self, noun: str, what: str, example: str) -> None:
+        """Another of a kind, such as `job` and `{is} left out`."""
+        self._counts[noun, what] += 1
+        examples = self._examples.setdefault((noun, what), [])
         if len(examples) < EXAMPLES and example not in examples:
             examples.append(example)
-
-    def add_all(self, kind: str, examples: Iterable[str]) -> None:
-        for example in examples:
-            self.add(kind, example)
 
     def lines(self) -> list[str]:
         """A sentence for each kind."""
         lines = []
-        for kind, count in self._counts.items():
-            examples = self._examples[kind]
+        for (noun, what), count in self._counts.items():
+            examples = self._examples[noun, what]
             more = ", ..." if count > len(examples) else ""
-            lines.append(f"{count} {kind}: {'; '.join(examples)}{more}")
+            lines.append(f"{count_sentence(count, noun, what)}: {'; '.join(examples)}{more}")
         return lines

@@ -34,7 +34,7 @@ def simulate(
     """
     settings = settings or SimulationSettings()
     world = VirtualWorld(workload, nodes or workload.nodes, settings)
-    loop = SimulationLoop(world, policy, catalog, settings)
+    loop = SimulationLoop(world, policy, catalog, settings, world.observe)
     record = world.record
     try:
         while loop.step():

@@ -215,7 +215,7 @@ class SimulationLoop:
 
     def _fail(self, why: str) -> None:
         self.world.record.failed = self.world.record.failed or why
-        self.world.notes.add("times something failed", why)
+        self.world.notes.add("time", "something failed", why)
 
     # -- samples
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.manifests.object_defaults import Priorities
+from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Evict
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -27,6 +27,7 @@ from stromboli.simulator.runs.run_record import (
 from stromboli.simulator.runs.run_recorder import RunRecorder, add, in_units
 from stromboli.simulator.runs.simulation_settings import SimulationSettings
 from stromboli.simulator.runs.timed_world import GANG_RESTARTED, TimedWorld
+from stromboli.simulator.runs.waiting_reasons import waiting_notes
 from stromboli.simulator.runs.world_objects import add_objects, capacity_of, new_record, nodes_of, size_of
 from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
 
@@ -49,6 +50,8 @@ class VirtualWorld(TimedWorld):
         """Jobs that lost pods at this moment."""
         self._fresh: list[JobRun] = []
         """Jobs that were submitted at this moment."""
+        self._outcome: Outcome | None = None
+        """Of the last cycle."""
         self._outages = NodeOutages(settings.failures, settings.seed) if settings.failures else None
         add_objects(self, workload, nodes)
         self._nodes = nodes_of(self.cluster)
@@ -89,6 +92,10 @@ class VirtualWorld(TimedWorld):
     def is_stale(self, event: ScheduledEvent) -> bool:
         """Whether an event is of a pod that does not run any more."""
         return event.kind is EventKind.POD_ENDS and event.subject not in self._runs
+
+    def observe(self, outcome: Outcome) -> None:
+        """Remember the last cycle, which knows why jobs wait."""
+        self._outcome = outcome
 
     # -- jobs
 
@@ -140,7 +147,7 @@ class VirtualWorld(TimedWorld):
     def _leave_out(self, index: int, why: str) -> None:
         self.record.jobs[index].dropped = True
         self.done += 1
-        self.notes.add("jobs are left out", f"job {self.workload.jobs[index].name}: {why}")
+        self.notes.add("job", "{is} left out", f"job {self.workload.jobs[index].name}: {why}")
 
     def _new_pod(self, run: JobRun, ordinal: int) -> str:
         uid = run.new_pod(ordinal)
@@ -277,10 +284,7 @@ class VirtualWorld(TimedWorld):
 
     def close(self) -> None:
         """Complete the record: who still runs, who never did, and what was measured."""
-        waiting = [run.job for run in self.jobs.values() if not run.has_started]
-        self.notes.add_all("jobs never started", (self._why_it_waits(job) for job in waiting))
-        stuck = [run.job for run in self.jobs.values() if run.has_started and not run.running]
-        self.notes.add_all("jobs have pods that never started", (f"job {job.name}" for job in stuck))
+        self.record.notes += self._waiting_notes()
         for run in self.jobs.values():
             for uid in list(run.running):
                 self._stop(run, uid, RUNNING)
@@ -288,8 +292,12 @@ class VirtualWorld(TimedWorld):
         self.recorder.close()
         self.record.notes += self.notes.lines()
 
-    def _why_it_waits(self, job: SubmittedJob) -> str:
-        queue = job.queue or names.DEFAULT_QUEUE
-        if queue not in self.cluster.queues or not self.cluster.queues[queue].exists:
-            return f"job {job.name}: there is no queue {queue}"
-        return f"job {job.name}"
+    def _waiting_notes(self) -> list[str]:
+        """Who waits though nothing happens any more, and why; of a run that was interrupted nobody knows why."""
+        outcome = None if self.record.partial else self._outcome
+        waiting = [run for run in self.jobs.values() if not run.has_started]
+        stuck = [run for run in self.jobs.values() if run.has_started and not run.running]
+        return [
+            *waiting_notes(waiting, "never started", self.cluster, outcome),
+            *waiting_notes(stuck, "{has} pods that never started", self.cluster, outcome),
+        ]

@@ -32,6 +32,7 @@ from stromboli.model.intake.native_groups import as_volcano
 from stromboli.model.queue import ROOT
 from stromboli.model.time_limits import annotated_limit, usable_limit
 from stromboli.simulator.cluster_notation import Manifest
+from stromboli.simulator.count_sentences import count_sentence, counted
 from stromboli.simulator.expansion.workload_expansion import WorkloadExpansion
 from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
 from stromboli.simulator.workloads.workload_errors import WorkloadError
@@ -51,6 +52,10 @@ _SAID_OTHERWISE = frozenset(
     )
 )
 """Fields of a pod's spec that a job of a workload has in another form."""
+_ENDLESS = (
+    "never end{s}: {it} {is} over {its} time limit or {has} none "
+    f"(annotation {names.TIME_LIMIT}, or {names.RUN_TIME} of pods)"
+)
 _NATIVE = "native:"
 """Before the keys of Kubernetes' own groups, which may have the names of others."""
 _VERSIONS = {"": "v1", "apps": "apps/v1", "policy": "policy/v1", "resource.k8s.io": "resource.k8s.io/v1"}
@@ -71,13 +76,10 @@ def read_dump(paths: Sequence[str], now: float) -> Workload:
         raise WorkloadError(", ".join(paths), f"there are neither nodes nor pods in it{reason}")
     notes = [*cluster.notes(), *expansion.notes(lambda _: None)]
     if left_out:
-        notes.append(f"{len(left_out)} objects left out, the first: {left_out[0]}")
+        notes.append(f"{counted(len(left_out), 'object')} left out, the first: {left_out[0]}")
     jobs = tuple(cluster.jobs())
     if endless := sum(job.run_time == inf for job in jobs):
-        notes.append(
-            f"{endless} of {len(jobs)} jobs never end: they are over their time limit or have none "
-            f"(annotation {names.TIME_LIMIT}, or {names.RUN_TIME} of pods)"
-        )
+        notes.append(count_sentence(endless, "job", _ENDLESS, of=len(jobs)))
     return Workload(", ".join(paths), jobs, tuple(cluster.nodes), tuple(cluster.objects), tuple(notes))
 
 
@@ -121,9 +123,11 @@ class _Cluster:
 
     def notes(self) -> Iterator[str]:
         if self.foreign:
-            yield f"{self.foreign} pods of other schedulers, or without a PodGroup, wait and are left out"
+            yield count_sentence(
+                self.foreign, "pod", "of other schedulers, or without a PodGroup, wait{s} and {is} left out"
+            )
         if lost := sum(group not in self.groups for group in self.pods):
-            yield f"{lost} jobs have no PodGroup: each of their pods starts by itself"
+            yield count_sentence(lost, "job", "{has} no PodGroup: each of {its} pods starts by itself")
 
     def jobs(self) -> Iterator[SubmittedJob]:
         """What runs first, then what waits, each in the order of their creation."""

@@ -18,6 +18,7 @@ from typing import Any
 from stromboli.api import card_names, names
 from stromboli.api.name_rules import dns_label_errors, label_value_errors
 from stromboli.simulator.cluster_notation import Manifest
+from stromboli.simulator.count_sentences import counted
 from stromboli.simulator.workloads.openb_arrivals import MAX_ARRIVALS, ArrivalSequence, arrivals
 from stromboli.simulator.workloads.openb_lists import (
     GPU,
@@ -97,7 +98,9 @@ def _load_notes(lists: OpenbLists, pods: Sequence[OpenbPod], load: float) -> tup
         return (f"a load of {load:g} takes more than {MAX_ARRIVALS} pods: {demand / capacity:.2f} arrive",)
     what = "drawn again" if len(pods) > len(lists.pods) else "left out"
     count = abs(len(pods) - len(lists.pods))
-    return (f"{count} pods {what}, so that {demand / capacity:.1%} of the cluster's GPUs are asked for",)
+    return (
+        f"{counted(count, 'pod')} {what}, so that {demand / capacity:.1%} of the cluster's GPUs are asked for",
+    )
 
 
 # -- pods

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from stromboli.api import names
 from stromboli.simulator.cluster_notation import nodes, queues
+from stromboli.simulator.count_sentences import count_sentence
 from stromboli.simulator.workloads.gang_shapes import GangShapes, NodeRoom
 from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
 from stromboli.simulator.workloads.swf_header import SwfHeader
@@ -34,6 +35,8 @@ MAX_SECONDS = 1e11
 COLUMNS = 18
 _PART_OF_A_JOB = (2, 3, 4)
 """Statuses of records that tell of one run of a job that was suspended; another record sums them up."""
+_CUT = "{is} cut at {its} requested time; --overrun lets {them} run on"
+_PRECEDED = "name{s} a preceding job: {it} {is} submitted at the recorded time all the same"
 _MEMORY = "1Ti"
 
 
@@ -98,7 +101,7 @@ def read_swf(path: str, options: SwfOptions = AS_RECORDED) -> Workload:
     submitted = _Submission(trace.header, options, shapes, usable[0].submit)
     jobs = tuple(map(submitted.job, usable))
     if cut := sum(job.run_time < record.run for job, record in zip(jobs, usable, strict=True)):
-        notes.append(f"{cut} of {len(jobs)} jobs are cut at their requested time; --overrun lets them run on")
+        notes.append(count_sentence(cut, "job", _CUT, of=len(jobs)))
     notes += _header_notes(trace)
     notes += [f"the trace says: {remark[:200]}" for remark in trace.header.remarks[:20]]
     names_of_queues = sorted({job.queue for job in jobs} - {"", names.DEFAULT_QUEUE})
@@ -220,11 +223,11 @@ def _problem(record: SwfRecord, shapes: GangShapes, summed_up: set[int]) -> str:
 def _note_order(records: list[SwfRecord], notes: list[str]) -> None:
     late = sum(second.submit < first.submit for first, second in pairwise(records))
     if late:
-        notes.append(f"{late} records stand after later ones: jobs are submitted by their times")
-    if after := sum(record.preceding > 0 for record in records):
         notes.append(
-            f"{after} jobs name a preceding job: they are submitted at the recorded times all the same"
+            count_sentence(late, "record", "stand{s} after later ones: jobs are submitted by their times")
         )
+    if after := sum(record.preceding > 0 for record in records):
+        notes.append(count_sentence(after, "job", _PRECEDED))
 
 
 def _header_notes(trace: _Trace) -> Iterator[str]:

@@ -10,6 +10,7 @@ from math import ceil, isfinite
 from stromboli.api import names
 from stromboli.api.resources.quantity import QuantityError, exact
 from stromboli.simulator.cluster_notation import Manifest
+from stromboli.simulator.count_sentences import count_sentence
 from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
 
 _UNKNOWN = -1
@@ -87,16 +88,16 @@ def _losses(workload: Workload) -> list[str]:
     for job in workload.jobs:
         cpus = job.pods * _amount(job, names.CPU)
         lost = {
-            "run without end: their run time is written as unknown": not isfinite(job.run_time),
-            "request other resources than CPU and memory": any(name not in _SAID for name in job.requests),
-            "have CPUs that are no whole processors: rounded up": cpus != max(ceil(cpus), 1),
-            "have several pods: only the processors of all together are written": job.pods > 1,
-            "may start with a part of their pods": job.minimum not in (None, job.pods),
-            "have a priority": bool(job.priority),
-            "have labels, annotations or other fields": bool(job.labels or job.annotations or job.spec),
+            "run{s} without end: {its} run time is written as unknown": not isfinite(job.run_time),
+            "request{s} other resources than CPU and memory": any(name not in _SAID for name in job.requests),
+            "{has} CPUs that are no whole processors: rounded up": cpus != max(ceil(cpus), 1),
+            "{has} several pods: only the processors of all together are written": job.pods > 1,
+            "may start with a part of {its} pods": job.minimum not in (None, job.pods),
+            "{has} a priority": bool(job.priority),
+            "{has} labels, annotations or other fields": bool(job.labels or job.annotations or job.spec),
         }
         counts.update(problem for problem, is_lost in lost.items() if is_lost)
-    losses = [f"{count} jobs {problem}" for problem, count in counts.items()]
+    losses = [count_sentence(count, "job", problem) for problem, count in counts.items()]
     if any(job.user or job.namespace != names.DEFAULT_NAMESPACE for job in workload.jobs):
         losses.append("users and namespaces become numbers")
     if len(workload.nodes) > 1:
