@@ -181,6 +181,16 @@ def _without_cycle(decision: Decision) -> str:
     return str(decision)
 
 
+WORDS = (Event, PodCondition, PodGroupStatus, NativeGroupCondition)
+"""What is told about a job that is not tried is what it met when it was."""
+
+
+def deeds(outcome: Outcome) -> tuple[list[str], dict[str, str]]:
+    """What a cycle does, whatever it tells: decisions and who is held for room."""
+    decided = [decision for decision in outcome.decisions if not isinstance(decision, WORDS)]
+    return plain(decided), dict(outcome.pipelined)
+
+
 def binds(decisions: Iterable[Decision]) -> list[tuple[str, str]]:
     """Who goes where, in the order of the decisions."""
     return [(decision.key, decision.node) for decision in decisions if isinstance(decision, Bind)]

@@ -27,7 +27,6 @@ from stromboli.api.types.scheduling import (
 )
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Engine, Outcome
-from stromboli.engine.decisions import Event, NativeGroupCondition, PodCondition, PodGroupStatus
 from stromboli.engine.placement.node_functions import Check, Nodes
 from stromboli.engine.plugin import Invalid, Plugin
 from stromboli.model.job import Job
@@ -35,7 +34,7 @@ from stromboli.model.task import Task
 from stromboli.policy.presets import PRESETS
 from stromboli.testing.policy_text import catalog_with, policy_of, policy_text
 from tests.manifests import decoded, node, quota
-from tests.properties.living import LivingWorld, plain
+from tests.properties.living import LivingWorld, deeds
 from tests.properties.strategies import contest, examples, nativised
 from tests.properties.topology_worlds import shaped
 
@@ -209,18 +208,12 @@ def limited(objects: Iterable[Object], chance: random.Random) -> Iterator[Object
             yield obj
 
 
-WORDS = (Event, PodCondition, PodGroupStatus, NativeGroupCondition)
-"""What is told about a job that is not tried is what it met when it was."""
-
-
 def acts(world: LivingWorld, outcome: Outcome) -> object:
     """What a cycle does: decisions, who is held for room, phases, and who waits."""
-    decided = [decision for decision in outcome.decisions if not isinstance(decision, WORDS)]
     jobs = sorted(world.intake.cluster.jobs.values(), key=lambda job: job.id)
     waits = [job.key for job in jobs if outcome.explain(job)]
     return (
-        plain(decided),
-        dict(outcome.pipelined),
+        deeds(outcome),
         waits,
         [(job.key, job.phase, job.written) for job in jobs],
     )
