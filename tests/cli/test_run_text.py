@@ -49,6 +49,22 @@ def test_evictions_are_shown_where_there_are_any():
     assert "Work lost, pod-time     60 s" in text
 
 
+def test_of_lists_of_pods_gpus_come_first_and_waits_are_left_out_where_nobody_waits():
+    record = record_of(job("a", 0, 0, 1))
+    assert "Mean wait" in shown(record)
+    record.measures |= {"gpu_allocation": 0.95, "fragmentation": 0.04}
+    assert [line.split("  ")[0] for line in shown(record).splitlines()[1:4]] == [
+        "GPU allocation",
+        "Fragmentation",
+        "Jobs",
+    ]
+    assert "wait" not in shown(record)
+    assert "Mean wait" in shown(record, wide=True)
+    waiting = record_of(job("a", 0, 5, 6))
+    waiting.measures["gpu_allocation"] = 0.95
+    assert "Mean wait" in shown(waiting)
+
+
 def test_many_queues_are_cut_short_unless_all_are_asked_for():
     record = record_of(*(job(f"j{i}", 0, 0, 1, queue=f"queue{i}") for i in range(30)), cpu=30)
     assert "(18 more: -o wide)" in shown(record)

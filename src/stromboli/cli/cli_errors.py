@@ -48,6 +48,11 @@ def print_warning(message: str) -> None:
     typer.echo(f"warning: {message}", err=True)
 
 
+def print_note(message: str) -> None:
+    """What is good to know, and no reason to worry."""
+    typer.echo(f"note: {message}", err=True)
+
+
 def is_output_error(error: OSError) -> bool:
     """Whether it is standard output that could not be written: any other file has a name."""
     return error.filename is None and error.errno in _OUTPUT_ERRORS

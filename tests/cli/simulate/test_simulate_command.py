@@ -124,6 +124,21 @@ def test_what_is_wrong_is_told_with_the_way_out(trace: str, arguments: list[str]
     assert problem in simulate(*(part.format(trace=trace) for part in arguments), status=2)
 
 
+def test_the_files_that_were_written_are_named_unless_it_is_to_be_quiet(trace: str, tmp_path: Path) -> None:
+    files = [str(tmp_path / name) for name in ("run.json", "tables", "page.html")]
+    command = ["simulate", "--swf", trace, "--save", files[0], "--csv", files[1], "--report", files[2]]
+    shown = CliRunner().invoke(app, command)
+    assert shown.stderr == "".join(f"written: {file}\n" for file in files)
+    assert CliRunner().invoke(app, [*command, "-q"]).stderr == ""
+
+
+def test_notes_are_in_the_document_and_no_warnings(trace: str) -> None:
+    shown = CliRunner().invoke(app, ["simulate", "--swf", trace, "-o", "json"])
+    note = "1 of 3 jobs is cut at its requested time; --overrun lets it run on"
+    assert json.loads(shown.stdout)["notes"] == [note]
+    assert shown.stderr == f"note: {note}\n"
+
+
 def plugin(folder: Path, body: str) -> list[str]:
     """A plugin of the user's that does something when a session opens, and a policy with it."""
     (folder / "plugins").mkdir()
@@ -158,6 +173,7 @@ def test_a_plugin_that_fails_in_every_cycle_ends_the_run_early(trace: str, tmp_p
     )
     assert shown.exit_code == 1
     assert "10 cycles in a row came to nothing" in shown.stderr
+    assert "warning: the cycle is lost: " in shown.stderr
 
 
 def test_what_a_plugin_prints_does_not_spoil_the_output(trace: str, tmp_path: Path) -> None:

@@ -47,11 +47,15 @@ def check_plots(folder: Path | None) -> None:
         raise Usage("--plots needs matplotlib, which is not installed: pip install 'stromboli[plots]'")
 
 
-def write_file(path: Path | None, content: Content, write: Callable[[Content, Path], object]) -> None:
-    """Write a file or a folder, if one was asked for; what cannot be written is told by its name."""
+def write_file(
+    path: Path | None, content: Content, write: Callable[[Content, Path], object], quiet: bool = False
+) -> None:
+    """Write a file or a folder, if one was asked for, and say so; what cannot be written is told by its name."""
     if path is None:
         return
     try:
         write(content, path)
     except OSError as error:
         raise Usage(f"{path}: cannot be written: {error.strerror or error}") from None
+    if not quiet:
+        typer.echo(f"written: {path}", err=True)

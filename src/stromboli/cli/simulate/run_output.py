@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from stromboli.cli.cli_errors import print_warning
+from functools import partial
+
+from stromboli.api.errors import printable
+from stromboli.cli.cli_errors import print_note, print_warning
 from stromboli.cli.output import StatusFormat, console, write_as
 from stromboli.cli.simulate.report_files import write_file
 from stromboli.cli.simulate.run_text import print_run
@@ -21,15 +24,18 @@ def show_run(record: RunRecord, options: SimulateOptions) -> None:
     measures = summary(record)
     if options.output in (StatusFormat.JSON, StatusFormat.YAML):
         for note in record.notes:
-            print_warning(note)
-        write_as(options.output, measures)
+            print_note(printable(note))
+        if record.failed:
+            print_warning(printable(record.failed))
+        write_as(options.output, {**measures, "notes": record.notes})
     else:
         print_run(console(), record, measures, wide=options.output is StatusFormat.WIDE)
 
 
 def write_files(record: RunRecord, options: SimulateOptions) -> None:
     """The record, the tables, the page and the plots."""
-    write_file(options.save, record, save_record)
-    write_file(options.csv, record, write_csv)
-    write_file(options.report, record, write_page)
-    write_file(options.plots, record, lambda run, folder: plot_run(run, folder, options.plot_format.value))
+    quiet = options.quiet
+    write_file(options.save, record, save_record, quiet)
+    write_file(options.csv, record, write_csv, quiet)
+    write_file(options.report, record, write_page, quiet)
+    write_file(options.plots, record, partial(plot_run, format=options.plot_format.value), quiet)

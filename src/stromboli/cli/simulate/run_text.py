@@ -25,6 +25,8 @@ from stromboli.simulator.runs.run_record import RunRecord
 
 WIDEST = 10_000
 """Characters in a line of a table."""
+OF_WAITS = {"mean_wait_s", "median_wait_s", "p95_wait_s", "max_wait_s", "mean_bounded_slowdown"}
+"""Measures that say nothing of lists of pods that start as they arrive, or leave."""
 MOST_ROWS = 12
 """Queues or users in a table that is not wide."""
 
@@ -69,9 +71,11 @@ def plain_table(left: Iterable[str], right: Iterable[str], header: bool = True) 
 
 def _measure_table(measures: Summary, wide: bool) -> Table:
     table = plain_table(("",), ("",), header=False)
+    waitless = "gpu_allocation" in measures and not measures.get("max_wait_s")
     for measure in MEASURES:
         value = measures.get(measure.key)
-        if measure.key in measures and (_matters(measure, value) or (wide and value is not None)):
+        matters = _matters(measure, value) and not (waitless and measure.key in OF_WAITS)
+        if measure.key in measures and (matters or (wide and value is not None)):
             resource = measures.get("utilisation_of")
             title = (
                 f"{measure.title} of {resource}"

@@ -160,7 +160,9 @@ SAVE = typer.Option(
 )
 CSV = typer.Option(None, "--csv", metavar="FOLDER", help="Write jobs, pods, samples and evictions as CSV.")
 OUTPUT = typer.Option(StatusFormat.TABLE, "-o", "--output", help="How to show the measures.")
-QUIET = typer.Option(False, "-q", "--quiet", "--no-progress", help="No progress bar.")
+QUIET = typer.Option(
+    False, "-q", "--quiet", "--no-progress", help="No progress bar, and no word of files that were written."
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ class Measure(NamedTuple):
 
 
 MEASURES = (
+    Measure("gpu_allocation", "GPU allocation", Unit.SHARE, 1, main=True),
+    Measure("fragmentation", "Fragmentation", Unit.SHARE, -1, main=True),
     Measure("jobs", "Jobs", Unit.COUNT, main=True),
     Measure("finished", "Finished", Unit.COUNT, 1),
     Measure("running", "Still running", Unit.COUNT),
@@ -40,8 +42,6 @@ MEASURES = (
     Measure("throughput_per_hour", "Jobs finished per hour", Unit.FACTOR, 1),
     Measure("utilisation", "Utilisation", Unit.SHARE, 1, main=True),
     Measure("useful_utilisation", "Utilisation less what was lost", Unit.SHARE, 1),
-    Measure("gpu_allocation", "GPU allocation", Unit.SHARE, 1, main=True),
-    Measure("fragmentation", "Fragmentation", Unit.SHARE, -1, main=True),
     Measure("mean_wait_s", "Mean wait", Unit.SECONDS, -1, main=True),
     Measure("median_wait_s", "Median wait", Unit.SECONDS, -1, main=True),
     Measure("p95_wait_s", "95 % wait at most", Unit.SECONDS, -1, main=True),
