@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from stromboli.cli.main import app
 from stromboli.cli.simulate.progress_bar import clock_text
+from tests.simulator.traces_at_hand import ROOT
 
 SWF = """\
 ; MaxProcs: 4
@@ -118,6 +119,8 @@ def test_cycles_by_the_period(trace: str) -> None:
             "--period 60: without effect on --cycle event; give --cycle",
         ),
         (["-f", "cluster.yaml", "--load", "2"], "--load: without effect on -f; leave it out"),
+        (["-f", "cluster.yaml", "--assume-run-time", "soon"], "no time; write it as 2h or 1h30m"),
+        (["--swf", "{trace}", "--assume-run-time", "2h"], "--assume-run-time: without effect on --swf"),
     ],
 )
 def test_what_is_wrong_is_told_with_the_way_out(trace: str, arguments: list[str], problem: str) -> None:
@@ -137,6 +140,16 @@ def test_notes_are_in_the_document_and_no_warnings(trace: str) -> None:
     note = "1 of 3 jobs is cut at its requested time; --overrun lets it run on"
     assert json.loads(shown.stdout)["notes"] == [note]
     assert shown.stderr == f"note: {note}\n"
+
+
+def test_jobs_of_a_cluster_without_a_time_limit_end_as_assumed(tmp_path: Path) -> None:
+    saved, cluster = tmp_path / "run.json", str(ROOT / "examples" / "cluster.yaml")
+    endless = measures("-f", cluster)
+    assert endless["finished"] == 0
+    assumed = measures("-f", cluster, "--assume-run-time", "2h", "--save", str(saved))
+    assert assumed["finished"] == assumed["jobs"]
+    assert assumed["makespan_s"] >= 7200
+    assert json.loads(saved.read_text())["settings"]["assume_run_time"] == "2h"
 
 
 def plugin(folder: Path, body: str) -> list[str]:

@@ -68,10 +68,10 @@ QUEUE = {
 
 @pytest.fixture
 def dump(tmp_path):
-    def read(*objects):
+    def read(*objects, assumed=None):
         file = tmp_path / "cluster.yaml"
         file.write_text(yaml.dump_all(objects))
-        return read_dump([str(file)], NOW)
+        return read_dump([str(file)], NOW, assumed)
 
     return read
 
@@ -120,8 +120,22 @@ def test_jobs_without_a_time_limit_never_end_and_that_is_told(dump):
     workload = dump(node("n1"), group("a", 1), pod("a-0", "a"), group("b", 1), limited)
     assert workload.notes == (
         "1 of 2 jobs never ends: it is over its time limit or has none "
-        "(annotation stromboli.sh/time-limit, or stromboli.sh/run-time of pods)",
+        "(annotation stromboli.sh/time-limit, or stromboli.sh/run-time of pods); "
+        "simulate --assume-run-time 2h lets it end",
     )
+
+
+def test_jobs_of_which_nothing_is_known_run_as_long_as_is_assumed(dump):
+    limited = pod("b-0", "b", **{"stromboli.sh/time-limit": "5m"})
+    endless = pod("c-0", "c", **{"stromboli.sh/run-time": "forever"})
+    over = group("d", 1, **{"stromboli.sh/time-limit": "30s"})
+    groups = (group("a", 1), group("b", 1), group("c", 1), over)
+    workload = dump(
+        node("n1"), *groups, pod("a-0", "a"), limited, endless, pod("d-0", "d", "n1"), assumed=7200.0
+    )
+    times = {job.name: (job.run_time, job.time_limit) for job in workload.jobs}
+    assert times == {"a": (7200, None), "b": (300, 300), "c": (inf, None), "d": (7200, None)}
+    assert "2 of 4 jobs are over their time limit or have none: taken to run for 7200 s" in workload.notes
 
 
 def test_jobs_that_say_nothing_have_the_time_limit_of_their_queue_or_of_one_above(dump):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stromboli.api.go_scalars import duration
+from stromboli.api.go_scalars import MAX_DURATION, duration
 from stromboli.cli.cli_errors import Usage
 from stromboli.cli.simulate.simulate_options import CycleMode, SimulateOptions
 from stromboli.embedded.nodes.node_groups import BadNodes, node_manifests
@@ -37,6 +37,7 @@ def settings_of(
         "load": options.load,
         "seed": options.seed,
         "overrun": options.overrun or None,
+        "assume_run_time": options.assume_run_time,
         "jobs": options.jobs,
         "cycle": options.cycle.value,
         "period": options.period if options.cycle is CycleMode.PERIOD else None,
@@ -49,6 +50,17 @@ def settings_of(
         failures=_failures(options.failures) if options.failures else None,
         described_by={key: value for key, value in described.items() if value is not None},
     )
+
+
+def assumed_run_time(options: SimulateOptions) -> float | None:
+    """The seconds of `--assume-run-time`; none if it is not given."""
+    text = options.assume_run_time
+    if text is None:
+        return None
+    seconds = duration(f"{text}s" if text.isdecimal() else text)
+    if seconds is None or not 0 <= seconds <= MAX_DURATION:
+        raise Usage(f"--assume-run-time {text}: no time; write it as 2h or 1h30m")
+    return seconds
 
 
 def adjusted(workload: Workload, options: SimulateOptions) -> Workload:

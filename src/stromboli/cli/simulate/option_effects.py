@@ -14,8 +14,8 @@ SWF, OPENB, WORKLOAD, FILES, SUBMIT = (
 )
 """The forms, by the options that choose them."""
 _OF_LISTS = {"--score", "--sequence"}
-_OF_CLUSTERS = {"--now"}
-_OF_SUBMIT = {"--assume-run-time", "--data", "--kubeconfig", "--context"}
+_OF_CLUSTERS = {"--now", "--assume-run-time"}
+_OF_SUBMIT = {"--data", "--kubeconfig", "--context"}
 _OF_RUNS = {
     "--nodes",
     "--load",

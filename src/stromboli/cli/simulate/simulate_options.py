@@ -77,7 +77,7 @@ ASSUME_RUN_TIME = typer.Option(
     None,
     "--assume-run-time",
     metavar="TIME",
-    help="With --submit: jobs without a time limit run so long, such as 2h; else they never end.",
+    help="With --submit and -f: jobs without a time limit run so long, such as 2h; else they never end.",
 )
 NOW = typer.Option(
     None,

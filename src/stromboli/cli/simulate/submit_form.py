@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from stromboli.api.go_scalars import MAX_DURATION, duration
 from stromboli.api.manifests.case_files import case_head
 from stromboli.api.manifests.manifest_reader import sources_of
 from stromboli.api.manifests.manifest_sources import rereadable
@@ -19,6 +18,7 @@ from stromboli.cli.output import StatusFormat, console, write_as
 from stromboli.cli.plan import clock_of
 from stromboli.cli.plan_inputs import with_progress
 from stromboli.cli.policy_options import case_policy, chosen_policy, policy_beside
+from stromboli.cli.simulate.form_settings import assumed_run_time
 from stromboli.cli.simulate.moment_text import span_text
 from stromboli.cli.simulate.simulate_options import SimulateOptions
 from stromboli.cli.simulate.simulation_policies import with_backfill
@@ -45,7 +45,7 @@ FAILED = 1
 def run_submit(options: SimulateOptions) -> None:
     """Answer for what is submitted to a dump, to manifests or to the live cluster."""
     _check(options)
-    assumed = _seconds(options.assume_run_time)
+    assumed = assumed_run_time(options)
     catalog = load_catalog(options.plugins_dir)
     chosen = chosen_policy(options.policy, options.preset, catalog, options.lenient)
     paths = options.files
@@ -90,15 +90,6 @@ def _check(options: SimulateOptions) -> None:
         raise Usage(f"{', '.join(named)}: a cluster comes from files or is live; give one of them")
     if options.now is not None and not options.files:
         raise Usage("--now: a live cluster has its own clock; give it with -f")
-
-
-def _seconds(text: str | None) -> float | None:
-    if text is None:
-        return None
-    seconds = duration(f"{text}s" if text.isdecimal() else text)
-    if seconds is None or not 0 <= seconds <= MAX_DURATION:
-        raise Usage(f"--assume-run-time {text}: no time; write it as 2h or 1h30m")
-    return seconds
 
 
 def _cluster(

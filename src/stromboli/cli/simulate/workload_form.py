@@ -8,7 +8,7 @@ from stromboli.api.manifests.case_files import case_head
 from stromboli.cli.cli_errors import Usage
 from stromboli.cli.policy_options import case_policy, chosen_policy
 from stromboli.cli.simulate.cluster_workload import cluster_workload
-from stromboli.cli.simulate.form_settings import adjusted, given_nodes, settings_of
+from stromboli.cli.simulate.form_settings import adjusted, assumed_run_time, given_nodes, settings_of
 from stromboli.cli.simulate.prepared_simulation import PreparedSimulation
 from stromboli.cli.simulate.simulate_options import SimulateOptions
 from stromboli.cli.simulate.simulation_policies import with_backfill
@@ -28,7 +28,7 @@ def prepare_workload(options: SimulateOptions, catalog: Catalog) -> PreparedSimu
 def prepare_files(options: SimulateOptions, catalog: Catalog) -> PreparedSimulation:
     """Make a workload of the jobs of a cluster; its nodes are those of the cluster unless others are given."""
     paths = options.files
-    workload = cluster_workload(paths, options.now)
+    workload = cluster_workload(paths, options.now, assumed_run_time(options))
     config = next((head.config for path in paths if (head := case_head(path)) and head.config), None)
     return _prepared(workload, options, _policy(options, catalog, config), ", ".join(paths))
 

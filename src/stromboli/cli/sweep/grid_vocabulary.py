@@ -23,9 +23,7 @@ REFUSED = {
         ("report", "csv", "plots", "format"),
         "runs would write over each other; `stromboli compare` shows them",
     ),
-    **dict.fromkeys(
-        ("submit", "assume-run-time"), "--submit asks a question of a cluster, and runs no workload"
-    ),
+    "submit": "--submit asks a question of a cluster, and runs no workload",
     **dict.fromkeys(
         ("kubeconfig", "context", "data"), "a live cluster is another at each run; take a dump of it"
     ),

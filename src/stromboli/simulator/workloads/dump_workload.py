@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from math import inf
 from typing import Any
@@ -54,20 +54,25 @@ _SAID_OTHERWISE = frozenset(
 """Fields of a pod's spec that a job of a workload has in another form."""
 _ENDLESS = (
     "never end{s}: {it} {is} over {its} time limit or {has} none "
-    f"(annotation {names.TIME_LIMIT}, or {names.RUN_TIME} of pods)"
+    f"(annotation {names.TIME_LIMIT}, or {names.RUN_TIME} of pods); "
+    "simulate --assume-run-time 2h lets {them} end"
 )
+_ASSUMED = "{is} over {its} time limit or {has} none: taken to run for"
 _NATIVE = "native:"
 """Before the keys of Kubernetes' own groups, which may have the names of others."""
 _VERSIONS = {"": "v1", "apps": "apps/v1", "policy": "policy/v1", "resource.k8s.io": "resource.k8s.io/v1"}
 _ALPHA = {"nodeinfo.volcano.sh", "shard.volcano.sh", "topology.volcano.sh"}
 
 
-def read_dump(paths: Sequence[str], now: float) -> Workload:
-    """The workload of a cluster as it was at this moment, in seconds since 1970."""
+def read_dump(paths: Sequence[str], now: float, assumed: float | None = None) -> Workload:
+    """The workload of a cluster as it was at this moment, in seconds since 1970.
+
+    `assumed`: seconds that jobs run of which nothing else is known, from now or from their start.
+    """
     problems = Problems(keep_going=True)
     manifests = Manifests(sources_of(paths, problems), problems)
     expansion = WorkloadExpansion(manifests, now)
-    cluster = _Cluster(now)
+    cluster = _Cluster(now, assumed)
     for item in expansion.expand(manifests.items(once=True)):
         cluster.take(item)
     left_out = list(problems)
@@ -78,6 +83,8 @@ def read_dump(paths: Sequence[str], now: float) -> Workload:
     if left_out:
         notes.append(f"{counted(len(left_out), 'object')} left out, the first: {left_out[0]}")
     jobs = tuple(cluster.jobs())
+    if cluster.guesses:
+        notes.append(count_sentence(cluster.guesses, "job", _ASSUMED, of=len(jobs)) + f" {assumed:g} s")
     if endless := sum(job.run_time == inf for job in jobs):
         notes.append(count_sentence(endless, "job", _ENDLESS, of=len(jobs)))
     return Workload(", ".join(paths), jobs, tuple(cluster.nodes), tuple(cluster.objects), tuple(notes))
@@ -86,6 +93,8 @@ def read_dump(paths: Sequence[str], now: float) -> Workload:
 @dataclass(slots=True)
 class _Cluster:
     now: float
+    assumed: float | None = None
+    """How long jobs run of which nothing else is known."""
     nodes: list[Manifest] = field(default_factory=list)
     objects: list[Manifest] = field(default_factory=list)
     groups: dict[str, PodGroup] = field(default_factory=dict)
@@ -93,6 +102,8 @@ class _Cluster:
     pods: dict[str, list[Pod]] = field(default_factory=lambda: defaultdict(list))
     """Those that have not ended, by their group."""
     foreign: int = 0
+    guesses: int = 0
+    """Jobs whose run time is assumed."""
 
     def take(self, item: Item) -> None:
         """Take in an object."""
@@ -138,7 +149,11 @@ class _Cluster:
                 (running if part.pods[0].spec.node_name else waiting).append(part)
         used: set[tuple[str, str]] = set()
         for part in sorted(running, key=_age) + sorted(waiting, key=_age):
-            yield part.job(self.now, used)
+            job = part.job(self.now, used)
+            if self.assumed is not None and job.run_time == inf and not part.runs_for_ever:
+                self.guesses += 1
+                job = replace(job, run_time=self.assumed)
+            yield job
 
     def _parts(self, key: str, pods: list[Pod]) -> Iterator[_Part]:
         """The pods of a group that are alike, with the minimum that is left for them."""
@@ -215,6 +230,11 @@ class _Part:
                 break
         used.add((pod.namespace, name))
         return name
+
+    @property
+    def runs_for_ever(self) -> bool:
+        """Whether that is said of it."""
+        return longest(self.pods[0].metadata.annotations.get(names.RUN_TIME, "")) == inf
 
     def _times(self, now: float) -> tuple[float, float | None]:
         """How long it still runs, and how much of its limit is left; of one over its limit nobody knows the end."""
