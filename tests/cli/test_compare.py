@@ -69,7 +69,7 @@ def test_a_page_is_written(run, records):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["{0}/tight-1.json"], "these 1 records are one configuration"),
+        (["{0}/tight-1.json"], "one record alone: give another to compare it with"),
         (["a={0}/missing.json", "b={0}/tight-1.json"], "missing.json: cannot be read: No such file"),
         (["{0}/none-*.json"], "no file matches"),
         (["=x", "b"], "write NAME=RECORD"),

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stromboli.simulator.reports.record_files import save_record
+from stromboli.simulator.runs.run_record import JobRecord, PodRecord, RunRecord
 from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
 from stromboli.simulator.workloads.workload_errors import WorkloadError
 from stromboli.simulator.workloads.workload_files import read_workload, write_workload
@@ -159,3 +161,12 @@ def test_what_is_compressed_is_the_same_each_time(tmp_path):
         write_workload(Workload("w", (SubmittedJob("a", 0.0),)), str(file))
     assert first.read_bytes() == second.read_bytes()
     assert len(gzip.decompress(first.read_bytes()).splitlines()) == 2
+
+
+@pytest.mark.parametrize("pods", [0, 60_000])
+def test_the_record_of_a_run_is_no_workload_and_the_way_out_is_told(tmp_path, pods):
+    file = tmp_path / "run.json"
+    runs = [PodRecord(0, f"a-{number}", "n1", 0.0, 1.0) for number in range(pods)]
+    save_record(RunRecord("small", {"cpu": 4.0}, {}, [JobRecord("a", 0.0, 1, {})], runs), file)
+    with pytest.raises(WorkloadError, match="the record of a run, not a workload: `stromboli compare "):
+        read_workload(str(file))

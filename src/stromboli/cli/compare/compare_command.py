@@ -54,9 +54,11 @@ def compare(
     check_plots(plots)
     configurations = configurations_of(record_files(records))
     if len(configurations) < 2:
+        runs = len(configurations[0].runs)
+        if runs == 1:
+            raise Usage("one record alone: give another to compare it with")
         raise Usage(
-            f"these {len(configurations[0].runs)} records are one configuration: give another, or name them apart "
-            "as NAME=RECORD"
+            f"these {runs} records are one configuration: give another, or name them apart as NAME=RECORD"
         )
     comparison = comparison_of(configurations, confidence, test)
     write_file(report, comparison, write_comparison)

@@ -50,6 +50,12 @@ MAX_YAML = 64 * 1024 * 1024
 """Characters of a YAML file; JSON lines may be longer."""
 MAX_OBJECT_LINE = 2 * 1024 * 1024
 """Bytes of a line with an object, which is more than an API server takes."""
+_RECORD = (
+    "this is the record of a run, not a workload: `stromboli compare {} OTHER` puts it beside another; "
+    "to run it again, give what `settings` in it names"
+)
+_HEAD = 64 * 1024
+"""Bytes that tell what a file is."""
 _KINDS = f"{WORKLOAD} or {GENERATOR} of {API_VERSION}"
 
 T = TypeVar("T")
@@ -57,6 +63,15 @@ T = TypeVar("T")
 
 def read_workload(path: str, seed: int | None = None, swf: SwfOptions = AS_RECORDED) -> Workload:
     """The workload of a file. The seed is for a generator, the options for a trace in Standard Workload Format."""
+    try:
+        return _read(path, seed, swf)
+    except WorkloadError:
+        if _is_record(path):
+            raise WorkloadError(path, _RECORD.format(path)) from None
+        raise
+
+
+def _read(path: str, seed: int | None, swf: SwfOptions) -> Workload:
     if path.removesuffix(".gz").endswith(".swf"):
         return read_swf(path, swf)
     lines = trace_lines(path, MAX_OBJECT_LINE)
@@ -82,6 +97,16 @@ def write_workload(workload: Workload, path: str) -> list[str]:
     except OSError as error:
         raise WorkloadError(path, f"cannot be written: {error.strerror}") from None
     return []
+
+
+def _is_record(path: str) -> bool:
+    """Whether a file looks like what `simulate --save` writes."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_HEAD)
+    except OSError:
+        return False
+    return head.lstrip()[:1] == b"{" and b'"capacity"' in head and b'"apiVersion"' not in head
 
 
 def _read_json_lines(path: str, lines: Iterator[tuple[int, str]]) -> Workload:
