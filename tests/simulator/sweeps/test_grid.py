@@ -174,7 +174,7 @@ def test_a_grid_that_is_not_there_or_too_large_is_refused(tmp_path: Path) -> Non
 
 def test_every_option_of_a_simulation_is_one_that_grids_may_set_or_is_refused() -> None:
     """Whoever adds an option says here whether it belongs to a run, or writes files or asks a cluster."""
-    workloads = {"swf", "openb-nodes", "openb-pods", "workload", "filename", "now"}
+    workloads = {"swf", "openb-nodes", "openb-pods", "workload", "filename", "now", "assume-run-time"}
     policies = {"policy", "preset", "backfill", "score", "lenient-policy", "plugins-dir"}
     runs = {"nodes", "load", "seed", "sequence", "overrun", "jobs", "cycle", "period", "failures"}
     assert set(VOCABULARY.options) == workloads | policies | runs

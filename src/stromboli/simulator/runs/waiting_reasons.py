@@ -12,7 +12,7 @@ from stromboli.simulator.dangling_references import first_few
 from stromboli.simulator.runs.job_run import JobRun
 from stromboli.simulator.runs.run_notes import EXAMPLES
 
-ASKED = 100
+ASKED = 500
 """Jobs whose reason is looked for, as each may take a look at every node; others are counted."""
 
 
