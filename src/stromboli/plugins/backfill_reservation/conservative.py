@@ -16,6 +16,7 @@ from stromboli.plugins.backfill_reservation.availability_profile import Availabi
 from stromboli.plugins.backfill_reservation.booking import Booking, kinds_of
 from stromboli.plugins.backfill_reservation.plugin import PLACED, RESERVED, BackfillReservation
 from stromboli.plugins.backfill_reservation.reservation_search import ReservationSearch
+from stromboli.plugins.backfill_reservation.start_trials import MAX_SEARCHES, StartTrials
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
@@ -31,10 +32,6 @@ MAX_CELLS = 2**23
 """Numbers in the profile of what will be free: steps in time, times resources, times nodes."""
 MAX_TRIES = 1000
 """Promises that are tried to be improved in a cycle, after something ended early."""
-MAX_TRIALS = 32
-"""Moments at which a job is tried whose places more than amounts decide; of more, some are left out."""
-MAX_SEARCHES = 8
-"""Jobs in a cycle for which such moments are tried; others have their turn in the next."""
 MAX_UNPROMISED = 64
 """Jobs without a promise that have a turn in a cycle in which nothing about them changed."""
 
@@ -48,17 +45,14 @@ class ConservativeBackfill(BackfillReservation):
         self._bookings: dict[Job, Booking] = {}
         self._unpromised: dict[Job, None] = {}
         """Jobs that could not start and were promised nothing, in the order of their turns."""
-        self._hopeless: set[Job] = set()
-        """Jobs that had no room at any moment, as long as none comes that was not expected."""
+        self._trials = StartTrials()
         self._is_depth_told = False
-        self._window = 0.0, inf
-        """The while for which places are searched."""
 
     # -- sessions
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         super().opening(session, dirty)
-        self._searches_left = MAX_SEARCHES
+        self._trials.searches_left = MAX_SEARCHES
         self._cancel_changed(session, dirty)
         free, profile = session.cluster.columns.future_idle, self._profile
         if (
@@ -82,14 +76,14 @@ class ConservativeBackfill(BackfillReservation):
         self._cancelled = False
         for job in list(self._bookings) if dirty.everything else [*dirty.jobs]:
             self._unpromised.pop(job, None)
-            self._hopeless.discard(job)
+            self._trials.hopeless.discard(job)
             booking = self._bookings.get(job)
             if booking is not None and not self._is_as_booked(session, booking):
                 self._cancel(job)
                 self._cancelled = True
         self._room_came |= self._cancelled
         if self._room_came:
-            self._hopeless.clear()
+            self._trials.hopeless.clear()
 
     def _is_as_booked(self, session: Session, booking: Booking) -> bool:
         job = booking.job
@@ -155,7 +149,7 @@ class ConservativeBackfill(BackfillReservation):
             if not booking.is_told:
                 booking.is_told = True
                 session.news[job] = None
-        if not self._searches_left:
+        if not self._trials.searches_left:
             session.has_come(float(np.nextafter(self._now, inf)))
         session.has_come(min([self._ends.next_end(), *self._starts_to_come()]))
 
@@ -183,7 +177,7 @@ class ConservativeBackfill(BackfillReservation):
         waits = booking is not None and booking.start > self._now
         if booking is not None and waits and (booking.usable is not None or not self._room_came):
             return
-        if not waits and (self._is_limited(job) or job in self._hopeless):
+        if not waits and (self._is_limited(job) or job in self._trials.hopeless):
             self._unpromised[job] = None
             return
         if booking is not None:
@@ -223,9 +217,8 @@ class ConservativeBackfill(BackfillReservation):
             task = search.plain_task(job)
             if task is not None:
                 return self._by_amounts(job, task)
-            if not self._searches_left:
+            if not self._trials.searches_left:
                 return kept
-            self._searches_left -= 1
             return self._by_trials(search, job, attempt, inf if kept is None else kept.start) or kept
         finally:
             self._searching = False
@@ -240,34 +233,10 @@ class ConservativeBackfill(BackfillReservation):
     def _by_trials(
         self, search: ReservationSearch, job: Job, attempt: Attempt, before: float
     ) -> Booking | None:
-        """The first of some moments at which the ordinary search finds places, beside all that is promised by then."""
         assert self._profile is not None
-        moments = _some_of(self._profile.times[self._profile.times < before].tolist())
-        if not moments:
-            return None
-        last = self._tried_at(moments[-1], search, job, attempt)
-        if last is None:
-            self._hopeless.add(job)
-            return None
-        tried = (self._tried_at(moment, search, job, attempt) for moment in moments[:-1])
-        return next((booking for booking in tried if booking is not None), last)
-
-    def _tried_at(
-        self, moment: float, search: ReservationSearch, job: Job, attempt: Attempt
-    ) -> Booking | None:
-        """What a job would take from a moment on; none if it would not start."""
-        self._window = moment, moment + self._limit(job)
-        self._version += 1
-        within = [booking for booking in self._bookings.values() if booking.is_within(*self._window)]
-        promised = [(booking.rows, booking.amounts) for booking in within]
-        reservation = search.reservation_at(moment, job, attempt, promised)
-        if reservation is None:
-            return None
-        rows, amounts, needed = reservation.rows, reservation.amounts, self.session.rules.tasks_needed(job)
-        if reservation.alone:  # nothing is left beside it
-            amounts = self.session.cluster.columns.allocatable[:, rows]
-        taken = (*self._window, reservation.nodes, rows, amounts)
-        return Booking(job, *taken, kinds_of(job), needed, None, reservation.ledgers)
+        moments = self._profile.times[self._profile.times < before].tolist()
+        wanted = (job, attempt, self._limit(job), moments)
+        return self._trials.earliest(search, self.session, *wanted, self._bookings.values())
 
     def _booking(
         self, job: Job, shape: Shape, needed: int, limit: float, usable: Ints, slot: Slot
@@ -331,14 +300,18 @@ class ConservativeBackfill(BackfillReservation):
         if task.job is None or task.best_effort:
             return
         if self.session.cluster.ledgers_of(task.shape):
-            yield NodeFilter(self._beside_ledgers, self.name, "pods", lambda _: self._version)
+            yield NodeFilter(
+                self._beside_ledgers, self.name, "pods", lambda _: self._version + self._trials.version
+            )
         if not self._searching:
-            yield NodeFilter(self._beside_promises, self.name, "pods", lambda _: self._version)
+            yield NodeFilter(
+                self._beside_promises, self.name, "pods", lambda _: self._version + self._trials.version
+            )
 
     def _beside_ledgers(self, task: Task, nodes: Nodes) -> Iterator[Check]:
         """A task may not be where others were promised what it needs besides amounts, while they have it."""
         ledgers = self.session.cluster.ledgers_of(task.shape)
-        window = self._window if self._searching else (self._now, self._now + self._ends.limit(task))
+        window = self._trials.window if self._searching else (self._now, self._now + self._ends.limit(task))
         passes = nodes.all()
         for job, booking in self._bookings.items():
             if job is not task.job and booking.is_within(*window) and not booking.ledgers.isdisjoint(ledgers):
@@ -368,12 +341,3 @@ _WOULD_DELAY = (
     "it would delay jobs to which a start is promised already",
     "a shorter time limit lets it start earlier",
 )
-
-
-def _some_of(moments: list[float]) -> list[float]:
-    """Not too many of them: the first, then some up to the last."""
-    if len(moments) <= MAX_TRIALS:
-        return moments
-    first = MAX_TRIALS // 2
-    later = np.linspace(first, len(moments) - 1, MAX_TRIALS - first).astype(np.int64)
-    return [*moments[:first], *(moments[place] for place in later.tolist())]
