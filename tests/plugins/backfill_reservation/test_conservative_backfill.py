@@ -1,7 +1,11 @@
 """With `mode: conservative` every job that waits is promised a start, and nobody who comes later delays it."""
 
+from random import Random
+
 import pytest
 
+from stromboli.plugins.backfill_reservation import promised_starts
+from stromboli.plugins.backfill_reservation.booking import Booking
 from tests.plugins.backfill_reservation.backfill_worlds import NOON, job, step, world
 
 
@@ -89,3 +93,76 @@ def test_a_promise_by_search_stays_when_the_job_changes_in_nothing_that_counts()
     here.cluster.dirty.jobs[here.task("gang-0").job] = None
     here.cluster.dirty.jobs[here.task("later-0").job] = None
     assert step(here).promised["default/gang"] == first
+
+
+def test_many_jobs_are_promised_starts_in_several_cycles_and_nobody_overtakes_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(promised_starts, "MAX_READ", 1)
+    here = world(mode="conservative")
+    job(here, "running", 6, "1h")
+    step(here)
+    for name in ("first", "second", "third"):
+        job(here, name, 8, "1h")
+    job(here, "late", 4, "9h")
+    results = [step(here) for _ in range(4)]
+    assert [len(result.promised) for result in results] == [1, 2, 3, 4]
+    assert [result.bound_per_job for result in results] == [{}] * 4
+    starts = {key: promise.start - NOON for key, promise in results[-1].promised.items()}
+    assert starts == {
+        "default/first": 3600,
+        "default/second": 7200,
+        "default/third": 10800,
+        "default/late": 14400,
+    }
+
+
+def test_many_promises_are_improved_in_several_cycles_and_none_is_made_worse(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = world(mode="conservative")
+    job(here, "running", 6, "9h")
+    step(here)
+    for name in ("first", "second", "third"):
+        job(here, name, 8, "1h")
+    promised = step(here).promised
+    monkeypatch.setattr(promised_starts, "MAX_READ", 1)
+    here.finish("running-0")
+    starts = []
+    for _ in range(3):
+        result = step(here)
+        assert all(promise.start <= promised[key].start for key, promise in result.promised.items())
+        starts.append([promise.start for promise in result.promised.values()])
+    assert starts[0][-1] == promised["default/third"].start
+    assert max(starts[-1]) < NOON + 3 * 3600
+
+
+def test_promises_improve_alike_whether_or_not_nodes_without_new_room_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nodes = "; ".join(f"n{number} cpu=4,memory=100Gi,pods=100" for number in range(6))
+
+    def promises() -> list[dict[str, tuple[float, tuple[str, ...]]]]:
+        numbers = Random(7)
+        here = world(nodes, mode="conservative")
+        for number in range(12):
+            job(here, f"running{number}", 2, f"{numbers.randint(60, 600)}m")
+        step(here)
+        for number in range(16):
+            pods = numbers.choice((1, 2, 5))
+            job(
+                here, f"waiting{number}", numbers.choice((1, 2, 3)), f"{numbers.randint(30, 300)}m", pods=pods
+            )
+        told = [step(here)]
+        for number in (3, 8, 5, 0):
+            here.sleep(60)
+            here.finish(f"running{number}-0")
+            told.append(step(here))
+        return [
+            {key: (promise.start, promise.nodes) for key, promise in result.promised.items()}
+            for result in told
+        ]
+
+    by_new_room = promises()
+    monkeypatch.setattr(Booking, "may_improve", lambda *_: True)
+    assert by_new_room == promises()

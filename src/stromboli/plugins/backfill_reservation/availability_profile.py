@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from stromboli.model.shape import Shape
 
 Floats = NDArray[np.float64]
+LEAST_READ = 2**13
+"""So many numbers take as long to read as the rest of a search takes."""
 
 
 class Slot(NamedTuple):
@@ -31,6 +33,13 @@ class AvailabilityProfile:
         """When each step begins; the first is now."""
         self._free: Ints = free[None].copy()
         """(step, resource, node)"""
+        self.frees = 0
+        """How often room came that was not expected."""
+        self._freed_at: Ints = np.zeros(free.shape[1], dtype=np.int64)
+        """How often it had come when it last came on each node."""
+        self.read = 0
+        """How many numbers were read in searches; a search counts for `LEAST_READ` more."""
+        self._steps_needed = 1
 
     @classmethod
     def of(
@@ -71,6 +80,20 @@ class AvailabilityProfile:
             self.times, self._free = self.times[past:].copy(), self._free[past:].copy()
         self.times[0] = now
 
+    def add_steps(self, moments: Floats) -> None:
+        """Let steps begin at some moments, which costs less at once than one after the other."""
+        times = np.union1d(self.times, moments[(moments > self.times[0]) & (moments < inf)])
+        self._free = self._free[self.times.searchsorted(times, side="right") - 1]
+        self.times = times
+
+    def merge_steps(self) -> None:
+        """Drop steps at which nothing changes, once they may be many."""
+        if len(self.times) > 2 * self._steps_needed:
+            differs = (self._free[1:] != self._free[:-1]).any(axis=(1, 2))
+            kept = np.concatenate(([True], differs))
+            self.times, self._free = self.times[kept], self._free[kept]
+            self._steps_needed = len(self.times)
+
     def take(self, start: float, end: float, rows: Ints, amounts: Ints, sign: int = 1) -> None:
         """Amounts of some nodes (resource, place in `rows`) are taken for a while, or (-1) given back."""
         start = max(start, float(self.times[0]))
@@ -78,6 +101,21 @@ class AvailabilityProfile:
             first = self._step(start)
             last = len(self.times) if end == inf else self._step(end)
             self._free[first:last, :, rows] -= sign * amounts
+
+    def free(self, start: float, end: float, rows: Ints, amounts: Ints) -> None:
+        """The same amounts are given back before their time, so that jobs may start earlier there than promised."""
+        if end > max(start, float(self.times[0])):
+            self.take(start, end, rows, amounts, -1)
+            self.note_freed(rows)
+
+    def note_freed(self, rows: Ints) -> None:
+        """More is free on some nodes than was expected."""
+        self.frees += 1
+        self._freed_at[rows] = self.frees
+
+    def freed_since(self, frees: int) -> Ints:
+        """The nodes on which room came after it had come so often."""
+        return np.flatnonzero(self._freed_at > frees)
 
     def _step(self, moment: float) -> int:
         """The step that begins at a moment, made if there is none."""
@@ -87,32 +125,45 @@ class AvailabilityProfile:
             self._free = np.insert(self._free, place, self._free[place - 1], axis=0)
         return place
 
-    def least(self, start: float, end: float) -> Ints:
-        """The least that is free on each node at any time of a while: (resource, node)."""
+    def least(self, start: float, end: float, rows: Ints | slice = slice(None)) -> Ints:
+        """The least that is free on each of some nodes at any time of a while: (resource, node)."""
         first = max(int(self.times.searchsorted(start, side="right")) - 1, 0)
         last = max(int(self.times.searchsorted(end)), first + 1)
-        least: Ints = self._free[first:last].min(axis=0)
+        least: Ints = self._free[first:last, :, rows].min(axis=0)
         return least
 
-    def earliest(self, shape: Shape, needed: int, limit: float, usable: Ints) -> Slot | None:
-        """The first moment from which on so many tasks have room for as long as they run; none if there is none."""
-        fitting = self._fitting(shape, usable)
+    def earliest(
+        self, shape: Shape, needed: int, limit: float, usable: Ints, before: float = inf
+    ) -> Slot | None:
+        """The first moment from which on so many tasks have room for as long as they run; none if there is none.
+
+        Only moments before some moment are looked at.
+        """
+        starts = int(self.times.searchsorted(before))
+        if not starts:
+            return None
+        steps = int(self.times.searchsorted(before + limit))
+        fitting = self._fitting(shape, usable, steps)
         enough = fitting.sum(axis=1) >= needed
-        steps = len(self.times)
-        ends = self.times.searchsorted(self.times + limit) if limit < inf else np.full(steps, steps)
+        ends = self.times.searchsorted(self.times[:starts] + limit)
         next_lack = np.minimum.accumulate(np.where(enough, steps, np.arange(steps))[::-1])[::-1]
-        for step in np.flatnonzero(next_lack >= np.maximum(ends, np.arange(steps) + 1)).tolist():
-            counts = fitting[step : max(int(ends[step]), step + 1)].min(axis=0)
+        ends = np.maximum(ends, np.arange(starts) + 1)
+        for step in np.flatnonzero(next_lack[:starts] >= ends).tolist():
+            counts = fitting[step : int(ends[step])].min(axis=0)
+            self.read += int(ends[step] - step) * len(usable)
             if counts.sum() >= needed:
                 return Slot(float(self.times[step]), *_first_of(usable, counts, needed))
         return None
 
-    def _fitting(self, shape: Shape, usable: Ints) -> Ints:
-        """How many tasks of a shape fit at each step on each of some nodes."""
+    def _fitting(self, shape: Shape, usable: Ints, steps: int) -> Ints:
+        """How many tasks of a shape fit at each of the first steps on each of some nodes."""
         fitting: Ints | None = None
+        self.read += LEAST_READ
         for dim, amount in shape.request.items():
             if amount > 0:
-                part = self._free[:, dim, usable] // int(amount)
+                free = self._free[:steps, dim]
+                part = (free if len(usable) == free.shape[1] else free[:, usable]) // int(amount)
+                self.read += part.size
                 fitting = part if fitting is None else np.minimum(fitting, part)
         if fitting is None:
             raise ValueError("a task that requests nothing needs no room")
