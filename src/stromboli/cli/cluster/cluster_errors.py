@@ -1,0 +1,54 @@
+"""What goes wrong between a command and a cluster, in sentences."""
+
+from __future__ import annotations
+
+import re
+
+from stromboli.api.errors import printable
+from stromboli.kube.request import ApiError
+
+REFUSED = 1
+"""Exit status if the cluster refuses, does not answer, or does not have what is asked for."""
+LONGEST_MESSAGE = 2000
+"""Characters of a message of the API server that are shown."""
+_FORBIDDEN = re.compile(
+    r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) (?:resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
+    r'(?: in the namespace "(?P<namespace>[^"]*)"| at the cluster scope)?|path "(?P<path>[^"]*)")'
+)
+
+
+class ClusterError(Exception):
+    """The command cannot do what it was asked for; the message says why, and ends with the way out if there is one."""
+
+
+def refusal_text(error: ApiError) -> str:
+    """Why an API server refuses, with the right that is missing if it is one."""
+    text = shown(str(error))
+    if error.status == 401:
+        return f"the API server does not know you: {text}; log in again, or choose another --context"
+    if error.status == 403 and (match := _FORBIDDEN.search(str(error))):
+        return missing_right(match)
+    return text
+
+
+def missing_right(refusal: re.Match[str]) -> str:
+    """Which right is missing, and who can give it."""
+    user, verb, path = refusal["user"], refusal["verb"], refusal["path"]
+    if path is not None:
+        return shown(
+            f'user "{user}" may not {verb} {path}: an administrator gives that right with a ClusterRole for'
+            f" nonResourceURLs"
+        )
+    resource = f"{refusal['resource']}.{refusal['group']}".removesuffix(".")
+    where = f"in namespace {refusal['namespace']}" if refusal["namespace"] else "in the whole cluster"
+    role = "Role" if refusal["namespace"] else "ClusterRole"
+    return shown(
+        f'user "{user}" may not {verb} {resource} {where}: an administrator gives that right with a {role} that has'
+        f' the verb "{verb}" on "{refusal["resource"]}" of API group "{refusal["group"]}"'
+    )
+
+
+def shown(text: str) -> str:
+    """A text from outside as one line of a bounded length that cannot fool a terminal."""
+    line = printable(text[: LONGEST_MESSAGE + 1])
+    return line if len(line) <= LONGEST_MESSAGE else f"{line[: LONGEST_MESSAGE - 1]}…"
