@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from stromboli.api.errors import printable
+from stromboli.cli.following.pod_trouble import joined, trouble
 from stromboli.cli.sweep.sweep_job_requests import ENDED, SweepJobRequests, message, phase
 from stromboli.cli.sweep.sweep_progress import Counts, SweepProgress, counts_in
 from stromboli.kube.request import ApiError, NoResponse, is_transient
@@ -17,7 +18,6 @@ POLL = 1.0
 PODS_A_SECOND = 20
 """Whose logs are read: more pods are looked at less often."""
 MESSAGES_OF_A_POD = 3
-_NORMAL = ("ContainerCreating", "PodInitializing", "Completed")
 Pause = Callable[[float], Any]
 
 
@@ -101,34 +101,7 @@ class JobWatch:
             self._progress.tell(f"warning: {subject}: {printable(text)[:500]}")
 
 
-def trouble(status: Manifest) -> str:
-    """What is wrong with a pod, with the reason that its node or the scheduler gives; empty if nothing is."""
-    if status.get("phase") == "Failed" and (status.get("reason") or status.get("message")):
-        return _joined(status.get("reason") or "Failed", status.get("message"))
-    for container in status.get("containerStatuses") or ():
-        state = container.get("state") or {}
-        waiting, ended = state.get("waiting") or {}, state.get("terminated") or {}
-        if ended.get("exitCode"):
-            return _joined(
-                ended.get("reason") or "Error", ended.get("message"), f"exit code {ended['exitCode']}"
-            )
-        if waiting.get("reason") and waiting["reason"] not in _NORMAL:
-            return _joined(waiting["reason"], waiting.get("message"))
-        last = (container.get("lastState") or {}).get("terminated") or {}
-        if container.get("restartCount") and last:
-            reason = last.get("reason") or f"exit code {last.get('exitCode')}"
-            return f"restarted after {reason} ({container['restartCount']})"
-    for condition in status.get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return _joined(condition.get("reason") or "Unschedulable", condition.get("message"))
-    return ""
-
-
 def _with_error(text: str, log: str) -> str:
     """What is wrong with a pod, with the error that it ended with, if it has printed one."""
     last = log.rstrip().rpartition("\n")[2]
-    return _joined(text, last) if text and last.startswith("error: ") else text
-
-
-def _joined(*parts: object) -> str:
-    return ": ".join(str(part) for part in parts if part)
+    return joined(text, last) if text and last.startswith("error: ") else text

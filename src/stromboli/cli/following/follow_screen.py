@@ -1,0 +1,63 @@
+"""What following a job prints: lines of logs on standard output, and on standard error what it waits for."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+from stromboli.cli.cluster.cluster_errors import shown
+from stromboli.cli.following.log_lines import coloured
+from stromboli.cli.following.log_streams import LogLine
+
+CLEAR_LINE = "\r\x1b[K"
+
+
+class FollowScreen:
+    """On a terminal the sentence why a job waits is one line that is written over; elsewhere each is told once."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        """`quiet`: nothing but logs and the end."""
+        self._quiet = quiet
+        self._is_terminal = sys.stderr.isatty()
+        self._colours = sys.stdout.isatty()
+        self._waiting = ""
+        self._told = ""
+
+    def line(self, line: LogLine) -> None:
+        """Print a line of a log."""
+        self._clear()
+        prefix = coloured(line.prefix, line.rank) if self._colours and line.prefix else line.prefix
+        sys.stdout.write(f"{prefix}{line.text}\n")
+        sys.stdout.flush()
+
+    def waits(self, text: str) -> None:
+        """Why it waits; nothing once it does not."""
+        if self._quiet or text == self._told:
+            return
+        self._told = text
+        if self._is_terminal:
+            width = max(20, shutil.get_terminal_size().columns - 1)
+            self._waiting = text
+            sys.stderr.write(f"{CLEAR_LINE}{shown(text)[:width]}")
+            sys.stderr.flush()
+        elif text:
+            self._write(text)
+
+    def tell(self, text: str) -> None:
+        """A sentence that stays."""
+        self._clear()
+        self._write(text)
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(f"{shown(text)}\n")
+        sys.stderr.flush()
+
+    def _clear(self) -> None:
+        if self._waiting:
+            sys.stderr.write(CLEAR_LINE)
+            sys.stderr.flush()
+            self._waiting = self._told = ""
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        self._clear()

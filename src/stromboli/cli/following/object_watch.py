@@ -1,0 +1,97 @@
+"""A list and a watch of objects that goes on when it breaks; whoever asked is told the latest state of each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from stromboli.cli.cluster.cluster_kinds import Manifest, name_of
+from stromboli.kube.api_resources import Resource
+from stromboli.kube.rate_limits import Backoff
+from stromboli.kube.request import ApiError, NoResponse, is_transient
+
+if TYPE_CHECKING:
+    from stromboli.cli.cluster.cluster_session import ClusterSession
+
+EXPIRED = 410
+BACKOFF = Backoff(first=0.2, longest=10.0)
+TOLD_AFTER = 3
+"""Failures in a row until the user hears of them."""
+Changed = Callable[[str, Manifest | None], None]
+"""Called with the name of an object and its state, None once it is gone."""
+
+
+class ObjectWatch:
+    """Objects of one kind by labels or fields."""
+
+    def __init__(
+        self,
+        session: ClusterSession,
+        resource: Resource,
+        namespace: str,
+        changed: Changed,
+        labels: str = "",
+        fields: str = "",
+        tell: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._session = session
+        self._resource = resource
+        self._namespace = namespace
+        self._changed = changed
+        self._labels = labels
+        self._fields = fields
+        self._tell = tell
+        self._known: set[str] = set()
+        self._version = ""
+        self._failures = 0
+        self.listed = asyncio.Event()
+        """Set once all objects that were there have been told."""
+
+    async def run(self) -> None:
+        """Until cancelled; `ApiError` if the API server refuses for good."""
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+                self._failures = 0
+            except ApiError as error:
+                self._version = ""
+                if error.status != EXPIRED:
+                    if not is_transient(error):
+                        raise
+                    await self._pause(error)
+            except NoResponse as error:
+                await self._pause(error)
+
+    async def _pause(self, error: Exception) -> None:
+        self._failures += 1
+        if self._failures == TOLD_AFTER:
+            self._tell(f"the API server does not answer, trying again: {error}")
+        await asyncio.sleep(BACKOFF.pause(self._failures))
+
+    async def _list(self) -> None:
+        listed = await self._session.list(self._resource, self._namespace, self._labels, self._fields)
+        present = {name_of(item) for item in listed.items}
+        for name in sorted(self._known - present):
+            self._changed(name, None)
+        for item in listed.items:
+            self._changed(name_of(item), item)
+        self._known, self._version, self._failures = present, listed.version, 0
+        self.listed.set()
+
+    async def _watch(self) -> None:
+        changes = self._session.watch(
+            self._resource, self._version, self._namespace, self._labels, self._fields
+        )
+        async for change in changes:
+            version = str((change.object.get("metadata") or {}).get("resourceVersion") or "")
+            self._version, self._failures = version or self._version, 0
+            name = name_of(change.object)
+            if change.type == "DELETED":
+                self._known.discard(name)
+                self._changed(name, None)
+            elif change.type != "BOOKMARK":
+                self._known.add(name)
+                self._changed(name, change.object)
