@@ -48,6 +48,8 @@ class ClusterSession:
     namespace: str
     """By -n, else that of the context, else `default`."""
     all_namespaces: bool = False
+    namespace_given: bool = False
+    """Whether it was by -n."""
 
     @property
     def scope(self) -> str:

@@ -165,4 +165,5 @@ async def _with_session(target: ClusterTarget, work: Callable[[ClusterSession], 
         raise Usage(str(error)) from None
     namespace = target.namespace or access.namespace or DEFAULT_NAMESPACE
     async with Client(access) as client:
-        await work(ClusterSession(client, running, namespace, target.all_namespaces))
+        given = bool(target.namespace)
+        await work(ClusterSession(client, running, namespace, target.all_namespaces, given))
