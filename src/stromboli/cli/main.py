@@ -36,8 +36,8 @@ class Commands(CommandGroup):
             "Show a workload in numbers, or save it for others to repeat.",
         ),
         "policy": CommandEntry(
-            "stromboli.cli.policy_commands:policy",
-            "Show the policies that come along, or check one of yours.",
+            "stromboli.cli.policy.policy_commands:policy",
+            "Show, check and compare policies, and put one in force.",
         ),
         "plugins": CommandEntry(
             "stromboli.cli.plugin_listing:plugins",

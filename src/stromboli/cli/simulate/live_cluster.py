@@ -55,14 +55,15 @@ def read_live_cluster(data: Path | None, kubeconfig: str, context: str, catalog:
     except (FolderError, BadConfig) as error:
         raise Usage(f"{error}; -f FILE takes a cluster from files") from None
     try:
-        return asyncio.run(_read(access, running, catalog))
+        return asyncio.run(read_cluster(access, running, catalog))
     except (NoResponse, ApiError, BadConfig) as error:
         refused = isinstance(error, ApiError)
         print_error(f"{access.server} {'refuses' if refused else 'does not answer'}: {error}")
         raise typer.Exit(1) from None
 
 
-async def _read(access: Access, running: RunningCluster | None, catalog: Catalog) -> LiveCluster:
+async def read_cluster(access: Access, running: RunningCluster | None, catalog: Catalog) -> LiveCluster:
+    """All that a scheduler reads of a cluster; what may not be listed is noted if it can be done without."""
     sources: list[Source] = []
     notes: list[str] = []
     refused: list[str] = []

@@ -1,0 +1,116 @@
+"""`stromboli policy show --in-force`, `diff` and `apply`, on a cluster that keeps its policy in a ConfigMap."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from stromboli.cli.policy.policy_place import PolicyPlace, put_policy
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import resource_of
+from stromboli.kube.cluster_access import find_access
+from stromboli.policy.presets import PRESETS
+from stromboli.simulator.cluster_notation import nodes, queues
+from stromboli.simulator.job_manifests import job_manifests
+from tests.embedded.background_server import background_server
+
+Run = Callable[..., Result]
+Manifest = dict[str, Any]
+NAMESPACE, NAME, KEY = "volcano-system", "volcano-scheduler-configmap", "volcano-scheduler.conf"
+NO_ROOM = 'actions: "enqueue"\ntiers:\n- plugins:\n  - name: gang\n'
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The kubeconfig of a cluster with a node and a job that waits for it."""
+    folder = tmp_path_factory.mktemp("server")
+    with background_server(folder, crds=True):
+        kubeconfig = folder / "kubeconfig"
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        job = job_manifests("train", namespace="default", queue="own", phase="Inqueue", pods=2, cpu=1)
+        for pod in job[1:]:
+            pod["spec"]["containers"][0]["image"] = "train"
+        asyncio.run(create(kubeconfig, [namespace, *nodes("n1 cpu=8"), *queues("own"), *job]))
+        yield kubeconfig
+
+
+async def create(kubeconfig: Path, objects: list[Manifest]) -> None:
+    async with Client(find_access(str(kubeconfig))) as client:
+        for content in objects:
+            await client.create(resource_of(content), content, content["metadata"].get("namespace", ""))
+
+
+@pytest.fixture
+def policy_command(run: Run, server: Path, tmp_path: Path) -> Callable[..., Result]:
+    """`policy_command("diff", FILE)` on that cluster, without any other of this user."""
+    environment = {"KUBECONFIG": str(server), "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
+    return lambda *arguments: run("policy", *arguments, env=environment)
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "policy.conf"
+    file.write_text(text)
+    return file
+
+
+def test_a_policy_that_is_applied_is_in_force_and_makes_no_difference_any_more(
+    policy_command: Run, tmp_path: Path
+) -> None:
+    key = ("--configmap", f"{NAMESPACE}/first")
+    file = written(tmp_path, NO_ROOM)
+    assert policy_command("apply", file, *key, "--yes").exit_code == 0
+    assert policy_command("show", "--in-force", *key).stdout == NO_ROOM
+    same = policy_command("diff", file, *key)
+    assert (same.exit_code, "does the same" in same.stdout) == (0, True)
+
+
+def test_what_the_next_cycle_would_decide_otherwise_is_told(policy_command: Run, tmp_path: Path) -> None:
+    key = ("--configmap", f"{NAMESPACE}/second")
+    policy_command("apply", written(tmp_path, NO_ROOM), *key, "--yes")
+    result = policy_command("diff", "--preset", "basic", *key)
+    assert result.exit_code == 1, result.output
+    assert "default/train: 2 pods would start that wait now" in result.stdout
+    document = json.loads(policy_command("diff", "--preset", "basic", *key, "-o", "json").stdout)
+    assert document["decisions"]["starts"] == {"default/train": 2}
+    assert document["settings"][0]["setting"] == "actions"
+    plain = policy_command("diff", "--preset", "basic", *key, "--no-decisions")
+    assert "next cycle" not in plain.stdout
+
+
+def test_a_wrong_policy_is_never_applied(policy_command: Run, tmp_path: Path) -> None:
+    key = ("--configmap", f"{NAMESPACE}/third")
+    result = policy_command("apply", written(tmp_path, 'actions: "alocate"\n'), *key, "--yes")
+    assert (result.exit_code, 'did you mean "allocate"' in result.stderr) == (2, True)
+    assert "has no policy" in policy_command("diff", "--preset", "basic", *key).stderr
+
+
+def test_a_dry_run_changes_nothing(policy_command: Run) -> None:
+    key = ("--configmap", f"{NAMESPACE}/fourth")
+    for where in ("client", "server"):
+        result = policy_command("apply", "--preset", "basic", *key, f"--dry-run={where}")
+        assert (result.exit_code, "dry run" in result.stdout) == (0, True)
+    assert policy_command("show", "--in-force", *key).stdout == ""
+
+
+def test_a_preset_or_a_file_is_needed_and_the_config_map_has_a_namespace(policy_command: Run) -> None:
+    assert "give a file or --preset NAME" in policy_command("diff").stderr
+    wrong = policy_command("diff", "--preset", "basic", "--configmap", "nowhere")
+    assert (wrong.exit_code, "NAMESPACE/NAME" in wrong.stderr) == (2, True)
+
+
+def test_the_file_of_a_cluster_of_up_is_replaced_unless_it_has_changed_meanwhile(tmp_path: Path) -> None:
+    file = written(tmp_path, PRESETS["basic"])
+    file.chmod(0o640)
+    nobody: Any = None
+    place = PolicyPlace(str(file), PRESETS["basic"], file=file)
+    asyncio.run(put_policy(nobody, place, PRESETS["full"], dry_run=False))
+    assert (file.read_text(), file.stat().st_mode & 0o777) == (PRESETS["full"], 0o640)
+    assert [entry.name for entry in tmp_path.iterdir()] == [file.name]
+    with pytest.raises(Exception, match="has changed meanwhile"):
+        asyncio.run(put_policy(nobody, place, PRESETS["basic"], dry_run=False))
