@@ -60,6 +60,13 @@ MOVABLE = "stromboli.sh/movable"
 USER = "stromboli.sh/user"
 TIME_LIMIT = "stromboli.sh/time-limit"
 """On a PodGroup or a pod: how long it runs at most; on a Queue: the same for jobs that say nothing themselves."""
+AFTER = "stromboli.sh/after"
+"""On a Job: the jobs that it waits for, such as `prepare` or `afterok:prepare,afterany:clean`; also the scheduling gate
+that holds its pods until then."""
+AFTER_OBSERVED = "stromboli.sh/after-observed"
+"""On a Job, set by its controller: the jobs that it waits for which have been seen (by uid), or have let it go on."""
+PARALLELISM = "stromboli.sh/parallelism"
+"""On a Job: how many of its pods may run at a time."""
 REVOCABLE_ZONE = "volcano.sh/revocable-zone"
 ANY_REVOCABLE_ZONE = "*"
 JDB_MIN_AVAILABLE = "volcano.sh/jdb-min-available"
@@ -367,6 +374,20 @@ JOB_CLAIM_NOT_FOUND = "pvc {name} is not found, the job will be in the Pending s
 JOB_QUEUE_NOT_FOUND = (
     "queue {name} is not found, the job will be in the {phase} state until the queue is created"
 )
+WAITS_FOR_JOBS = "WaitsForJobs"
+WAITS_FOR_JOBS_MESSAGE = "The job waits for {jobs} (annotation {annotation})"
+AFTER_MET = "AfterMet"
+AFTER_MET_MESSAGE = "The jobs that it waited for have ended as it asked for: {jobs}; its pods may start"
+AFTER_FAILED = "AfterFailed"
+AFTER_FAILED_MESSAGE = "The job can not start any more: it waited for {condition} of job {name}, and {why}"
+AFTER_INVALID = "AfterInvalid"
+AFTER_INVALID_MESSAGE = (
+    "The annotation {annotation} can not be read, so the pods stay where they are: {problem}"
+)
+AFTER_MISSING = "AfterMissing"
+AFTER_MISSING_MESSAGE = "The job waits for job {name}, which does not exist in namespace {namespace}: create it, or delete this job"
+AFTER_CYCLE = "AfterCycle"
+AFTER_CYCLE_MESSAGE = "The job waits for itself ({cycle}), so it never starts: delete one of these jobs"
 NAME_TAKEN = "NameTaken"
 NAME_TAKEN_MESSAGE = (
     '{kind} "{name}" exists already and is not of this {owner}: '

@@ -1,0 +1,197 @@
+"""The command of a container: as it was given, or in a shell that sets what depends on the index of the pod.
+
+A script travels as an argument of the shell, which writes it into a volume of the pod and runs it by its first line.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from stromboli.submission.job_arrays import JobArray
+from stromboli.submission.job_request import JobRequest, Script
+
+FOLDER = "/run/stromboli"
+"""A volume of each pod of a script: the script itself, and the commands of Slurm that it may call."""
+INDEX = "STROMBOLI_INDEX"
+"""The index of the pod in its task."""
+_PATTERN = re.compile(r"%([0-9]{0,2})([jxAaNntsu%])", re.ASCII)
+_PATTERNS = {
+    "j": "$SLURM_JOB_ID",
+    "x": "$SLURM_JOB_NAME",
+    "A": "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}",
+    "a": "${SLURM_ARRAY_TASK_ID:-0}",
+    "N": "$SLURMD_NODENAME",
+    "n": "$SLURM_NODEID",
+    "t": "$SLURM_PROCID",
+    "s": "0",
+    "u": "${USER:-}",
+}
+_SRUN = r"""#!/bin/sh
+# The tasks of this pod, as `srun` starts those of a node. Options other than -n and its like are passed over.
+total=${SLURM_NTASKS:-1} each=${SLURM_NTASKS_PER_NODE:-${STROMBOLI_TASKS_PER_POD:-1}}
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --) shift; break ;;
+    --ntasks=*) total=${1#*=}; shift ;;
+    -n|--ntasks) total=$2; shift 2 ;;
+    -n[0-9]*) total=${1#-n}; shift ;;
+    --ntasks-per-node=*) each=${1#*=}; shift ;;
+    --ntasks-per-node) each=$2; shift 2 ;;
+    --*=*) shift ;;
+    --exclusive|--overlap|--exact|--label|--unbuffered|--pty|--quiet|--verbose|--kill-on-bad-exit|--no-kill) shift ;;
+    -[ElQuvXOsZ]) shift ;;
+    --*) shift 2 ;;
+    -?) shift 2 ;;
+    -*) shift ;;
+    *) break ;;
+  esac
+done
+if [ $# -eq 0 ]; then echo 'srun: no command given' >&2; exit 1; fi
+first=$((SLURM_NODEID * each)) tasks=''
+here=$((total - first))
+[ "$here" -gt "$each" ] && here=$each
+[ "$here" -le 0 ] && exit 0
+export SLURM_NTASKS=$total SLURM_NPROCS=$total SLURM_STEP_ID=0 SLURM_STEPID=0
+if [ "$here" -eq 1 ]; then export SLURM_LOCALID=0 SLURM_PROCID=$first; exec "$@"; fi
+trap 'kill -TERM $tasks 2>/dev/null' TERM INT
+at=0 worst=0
+while [ "$at" -lt "$here" ]; do
+  SLURM_LOCALID=$at SLURM_PROCID=$((first + at)) "$@" &
+  tasks="$tasks $!" at=$((at + 1))
+done
+for task in $tasks; do
+  wait "$task"; code=$?
+  [ "$code" -gt "$worst" ] && worst=$code
+done
+exit "$worst"
+"""
+_SCONTROL = r"""#!/bin/sh
+case "$1 $2" in
+  'show hostname'*)
+    IFS=,
+    for host in ${3:-$SLURM_JOB_NODELIST}; do printf '%s\n' "$host"; done ;;
+  *) echo "scontrol: only 'show hostnames' works here; see kubectl and stromboli" >&2; exit 1 ;;
+esac
+"""
+
+
+def literal(text: str) -> str:
+    """A text of a container's command or variables that Kubernetes hands on as it is: `$(NAME)` is no reference."""
+    return text.replace("$", "$$") if "$(" in text or "$$" in text else text
+
+
+def launch(request: JobRequest, setup: Sequence[str] = (), first_rank: int = 0) -> list[str]:
+    """The command of the pods of a task whose first pod has this rank; `setup` are lines for the shell before it."""
+    lines = [*setup]
+    if request.array is not None and not (request.array.counts_from_zero and request.script is None):
+        lines += array_lines(request.array)
+    if request.script is None:
+        if not lines:
+            return [literal(word) for word in request.command]
+        shell = "\n".join([*lines, 'exec "$@"'])
+        return [literal(word) for word in ("sh", "-c", shell, "sh", *request.command)]
+    shell = "\n".join([*_place_lines(request, first_rank), *lines, *_script_lines(request.script)])
+    return [literal(word) for word in ("sh", "-c", shell, "sh", request.script.text, *request.command)]
+
+
+def array_lines(array: JobArray) -> list[str]:
+    """The index of the array that a pod has, by its own."""
+    if array.step:
+        value = f"$(({array.indexes[0]} + ${INDEX} * {array.step}))"
+        return [f"export STROMBOLI_ARRAY_INDEX={value} SLURM_ARRAY_TASK_ID={value}"]
+    return [
+        "at=0",
+        f"for index in {' '.join(map(str, array.indexes))}; do",
+        f'  if [ "$at" -eq "${INDEX}" ]; then',
+        "    export STROMBOLI_ARRAY_INDEX=$index SLURM_ARRAY_TASK_ID=$index",
+        "  fi",
+        "  at=$((at + 1))",
+        "done",
+    ]
+
+
+def _place_lines(request: JobRequest, first_rank: int) -> list[str]:
+    """What a script knows of its place among the pods."""
+    if request.array is not None:
+        place = [
+            "export SLURM_NODEID=0 SLURM_PROCID=0",
+            f"export SLURM_JOB_ID=$(({request.number} + {INDEX}))",
+            "export SLURM_JOBID=$SLURM_JOB_ID",
+        ]
+    else:
+        place = [
+            f"export SLURM_NODEID=$(({INDEX} + {first_rank}))",
+            f"export SLURM_PROCID=$((SLURM_NODEID * {request.tasks_per_pod}))",
+        ]
+    return [*place, 'export SLURM_LOCALID=0 SLURM_TASK_PID=$$ SLURMD_NODENAME="${HOSTNAME:-$(hostname)}"']
+
+
+def _script_lines(script: Script) -> list[str]:
+    """Write the script and what it may call, and run it."""
+    return [
+        f'folder="${{STROMBOLI_ROOT:-}}{FOLDER}"',
+        'mkdir -p "$folder/bin" && printf %s "$1" > "$folder/script" || exit 1',
+        f'printf %s {shlex.quote(_SRUN)} > "$folder/bin/srun"',
+        f'printf %s {shlex.quote(_SCONTROL)} > "$folder/bin/scontrol"',
+        'chmod +x "$folder/script" "$folder/bin/srun" "$folder/bin/scontrol"',
+        'export PATH="$folder/bin:$PATH"',
+        "shift",
+        *_run_lines(script),
+    ]
+
+
+def _run_lines(script: Script) -> list[str]:
+    if not script.output and not script.error:
+        return ['exec "$folder/script" "$@"']
+    pipes, redirections = [], []
+    for name, pattern in (("out", script.output), ("err", script.error)):
+        if pattern:
+            pipes += _copy_lines(name, pattern, script.append)
+            redirections.append(f'{"2" if name == "err" else ""}> "$folder/{name}"')
+    if not script.error:
+        redirections.append("2>&1")
+    return [
+        "copies=''",
+        *pipes,
+        f'"$folder/script" "$@" {" ".join(redirections)} &',
+        "script=$!",
+        "trap 'kill -TERM $script 2>/dev/null' TERM INT",
+        "wait $script; code=$?",
+        'while [ "$code" -gt 128 ] && kill -0 $script 2>/dev/null; do wait $script; code=$?; done',
+        "wait $copies",
+        'exit "$code"',
+    ]
+
+
+def _copy_lines(name: str, pattern: str, append: bool) -> list[str]:
+    """What goes into a pipe goes into a file and to the log."""
+    flag = "-a " if append else ""
+    aim = " >&2" if name == "err" else ""
+    return [
+        f"file={output_path(pattern)}",
+        'case "$file" in */*) mkdir -p -- "${file%/*}" ;; esac',
+        f'rm -f "$folder/{name}" && mkfifo "$folder/{name}" || exit 1',
+        f'tee {flag}-- "$file" < "$folder/{name}"{aim} &',
+        'copies="$copies $!"',
+    ]
+
+
+def output_path(pattern: str) -> str:
+    """A path with Slurm's patterns as an expression of the shell."""
+    parts, at = [], 0
+    for match in _PATTERN.finditer(pattern):
+        parts.append(_quoted(pattern[at : match.start()]))
+        at = match.end()
+        if match[2] == "%":
+            parts.append("%")
+        elif match[1] and match[2] in "jAant":
+            parts.append(f'"$(printf %0{int(match[1]) or 1}d "{_PATTERNS[match[2]]}")"')
+        else:
+            parts.append(f'"{_PATTERNS[match[2]]}"')
+    return "".join([*parts, _quoted(pattern[at:])])
+
+
+def _quoted(text: str) -> str:
+    return shlex.quote(text) if text else ""

@@ -1,0 +1,92 @@
+"""The variables of a job's containers: rank and size, and for scripts those that Slurm would set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stromboli.api import names
+from stromboli.api.resources.quantity import exact
+from stromboli.submission.job_request import JobRequest
+from stromboli.submission.launch_command import INDEX, literal
+from stromboli.submission.run_settings import whole_cpus
+
+Variables = list[dict[str, Any]]
+MAX_HOSTS = 1000
+"""Hosts that `SLURM_JOB_NODELIST` names, in every pod."""
+
+
+def variables(request: JobRequest, hosts: list[str], is_only_task: bool, submitted_from: str) -> Variables:
+    """Those of the job come first, so that the user's own come after them and win."""
+    known = _common(request)
+    if request.script is not None:
+        known |= _of_slurm(request, hosts, submitted_from)
+    taken = {**known, **request.env}
+    listed: Variables = [field_variable(INDEX, names.TASK_INDEX)]
+    if is_only_task and request.array is None:
+        listed.append(field_variable("STROMBOLI_RANK", names.TASK_INDEX))
+    if request.array is not None and request.array.counts_from_zero:
+        listed += [
+            field_variable(name, names.TASK_INDEX)
+            for name in ("STROMBOLI_ARRAY_INDEX", "SLURM_ARRAY_TASK_ID")
+        ]
+    if request.script is not None:
+        listed.append(field_variable("SLURM_RESTART_COUNT", names.JOB_RETRY_COUNT))
+    return listed + [{"name": name, "value": literal(value)} for name, value in taken.items()]
+
+
+def field_variable(name: str, annotation: str) -> dict[str, Any]:
+    """A variable with the value of an annotation that the job controller sets on each pod."""
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{annotation}']"}}}
+
+
+def _common(request: JobRequest) -> dict[str, str]:
+    known = {"STROMBOLI_JOB": request.name}
+    array = request.array
+    if array is None:
+        return {**known, "STROMBOLI_WORLD_SIZE": str(request.replicas)}
+    return {
+        **known,
+        "SLURM_ARRAY_JOB_ID": str(request.number),
+        "SLURM_ARRAY_TASK_COUNT": str(len(array.indexes)),
+        "SLURM_ARRAY_TASK_MIN": str(array.indexes[0]),
+        "SLURM_ARRAY_TASK_MAX": str(array.indexes[-1]),
+        "SLURM_ARRAY_TASK_STEP": str(array.step or 1),
+    }
+
+
+def _of_slurm(request: JobRequest, hosts: list[str], submitted_from: str) -> dict[str, str]:
+    nodes = 1 if request.array is not None else request.replicas
+    tasks = request.tasks_per_pod if request.array is not None else request.tasks
+    each, cpus = request.tasks_per_pod, whole_cpus(request.cpus)
+    listed = ",".join(hosts[:MAX_HOSTS])
+    gpus = sum(request.gpus.values())
+    known = {
+        "SLURM_JOB_ID": str(request.number),
+        "SLURM_JOBID": str(request.number),
+        "SLURM_JOB_NAME": request.title or request.name,
+        "SLURM_SUBMIT_DIR": request.workdir or "/",
+        "SLURM_SUBMIT_HOST": submitted_from,
+        "SLURM_JOB_PARTITION": request.queue or names.DEFAULT_QUEUE,
+        "SLURM_CLUSTER_NAME": "stromboli",
+        "SLURM_NNODES": str(nodes),
+        "SLURM_JOB_NUM_NODES": str(nodes),
+        "SLURM_JOB_NODELIST": listed,
+        "SLURM_NODELIST": listed,
+        "SLURM_NTASKS": str(tasks),
+        "SLURM_NPROCS": str(tasks),
+        "SLURM_NTASKS_PER_NODE": str(each),
+        "SLURM_TASKS_PER_NODE": f"{each}(x{nodes})" if nodes > 1 else str(each),
+        "SLURM_CPUS_PER_TASK": str(max(1, cpus // each)),
+        "SLURM_CPUS_ON_NODE": str(cpus),
+        "SLURM_JOB_CPUS_PER_NODE": f"{cpus}(x{nodes})" if nodes > 1 else str(cpus),
+        "STROMBOLI_TASKS_PER_POD": str(each),
+    }
+    if request.memory:
+        known["SLURM_MEM_PER_NODE"] = str(int(exact(request.memory) / 1024**2))
+    if gpus:
+        known |= {
+            "SLURM_GPUS": str(gpus * nodes),
+            "SLURM_GPUS_PER_NODE": str(gpus),
+            "SLURM_GPUS_ON_NODE": str(gpus),
+        }
+    return known

@@ -1,0 +1,183 @@
+"""The options of `sbatch`: which take a value, which are honoured, and why the others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from stromboli.submission.bad_request import BadRequest
+
+NODES = "where pods are placed and with whom they share a node is up to the policy of the scheduler"
+BINDING = "CPUs and devices are bound by the node, not by the job"
+ACCOUNTS = "there are no accounts: queues divide the cluster, see --queue"
+MAIL = "no mail is sent; `stromboli job wait` tells when it has ended"
+SITE = "it belongs to an installation of Slurm"
+STEPS = "it is about steps of srun, which runs what it is given"
+LATER = "jobs start when there is room; a CronJob of Volcano starts them by the clock"
+
+
+class SlurmOption(NamedTuple):
+    """An option by its long name; `unmet` says why it cannot be honoured."""
+
+    name: str
+    letter: str = ""
+    takes_value: bool = True
+    unmet: str = ""
+    needs_value: bool = True
+    """Whether the value may be left out."""
+
+
+def _unmet(reason: str, *listed: str) -> list[SlurmOption]:
+    """`name`, `name/L` with a letter, `name!` without a value, `name?` with one that may be left out."""
+    options = []
+    for text in listed:
+        name, _, letter = text.rstrip("!?").partition("/")
+        options.append(
+            SlurmOption(name, letter, not text.endswith("!"), reason, needs_value=not text.endswith("?"))
+        )
+    return options
+
+
+HONOURED = (
+    SlurmOption("nodes", "N"),
+    SlurmOption("ntasks", "n"),
+    SlurmOption("ntasks-per-node"),
+    SlurmOption("cpus-per-task", "c"),
+    SlurmOption("mem"),
+    SlurmOption("mem-per-cpu"),
+    SlurmOption("mem-per-gpu"),
+    SlurmOption("gres"),
+    SlurmOption("gpus", "G"),
+    SlurmOption("gpus-per-node"),
+    SlurmOption("gpus-per-task"),
+    SlurmOption("cpus-per-gpu"),
+    SlurmOption("time", "t"),
+    SlurmOption("array", "a"),
+    SlurmOption("dependency", "d"),
+    SlurmOption("partition", "p"),
+    SlurmOption("job-name", "J"),
+    SlurmOption("output", "o"),
+    SlurmOption("error", "e"),
+    SlurmOption("open-mode"),
+    SlurmOption("chdir", "D"),
+    SlurmOption("export"),
+    SlurmOption("container-image"),
+    SlurmOption("requeue", takes_value=False),
+    SlurmOption("no-requeue", takes_value=False),
+    SlurmOption("wait", "W", takes_value=False),
+    SlurmOption("verbose", "v", takes_value=False),
+    SlurmOption("quiet", "Q", takes_value=False),
+    SlurmOption("parsable", takes_value=False),
+)
+UNMET = (
+    *_unmet(
+        NODES,
+        "exclusive?",
+        "oversubscribe/s!",
+        "overcommit/O!",
+        "contiguous!",
+        "spread-job!",
+        "use-min-nodes!",
+    ),
+    *_unmet(NODES, "nodelist/w", "nodefile/F", "exclude/x", "constraint/C", "prefer", "cluster-constraint"),
+    *_unmet(NODES, "switches", "mincpus", "tmp", "distribution/m", "segment", "ntasks-per-socket"),
+    *_unmet(NODES, "ntasks-per-core", "ntasks-per-gpu", "gpus-per-socket", "tres-per-task", "gres-flags"),
+    *_unmet(BINDING, "cores-per-socket", "sockets-per-node", "threads-per-core", "extra-node-info/B", "hint"),
+    *_unmet(
+        BINDING, "cpu-bind", "mem-bind", "gpu-bind", "gpu-freq", "cpu-freq", "core-spec/S", "thread-spec"
+    ),
+    *_unmet(BINDING, "accel-bind", "tres-bind"),
+    *_unmet(ACCOUNTS, "account/A", "uid", "gid", "wckey"),
+    *_unmet("priority classes decide who comes first, see --priority", "qos/q", "nice?", "priority"),
+    *_unmet(MAIL, "mail-type", "mail-user"),
+    *_unmet(LATER, "begin/b", "deadline", "delay-boot", "hold/H!", "immediate/I?"),
+    *_unmet(
+        "a pod gets SIGTERM and has its grace period when it is ended early", "signal", "kill-on-invalid-dep"
+    ),
+    *_unmet("only the time limit of --time counts", "time-min"),
+    *_unmet("a pod that fails ends the job", "no-kill/k?"),
+    *_unmet(SITE, "bb", "bbf", "licenses/L", "reservation", "clusters/M", "bcast", "profile", "acctg-freq"),
+    *_unmet(SITE, "power", "reboot!", "network", "mcs-label", "container", "container-id", "get-user-env?"),
+    *_unmet(SITE, "propagate?", "export-file", "consolidate-segments!", "spank", "resv-ports?", "stepmgr!"),
+    *_unmet(
+        SITE,
+        "comment",
+        "extra",
+        "test-only!",
+        "ignore-pbs!",
+        "ignore-mcs!",
+        "oom-kill-step?",
+        "tres-bind-opts",
+    ),
+    *_unmet(STEPS, "mpi", "multi-prog!", "label/l!", "kill-on-bad-exit/K?", "exact!", "overlap!", "pty!"),
+    *_unmet("a job reads nothing: its input is empty", "input/i"),
+    *_unmet("containers are made by Kubernetes; give them volumes in a manifest", "container-mounts"),
+    *_unmet("the folder is given with --chdir", "container-workdir"),
+    *_unmet("a script is given as a file", "wrap"),
+)
+BY_NAME = {option.name: option for option in (*HONOURED, *UNMET)}
+BY_LETTER = {option.letter: option for option in (*HONOURED, *UNMET) if option.letter}
+
+
+class GivenOption(NamedTuple):
+    """An option and its value; empty for one without."""
+
+    option: SlurmOption
+    value: str
+
+    @property
+    def name(self) -> str:
+        return self.option.name
+
+
+def read_options(words: Sequence[str]) -> list[GivenOption]:
+    """The options in words as `sbatch` reads them; `BadRequest` for one that it does not know either."""
+    given, left = [], list(words)
+    while left:
+        word = left.pop(0)
+        if word.startswith("--") and len(word) > 2:
+            name, equals, value = word[2:].partition("=")
+            option = _by_name(name, word)
+            value = _value(option, word, left) if not equals else value
+            given.append(GivenOption(option, value))
+        elif word.startswith("-") and len(word) > 1:
+            given += _by_letters(word, left)
+        else:
+            raise BadRequest("#SBATCH", word, "no option: they begin with - or --")
+    return given
+
+
+def _by_name(name: str, word: str) -> SlurmOption:
+    """By the whole name, or by what only one name begins with."""
+    if name in BY_NAME:
+        return BY_NAME[name]
+    near = [known for known in BY_NAME if known.startswith(name)] if name else []
+    if len(near) != 1:
+        hint = f"could be {', '.join(sorted(near)[:5])}" if near else "no option of sbatch"
+        raise BadRequest("#SBATCH", word, f"{hint}; remove or correct it")
+    return BY_NAME[near[0]]
+
+
+def _by_letters(word: str, left: list[str]) -> list[GivenOption]:
+    """`-N 2`, `-N2`, `-HQ`."""
+    given, letters = [], word[1:]
+    while letters:
+        option = BY_LETTER.get(letters[0])
+        if option is None:
+            raise BadRequest("#SBATCH", word, "no option of sbatch; remove or correct it")
+        letters = letters[1:]
+        if not option.takes_value:
+            given.append(GivenOption(option, ""))
+            continue
+        value = letters.removeprefix("=") if letters else _value(option, word, left)
+        given.append(GivenOption(option, value))
+        break
+    return given
+
+
+def _value(option: SlurmOption, word: str, left: list[str]) -> str:
+    if not option.takes_value or not option.needs_value:
+        return ""
+    if not left:
+        raise BadRequest("#SBATCH", word, "needs a value")
+    return left.pop(0)
