@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from stromboli.engine.attribution import raise_attributed
 from stromboli.engine.catalog import Catalog
@@ -31,6 +32,7 @@ from stromboli.model.task import Task
 from stromboli.policy.policy import PluginEntry, Policy
 
 log = logging.getLogger(__name__)
+Seen = TypeVar("Seen")
 
 
 @dataclass(slots=True)
@@ -174,6 +176,44 @@ class Engine:
         self._charge_failures(outcome)
         self._last = outcome
         return outcome
+
+    def rehearse(self, cluster: Cluster, now: float, look: Callable[[Outcome], Seen]) -> Seen:
+        """Run a cycle, let `look` see its outcome and the cluster after it, and take everything back.
+
+        Nothing else may be asked of an engine that has rehearsed: its plugins remember what did not happen.
+        """
+        memory, unsettled = deepcopy(cluster.memory), dict(cluster.unsettled)
+        self._advance(cluster, now)
+        session = self._session(cluster, now)
+        outcome = Outcome(session.decisions, session, WaitCauses(session))
+        try:
+            self._decide(session, outcome)
+            settle_outcome(session)
+            with session.finished_for_now():
+                cluster.listeners = []
+                return look(outcome)
+        except CycleLost as error:
+            session.abort()
+            outcome.lost = error.failure
+            return look(outcome)
+        finally:
+            cluster.listeners = []
+            cluster.memory, cluster.unsettled = memory, unsettled
+            cluster.mark_all_dirty()
+
+    def _decide(self, session: Session, outcome: Outcome) -> None:
+        """Open, act and close without a word; whatever is raised is a cycle lost."""
+        try:
+            self._open(session, outcome)
+            for action in self._actions:
+                action(session)
+            session.remember_uncommitted()
+            for plugin in self.rules.plugins:
+                plugin.closing(session)
+        except CycleLost:
+            raise
+        except self._confined as error:
+            raise CycleLost(failure_of(error)) from error
 
     def _lose(self, outcome: Outcome, error: BaseException) -> None:
         """Note why a cycle is lost; the jobs that were worked on are left out for a while."""

@@ -8,6 +8,7 @@ task) lie outside the journal and survive the undo.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -540,15 +541,41 @@ class Session(Transaction):
     def finish(self) -> None:
         """Undo what was kept but not committed, and write what was decided into the model."""
         self.take_back()
-        for target, field, value in self._writes:
-            setattr(target, field, value)
+        self._write_down()
         for (job, topic), event in self._reported.items():
             if event is None:
                 job.reported.pop(topic, None)
             else:
                 job.reported[topic] = event
+
+    def _write_down(self) -> None:
+        for target, field, value in self._writes:
+            setattr(target, field, value)
         for job, phase in self.phases.items():
             self.cluster.set_phase(job, phase)
         for task, reservation in self._reservations.items():
             if task.status is Status.PENDING:
                 self.cluster.reservations.reserve(reservation)
+
+    @contextmanager
+    def finished_for_now(self) -> Iterator[None]:
+        """The model as after `finish` while this lasts; after that it is as before the session."""
+        committed = self.take_back()
+        written = [(target, field, getattr(target, field)) for target, field, _ in self._writes]
+        phases = [(job, job.phase) for job in self.phases]
+        reservations = self.cluster.reservations
+        reserved = [(task.uid, reservations.of(task.uid)) for task in self._reservations]
+        self._write_down()
+        try:
+            yield
+        finally:
+            for owner, before in reserved:
+                reservations.release(owner)
+                if before is not None:
+                    reservations.reserve(before)
+            for job, phase in phases:
+                self.cluster.set_phase(job, phase)
+            for target, field, value in reversed(written):
+                setattr(target, field, value)
+            self.journal = committed[::-1]
+            self.abort()

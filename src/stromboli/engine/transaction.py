@@ -202,8 +202,11 @@ class Transaction:
         except self.confined as error:
             raise CycleLost(failure_of(error)) from failed
 
-    def take_back(self) -> None:
-        """Undo what was not committed. Should a listener fail on the way, the journal holds what is left to abort."""
+    def take_back(self) -> list[Change | Undo]:
+        """Undo what was not committed; gives what was, the last first.
+
+        Should a listener fail on the way, the journal holds what is left to abort.
+        """
         committed: list[Change | Undo] = []
         try:
             while self.journal:
@@ -217,6 +220,7 @@ class Transaction:
         except BaseException:
             self.journal.extend(reversed(committed))
             raise
+        return committed
 
     def abort(self) -> None:
         """Undo the whole cycle: nothing left, so nothing happened."""

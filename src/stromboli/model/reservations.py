@@ -83,6 +83,10 @@ class Reservations:
     def __iter__(self) -> Iterator[Reservation]:
         return iter(self._by_owner.values())
 
+    def of(self, owner: Owner) -> Reservation | None:
+        """What is kept for an owner, if anything is."""
+        return self._by_owner.get(owner)
+
     # -- made and ended
 
     def reserve(self, reservation: Reservation) -> None:

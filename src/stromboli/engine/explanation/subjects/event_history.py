@@ -1,0 +1,97 @@
+"""What happened to an object so far: from its timestamps and conditions, from events, and from a leader's memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+
+from stromboli.engine.explanation.backfill_causes import time_text
+
+if TYPE_CHECKING:
+    from stromboli.model.job import Job
+
+MOST_ENTRIES = 50
+Source = Literal["objects", "events", "leader"]
+
+
+class HistoryEntry(Struct, kw_only=True, omit_defaults=True):
+    """Something that happened at a moment."""
+
+    time: str
+    """RFC 3339 in UTC; empty if nobody knows."""
+    kind: str
+    """`created`, `let-in`, `condition`, `scheduled`, `started`, `evicted`, `moved`, `event`; others may be added."""
+    text: str
+    count: int = 1
+    """How often, or for how many pods."""
+    action: str = ""
+    """The action that did it."""
+    beneficiary: str = ""
+    """For whom, `namespace/name` of the PodGroup."""
+    chosen_by: str = ""
+    """The plugins that chose it: `tier 1 (priority, gang)`."""
+    source: Source = "objects"
+
+
+class History(Struct, kw_only=True, omit_defaults=True):
+    """Entries in order of time; a leader fills in what it remembers."""
+
+    entries: list[HistoryEntry] = []
+    dropped: int = 0
+    """Older entries that are not told."""
+    leader: str = ""
+    """The scheduler that remembered, if one was asked."""
+
+    def merged(self, other: History) -> History:
+        """Both together, each entry once, the oldest first."""
+        return history_of(
+            [*self.entries, *other.entries], self.dropped + other.dropped, self.leader or other.leader
+        )
+
+
+def history_of(entries: Iterable[HistoryEntry], dropped: int = 0, leader: str = "") -> History:
+    """The latest entries, the oldest first; what is told twice with the same words and time is told once."""
+    once = {(entry.time, entry.kind, entry.text): entry for entry in entries}
+    ordered = sorted(once.values(), key=lambda entry: entry.time)
+    left_out = max(0, len(ordered) - MOST_ENTRIES)
+    return History(entries=ordered[left_out:], dropped=dropped + left_out, leader=leader)
+
+
+def history_of_job(job: Job) -> History:
+    """What the objects of a job tell: when they were made, their conditions, when its pods were bound and started."""
+    entries: list[HistoryEntry] = []
+    if job.group is not None:
+        if job.created:
+            text = f"PodGroup {job.name} was created"
+            entries.append(HistoryEntry(time=time_text(job.created), kind="created", text=text))
+        for condition in job.group.status.conditions:
+            if condition.last_transition_time is not None and condition.message:
+                time = time_text(condition.last_transition_time.timestamp())
+                text = f"{condition.type}: {condition.message}"
+                entries.append(HistoryEntry(time=time, kind="condition", text=text))
+    tasks = job.tasks.values()
+    for kind, verb, moments in (
+        ("created", "created", [task.created for task in tasks if task.created]),
+        ("scheduled", "bound to a node", [task.scheduled_at for task in tasks if task.scheduled_at]),
+        ("started", "started", [task.started for task in tasks if task.started]),
+    ):
+        entries += _pods_at(kind, verb, [int(moment) for moment in moments], len(tasks))
+    return history_of(entries)
+
+
+def _pods_at(kind: str, verb: str, moments: list[int], total: int) -> list[HistoryEntry]:
+    """One entry for pods of the same second, at most three: the first, the second and the last of them."""
+    counts, ordered = Counter(moments), sorted(set(moments))
+    chosen = ordered if len(ordered) <= 3 else [*ordered[:2], ordered[-1]]
+    return [
+        HistoryEntry(
+            time=time_text(moment),
+            kind=kind,
+            text=f"{counts[moment]} of {total} pods {verb}" if total > 1 else f"its pod was {verb}",
+            count=counts[moment],
+        )
+        for moment in chosen
+    ]

@@ -1,0 +1,102 @@
+"""Why nobody is evicted for a job that waits: what the policy, the queues and the plugins say of each holder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from stromboli.engine.session import Session
+    from stromboli.model.job import Job
+    from stromboli.model.task import Task
+
+WITHIN_QUEUE = ("preempt", "gangpreempt")
+BETWEEN_QUEUES = ("reclaim", "gangreclaim")
+EVICTING = (*WITHIN_QUEUE, *BETWEEN_QUEUES)
+"""Actions that evict for the sake of jobs that wait."""
+_OBJECTIONS = {
+    "gang": "it would be left with fewer pods than must run together",
+    "conformance": "its pods are critical for the cluster",
+    "pdb": "a PodDisruptionBudget protects its pods",
+    "cdp": "its pods are in their cooldown time",
+    "tdm": "it may stay while its zone is open",
+}
+
+
+class EvictionAnswers:
+    """Asks for one task that waits."""
+
+    def __init__(self, session: Session, waiting: Task):
+        self._session = session
+        self._waiting = waiting
+        self._actions = [action for action in session.policy.actions if action in EVICTING]
+
+    @property
+    def policy_text(self) -> str:
+        """Whether the policy evicts for the job at all."""
+        if not self._actions:
+            return f"The policy has no action that evicts others for it: {', '.join(EVICTING)}."
+        if not self._waiting.may_preempt:
+            return "It may not preempt: preemptionPolicy is Never."
+        return f"The policy evicts for jobs that wait: {', '.join(self._actions)}."
+
+    def why_not(self, holder: Job, tasks: Sequence[Task]) -> str:
+        """Why a job that holds what is short is not evicted."""
+        why = ""
+        with self._session.reporting():
+            why = self._why_not(holder, tasks)
+        return why
+
+    def _why_not(self, holder: Job, tasks: Sequence[Task]) -> str:
+        if all(task.status is Status.RELEASING for task in tasks):
+            return "it is leaving already"
+        if not self._actions:
+            return "no action of the policy evicts"
+        if not self._waiting.may_preempt:
+            return "the job that waits may not preempt"
+        job = self._waiting.job
+        same_queue = job is not None and holder.queue is job.queue
+        wanted = WITHIN_QUEUE if same_queue else BETWEEN_QUEUES
+        if not any(action in self._actions for action in wanted):
+            where = "in the same queue" if same_queue else "in another queue"
+            return f"it is {where}, and the policy has none of {' and '.join(wanted)}"
+        return self._by_queue(holder, same_queue) or self._by_votes(holder, tasks, same_queue)
+
+    def _by_queue(self, holder: Job, same_queue: bool) -> str:
+        job, queue = self._waiting.job, holder.queue
+        if not same_queue and queue is not None and not queue.reclaimable:
+            return f'its queue "{queue.name}" is not reclaimable'
+        if same_queue or job is None or job.queue is None:
+            return ""
+        if self._session.rules.overused(job.queue):
+            return f'queue "{job.queue.name}" has used up its share, so it takes nothing back'
+        if not self._session.rules.preemptive(job.queue, [self._waiting]):
+            return f'queue "{job.queue.name}" would have more than it deserves'
+        return ""
+
+    def _by_votes(self, holder: Job, tasks: Sequence[Task], same_queue: bool) -> str:
+        job, rules = self._waiting.job, self._session.rules
+        statuses = (Status.BOUND, Status.RUNNING) if same_queue else (Status.RUNNING,)
+        running = [task for task in tasks if task.status in statuses]
+        candidates = [task for task in running if task.preemptable]
+        if not candidates:
+            return "its pods are not preemptable" if running else "its pods do not run yet"
+        point = "preemptable" if same_queue else "reclaimable"
+        choice = (rules.preemptable if same_queue else rules.reclaimable)(self._waiting, candidates)
+        if choice.victims:
+            return "it may be evicted, but that would not make enough room"
+        against = [
+            plugin.name for plugin, answer in rules.votes(point, self._waiting, candidates) if answer == []
+        ]
+        if "priority" in against and job is not None:
+            return f"its priority {holder.priority} is not lower than {job.priority}"
+        if not same_queue and any(name in against for name in ("proportion", "capacity")):
+            return f'its queue "{holder.queue.name if holder.queue else ""}" uses no more than it deserves'
+        if "drf" in against:
+            return "its share of the cluster is not larger"
+        known = next((_OBJECTIONS[name] for name in against if name in _OBJECTIONS), "")
+        return (
+            known or f"the plugins of the policy do not agree ({', '.join(against) or 'nobody votes for it'})"
+        )

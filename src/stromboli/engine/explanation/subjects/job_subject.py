@@ -1,0 +1,252 @@
+"""A job explained in full after a cycle: its gate, what is short and where, who holds it; or where it runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stromboli.api.resources.resource_lists import resource_list
+from stromboli.engine.decisions import Bind
+from stromboli.engine.explanation.backfill_causes import time_text
+from stromboli.engine.explanation.subjects.event_history import history_of_job
+from stromboli.engine.explanation.subjects.eviction_answers import EvictionAnswers
+from stromboli.engine.explanation.subjects.explanation_document import (
+    JobExplanation,
+    PodCounts,
+    PodPlace,
+    PodRequest,
+    ResourceShortage,
+    State,
+    WaitReason,
+)
+from stromboli.engine.explanation.subjects.passed_gates import gate_states
+from stromboli.engine.explanation.subjects.quantity_texts import quantities
+from stromboli.engine.explanation.subjects.resource_holders import (
+    expected_end,
+    holding_tasks,
+    resource_holders,
+)
+from stromboli.engine.explanation.subjects.room_by_nodes import (
+    WaitingKind,
+    hyper_node_rooms,
+    node_group_rooms,
+    waiting_kinds,
+)
+from stromboli.engine.explanation.wait_cause import WAITING
+from stromboli.model.dimensions import PODS
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from stromboli.engine.cycle import Outcome
+    from stromboli.engine.explanation.shortages import Shortage
+    from stromboli.engine.explanation.wait_explanation import WaitExplanation
+    from stromboli.engine.session import Session
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.job import Job
+    from stromboli.model.task import Task
+
+MOST_PLACES = 50
+MOST_KINDS = 20
+ROOM_GATES = ("nodes", "topology", "gang", "pipeline", "backfill", "queue-limits", "enqueue")
+"""Gates at which it helps to know where there is room."""
+
+
+def job_explanation(
+    outcome: Outcome, job: Job, kind: str = "", name: str = "", pod: Task | None = None
+) -> JobExplanation:
+    """Explain a job as it is after a cycle, to be asked before the cluster changes again.
+
+    `kind` and `name` are those of the object that was asked about, if it is not the PodGroup itself.
+    """
+    wait = outcome.explain(job)
+    explained = JobExplanation(
+        kind=kind or (job.owner.kind if job.owner else "PodGroup"),
+        name=name or (job.owner.name if job.owner else job.name),
+        namespace=job.namespace,
+        pod_group=job.name,
+        queue=job.queue.name if job.queue else "",
+        state=job_state(outcome, job, wait),
+        priority=job.priority,
+        phase=job.phase,
+        pods=_pod_counts(job),
+        requests=_requests(outcome.session.cluster, job),
+        history=history_of_job(job),
+    )
+    if wait is not None:
+        _add_wait(outcome, job, wait, explained)
+    _add_places(outcome, job, explained)
+    explained.summary = _summary(explained)
+    if pod is not None:
+        explained.pod, explained.pod_text = pod.name, _pod_text(outcome, pod)
+    return explained
+
+
+def job_state(outcome: Outcome, job: Job, wait: WaitExplanation | None) -> State:
+    """Whether it waits, starts with what the cycle decided, or runs."""
+    counts, held = job.counts, holding_tasks(job)
+    enough = job.ready_count - counts[Status.ALLOCATED] >= max(job.minimum, 1)
+    if job.tasks and all(task.status in (Status.SUCCEEDED, Status.FAILED) for task in job.tasks.values()):
+        return "ended"
+    if any(counts[status] for status in WAITING):
+        if enough and any(task.status is Status.BINDING for task in held) and not wait:
+            return "starts"
+        return "partly-runs" if enough and held else "waits"
+    if wait is not None:
+        return "waits"
+    if any(decision.uid in job.tasks for decision in outcome.decisions if isinstance(decision, Bind)):
+        return "starts"
+    if held:
+        leaving = all(task.status is Status.RELEASING for task in held)
+        return "leaving" if leaving else "runs"
+    return "empty"
+
+
+def short_dims(session: Session, job: Job, wait: WaitExplanation, kinds: Sequence[WaitingKind]) -> list[int]:
+    """What is short: as the explanation says, else what no node has enough of, else all that is asked for."""
+    dims = session.cluster.dims
+    named = [dims.index[each.resource] for each in wait.shortages if each.resource in dims.index]
+    if named:
+        return named
+    asked = {
+        dim: amount
+        for kind in kinds
+        for dim, amount in kind.task.request.items()
+        if amount > 0 and dim != PODS
+    }
+    idle = session.cluster.columns.idle
+    if not idle.shape[1]:
+        return list(asked)
+    return [dim for dim, amount in asked.items() if idle[dim].max() < amount] or dims.ordered(asked)
+
+
+def waiting_tasks(job: Job) -> list[Task]:
+    """Its tasks that wait and have no scheduling gate, in their order."""
+    tasks = (task for status in WAITING for task in job.by_status[status] if not task.gates)
+    return sorted(tasks, key=lambda task: task.order)
+
+
+def _add_wait(outcome: Outcome, job: Job, wait: WaitExplanation, explained: JobExplanation) -> None:
+    session = outcome.session
+    explained.wait = WaitReason(
+        gate=wait.gate,
+        reason=wait.reason,
+        message=wait.message,
+        hint=wait.hint,
+        shortages=[_shortage(each) for each in wait.shortages],
+        node_reasons=dict(wait.counts),
+    )
+    explained.gates = gate_states(session, job, wait)
+    tasks = waiting_tasks(job)
+    if not tasks or wait.gate not in ROOM_GATES or not len(session.cluster.columns):
+        return
+    kinds = waiting_kinds(session, tasks)
+    needed = max(job.minimum - job.ready_count, 1)
+    explained.room = node_group_rooms(session, kinds)
+    explained.hyper_nodes = hyper_node_rooms(
+        session, tasks[:needed] if needed < len(tasks) else tasks, needed
+    )
+    usable = np.logical_or.reduce([kind.usable for kind in kinds])
+    explained.holders = resource_holders(session, tasks[0], short_dims(session, job, wait, kinds), usable)
+    explained.evicting = EvictionAnswers(session, tasks[0]).policy_text
+
+
+def _shortage(short: Shortage) -> ResourceShortage:
+    texts = [
+        resource_list({short.resource: amount})[short.resource] for amount in (short.asked, short.available)
+    ]
+    missing = resource_list({short.resource: max(short.missing, 0)})[short.resource]
+    return ResourceShortage(short.resource, texts[0], texts[1], missing)
+
+
+def _pod_counts(job: Job) -> PodCounts:
+    counts = job.counts
+    return PodCounts(
+        total=len(job.tasks),
+        minimum=job.minimum,
+        waiting=sum(counts[status] for status in WAITING),
+        running=sum(
+            counts[status] for status in (Status.BINDING, Status.BOUND, Status.RUNNING, Status.UNKNOWN)
+        ),
+        leaving=counts[Status.RELEASING],
+        succeeded=counts[Status.SUCCEEDED],
+        failed=counts[Status.FAILED],
+    )
+
+
+def _requests(cluster: Cluster, job: Job) -> list[PodRequest]:
+    kinds = Counter((task.shape, task.role) for task in job.tasks.values())
+    return [
+        PodRequest(
+            pods=count,
+            requests=quantities(cluster, shape.request),
+            role=role,
+            node_selector=dict(shape.spec.node_selector or {}),
+        )
+        for (shape, role), count in kinds.most_common(MOST_KINDS)
+    ]
+
+
+def _add_places(outcome: Outcome, job: Job, explained: JobExplanation) -> None:
+    """Where its pods are, and since and until when."""
+    tasks = holding_tasks(job)
+    nodes: dict[str, list[Task]] = {}
+    for task in tasks:
+        nodes.setdefault(task.node.name if task.node else "", []).append(task)
+    for node, on_it in list(nodes.items())[:MOST_PLACES]:
+        since = min((task.started for task in on_it if task.started is not None), default=None)
+        explained.places.append(PodPlace(node, len(on_it), None if since is None else time_text(since)))
+    starts = [task.started for task in tasks if task.started is not None]
+    end = expected_end(tasks, outcome.session.cluster.queues)
+    explained.since = time_text(min(starts)) if starts else None
+    explained.until = None if end is None else time_text(end)
+
+
+def _summary(explained: JobExplanation) -> str:
+    title = f"{explained.kind} {explained.namespace}/{explained.name}"
+    nodes = _node_list(explained.places)
+    since = f" since {explained.since}" if explained.since else ""
+    match explained.state:
+        case "waits" | "partly-runs" if explained.wait is not None:
+            rest = (
+                f"{explained.pods.waiting} more of its pods wait"
+                if explained.state == "partly-runs"
+                else "it waits"
+            )
+            runs = f"{title} runs{since}, and " if explained.state == "partly-runs" else f"{title} waits: "
+            text = explained.wait.message
+            return f"{runs}{rest}: {text}" if explained.state == "partly-runs" else f"{runs}{text}"
+        case "partly-runs":
+            return (
+                f"{title} runs{since}{nodes}, and {explained.pods.waiting} more of its pods are on their way"
+            )
+        case "starts":
+            return f"{title} starts with the next cycle{nodes}"
+        case "runs":
+            return f"{title} runs{since}{nodes}"
+        case "leaving":
+            return f"{title} is leaving{nodes}"
+        case "ended":
+            return f"{title} has ended: {explained.pods.succeeded} pods succeeded, {explained.pods.failed} failed"
+        case _:
+            return f"{title} has no pods"
+
+
+def _node_list(places: Sequence[PodPlace]) -> str:
+    if not places:
+        return ""
+    listed = [f"{place.node} ({place.pods})" if place.pods > 1 else place.node for place in places[:5]]
+    more = f" and {len(places) - 5} more nodes" if len(places) > 5 else ""
+    return f" on {', '.join(listed)}{more}"
+
+
+def _pod_text(outcome: Outcome, task: Task) -> str:
+    if task.status is Status.PENDING:
+        if task.gates:
+            return f"Pod {task.name} has scheduling gates: {', '.join(task.gates)}"
+        return f"Pod {task.name} waits: {outcome.explain_task(task)}"
+    where = f" on {task.node.name}" if task.node else ""
+    since = f" since {time_text(task.started)}" if task.started is not None else ""
+    return f"Pod {task.name} is {task.status.title.lower()}{where}{since}"

@@ -1,0 +1,81 @@
+"""The gates that a job has to pass, in the order in which it meets them: passed, holding it, or not known yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from stromboli.engine.explanation.subjects.explanation_document import GateState
+
+if TYPE_CHECKING:
+    from stromboli.engine.explanation.wait_explanation import WaitExplanation
+    from stromboli.engine.session import Session
+    from stromboli.model.job import Job
+
+_PLACE = {
+    "pod-group": 0,
+    "queue": 1,
+    "enqueue": 2,
+    "validity": 3,
+    "scheduling-gates": 3,
+    "gang": 3,
+    "requirements": 4,
+    "policy": 4,
+    "backfill": 4,
+    "cycle": 4,
+    "queue-limits": 5,
+    "topology": 6,
+    "nodes": 6,
+    "pipeline": 6,
+}
+"""Which of the gates below holds a job by the gate that the engine names."""
+_NAMES = ("PodGroup", "queue", "admission", "gang", "rules", "share", "room")
+
+
+def gate_states(session: Session, job: Job, wait: WaitExplanation) -> list[GateState]:
+    """All gates; those behind the one that holds it are unknown, unless it can be told by the objects alone."""
+    holding = _PLACE.get(wait.gate, 6)
+    told = [_group(job), _queue(job), _admission(job), _gang(job)]
+    states: list[GateState] = []
+    for place, name in enumerate(_NAMES):
+        if place == holding:
+            states.append(GateState(name, "holds", wait.summary or wait.message))
+        elif place < len(told):
+            passed, text = told[place]
+            states.append(GateState(name, _state(passed, place < holding), text))
+        else:
+            state: Literal["passed", "unknown"] = "passed" if place < holding else "unknown"
+            states.append(GateState(name, state, _LATER[name][place < holding]))
+    return states
+
+
+def _state(passed: bool, before: bool) -> Literal["passed", "unknown"]:
+    """What objects do not tell to be passed holds nobody who has come farther."""
+    return "passed" if passed or before else "unknown"
+
+
+_LATER = {
+    "rules": ("not looked at yet", "no rule of the policy holds it back"),
+    "share": ("not looked at yet", "its queue may have more"),
+    "room": ("not looked at yet", "there is room"),
+}
+
+
+def _group(job: Job) -> tuple[bool, str]:
+    return job.group is not None, f"PodGroup {job.name}" + ("" if job.group else " does not exist")
+
+
+def _queue(job: Job) -> tuple[bool, str]:
+    queue = job.queue
+    if queue is None or queue.object is None:
+        return False, f'queue "{queue.name if queue else ""}" does not exist'
+    state = "open" if queue.open else queue.object.status.state.lower()
+    return queue.open, f'queue "{queue.name}" is {state}'
+
+
+def _admission(job: Job) -> tuple[bool, str]:
+    let_in = not job.waits_for_queue
+    return let_in, f"{'let in' if let_in else 'not let in yet'} (phase {job.phase or 'none'})"
+
+
+def _gang(job: Job) -> tuple[bool, str]:
+    return job.complete, f"{job.valid_count} of the {job.minimum} pods that must start together exist"

@@ -1,0 +1,134 @@
+"""Where the pods that wait would have room, and what is short there: by groups of like nodes, and by HyperNode."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stromboli.engine.explanation.closest_domain import DomainSearch
+from stromboli.engine.explanation.subjects.explanation_document import HyperNodeRoom, NodeGroupRoom
+from stromboli.engine.explanation.subjects.quantity_texts import node_group_name, quantities
+from stromboli.model.dimensions import PODS
+
+if TYPE_CHECKING:
+    from stromboli.engine.session import Session
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.node_columns import Bools, Ints
+    from stromboli.model.shape import Shape
+    from stromboli.model.task import Task
+
+MOST_GROUPS = 20
+MOST_HYPER_NODES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingKind:
+    """Pods that wait and are alike, with the nodes that they may use and how many of them each has room for."""
+
+    task: Task
+    """The first of them."""
+    count: int
+    usable: Bools
+    slots: Ints
+
+
+def waiting_kinds(session: Session, tasks: Sequence[Task]) -> list[WaitingKind]:
+    """The kinds of pods that wait, the most frequent first."""
+    idle = session.cluster.columns.idle
+    counts: Counter[Shape] = Counter(task.shape for task in tasks)
+    first = {task.shape: task for task in reversed(tasks)}
+    kinds = []
+    for shape, count in counts.most_common():
+        task = first[shape]
+        usable: Bools = np.zeros(len(session.cluster.columns), dtype=bool)
+        with session.reporting():
+            usable = session.reachable(task, confined=False)
+        kinds.append(WaitingKind(task, count, usable, slots_of(shape, idle, count) * usable))
+    return kinds
+
+
+def slots_of(shape: Shape, idle: Ints, most: int) -> Ints:
+    """How many pods of a shape each node has room for, up to so many."""
+    slots: Ints = np.full(idle.shape[1], most, dtype=np.int64)
+    for dim, asked in shape.request.items():
+        if asked > 0:
+            np.minimum(slots, np.maximum(idle[dim], 0) // int(asked), out=slots)
+    return slots
+
+
+def node_group_rooms(session: Session, kinds: Sequence[WaitingKind]) -> list[NodeGroupRoom]:
+    """By groups of like nodes, those with most room first."""
+    cluster = session.cluster
+    groups: dict[str, list[int]] = {}
+    for node in cluster.columns.nodes:
+        groups.setdefault(node_group_name(cluster, node), []).append(node.row)
+    rooms = [_room(cluster, name, np.array(rows), kinds) for name, rows in groups.items()]
+    return sorted(rooms, key=lambda room: (-room.fits, -room.usable, room.name))[:MOST_GROUPS]
+
+
+def _room(cluster: Cluster, name: str, rows: Ints, kinds: Sequence[WaitingKind]) -> NodeGroupRoom:
+    usable = np.zeros(len(rows), dtype=bool)
+    for kind in kinds:
+        usable |= kind.usable[rows]
+    asked = _largest_request(kinds)
+    idle = np.maximum(cluster.columns.idle[:, rows[usable]], 0)
+    free = {dim: int(idle[dim].sum()) for dim in asked}
+    largest = {dim: int(idle[dim].max(initial=0)) for dim in asked}
+    lacks = {dim: amount - largest[dim] for dim, amount in asked.items() if amount > largest[dim]}
+    return NodeGroupRoom(
+        name=name,
+        nodes=len(rows),
+        usable=int(np.count_nonzero(usable)),
+        fits=sum(min(int(kind.slots[rows].sum()), kind.count) for kind in kinds),
+        free=quantities(cluster, free),
+        largest_free=quantities(cluster, largest),
+        lacks=quantities(cluster, lacks) if usable.any() else {},
+        example=cluster.columns.nodes[int(rows[0])].name,
+    )
+
+
+def _largest_request(kinds: Sequence[WaitingKind]) -> dict[int, int]:
+    asked: dict[int, int] = {}
+    for kind in kinds:
+        for dim, amount in kind.task.request.items():
+            if amount > 0 and dim != PODS:
+                asked[dim] = max(asked.get(dim, 0), int(amount))
+    return asked
+
+
+def hyper_node_rooms(session: Session, tasks: Sequence[Task], needed: int) -> list[HyperNodeRoom]:
+    """By HyperNode, those with most room first, lower tiers before higher ones."""
+    tree = session.cluster.hyper_nodes
+    if not tree or not tasks:
+        return []
+    domains = [domain for domain in tree.domains.values() if len(domain.rows)]
+    if not domains:
+        return []
+    search = DomainSearch(session, tasks)
+    fits = search.fits(domains)
+    order = sorted(
+        range(len(domains)), key=lambda place: (-min(int(fits[place]), needed), domains[place].tier, place)
+    )
+    rooms = []
+    for place in order[:MOST_HYPER_NODES]:
+        domain = domains[place]
+        lacks = search.lacking(domain) if fits[place] < len(tasks) else {}
+        closest = search.closest([domain]) if lacks else None
+        rooms.append(
+            HyperNodeRoom(
+                name=domain.name,
+                tier=domain.tier,
+                nodes=len(domain.rows),
+                fits=int(fits[place]),
+                needed=needed,
+                lacks=quantities(session.cluster, lacks),
+                holders=[f"{each.job} ({each.resource} {each.amount})" for each in closest.holders]
+                if closest
+                else [],
+            )
+        )
+    return rooms
