@@ -43,6 +43,9 @@ class Commands(CommandGroup):
             "stromboli.cli.plugin_listing:plugins",
             "List the plugins that a policy may name, or show one in full.",
         ),
+        "plugin": CommandEntry(
+            "stromboli.cli.plugin.plugin_commands:plugin", "Begin a plugin or an action of your own."
+        ),
         "actions": CommandEntry(
             "stromboli.cli.plugin_listing:actions",
             "List the actions that a policy may name, or show one in full.",
