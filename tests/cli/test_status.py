@@ -136,9 +136,9 @@ def test_who_may_not_list_hyper_nodes_sees_all_the_rest(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(cluster_status, "list_pages", refuse)
     client: Any = None
-    assert asyncio.run(cluster_status._all(client, RESOURCES[HyperNode], HyperNode)) == []
+    assert asyncio.run(cluster_status.all_of_kind(client, RESOURCES[HyperNode], HyperNode)) == []
     with pytest.raises(ApiError):
-        asyncio.run(cluster_status._all(client, RESOURCES[Node], Node))
+        asyncio.run(cluster_status.all_of_kind(client, RESOURCES[Node], Node))
 
 
 def test_devices_are_shown_by_class_and_by_queue_with_its_limit() -> None:

@@ -65,6 +65,43 @@ class Commands(CommandGroup):
             "stromboli.cli.status.status_command:status",
             "Show what is used, deserved and free, by queue and nodes.",
         ),
+        "pods": CommandEntry(
+            "stromboli.cli.objects.pods_command:pods", "Show the pods of a job, of a queue, or of all jobs."
+        ),
+        "events": CommandEntry(
+            "stromboli.cli.objects.events_command:events",
+            "Tell what happened to a job, its pods and its queue.",
+        ),
+        "podgroup": CommandEntry(
+            "stromboli.cli.objects.podgroup_commands:podgroup",
+            "Show jobs as the scheduler sees them, and why they wait.",
+        ),
+        "jobflow": CommandEntry(
+            "stromboli.cli.objects.jobflow_commands:jobflow", "Create, show and await flows of jobs."
+        ),
+        "jobtemplate": CommandEntry(
+            "stromboli.cli.objects.jobtemplate_commands:jobtemplate",
+            "Create and show jobs under a name, for flows.",
+        ),
+        "cronjob": CommandEntry(
+            "stromboli.cli.objects.cronjob_commands:cronjob",
+            "Create, show, hold and start jobs by the clock.",
+        ),
+        "hypernode": CommandEntry(
+            "stromboli.cli.objects.hypernode_commands:hypernode",
+            "Show the tree of the network, and how full it is.",
+        ),
+        "job": CommandEntry(
+            "stromboli.cli.job.job_commands:job",
+            "Submit, list, describe, read and steer jobs of a cluster.",
+        ),
+        "queue": CommandEntry(
+            "stromboli.cli.queue.queue_commands:queue",
+            "Create, list, change, open and close queues of a cluster.",
+        ),
+        "check": CommandEntry(
+            "stromboli.cli.check.check_command:check", "Say whether the installation on a cluster is healthy."
+        ),
         "node": CommandEntry(
             "stromboli.cli.up.node_commands:node",
             "Let nodes of a cluster of `stromboli up` die and come back.",

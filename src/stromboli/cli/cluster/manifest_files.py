@@ -52,19 +52,25 @@ def read_manifests(paths: Sequence[str]) -> list[tuple[str, Manifest]]:
     return objects
 
 
-def manifests_of_kind(paths: Sequence[str], resource: Resource) -> list[Manifest]:
-    """The objects of files that must all be of one kind."""
-    objects = read_manifests(paths)
-    for where, content in objects:
-        kind, version = content.get("kind"), str(content.get("apiVersion") or "")
-        if kind != resource.kind or version.rpartition("/")[0] != resource.group:
+def manifests_of_kinds(
+    paths: Sequence[str], resources: Sequence[Resource]
+) -> list[tuple[Resource, Manifest]]:
+    """The objects of files that must all be of these kinds, each with its kind."""
+    kinds = {(resource.group, resource.kind): resource for resource in resources}
+    objects = []
+    for where, content in read_manifests(paths):
+        version = str(content.get("apiVersion") or "")
+        resource = kinds.get((version.rpartition("/")[0], str(content.get("kind"))))
+        if resource is None:
+            wanted = " or ".join(f"{each.api_version} {each.kind}" for each in resources)
             raise Usage(
-                shown(f"{where}: {version} {kind} is no {resource.api_version} {resource.kind}")
+                shown(f"{where}: {version} {content.get('kind')} is no {wanted}")
                 + "; kubectl create -f takes any kind"
             )
         if not name_of(content) and not content["metadata"].get("generateName"):
             raise Usage(f"{where}: metadata.name is missing")
-    return [content for _, content in objects]
+        objects.append((resource, content))
+    return objects
 
 
 def namespace_for(session: ClusterSession, manifest: Manifest) -> str:

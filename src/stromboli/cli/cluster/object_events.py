@@ -30,7 +30,7 @@ class Happening(NamedTuple):
     object: str
     """`pod/train-worker-0`."""
     message: str
-    count: int
+    times: int
     source: str
     namespace: str
 
@@ -41,7 +41,7 @@ class Happening(NamedTuple):
     def when(self, now: float) -> str:
         """How long ago, as kubectl tells it."""
         last = duration_text(now - self.last)
-        return last if self.count < 2 else f"{last} (x{self.count} over {duration_text(now - self.first)})"
+        return last if self.times < 2 else f"{last} (x{self.times} over {duration_text(now - self.first)})"
 
 
 def happening(event: Manifest) -> Happening:
@@ -80,7 +80,7 @@ def _together(known: Happening, other: Happening) -> Happening:
     return known._replace(
         first=min(known.first, other.first),
         last=max(known.last, other.last),
-        count=known.count + other.count,
+        times=known.times + other.times,
     )
 
 

@@ -48,7 +48,7 @@ async def read_status(
 ) -> Content:
     """The status as plain data, as JSON shows it. `running`: the cluster of `stromboli up`, if it is one."""
     async with Client(access) as client:
-        objects = {kind: await _all(client, resource, kind) for kind, resource in LISTED.items()}
+        objects = {kind: await all_of_kind(client, resource, kind) for kind, resource in LISTED.items()}
         in_force = (
             PolicyInForce(policy, policy.source_name)
             if policy
@@ -73,18 +73,7 @@ def status_of(
     objects: Objects, in_force: PolicyInForce, catalog: Catalog, now: float, where: Content
 ) -> Content:
     """The status of a cluster with these objects, under this policy."""
-    intake = Intake()
-    for queue in implied_queues(queue.name for queue in objects[Queue]):
-        intake.put(queue)
-    unusable = 0
-    for kind in COUNTED:
-        for obj in objects.get(kind, ()):
-            apiserver_defaults(obj, 0, Priorities())
-            try:
-                intake.put(obj)
-            except BadObject:
-                unusable += 1
-    intake.cluster.settle()
+    intake, unusable = intake_of(objects)
     states = {queue.name: queue.status.state for queue in objects[Queue]}
     groups = _phases_by_queue(objects[PodGroup])
     usages = queue_usage(intake.cluster, in_force.policy, catalog, now)
@@ -115,6 +104,23 @@ def status_of(
     }
 
 
+def intake_of(objects: Objects) -> tuple[Intake, int]:
+    """The model of a cluster with these objects, and how many of them cannot be used."""
+    intake = Intake()
+    for queue in implied_queues(queue.name for queue in objects.get(Queue, ())):
+        intake.put(queue)
+    unusable = 0
+    for kind in COUNTED:
+        for obj in objects.get(kind, ()):
+            apiserver_defaults(obj, 0, Priorities())
+            try:
+                intake.put(obj)
+            except BadObject:
+                unusable += 1
+    intake.cluster.settle()
+    return intake, unusable
+
+
 def _phases_by_queue(groups: list[PodGroup]) -> dict[str, Counter[str]]:
     phases: dict[str, Counter[str]] = {}
     for group in groups:
@@ -123,7 +129,7 @@ def _phases_by_queue(groups: list[PodGroup]) -> dict[str, Counter[str]]:
     return phases
 
 
-async def _all(client: Client, resource: Resource, kind: type[Object]) -> list[Object]:
+async def all_of_kind(client: Client, resource: Resource, kind: type[Object]) -> list[Object]:
     """All objects of a kind; none if the kind is not installed, or may not be listed and is optional."""
     objects: list[Object] = []
     try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from stromboli.model.cluster import Cluster
-from stromboli.model.topology.tier_occupancy import Room, TierOccupancies, TierOccupancy
+from stromboli.model.topology.domain import Domain
+from stromboli.model.topology.tier_occupancy import NODES, Room, TierOccupancies, TierOccupancy
 
 Content = dict[str, Any]
 
@@ -18,6 +19,38 @@ def topology(cluster: Cluster) -> Content:
         **({"topology": tiers} if tiers else {}),
         **({"leftOutHyperNodes": problems} if problems else {}),
     }
+
+
+def hyper_node_tree(cluster: Cluster) -> list[Content]:
+    """The HyperNodes below no other, each with those below it: its nodes, what is used and free, the largest gang.
+
+    The largest gang is what fits below one of the HyperNodes that it is made of; of one of the lowest tier, in itself.
+    """
+    amounts = TierOccupancies(cluster).by_domain()
+
+    def content(domain: Domain) -> Content:
+        below = [content(child) for child in domain.children]
+        own = amounts.get(domain.name, {})
+        rooms = {
+            resource: {
+                "total": total,
+                "free": free,
+                "largestGang": max(
+                    (child["rooms"].get(resource, {}).get("free", 0) for child in below), default=free
+                ),
+            }
+            for resource, (total, free) in own.items()
+            if total or resource == NODES
+        }
+        return {
+            "name": domain.name,
+            "tier": domain.tier,
+            "tierName": domain.tier_name,
+            "rooms": rooms,
+            "hyperNodes": below,
+        }
+
+    return [content(domain) for domain in cluster.hyper_nodes.top.children]
 
 
 def _tier(tier: TierOccupancy) -> Content:

@@ -101,6 +101,17 @@ class TierOccupancies:
             ]
         return self._known
 
+    def by_domain(self) -> dict[str, dict[str, tuple[float, float]]]:
+        """What each HyperNode with nodes has and has free of each resource, by their names."""
+        self.current()
+        total, free = _amounts(self.cluster.columns, self._usable, self._vacant)
+        amounts: dict[str, dict[str, tuple[float, float]]] = {}
+        for domains, groups, _ in self._tiers:
+            has, has_free = (groups.sums(part).T.tolist() for part in (total, free))
+            for domain, own, own_free in zip(domains, has, has_free, strict=True):
+                amounts[domain.name] = dict(zip(RESOURCES, zip(own, own_free, strict=True), strict=True))
+        return amounts
+
     def _look_at_nodes(self, columns: Columns) -> None:
         for row in np.flatnonzero(columns.version > self._clock).tolist():
             node = columns.nodes[row]
