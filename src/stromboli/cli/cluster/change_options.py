@@ -6,19 +6,20 @@ import asyncio
 import enum
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import typer
 
 from stromboli.cli.cli_errors import Usage
-from stromboli.cli.cluster.cluster_errors import ClusterError
-from stromboli.cli.cluster.cluster_kinds import Manifest, full_name
+from stromboli.cli.cluster.cluster_errors import TimedOut, shown
+from stromboli.cli.cluster.cluster_kinds import Manifest, full_name, name_of
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.request import ApiError, NoResponse
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
+    from stromboli.cli.cluster.object_output import ObjectFormat
 
 POLL = 0.5
 """Seconds until a broken watch is begun again."""
@@ -47,13 +48,13 @@ TIMEOUT = typer.Option(
 )
 
 
-def seconds_of(timeout: str) -> float:
+def seconds_of(timeout: str, option: str = "--timeout") -> float:
     """The longest wait in seconds, infinite for 0."""
     from stromboli.api.go_scalars import duration
 
     seconds = float(timeout) if timeout.isdecimal() and len(timeout) < 10 else duration(timeout)
     if seconds is None or not 0 <= seconds < math.inf:
-        raise Usage(f"--timeout {timeout}: no time; write it as 30s, 5m or 1h30m")
+        raise Usage(f"{option} {shown(timeout[:60])}: no time; write it as 30s, 5m or 1h30m")
     return seconds or math.inf
 
 
@@ -67,19 +68,20 @@ async def wait_until(
     meaning: str = "it has come true",
     tell: Callable[[Manifest | None], str] | None = None,
 ) -> Manifest | None:
-    """The object once it is as wanted (None if it is gone); `ClusterError` after the timeout.
+    """The object once it is as wanted (None if it is gone); `TimedOut` after the timeout.
 
     `reached` is asked for each state, and may raise `ClusterError` if it can never come true. On a terminal, `tell`
     says what is awaited while it waits.
     """
     limit = None if math.isinf(timeout) else timeout
     where = session.namespace if namespace is None else namespace
-    progress = _Progress(tell)
+    progress = ProgressLine()
+    note = None if tell is None else lambda current: progress.show(tell(current))
     try:
         async with asyncio.timeout(limit):
-            return await _follow(session, resource, name, reached, where, progress)
+            return await _follow(session, resource, name, reached, where, note)
     except TimeoutError:
-        raise ClusterError(
+        raise TimedOut(
             f"{full_name(resource, name)}: not so within {timeout:g} seconds: {meaning};"
             " --timeout says how long to wait"
         ) from None
@@ -93,7 +95,7 @@ async def _follow(
     name: str,
     reached: Callable[[Manifest | None], bool],
     namespace: str,
-    progress: _Progress,
+    note: Callable[[Manifest | None], None] | None,
 ) -> Manifest | None:
     fields = f"metadata.name={name}"
     while True:
@@ -101,7 +103,8 @@ async def _follow(
         current = listed.items[0] if listed.items else None
         if reached(current):
             return current
-        progress.show(current)
+        if note is not None:
+            note(current)
         try:
             async for change in session.watch(resource, listed.version, namespace, fields=fields):
                 if change.type == "BOOKMARK":
@@ -109,7 +112,8 @@ async def _follow(
                 current = None if change.type == "DELETED" else change.object
                 if reached(current):
                     return current
-                progress.show(current)
+                if note is not None:
+                    note(current)
         except NoResponse:
             pass
         except ApiError as error:
@@ -118,18 +122,16 @@ async def _follow(
         await asyncio.sleep(POLL)
 
 
-class _Progress:
+class ProgressLine:
     """A line on a terminal that is written over; nothing elsewhere."""
 
-    def __init__(self, tell: Callable[[Manifest | None], str] | None) -> None:
-        self._tell = tell if sys.stderr.isatty() else None
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
         self._shown = False
 
-    def show(self, current: Manifest | None) -> None:
-        if self._tell is not None:
-            from stromboli.cli.cluster.cluster_errors import shown
-
-            sys.stderr.write(f"\r\x1b[K{shown(self._tell(current))[:150]}")
+    def show(self, text: str) -> None:
+        if self._is_terminal:
+            sys.stderr.write(f"\r\x1b[K{shown(text)[:150]}")
             sys.stderr.flush()
             self._shown = True
 
@@ -137,3 +139,30 @@ class _Progress:
         if self._shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+            self._shown = False
+
+
+def tell_change(resource: Resource, name: str, verb: str, dry_run: DryRun = DryRun.NONE) -> None:
+    """`job.batch.volcano.sh/train created (server dry run)`, as kubectl tells it."""
+    suffix = {DryRun.NONE: "", DryRun.CLIENT: " (dry run)", DryRun.SERVER: " (server dry run)"}[dry_run]
+    typer.echo(shown(f"{full_name(resource, name)} {verb}{suffix}"))
+
+
+def report_changes(
+    resource: Resource,
+    manifests: Sequence[Manifest],
+    verb: str,
+    output: ObjectFormat,
+    dry_run: DryRun = DryRun.NONE,
+) -> None:
+    """What was done to objects: a sentence for each, or with -o the objects as they are now."""
+    from stromboli.cli.cluster.object_output import ObjectFormat, print_document, write_list
+
+    if output in (ObjectFormat.TABLE, ObjectFormat.WIDE):
+        for manifest in manifests:
+            tell_change(resource, name_of(manifest), verb, dry_run)
+    elif output is ObjectFormat.NAME or len(manifests) == 1:
+        for manifest in manifests:
+            print_document(resource, manifest, output)
+    else:
+        write_list(manifests, output)

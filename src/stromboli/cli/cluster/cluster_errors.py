@@ -9,6 +9,8 @@ from stromboli.kube.request import ApiError
 
 REFUSED = 1
 """Exit status if the cluster refuses, does not answer, or does not have what is asked for."""
+TIMED_OUT = 124
+"""Exit status if it has not come true within --timeout, as that of `timeout`."""
 LONGEST_MESSAGE = 2000
 """Characters of a message of the API server that are shown."""
 _FORBIDDEN = re.compile(
@@ -19,6 +21,14 @@ _FORBIDDEN = re.compile(
 
 class ClusterError(Exception):
     """The command cannot do what it was asked for; the message says why, and ends with the way out if there is one."""
+
+    exit_status = REFUSED
+
+
+class TimedOut(ClusterError):
+    """What the command waited for has not come true in time."""
+
+    exit_status = TIMED_OUT
 
 
 def refusal_text(error: ApiError) -> str:

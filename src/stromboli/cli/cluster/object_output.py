@@ -119,6 +119,12 @@ def write_document(content: object, output: ObjectFormat) -> None:
         typer.echo(json.dumps(content, indent=2, ensure_ascii=_must_escape()))
 
 
+def write_list(items: Sequence[Manifest], output: ObjectFormat) -> None:
+    """Several objects as a list, in JSON or YAML."""
+    content = [without_managed_fields(item) for item in items]
+    write_document({"apiVersion": "v1", "kind": "List", "items": content}, output)
+
+
 def _must_escape() -> bool:
     """On a terminal, characters beyond ASCII too, as some of them are commands there."""
     return sys.stdout.isatty()
@@ -136,8 +142,7 @@ def print_list(
         for item in items:
             print_document(resource, item, output)
     elif output in (ObjectFormat.JSON, ObjectFormat.YAML):
-        content = [without_managed_fields(item) for item in items]
-        write_document({"apiVersion": "v1", "kind": "List", "items": content}, output)
+        write_list(items, output)
     elif not items:
         where = f" in namespace {session.namespace}" if resource.namespaced and session.scope else ""
         typer.echo(shown(f"No {resource.plural} found{where}."), err=True)

@@ -147,7 +147,7 @@ def run_on_cluster(target: ClusterTarget, work: Callable[[ClusterSession], Await
         raise typer.Exit(REFUSED) from None
     except (NoResponse, BadConfig, ClusterError) as error:
         print_error(shown(str(error)))
-        raise typer.Exit(REFUSED) from None
+        raise typer.Exit(getattr(error, "exit_status", REFUSED)) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
 

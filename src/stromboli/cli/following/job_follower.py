@@ -79,7 +79,8 @@ async def print_logs(
     job: Manifest | None = None,
 ) -> int:
     """Print what pods with such labels have printed so far, pod by pod; how many there are."""
-    pods = (await session.list(PODS, namespace, labels=labels)).items
+    listed = await session.list(PODS, namespace, labels=labels)
+    pods = [pod for pod in listed.items if query.wants(pod)]
     ranks = PodRanks(job)
     for pod in sorted(pods, key=lambda pod: (ranks.rank(pod), name_of(pod))):
         streams = LogStreams(session, namespace, query, screen.line, screen.tell)

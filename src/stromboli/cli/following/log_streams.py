@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.cli.cluster.cluster_kinds import PODS, Manifest, name_of
 from stromboli.cli.following.log_lines import LineCutter, harmless, split_timestamp, time_key
-from stromboli.cli.following.rank_prefix import PodRanks
+from stromboli.cli.following.rank_prefix import PodRanks, task_and_index
 from stromboli.kube.api_client import with_query
 from stromboli.kube.request import ApiError, NoResponse, is_transient
 
@@ -36,6 +36,15 @@ class LogQuery:
     timestamps: bool = False
     tail: int | None = None
     since_seconds: int | None = None
+    task: str = ""
+    """Only pods of that task."""
+    index: int | None = None
+    """Only that pod of each task."""
+
+    def wants(self, pod: Manifest) -> bool:
+        """Whether logs of that pod are asked for."""
+        task, index = task_and_index(pod)
+        return self.task in ("", task) and self.index in (None, index)
 
 
 class LogLine(NamedTuple):
@@ -76,7 +85,9 @@ class LogStreams:
         self._readers: dict[_Run, asyncio.Task[None]] = {}
 
     def observe(self, pod: Manifest, ranks: PodRanks) -> None:
-        """Begin to read the logs of those containers of a pod that have started."""
+        """Begin to read the logs of those containers of a pod that have started, if they are asked for."""
+        if not self._query.wants(pod):
+            return
         uid = str((pod.get("metadata") or {}).get("uid") or "")
         runs = _started(pod, self._query)
         several = len((pod.get("spec") or {}).get("containers") or ()) > 1 and not self._query.container

@@ -22,10 +22,8 @@ class PodRanks:
             self.total += _count(task.get("replicas"))
 
     def rank(self, pod: Manifest) -> int:
-        marks = _marks(pod)
-        index = marks.get(names.TASK_INDEX, "")
-        within = int(index) if index.isdecimal() and len(index) < 10 else 0
-        return self._first.get(marks.get(names.TASK_SPEC, ""), 0) + within
+        task, index = task_and_index(pod)
+        return self._first.get(task, 0) + index
 
     def prefix(self, pod: Manifest, container: str = "") -> str:
         """`[3] `, or `[3 sidecar] `; nothing for the only container of a job of a single pod."""
@@ -34,6 +32,13 @@ class PodRanks:
             return ""
         width = len(str(max(0, self.total - 1)))
         return f"[{self.rank(pod):>{width}}{inside}] "
+
+
+def task_and_index(pod: Manifest) -> tuple[str, int]:
+    """The task of a pod, and its index there."""
+    marks = _marks(pod)
+    index = marks.get(names.TASK_INDEX, "")
+    return marks.get(names.TASK_SPEC, ""), int(index) if index.isdecimal() and len(index) < 10 else 0
 
 
 def _tasks(job: Manifest | None) -> list[Manifest]:

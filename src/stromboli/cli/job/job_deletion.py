@@ -1,0 +1,83 @@
+"""`stromboli job delete`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from stromboli.cli.cli_errors import print_note
+from stromboli.cli.cluster.change_options import DRY_RUN, TIMEOUT, DryRun, seconds_of, tell_change, wait_until
+from stromboli.cli.cluster.chosen_objects import Failures, check_choice, chosen, confirmed
+from stromboli.cli.cluster.cluster_kinds import JOBS, Manifest, name_of
+from stromboli.cli.cluster.object_output import SELECTOR
+from stromboli.cli.cluster.on_cluster import on_cluster
+from stromboli.cli.job.job_names import SOME_JOB_NAMES
+
+if TYPE_CHECKING:
+    from stromboli.cli.cluster.cluster_session import ClusterSession
+
+
+@on_cluster()
+async def delete(
+    session: ClusterSession,
+    names: list[str] = SOME_JOB_NAMES,
+    selector: str = SELECTOR,
+    every: bool = typer.Option(
+        False, "--all", show_default=False, help="All jobs of the namespace; on a terminal it asks first."
+    ),
+    yes: bool = typer.Option(False, "--yes", "-y", show_default=False, help="Do not ask."),
+    missing: bool = typer.Option(
+        False, "--ignore-not-found", show_default=False, help="A job that does not exist is no error."
+    ),
+    wait: bool = typer.Option(True, "--wait/--no-wait", help="Until they are gone."),
+    timeout: str = TIMEOUT,
+    dry_run: DryRun = DRY_RUN,
+) -> None:
+    """Delete jobs with their pods, by name, by labels, or all of a namespace.
+
+    Exit status 0, 1 if one does not exist or the cluster refuses, 2 for a wrong command line, 124 after --timeout.
+    """
+    check_choice(names, selector, every)
+    longest = seconds_of(timeout)
+    failures = Failures()
+    if missing and names:
+        found = [await failures.attempt(session.find(JOBS, name)) for name in dict.fromkeys(names)]
+        jobs = [job for job in found if job is not None]
+    else:
+        jobs = await chosen(session, JOBS, names, selector, failures)
+    if every and not confirmed(
+        JOBS, jobs, f" in namespace {session.namespace}", yes or dry_run is not DryRun.NONE
+    ):
+        print_note("nothing is deleted")
+        raise typer.Exit(1)
+    deleted = []
+    for job in jobs:
+        done = await failures.attempt(_delete(session, job, dry_run))
+        deleted += [job] if done else []
+    if wait and dry_run is DryRun.NONE:
+        for job in deleted:
+            await failures.attempt(_gone(session, job, longest))
+    failures.end()
+
+
+async def _delete(session: ClusterSession, job: Manifest, dry_run: DryRun) -> bool:
+    name = name_of(job)
+    if dry_run is not DryRun.CLIENT:
+        await session.delete(JOBS, name, dry_run=dry_run is DryRun.SERVER)
+    tell_change(JOBS, name, "deleted", dry_run)
+    return True
+
+
+async def _gone(session: ClusterSession, job: Manifest, timeout: float) -> None:
+    """Until it does not exist; another job of its name is another."""
+    uid = job["metadata"].get("uid")
+    await wait_until(
+        session,
+        JOBS,
+        name_of(job),
+        lambda current: current is None or current["metadata"].get("uid") != uid,
+        timeout,
+        meaning="the job is gone",
+        tell=lambda current: f"waiting until {name_of(job)} is gone",
+    )
