@@ -12,6 +12,7 @@ from stromboli.cli.cli_errors import Usage
 from stromboli.cli.cluster.cluster_errors import ClusterError
 from stromboli.cli.cluster.cluster_kinds import CONFIG_MAPS, Manifest
 from stromboli.cli.cluster.cluster_session import ClusterSession
+from stromboli.cli.status.cluster_policy import CONFIG_MAP
 from stromboli.kube.request import ApiError
 from stromboli.policy.presets import PRESETS, preset
 
@@ -33,6 +34,10 @@ class ConfigMapKey:
 
     def __str__(self) -> str:
         return f"ConfigMap {self.namespace}/{self.name}, key {self.key}"
+
+
+DEFAULT_KEY = ConfigMapKey(*CONFIG_MAP)
+"""Where Volcano's installation keeps it."""
 
 
 @dataclass(frozen=True, slots=True)

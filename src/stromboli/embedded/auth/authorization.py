@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from stromboli.embedded.rbac.escalation import escalation_error
 from stromboli.embedded.rbac.policy_rules import GROUP, Attributes, User
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change
+from stromboli.kube.timestamps import timestamp
 
 _RBAC_KINDS = {f"{kind}.{GROUP}": kind for kind in RBAC_RESOURCES}
 
@@ -47,6 +49,10 @@ class RequestAuthorizer:
         if not self._authorizer.authorize(user, scoped).allowed:
             raise _forbidden(user, attributes)
 
+    def allows(self, user: User, attributes: Attributes) -> bool:
+        """Whether the user may do this."""
+        return self._authorizer.authorize(user, attributes).allowed
+
     def check_path(self, user: User, path: str, verb: str) -> None:
         """For non-resource URLs."""
         attributes = Attributes(verb, path=path or "/")
@@ -76,7 +82,10 @@ class RequestAuthorizer:
             if not isinstance(body, dict):
                 raise BadReview("a review must be an object")
             reviewed = {**body, "apiVersion": kind.api_version}
-            return complete_review(self._authorizer, user, kind.kind, reviewed, namespace)
+            answer = complete_review(self._authorizer, user, kind.kind, reviewed, namespace)
+            if kind.kind == "SelfSubjectReview":  # by which clients learn what time it is here
+                answer["metadata"] = {**answer["metadata"], "creationTimestamp": timestamp(time.time())}
+            return answer
         except BadReview as error:
             raise StatusError(422, f'{kind.kind} "" is invalid: {error}') from None
 

@@ -1,0 +1,1 @@
+"""`stromboli check`: is the installation on a cluster healthy?"""

@@ -1,0 +1,199 @@
+"""Checks of an installation as functions of what was read of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+from stromboli.cli.check.check_result import CheckResult, failed, ok, skipped, warning
+from stromboli.cli.check.installation_facts import InstallationFacts
+from stromboli.cli.cluster.cluster_kinds import Manifest, name_of, namespace_of
+
+MOST_SKEW = 5.0
+"""Seconds by which clocks may differ without anybody noticing."""
+LEASES_OF = {"scheduler": ("volcano", "vc-scheduler"), "controllers": ("vc-controller-manager",)}
+"""Names of the leases of each component, ours and Volcano's."""
+INSTALL = "docs/install.md says how to install it"
+
+
+def check_installation(facts: InstallationFacts) -> list[CheckResult]:
+    """All checks, in the order in which one would mend what they tell."""
+    from stromboli.cli.check.definition_checks import check_definitions
+    from stromboli.cli.check.webhook_checks import check_webhooks
+
+    checks: tuple[Callable[[InstallationFacts], Iterator[CheckResult]], ...] = (
+        _api_server,
+        _clock,
+        check_definitions,
+        _deployments,
+        _leases,
+        check_webhooks,
+        _queues,
+        _nodes,
+        _rights,
+    )
+    return [result for check in checks for result in check(facts)]
+
+
+def unread(facts: InstallationFacts, check: str, kind: str) -> Iterator[CheckResult]:
+    """That a kind could not be read, if so."""
+    if kind in facts.refused:
+        yield skipped(check, facts.refused[kind])
+
+
+def _api_server(facts: InstallationFacts) -> Iterator[CheckResult]:
+    user = f", you are {facts.user}" if facts.user else ""
+    yield ok("api-server", f"{facts.server} answers, {facts.version}{user}")
+
+
+def _clock(facts: InstallationFacts) -> Iterator[CheckResult]:
+    """The clocks of this machine and of the API server; certificates, leases and ages go by them."""
+    moment = moment_of(facts.server_time)
+    if moment is None:
+        if not facts.is_local:
+            yield skipped("clock", "the API server does not tell its time")
+        return
+    skew = facts.now - moment
+    if -MOST_SKEW <= skew <= MOST_SKEW + 1:  # the server tells whole seconds
+        yield ok("clock", "this machine and the API server agree")
+    else:
+        ahead = "ahead of" if skew > 0 else "behind"
+        yield warning(
+            "clock",
+            f"this machine is {abs(skew):.0f} s {ahead} the API server",
+            "synchronise clocks (NTP): certificates, leases and ages go by them",
+        )
+
+
+def _deployments(facts: InstallationFacts) -> Iterator[CheckResult]:
+    """Whether every component has its replicas."""
+    if facts.is_local:
+        yield ok("components", "all parts run in the process of `stromboli up`")
+        return
+    yield from unread(facts, "components", "Deployment")
+    if "Deployment" in facts.refused:
+        return
+    deployments = {name_of(item): item for item in facts.objects.get("Deployment", ())}
+    for part in ("scheduler", "controllers", "admission"):
+        names = [name for name in deployments if part.rstrip("s") in name]
+        if not names:
+            text = f"no Deployment of the {part} in namespace {facts.namespace}"
+            yield (failed if part == "scheduler" else warning)(part, text, INSTALL)
+        for name in names:
+            yield _deployment(part, name, deployments[name])
+
+
+def _deployment(part: str, name: str, deployment: Manifest) -> CheckResult:
+    wanted = int((deployment.get("spec") or {}).get("replicas", 1))
+    ready = int((deployment.get("status") or {}).get("readyReplicas") or 0)
+    text = f"Deployment {name}: {ready} of {wanted} replicas ready"
+    where = f"-n {namespace_of(deployment)} deployment/{name}"
+    if wanted == 0:
+        return warning(part, f"Deployment {name} is scaled to 0", f"kubectl scale {where} --replicas=1")
+    if ready == 0:
+        return failed(part, text, f"kubectl describe {where}; kubectl logs {where}")
+    return ok(part, text) if ready >= wanted else warning(part, text, f"kubectl describe {where}")
+
+
+def _leases(facts: InstallationFacts) -> Iterator[CheckResult]:
+    """Whether somebody leads, and has said so lately."""
+    if facts.is_local:
+        return
+    yield from unread(facts, "leases", "Lease")
+    if "Lease" in facts.refused:
+        return
+    leases = {name_of(item): item.get("spec") or {} for item in facts.objects.get("Lease", ())}
+    for part, names in LEASES_OF.items():
+        present = [name for name in names if name in leases]
+        if not present:
+            yield warning(
+                f"{part} lease",
+                f"nobody has taken the lease {names[0]} in namespace {facts.namespace}",
+                "fine with --leader-elect=false; otherwise the component does not run",
+            )
+        for name in present:
+            yield _lease(part, name, leases[name], facts.now)
+
+
+def _lease(part: str, name: str, lease: Manifest, now: float) -> CheckResult:
+    check, holder = f"{part} lease", str(lease.get("holderIdentity") or "")
+    renewed, duration = moment_of(lease.get("renewTime")), float(lease.get("leaseDurationSeconds") or 15)
+    if not holder or renewed is None:
+        return failed(check, f"lease {name} has no holder", "is the component running? Its log says why not")
+    age = now - renewed
+    if age > duration + MOST_SKEW:
+        return failed(
+            check,
+            f"{holder} leads by lease {name}, and has not renewed it for {age:.0f} s",
+            "nobody leads until another replica takes it over: are there any? Their logs say why not",
+        )
+    return ok(check, f"{holder} leads, renewed {max(age, 0):.0f} s ago")
+
+
+def _queues(facts: InstallationFacts) -> Iterator[CheckResult]:
+    yield from unread(facts, "queues", "Queue")
+    if "Queue" in facts.refused:
+        return
+    states = {
+        name_of(queue): str((queue.get("status") or {}).get("state") or "")
+        for queue in facts.objects.get("Queue", ())
+    }
+    if "default" not in states:
+        yield failed(
+            "queues", "there is no queue default", "it is made by the scheduler: is one running? See above"
+        )
+    elif states["default"] not in ("Open", ""):
+        yield warning(
+            "queues", f"queue default is {states['default'].lower()}", "stromboli queue open default"
+        )
+    else:
+        closed = sorted(name for name, state in states.items() if state not in ("Open", ""))
+        text = f"{len(states)} queues, default is open"
+        yield ok("queues", f"{text}; not open: {', '.join(closed[:5])}" if closed else text)
+
+
+def _nodes(facts: InstallationFacts) -> Iterator[CheckResult]:
+    yield from unread(facts, "nodes", "Node")
+    if "Node" in facts.refused:
+        return
+    nodes = facts.objects.get("Node", ())
+    ready = sum(map(_is_ready, nodes))
+    text = f"{ready} of {len(nodes)} nodes are ready"
+    if not nodes:
+        yield failed("nodes", "the cluster has no nodes", "no pod can run before there is one")
+    elif not ready:
+        yield failed("nodes", text, "kubectl get nodes; kubectl describe node NAME")
+    else:
+        yield ok("nodes", text) if ready == len(nodes) else warning("nodes", text, "kubectl get nodes")
+
+
+def _is_ready(node: Manifest) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions)
+
+
+def _rights(facts: InstallationFacts) -> Iterator[CheckResult]:
+    """What the user may do of what everyday commands do."""
+    yield from unread(facts, "rights", "SelfSubjectAccessReview")
+    if not facts.rights:
+        return
+    missing = [right for right, allowed in facts.rights.items() if not allowed]
+    if missing:
+        yield warning(
+            "rights",
+            f"you may not: {', '.join(missing)}",
+            "an administrator gives rights with a Role or ClusterRole; commands that need them say so",
+        )
+    else:
+        yield ok("rights", "you may do what everyday commands do")
+
+
+def moment_of(text: object) -> float | None:
+    """A time as Kubernetes writes it, in seconds since 1970."""
+    if not isinstance(text, str) or not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment.timestamp() if moment.tzinfo is not None else None

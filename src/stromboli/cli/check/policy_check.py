@@ -1,0 +1,39 @@
+"""Whether the policy in force is right."""
+
+from __future__ import annotations
+
+from stromboli.cli.check.check_result import CheckResult, failed, ok, skipped, warning
+from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text
+from stromboli.cli.cluster.cluster_session import ClusterSession
+from stromboli.cli.policy.policy_place import DEFAULT_KEY, find_policy
+from stromboli.extensions import load_catalog
+from stromboli.kube.request import ApiError
+from stromboli.policy.policy import PolicyError, load_policy
+
+CHECK = "policy"
+MEND = "stromboli policy show --in-force > policy.yaml; mend it; stromboli policy apply policy.yaml"
+
+
+async def check_policy(session: ClusterSession) -> list[CheckResult]:
+    """What `policy check` says of it; plugins of the cluster's own are not known here."""
+    try:
+        place = await find_policy(session, DEFAULT_KEY)
+    except ApiError as error:
+        return [skipped(CHECK, refusal_text(error))]
+    except ClusterError as error:
+        return [skipped(CHECK, str(error))]
+    if not place.text.strip():
+        return [
+            warning(
+                CHECK,
+                f"{place.origin} has none, so the built-in one is in force",
+                "stromboli policy apply FILE",
+            )
+        ]
+    try:
+        policy = load_policy(place.text, load_catalog(), place.origin, lenient=True)
+    except PolicyError as error:
+        return [failed(CHECK, text, MEND) for text in error.errors[:5]]
+    if policy.warnings:
+        return [warning(CHECK, text, MEND) for text in policy.warnings[:5]]
+    return [ok(CHECK, f"{place.origin}: {', '.join(policy.actions)}")]

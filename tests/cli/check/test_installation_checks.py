@@ -1,0 +1,159 @@
+"""What `stromboli check` says of installations, healthy and not."""
+
+from __future__ import annotations
+
+import base64
+import copy
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from stromboli.api.schemas.volcano_definitions import volcano_definitions
+from stromboli.cli.check.check_result import CheckResult
+from stromboli.cli.check.installation_checks import check_installation
+from stromboli.cli.check.installation_facts import InstallationFacts
+from stromboli.daemon.certificates import new_authority
+from stromboli.kube.timestamps import micro_time, timestamp
+
+Manifest = dict[str, Any]
+TODAY = datetime(2026, 11, 17, 12, tzinfo=UTC)
+NOW = TODAY.timestamp()
+NAMESPACE = "volcano-system"
+DEFINITIONS = list(volcano_definitions())
+AUTHORITY = base64.b64encode(new_authority("admission", TODAY, timedelta(days=365)).certificate).decode()
+
+
+def named(name: str, **content: Any) -> Manifest:
+    return {"metadata": {"name": name, "namespace": NAMESPACE}, **content}
+
+
+def deployment(part: str, ready: int = 2, wanted: int = 2) -> Manifest:
+    return named(f"stromboli-{part}", spec={"replicas": wanted}, status={"readyReplicas": ready})
+
+
+def lease(name: str, age: float = 2.0, holder: str = "pod-1") -> Manifest:
+    spec = {"holderIdentity": holder, "renewTime": micro_time(NOW - age), "leaseDurationSeconds": 15}
+    return named(name, spec=spec)
+
+
+def webhooks(bundle: str = AUTHORITY) -> Manifest:
+    service = {"namespace": NAMESPACE, "name": "volcano-admission-service"}
+    client = {"service": service, "caBundle": bundle}
+    return named("stromboli-admission", webhooks=[{"name": "validatejob.volcano.sh", "clientConfig": client}])
+
+
+def healthy() -> InstallationFacts:
+    facts = InstallationFacts("https://a", NAMESPACE, is_local=False, version="v1.36.0", user="ann", now=NOW)
+    facts.server_time = timestamp(NOW)
+    established = {"conditions": [{"type": "Established", "status": "True"}]}
+    slices = named("s", endpoints=[{"conditions": {"ready": True}}])
+    slices["metadata"]["labels"] = {"kubernetes.io/service-name": "volcano-admission-service"}
+    facts.objects = {
+        "CustomResourceDefinition": [
+            {**copy.deepcopy(definition), "status": established} for definition in DEFINITIONS
+        ],
+        "Deployment": [deployment(part) for part in ("scheduler", "controllers", "admission")],
+        "Lease": [lease("volcano"), lease("vc-controller-manager")],
+        "MutatingWebhookConfiguration": [webhooks()],
+        "ValidatingWebhookConfiguration": [webhooks()],
+        "EndpointSlice": [slices],
+        "Queue": [named("default", status={"state": "Open"}), named("root")],
+        "Node": [named("n1", status={"conditions": [{"type": "Ready", "status": "True"}]})],
+    }
+    facts.rights = {"create jobs.batch.volcano.sh": True}
+    return facts
+
+
+def results(facts: InstallationFacts, state: str) -> list[CheckResult]:
+    return [result for result in check_installation(facts) if result.state == state]
+
+
+def test_of_a_healthy_installation_all_is_well() -> None:
+    told = check_installation(healthy())
+    assert {result.state.value for result in told} == {"ok"}
+    assert {result.check for result in told} >= {"clock", "kinds", "scheduler", "webhooks", "rights"}
+
+
+def test_a_scheduler_without_ready_replicas_fails_and_fewer_than_wanted_are_a_warning() -> None:
+    facts = healthy()
+    facts.objects["Deployment"] = [deployment("scheduler", 0), deployment("controllers", 1)]
+    (no_scheduler,) = results(facts, "failed")
+    assert no_scheduler.text == "Deployment stromboli-scheduler: 0 of 2 replicas ready"
+    assert "kubectl logs" in no_scheduler.way_out
+    texts = [result.text for result in results(facts, "warning")]
+    assert "Deployment stromboli-controllers: 1 of 2 replicas ready" in texts
+    assert f"no Deployment of the admission in namespace {NAMESPACE}" in texts
+
+
+def test_a_leader_that_is_silent_fails() -> None:
+    facts = healthy()
+    facts.objects["Lease"] = [lease("volcano", age=120), lease("vc-controller-manager", holder="")]
+    silent, nobody = results(facts, "failed")
+    assert "has not renewed it for 120 s" in silent.text
+    assert nobody.text == "lease vc-controller-manager has no holder"
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(-60, "60 s ahead of"), (90, "90 s behind")])
+def test_clocks_that_differ_are_told(seconds: int, text: str) -> None:
+    facts = healthy()
+    facts.server_time = timestamp(NOW + seconds)
+    (skew,) = results(facts, "warning")
+    assert text in skew.text
+
+
+def test_kinds_that_are_missing_old_or_poorer_are_told() -> None:
+    facts = healthy()
+    definitions = {item["metadata"]["name"]: item for item in facts.objects["CustomResourceDefinition"]}
+    del definitions["queues.scheduling.volcano.sh"]
+    del definitions["hypernodes.topology.volcano.sh"]
+    groups = definitions["podgroups.scheduling.volcano.sh"]["spec"]["versions"][0]
+    del groups["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["networkTopology"]
+    definitions["jobs.batch.volcano.sh"]["spec"]["versions"][0]["served"] = False
+    facts.objects["CustomResourceDefinition"] = list(definitions.values())
+    broken = [result.text for result in results(facts, "failed")]
+    assert "queues.scheduling.volcano.sh is not installed" in broken
+    assert any(text.startswith("jobs.batch.volcano.sh is not served in version v1alpha1") for text in broken)
+    poorer = [result.text for result in results(facts, "warning")]
+    assert "hypernodes.topology.volcano.sh is not installed" in poorer
+    assert any("podgroups.scheduling.volcano.sh lacks spec.networkTopology" in text for text in poorer)
+
+
+def test_webhooks_without_endpoints_authority_or_time_left_are_told() -> None:
+    facts = healthy()
+    facts.objects["EndpointSlice"] = []
+    assert any("has no endpoints" in result.text for result in results(facts, "failed"))
+    for bundle, text in (("", "has no caBundle"), ("aGVsbG8=", "is no certificate")):
+        facts = healthy()
+        facts.objects["ValidatingWebhookConfiguration"] = [webhooks(bundle)]
+        assert any(text in result.text for result in results(facts, "failed"))
+    facts = healthy()
+    facts.now += 366 * 86_400
+    assert any("the authority of webhooks ended on" in result.text for result in results(facts, "failed"))
+    facts = healthy()
+    facts.objects |= {"MutatingWebhookConfiguration": [], "ValidatingWebhookConfiguration": []}
+    (unchecked,) = results(facts, "warning")
+    assert unchecked.text == "nobody completes and checks what users submit"
+
+
+def test_what_may_not_be_read_is_skipped_and_says_which_right_is_missing() -> None:
+    facts = healthy()
+    kinds = list(facts.objects)
+    facts.objects, facts.refused = {}, dict.fromkeys(kinds, 'user "bob" may not list it')
+    facts.rights = {"create jobs.batch.volcano.sh": False}
+    assert results(facts, "failed") == []
+    skipped = results(facts, "skipped")
+    assert {result.check for result in skipped} >= {"kinds", "components", "leases", "webhooks", "nodes"}
+    assert {result.text for result in skipped} == {'user "bob" may not list it'}
+    (rights,) = results(facts, "warning")
+    assert "you may not: create jobs.batch.volcano.sh" in rights.text
+
+
+def test_queues_and_nodes_that_cannot_be_used_are_told() -> None:
+    facts = healthy()
+    facts.objects["Queue"] = [named("default", status={"state": "Closed"})]
+    facts.objects["Node"] = []
+    (closed,) = results(facts, "warning")
+    assert closed.way_out == "stromboli queue open default"
+    (empty,) = results(facts, "failed")
+    assert empty.text == "the cluster has no nodes"
