@@ -1,7 +1,8 @@
 """Who may use an endpoint: the API server decides, as it does for Kubernetes' own components.
 
 A bearer token becomes a user by a TokenReview, and a SubjectAccessReview says whether roles let that user get or post
-the path. So rights on our endpoints are given like any others, and there are no passwords of our own.
+the path, or read the object that the request is about. So rights on our endpoints are given like any others, and there
+are no passwords of our own.
 """
 
 from __future__ import annotations
@@ -43,6 +44,42 @@ class Refusal(NamedTuple):
     message: str
 
 
+class ObjectAccess(NamedTuple):
+    """The right to read an object: whoever may get it, or list all of its kind there, may."""
+
+    group: str
+    resource: str
+    namespace: str
+    name: str
+
+    @property
+    def attributes(self) -> list[dict[str, Any]]:
+        where = {"group": self.group, "resource": self.resource, "namespace": self.namespace}
+        asked = [{"verb": "get", "name": self.name}, {"verb": "list"}]
+        return [{"resourceAttributes": {**where, **verb}} for verb in asked]
+
+    @property
+    def right(self) -> str:
+        """As Kubernetes says which one is missing."""
+        where = f'in the namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
+        return f'get resource "{self.resource}" in API group "{self.group}" {where}'
+
+
+class PathAccess(NamedTuple):
+    """The right to use a path."""
+
+    verb: str
+    path: str
+
+    @property
+    def attributes(self) -> list[dict[str, Any]]:
+        return [{"nonResourceAttributes": {"path": self.path, "verb": self.verb}}]
+
+    @property
+    def right(self) -> str:
+        return f'{self.verb} path "{self.path}": a ClusterRole with nonResourceURLs gives the right'
+
+
 class _TokenStatus(msgspec.Struct, gc=False):
     authenticated: bool = False
     user: dict[str, Any] = {}
@@ -61,14 +98,25 @@ class _AccessReview(msgspec.Struct, gc=False):
     status: _AccessStatus = msgspec.field(default_factory=_AccessStatus)
 
 
+_Key = tuple[bytes, ObjectAccess | PathAccess]
+"""The hash of a token, and what it is used for."""
+
+
 class DelegatedAuthorization:
     """Lets requests through whose bearer token the API server knows and whose user it allows them."""
 
-    def __init__(self, api: Api, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        api: Api,
+        clock: Callable[[], float] = time.monotonic,
+        rights: str = "deploy/components/debug-endpoints",
+    ) -> None:
+        """`rights` is where those to ask the API server are given."""
         self._api = api
         self._clock = clock
-        self._remembered: dict[tuple[bytes, str, str], tuple[float, Refusal | None]] = {}
-        """Until when, and what: by hash of the token, verb and path."""
+        self._rights = rights
+        self._remembered: dict[_Key, tuple[float, Refusal | None]] = {}
+        """Until when, and what."""
         self._reviews = asyncio.Semaphore(MOST_REVIEWS)
 
     def required(self, handler: Handler) -> Handler:
@@ -83,8 +131,8 @@ class DelegatedAuthorization:
 
         return respond
 
-    async def refusal(self, request: web.Request) -> Refusal | None:
-        """Why a request is not allowed; None if it is."""
+    async def refusal(self, request: web.Request, access: ObjectAccess | None = None) -> Refusal | None:
+        """Why a request is not allowed; None if it is. Without `access`, the path is what takes a right."""
         if not _is_loopback(request.remote):
             return Refusal(
                 403, "answered over loopback alone, as there is no TLS here: kubectl port-forward leads there"
@@ -94,7 +142,8 @@ class DelegatedAuthorization:
             return Refusal(
                 401, "a bearer token is needed: kubectl create token, or the token in a kubeconfig file"
             )
-        key = hashlib.sha256(token.encode()).digest(), request.method.lower(), request.path
+        wanted = access or PathAccess(request.method.lower(), request.path)
+        key = hashlib.sha256(token.encode()).digest(), wanted
         until, known = self._remembered.get(key, (0.0, None))
         if self._clock() < until:
             return known
@@ -102,17 +151,17 @@ class DelegatedAuthorization:
             return Refusal(429, f"{MOST_REVIEWS} others are being checked; try again")
         async with self._reviews:
             try:
-                refusal = await self._review(token, key[1], key[2])
+                refusal = await self._review(token, wanted)
             except (ApiError, NoResponse, msgspec.DecodeError) as error:
                 return Refusal(
                     503,
                     f"the API server does not say whether this is allowed: {error};"
-                    " the rights to ask it are in deploy/components/debug-endpoints",
+                    f" the rights to ask it are in {self._rights}",
                 )
         self._remember(key, refusal)
         return refusal
 
-    async def _review(self, token: str, verb: str, path: str) -> Refusal | None:
+    async def _review(self, token: str, access: ObjectAccess | PathAccess) -> Refusal | None:
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         answer = msgspec.json.decode(await self._create(TOKEN_REVIEWS, review), type=_TokenReview).status
         if not answer.authenticated:
@@ -120,21 +169,21 @@ class DelegatedAuthorization:
         user = answer.user
         name = str(user.get("username") or "")
         subject = {"user": name, **{key: user[key] for key in _IDENTITY if user.get(key)}}
-        spec = {**subject, "nonResourceAttributes": {"path": path, "verb": verb}}
-        asked = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        access = msgspec.json.decode(await self._create(ACCESS_REVIEWS, asked), type=_AccessReview).status
-        log.info("asked for %s", path, extra=about(user=name, verb=verb, allowed=access.allowed))
-        if access.allowed and not access.denied:
-            return None
-        return Refusal(
-            403,
-            f'User "{name}" cannot {verb} path "{path}": a ClusterRole with nonResourceURLs gives the right',
-        )
+        allowed = False
+        for attributes in access.attributes:
+            spec = {**subject, **attributes}
+            asked = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+            said = msgspec.json.decode(await self._create(ACCESS_REVIEWS, asked), type=_AccessReview).status
+            allowed = said.allowed and not said.denied
+            if allowed or said.denied:
+                break
+        log.info("asked for access", extra=about(user=name, access=access.right, allowed=allowed))
+        return None if allowed else Refusal(403, f'User "{name}" cannot {access.right}')
 
     async def _create(self, path: str, review: dict[str, Any]) -> bytes:
         return await self._api.send(Request("POST", path, msgspec.json.encode(review)), TIMEOUT)
 
-    def _remember(self, key: tuple[bytes, str, str], refusal: Refusal | None) -> None:
+    def _remember(self, key: _Key, refusal: Refusal | None) -> None:
         self._remembered.pop(key, None)
         if len(self._remembered) >= MOST_REMEMBERED:
             del self._remembered[next(iter(self._remembered))]

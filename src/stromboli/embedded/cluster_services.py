@@ -24,6 +24,7 @@ from stromboli.controllers.options import Options as ControllerOptions
 from stromboli.controllers.runner import ControllerRunner
 from stromboli.controllers.workloads.workload_controllers import WORKLOAD_CONTROLLERS
 from stromboli.embedded.data_files import DataError
+from stromboli.embedded.http.explain_responses import ClusterExplanations
 from stromboli.embedded.nodes.machine.gpu_locks import locks_folder
 from stromboli.embedded.nodes.machine.machine_node import machine_nodes
 from stromboli.embedded.nodes.node_network import configure_discovery, has_racks, wait_until_discovered
@@ -75,6 +76,7 @@ class ServiceConfig:
     logs: PodLogs = field(default_factory=PodLogs)
     usage: ClusterUsage = field(default_factory=ClusterUsage)
     streams: PodStreams = field(default_factory=PodStreams)
+    explanations: ClusterExplanations = field(default_factory=ClusterExplanations)
     access: Access = field(default_factory=lambda: Access("https://127.0.0.1"))
     """With `data`, set by the cluster once its server listens."""
     data: Path = Path()
@@ -136,6 +138,7 @@ async def scheduler(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]
             await ensure_queues(client, options.default_queue)
             await wait_until_synced(replica.watches, options.resource_sync_timeout)
             async with _task(replica.lead(), "scheduler", replica.stop) as task:
+                config.explanations.connect(replica.explanations.answer)
                 yield task
 
 

@@ -94,6 +94,7 @@ class EmbeddedCluster:
                 logs=self._config.logs,
                 usage=self._config.usage,
                 streams=self._config.streams,
+                explanations=self._config.explanations,
                 volcano_settings=settings,
             )
             try:

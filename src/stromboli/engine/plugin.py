@@ -215,6 +215,10 @@ class Plugin:
         """A task moved, or a move was taken back. A text refuses the move (never asked when taking back)."""
         return None
 
+    def remembered(self, subject: Job | Queue) -> Mapping[str, str]:
+        """What it keeps in mind of a job or a queue, for its user: a few short texts by name. Asked between cycles."""
+        return {}
+
     # -- orders: sort keys, smaller first
 
     @point(sort_keys, "enableJobOrder")

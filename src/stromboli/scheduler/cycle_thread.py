@@ -15,6 +15,7 @@ from functools import partial
 from stromboli.daemon.memory_management import collect_rarely
 from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.decision_log import log_decisions
+from stromboli.scheduler.explain.explanations import QUESTION_PATIENCE, Explanations
 from stromboli.scheduler.gathering import PAUSE, Gathering
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.thread_seam import ThreadSeam
@@ -43,6 +44,7 @@ class CycleThread:
         cycle_metrics: CycleMetrics,
         seam: ThreadSeam,
         on_change: bool = True,
+        explanations: Explanations | None = None,
     ):
         """Without `on_change` cycles go by the scheduler's period alone."""
         self.crashed = False
@@ -53,6 +55,7 @@ class CycleThread:
         self._scheduler = scheduler
         self._cycle_metrics = cycle_metrics
         self._seam = seam
+        self._explanations = explanations
         self._watchdog = Watchdog(cycle_metrics.metrics)
         self._gathering = Gathering(scheduler.period, on_change)
         self._last_cycle = time.monotonic()
@@ -116,6 +119,9 @@ class CycleThread:
         since = self._seam.changes.since
         self._world.absorb()
         self._note_changes(since)
+        if self._explanations is not None and self._explanations.is_postponed:
+            now = time.monotonic()
+            self._gathering.note(now, now, QUESTION_PATIENCE)
 
     def _note_changes(self, since: float) -> None:
         patience = self._world.take_patience(self._scheduler.engine)
@@ -129,6 +135,9 @@ class CycleThread:
         self._cycle_metrics.cycle(outcome)
         with self._cycle_metrics.metrics.guard("decision log"):
             log_decisions(outcome)
+        if self._explanations is not None:
+            with self._cycle_metrics.metrics.guard("explanations"):
+                self._explanations.cycle_ended(outcome)
         self._note_cycle()
         self._gathering.cycle_ended(self._last_cycle, time.thread_time() - begin)
         self._note_changes(self._last_cycle)

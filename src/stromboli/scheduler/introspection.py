@@ -59,6 +59,13 @@ class Introspection:
         standby = self._election is not None and not self._election.may_write()
         return "" if standby else "about to lead"
 
+    def standing_by(self) -> str | None:
+        """Who leads, perhaps not known, if it is another replica; None if this one does."""
+        election = self._election
+        if self._replica.seam.leads and (election is None or election.may_write()):
+            return None
+        return election.leader if election is not None else ""
+
     async def metrics(self) -> bytes:
         """Rendered in another thread: with thousands of jobs that takes about a second."""
         metrics, writer = self._metrics, self._replica.writer

@@ -71,6 +71,11 @@ class Options(ElectedOptions):
     enable_pprof: bool = flag(
         boolean, False, "Serve /debug/...: consistency, dump, stacks, for users with rights on the path"
     )
+    enable_explain: bool = flag(
+        boolean,
+        False,
+        "Serve /explain/...: why a job waits and what happened to it, for users who may read it",
+    )
     cache_dumper: bool = flag(boolean, True, "SIGUSR1 and SIGUSR2 write the whole state to a file")
     cache_dump_dir: Path = flag(Path, Path("/tmp"), "Folder in which our own folder of such files is made")
     scheduler_sharding_mode: str = flag(

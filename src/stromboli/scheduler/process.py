@@ -28,6 +28,8 @@ from stromboli.scheduler.options import Options
 from stromboli.scheduler.watched_objects import watch_cluster
 
 if TYPE_CHECKING:
+    from aiohttp import web
+
     from stromboli.engine.catalog import Catalog
     from stromboli.policy.policy import Policy
     from stromboli.policy.policy_file import PolicyFile
@@ -61,7 +63,7 @@ class Process(ElectedProcess[Options]):
     async def _run(self, stack: AsyncExitStack) -> int:
         collect_rarely()
         options = self.options
-        sockets = await self._open_endpoints(stack, debugging=options.enable_pprof)
+        sockets = await self._open_endpoints(stack, debugging=self._has_routes)
         client, lease_client = [await self._open_client(stack, self._count) for _ in range(2)]
         watches = await stack.enter_async_context(watch_cluster(options, client))
         self._join_election(lease_client)
@@ -124,16 +126,34 @@ class Process(ElectedProcess[Options]):
         from stromboli.daemon.delegated_authorization import DelegatedAuthorization
         from stromboli.daemon.log_level_socket import LogLevel
         from stromboli.scheduler.debug_endpoints import add_debug_routes
+        from stromboli.scheduler.explain.explain_endpoint import RIGHTS, ExplainEndpoint
 
         introspection = self._introspection
         assert introspection is not None
         level = LogLevel(os.environ, self.options.v)
         stack.push_async_callback(level.stop)
         await level.start()
-        debugging = partial(add_debug_routes, introspection, DelegatedAuthorization(client))
-        await self._serve_endpoints(
-            stack, introspection, debugging if self.options.enable_pprof else None, sockets
-        )
+
+        def add_routes(app: web.Application) -> None:
+            if self.options.enable_pprof:
+                add_debug_routes(introspection, DelegatedAuthorization(client), app)
+            if self.options.enable_explain:
+                authorization = DelegatedAuthorization(client, rights=RIGHTS)
+                assert self._replica is not None
+                ExplainEndpoint(
+                    self._replica.explanations,
+                    authorization,
+                    introspection.standing_by,
+                    self._identity,
+                    introspection.guard,
+                ).add_routes(app)
+
+        await self._serve_endpoints(stack, introspection, add_routes if self._has_routes else None, sockets)
+
+    @property
+    def _has_routes(self) -> bool:
+        """Whether there are routes beside the metrics."""
+        return self.options.enable_pprof or self.options.enable_explain
 
     async def _stop_with(self, replica: Replica) -> None:
         """Stop the process when the cycle thread or the watches crashed, also while on standby."""

@@ -24,6 +24,8 @@ from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.cycle_thread import CycleThread
 from stromboli.scheduler.decision_log import unusable_event
+from stromboli.scheduler.explain.explanations import Explanations
+from stromboli.scheduler.explain.object_answers import ObjectAnswers
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
@@ -99,8 +101,16 @@ class Replica:
             interruptible=False,  # signals reach the main thread alone
         )
         self.scheduler.announce_policy()
+        self.explanations = Explanations(
+            self.seam, ObjectAnswers(self.world.history), self.world.is_unchanged
+        )
         self.thread = CycleThread(
-            self.world, self.scheduler, cycle_metrics, self.seam, options.schedule_on_change
+            self.world,
+            self.scheduler,
+            cycle_metrics,
+            self.seam,
+            options.schedule_on_change,
+            self.explanations,
         )
 
     async def __aenter__(self) -> Replica:

@@ -31,6 +31,7 @@ from stromboli.embedded.auth.cluster_authority import ClusterAuthority
 from stromboli.embedded.auth.identity import SHORTEST_SECRET, Tokens
 from stromboli.embedded.data_files import OBJECTS, DataError, make_folder, read_file, write_secret
 from stromboli.embedded.data_format import check_format, mark_format
+from stromboli.embedded.http.explain_responses import ClusterExplanations
 from stromboli.embedded.http.router import Router
 from stromboli.embedded.kinds.builtin_kinds import METRICS
 from stromboli.embedded.kinds.kind_registry import KindRegistry
@@ -77,6 +78,8 @@ class ApiServer:
     usage: UsageSource | None = None
     """If given, `metrics.k8s.io` is served."""
     streams: PodStreams | None = None
+    explanations: ClusterExplanations | None = None
+    """If given, what the scheduler knows of jobs is served below /explain/."""
     history: int = HISTORY_LIMIT
     history_bytes: int = HISTORY_BYTES
     watch_bytes: int = WATCH_BYTES
@@ -124,7 +127,16 @@ class ApiServer:
         self.store.on_commit(self.hub.publish)
         self.store.on_compaction(self.hub.buffers.compact)
         self.store.wait_for(self.hub.caught_up)
-        self._router = Router(self.objects, self.hub, tokens, authorizer, self.logs, self.usage, self.streams)
+        self._router = Router(
+            self.objects,
+            self.hub,
+            tokens,
+            authorizer,
+            self.logs,
+            self.usage,
+            self.streams,
+            self.explanations,
+        )
 
     async def _start(self, is_current: bool) -> None:
         await bootstrap(self.objects, self.crds, self.storage_class)

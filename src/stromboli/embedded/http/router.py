@@ -15,6 +15,7 @@ from stromboli.embedded.auth.identity import Tokens
 from stromboli.embedded.http import list_pages, request_bodies
 from stromboli.embedded.http.authentication import Authenticator
 from stromboli.embedded.http.discovery import VERSION, discovery_document
+from stromboli.embedded.http.explain_responses import ClusterExplanations
 from stromboli.embedded.http.json_responses import error_response, json_response, write_response
 from stromboli.embedded.http.log_responses import send_log
 from stromboli.embedded.http.object_writer import ObjectWriter, Write, write_request
@@ -48,6 +49,7 @@ from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.store.version_log import DiskFull, WriteFailed
 from stromboli.embedded.store.watch_hub import WatchHub
 from stromboli.embedded.time_slices import LARGE
+from stromboli.scheduler.explain.explain_paths import PREFIX
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +71,7 @@ class Router:
         logs: LogSource | None = None,
         usage: UsageSource | None = None,
         streams: PodStreams | None = None,
+        explanations: ClusterExplanations | None = None,
     ):
         self._objects = objects
         self._hub = hub
@@ -78,6 +81,7 @@ class Router:
         self._logs = logs
         self._usage = None if usage is None else UsageResponses(objects, usage)
         self._streams = streams or PodStreams()
+        self._explanations = explanations
         self._shares = UserShares()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -110,6 +114,9 @@ class Router:
         if path in ("/version", "/version/"):
             return json_response(msgspec.json.encode(VERSION))
         user = self._authenticator.user(request)
+        if self._explanations is not None and path.startswith(PREFIX) and method == "GET":
+            async with self._shares.seats(user):
+                return await self._explanations.respond(path, user, self._authorizer)
         query = request.rel_url.query
         depth = path.count("/", 1) - path.endswith("/")
         if depth > (1 if path.startswith("/api/") else 2) and not path.startswith(ROOT):

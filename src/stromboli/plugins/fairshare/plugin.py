@@ -39,6 +39,8 @@ from stromboli.policy.arguments import arg, arg_map
 log = logging.getLogger(__name__)
 
 LONGEST_NAME = 253
+MOST_TOLD = 10
+"""Users of a queue whose usage is told."""
 REORDER_STEP = 1 / 4, 0.01
 """By how much, relative to itself or to the cluster, a share changes before the user's jobs are ordered again."""
 
@@ -148,6 +150,32 @@ class Fairshare(Plugin):
                 text = to_annotation(history, session.now)
                 session.decisions.append(QueueAnnotation(queue, names.FAIR_SHARE, text))
 
+    def remembered(self, subject: Job | Queue) -> Mapping[str, str]:
+        """The decayed usage of a job's user and of its queue, or of a queue and its largest users."""
+        if isinstance(subject, Job):
+            account = self._accounts.of(subject)
+            whole = account and self._accounts.find(account.queue, None)
+            texts = {"user": account.user or ""} if account else {}
+            texts |= {"usage of the user": self._usage_text(account)} if account else {}
+            return texts | ({"usage of the queue": self._usage_text(whole)} if whole else {})
+        accounts = [account for account in self._accounts if account.queue == subject.name]
+        accounts.sort(key=self._usage, reverse=True)
+        shown = [account for account in accounts if account.user is None] + [
+            account for account in accounts if account.user is not None
+        ]
+        return {
+            f"usage of {account.user}" if account.user is not None else "usage": self._usage_text(account)
+            for account in shown[: MOST_TOLD + 1]
+        }
+
+    def _usage(self, account: Account) -> float:
+        return self._decay.usage(self._record_of(account), self.session.now)
+
+    def _usage_text(self, account: Account) -> str:
+        """`1.5 hours of the whole cluster lately, and 12.5 % of it now`."""
+        hours, percent = self._usage(account) / 3600, 100 * self._share(account)
+        return f"{hours:.3g} hours of the whole cluster lately, and {percent:.3g} % of it now"
+
     # -- order
 
     def job_order(self, job: Job) -> float:
@@ -170,7 +198,7 @@ class Fairshare(Plugin):
     def _compute_order_key(self, account: Account, share: float) -> None:
         if account.cycle != self._cycle:
             account.cycle = self._cycle
-            account.usage = self._decay.usage(self._record_of(account), self.session.now)
+            account.usage = self._usage(account)
         weight = 1.0 if account.user is None else self.arguments.weights.get(account.user, 1.0)
         account.share = share
         account.order_key = (account.usage + share * self._look_ahead) / weight

@@ -59,6 +59,8 @@ class ClusterMirror:
         self._unusable: dict[tuple[str, str, str], UnusableObject] = {}
         """What was last reported of an unusable object, by its kind, namespace and name."""
         self.news = News()
+        self.applied = 0
+        """How many changes were applied so far."""
 
     @property
     def cluster(self) -> Cluster:
@@ -117,6 +119,7 @@ class ClusterMirror:
         changes, unusable = self.seam.changes.take()
         for problem in unusable:
             self._report_once(problem)
+        self.applied += len(changes)
         for change in sorted(changes, key=_is_pod):
             self._apply(change, noting)
         self.seam.run_calls()

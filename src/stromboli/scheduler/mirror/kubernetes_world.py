@@ -30,6 +30,7 @@ from stromboli.model.intake.node_and_queue_intake import forget_if_gone
 from stromboli.model.job import Job, JobId
 from stromboli.model.status import Status
 from stromboli.model.task import Condition
+from stromboli.scheduler.explain.decision_history import DecisionHistory
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.node_shards import NodeShards
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE, PartialGangs
@@ -66,6 +67,7 @@ class KubernetesWorld:
         shards: NodeShards | None = None,
         clock: Callable[[], float] = time.monotonic,
         guard: TelemetryGuard | None = None,
+        history: DecisionHistory | None = None,
     ):
         """`submit` hands orders over to the writer. `clock` measures pauses, as `wall` may be set.
 
@@ -82,6 +84,9 @@ class KubernetesWorld:
         self._pending: list[tuple[float, WriteFailure]] = []
         """Failures, and when to undo the decision; until then the task keeps its place."""
         self._partial_gangs = PartialGangs(patience) if patience > 0 else None
+        self.history = history if history is not None else DecisionHistory(wall())
+        self._applied = -1
+        """How many changes had been applied when the last cycle ended."""
 
     @property
     def cluster(self) -> Cluster:
@@ -128,8 +133,15 @@ class KubernetesWorld:
 
     def note_outcome(self, outcome: Outcome) -> None:
         """A cycle has ended; what it changed at its very end is news to the next."""
+        self._applied = self._mirror.applied
         if outcome.session.phases:
             self._mirror.news.note_phases()
+        with self._guard("history"):
+            self.history.note_outcome(outcome)
+
+    def is_unchanged(self) -> bool:
+        """Whether the cluster is as the last cycle left it."""
+        return self._applied == self._mirror.applied
 
     def take_patience(self, engine: Engine) -> float:
         """How long what has changed since this was last asked may wait for a cycle; infinite if nothing has."""
@@ -164,6 +176,9 @@ class KubernetesWorld:
         """Undo a decision in the model; conditions and events that say why."""
         decision = failure.decision
         task = self.cluster.tasks.get(decision.uid)
+        if task is not None and task.job is not None and not failure.gone:
+            with self._guard("history"):
+                self.history.note_failure(task.job, decision, failure.why, self._wall())
         if isinstance(decision, Evict):
             log.warning("evicting %s failed: %s", decision.key, failure.why)
             if task is not None:
@@ -193,6 +208,8 @@ class KubernetesWorld:
     # -- decisions
 
     def execute(self, decisions: Sequence[Decision]) -> None:
+        with self._guard("history"):
+            self.history.note_decisions(self.cluster, decisions, self._wall())
         for decision in decisions:
             if isinstance(decision, Evict) and (task := self.cluster.tasks.get(decision.uid)) is not None:
                 task.assumed = Status.RELEASING

@@ -1,0 +1,1 @@
+"""How commands ask the leading scheduler of a cluster what it knows of an object."""

@@ -1,0 +1,101 @@
+"""One HTTP request to a port of a pod, through the API server, as `kubectl port-forward` makes connections.
+
+The port is forwarded on channels of a WebSocket: the first carries data, the second an error, and each begins with
+the number of the port. Imported only where it is needed, as aiohttp takes long to import.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import aiohttp
+from yarl import URL
+
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import Resource
+from stromboli.kube.credentials import BadConfig, Header, NoCredentials
+from stromboli.kube.http_response import BadResponse, HttpResponse, ResponseReader, ResponseTooLarge
+from stromboli.kube.request import ApiError, NoResponse
+
+PROTOCOL = "v4.channel.k8s.io"
+DATA, ERROR = 0, 1
+LARGEST_ERROR = 2000
+"""Bytes of what a kubelet says about a port that cannot be reached."""
+_PODS = Resource("", "v1", "pods", "Pod")
+
+
+async def get_from_pod(
+    client: Client,
+    namespace: str,
+    pod: str,
+    port: int,
+    path: str,
+    headers: Iterable[Header],
+    timeout: float,
+    max_bytes: int,
+) -> HttpResponse:
+    """The response to a GET. `ApiError` if the API server refuses to forward, `NoResponse` if none comes."""
+    lines = [f"GET {path} HTTP/1.1", "Host: localhost", "Accept: application/json", "Connection: close"]
+    lines += [f"{name}: {value}" for name, value in headers]
+    if not all(line.isascii() and line.isprintable() for line in lines):
+        raise NoResponse("the request cannot be sent: it has characters that no header may have")
+    request = ("\r\n".join(lines) + "\r\n\r\n").encode()
+    try:
+        async with asyncio.timeout(timeout):
+            return await _exchange(client, namespace, pod, port, request, max_bytes)
+    except TimeoutError:
+        raise NoResponse(f"port {port} of pod {pod}: no answer within {timeout:g} seconds") from None
+    except aiohttp.WSServerHandshakeError as error:
+        if error.status == 403:
+            message = f'no right to create resource "pods/portforward" in namespace "{namespace}"'
+            raise ApiError(403, "Forbidden", message) from None
+        raise ApiError(
+            error.status, "", f"port {port} of pod {pod} is not forwarded: {error.message}"
+        ) from None
+    except ResponseTooLarge:
+        raise NoResponse(f"port {port} of pod {pod}: more than {max_bytes} bytes") from None
+    except (aiohttp.ClientError, OSError, BadResponse, NoCredentials, BadConfig) as error:
+        raise NoResponse(f"port {port} of pod {pod}: {str(error) or type(error).__name__}") from None
+
+
+async def _exchange(
+    client: Client, namespace: str, pod: str, port: int, request: bytes, max_bytes: int
+) -> HttpResponse:
+    access = client.access
+    identity = await access.credentials.identity()
+    url = URL(f"{access.server}{_PODS.path(namespace, pod, 'portforward')}?ports={port}", encoded=True)
+    async with (
+        aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session,
+        session.ws_connect(
+            url,
+            protocols=(PROTOCOL,),
+            headers=tuple(identity.headers),
+            ssl=access.trust.context(identity.certificate),
+            server_hostname=access.trust.server_name or None,
+            proxy=access.proxy or None,
+            max_msg_size=max_bytes + 64 * 1024,
+            timeout=aiohttp.ClientWSTimeout(ws_close=1.0),
+        ) as socket,
+    ):
+        await socket.send_bytes(bytes((DATA,)) + request)
+        return await _read(socket, port, ResponseReader(max_bytes))
+
+
+async def _read(socket: aiohttp.ClientWebSocketResponse, port: int, reader: ResponseReader) -> HttpResponse:
+    begun: set[int] = set()
+    while True:
+        message = await socket.receive()
+        if message.type is not aiohttp.WSMsgType.BINARY:
+            return reader.end()
+        if not message.data:
+            continue
+        channel, data = message.data[0], message.data[1:]
+        if channel not in begun:  # the number of the port, in a message of its own or before the data
+            begun.add(channel)
+            data = data[2:]
+        if channel == ERROR and data:
+            text = data[:LARGEST_ERROR].decode(errors="replace")
+            raise NoResponse(f"port {port} cannot be reached: {text}")
+        if channel == DATA and data and (response := reader.feed(data)) is not None:
+            return response

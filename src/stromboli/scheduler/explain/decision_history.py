@@ -1,0 +1,244 @@
+"""Remembers what was decided about each job, within bounds: fed where decisions are handed over, in the cycle's thread.
+
+A job about which nothing is decided costs nothing. Records of jobs that are gone are forgotten after a while, and if
+all of them together grow too large, first the one that has had no entry for longest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from stromboli.api import names
+from stromboli.engine.decisions import (
+    Bind,
+    Decision,
+    Event,
+    Evict,
+    GateRemoval,
+    NativeGroupCondition,
+    PodDecision,
+    PodGroupStatus,
+)
+from stromboli.engine.explanation.subjects.event_history import History
+from stromboli.model.intake.native_groups import KIND
+from stromboli.model.job import VOLCANO_GROUP, Job, JobId
+from stromboli.scheduler.explain.decision_entry import DecisionEntry, EntryKind, told
+from stromboli.scheduler.explain.history_record import LONGEST_TEXT, MOST_NAMES, HistoryRecord
+
+if TYPE_CHECKING:
+    from stromboli.engine.cycle import Outcome
+    from stromboli.model.cluster import Cluster
+
+MOST_JOBS = 20_000
+"""Jobs that are remembered."""
+MOST_BYTES = 32 * 1024 * 1024
+"""Of all entries together, roughly."""
+FORGOTTEN_AFTER = 900.0
+"""Seconds after a job was first seen to be gone."""
+SWEEP_INTERVAL = 60.0
+"""Seconds from one look for jobs that are gone to the next."""
+SWEPT_AT_ONCE = 200
+"""Jobs that are looked at after a cycle."""
+_POLICY_EVENTS = {
+    names.EVENT_POLICY_LOADED: "another policy was put in force",
+    names.EVENT_POLICY_WARNING: "another policy was put in force, with warnings",
+    names.EVENT_POLICY_REFUSED: "a changed policy was refused; the one before stays in force",
+}
+
+
+class DecisionHistory:
+    """The records of all jobs."""
+
+    def __init__(self, since: float = 0.0) -> None:
+        self._since = since
+        self._records: dict[JobId, HistoryRecord] = {}
+        """Those with the latest entries come last."""
+        self._policies = HistoryRecord()
+        self._bytes = 0
+        self._to_sweep: list[JobId] = []
+        self._swept_at = since
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @property
+    def since(self) -> float:
+        """Nothing before is known, in seconds since 1970."""
+        return self._since
+
+    @property
+    def bytes(self) -> int:
+        """What all records take, roughly."""
+        return self._bytes
+
+    # -- reading
+
+    def of(self, job: JobId) -> History:
+        """What is remembered of a job, which may be gone."""
+        return self._history(self._records.get(job))
+
+    @property
+    def policies(self) -> History:
+        """Which policies were read."""
+        return self._history(self._policies)
+
+    def _history(self, record: HistoryRecord | None) -> History:
+        if record is None:
+            return History()
+        return History(entries=[told(entry) for entry in record.entries], dropped=record.dropped)
+
+    # -- feeding
+
+    def note_decisions(self, cluster: Cluster, decisions: Sequence[Decision], now: float) -> None:
+        """Decisions were handed over."""
+        bound: dict[Job, list[PodDecision]] = {}
+        released: dict[Job, list[PodDecision]] = {}
+        evicted: dict[_Eviction, list[Evict]] = {}
+        for decision in decisions:
+            match decision:
+                case Bind() if (job := _job_of(cluster, decision)) is not None:
+                    bound.setdefault(job, []).append(decision)
+                case GateRemoval() if (job := _job_of(cluster, decision)) is not None:
+                    released.setdefault(job, []).append(decision)
+                case Evict() if (job := _job_of(cluster, decision)) is not None:
+                    evicted.setdefault(_eviction(job, decision), []).append(decision)
+                case PodGroupStatus():
+                    id = JobId(VOLCANO_GROUP, decision.namespace, decision.name)
+                    self._note_phase(cluster.jobs.get(id), decision.phase, now)
+                case NativeGroupCondition(status="True"):
+                    id = JobId(KIND, decision.namespace, decision.name)
+                    self._note_phase(cluster.jobs.get(id), names.GROUP_SCHEDULED, now)
+                case Event() if decision.reason in _POLICY_EVENTS:
+                    self._policies.add(DecisionEntry(now, "policy", _POLICY_EVENTS[decision.reason]))
+        for job, binds in bound.items():
+            self._add(job, _entry(now, "bound", binds))
+        for job, removals in released.items():
+            self._add(job, _entry(now, "gate-removed", removals))
+        self._note_evictions(cluster, evicted, now)
+
+    def _note_phase(self, job: Job | None, phase: str, now: float) -> None:
+        if job is None:
+            return
+        record = self._record(job)
+        if record.phase == phase or (not record.phase and phase == names.GROUP_PENDING):
+            record.phase = phase
+            return
+        record.phase = phase
+        self._add(job, DecisionEntry(now, "let-in" if phase == names.GROUP_INQUEUE else "phase", phase))
+
+    def _note_evictions(self, cluster: Cluster, evicted: Mapping[_Eviction, list[Evict]], now: float) -> None:
+        freed: Counter[tuple[str, str, str]] = Counter()
+        for (job, action, beneficiary, chosen_by), victims in evicted.items():
+            kind: EntryKind = "moved" if all(victim.destination for victim in victims) else "evicted"
+            entry = _entry(now, kind, victims, victims[0].reason)
+            about = {"action": action, "beneficiary": beneficiary, "chosen_by": chosen_by}
+            self._add(job, replace(entry, **about))
+            if beneficiary and beneficiary != job.key:
+                freed[action, beneficiary, chosen_by] += len(victims)
+        for (action, beneficiary, chosen_by), pods in freed.items():
+            if (gainer := _job_of_key(cluster, beneficiary)) is not None:
+                about = {"action": action, "chosen_by": chosen_by}
+                self._add(gainer, replace(DecisionEntry(now, "room-made", pods=pods), **about))
+
+    def note_outcome(self, outcome: Outcome) -> None:
+        """A cycle told jobs why they wait: those for whom that is new."""
+        cluster, rules, now = outcome.session.cluster, outcome.session.rules, outcome.session.now
+        for decision in outcome.decisions:
+            if type(decision) is not Event or decision.job is None or decision.kind != decision.job.kind:
+                continue
+            job = cluster.jobs.get(decision.job)
+            if job is None or decision.reason != names.EVENT_UNSCHEDULABLE or decision.topic != "outcome":
+                continue
+            cause = outcome.causes.of(job)
+            if cause is not None:
+                promised = cause.gate == "backfill" and rules.promised(job) is not None
+                kind: EntryKind = "promised" if promised else "waits"
+                self._add(job, DecisionEntry(now, kind, cause.summary[:LONGEST_TEXT]))
+        self.sweep(cluster, now)
+
+    def note_failure(self, job: Job, decision: Bind | Evict, why: str, now: float) -> None:
+        """A bind or an eviction failed."""
+        kind: EntryKind = "bind-failed" if isinstance(decision, Bind) else "eviction-failed"
+        self._add(job, _entry(now, kind, (decision,), why))
+
+    # -- bounds
+
+    def _record(self, job: Job) -> HistoryRecord:
+        uid = job.group.metadata.uid if job.group is not None else ""
+        record = self._records.get(job.id)
+        if record is None or (record.uid and uid and record.uid != uid):
+            if record is not None:
+                self._bytes -= record.bytes
+            record = self._records[job.id] = HistoryRecord(uid)
+        record.uid = record.uid or uid
+        return record
+
+    def _add(self, job: Job, entry: DecisionEntry) -> None:
+        record = self._record(job)
+        record.gone_at = None
+        self._bytes += record.add(entry)
+        self._records[job.id] = self._records.pop(job.id)
+        while len(self._records) > MOST_JOBS or self._bytes > MOST_BYTES:
+            self._forget(next(iter(self._records)))
+
+    def _forget(self, job: JobId) -> None:
+        self._bytes -= self._records.pop(job).bytes
+
+    def sweep(self, cluster: Cluster, now: float) -> None:
+        """Look for jobs that are gone, a few at a time, and forget those that have been gone for a while."""
+        if not self._to_sweep:
+            if 0 <= now - self._swept_at < SWEEP_INTERVAL or not self._records:
+                return
+            self._to_sweep, self._swept_at = list(self._records), now
+        part, self._to_sweep = self._to_sweep[-SWEPT_AT_ONCE:], self._to_sweep[:-SWEPT_AT_ONCE]
+        for id in part:
+            record = self._records.get(id)
+            if record is None:
+                continue
+            if (job := cluster.jobs.get(id)) is not None and (job.group is not None or job.tasks):
+                record.gone_at = None
+            elif record.gone_at is None or now < record.gone_at:
+                record.gone_at = now
+            elif now - record.gone_at >= FORGOTTEN_AFTER:
+                self._forget(id)
+
+
+class _Eviction(NamedTuple):
+    """Victims that have this in common are one entry."""
+
+    job: Job
+    action: str
+    beneficiary: str
+    chosen_by: str
+
+
+def _eviction(job: Job, evict: Evict) -> _Eviction:
+    return _Eviction(job, evict.action, evict.beneficiary, evict.chosen_by)
+
+
+def _job_of(cluster: Cluster, decision: PodDecision) -> Job | None:
+    task = cluster.tasks.get(decision.uid)
+    return task.job if task is not None else None
+
+
+def _entry(now: float, kind: EntryKind, decisions: Sequence[PodDecision], text: str = "") -> DecisionEntry:
+    """An entry about pods, of which a few are named."""
+    pods = tuple(decision.name for decision in decisions[:MOST_NAMES])
+    return DecisionEntry(
+        now, kind, text[:LONGEST_TEXT], pods=len(decisions), pod_names=pods, nodes=_nodes(decisions)
+    )
+
+
+def _nodes(decisions: Iterable[PodDecision]) -> tuple[str, ...]:
+    nodes = dict.fromkeys(decision.node for decision in decisions if isinstance(decision, Bind | Evict))
+    return tuple(nodes)[:MOST_NAMES]
+
+
+def _job_of_key(cluster: Cluster, key: str) -> Job | None:
+    namespace, _, name = key.partition("/")
+    jobs = cluster.jobs
+    return jobs.get(JobId(VOLCANO_GROUP, namespace, name)) or jobs.get(JobId(KIND, namespace, name))

@@ -1,0 +1,75 @@
+"""Paths of requests for explanations: `/explain/podgroups/default/train`, `/explain/queues/research`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from stromboli.api.name_rules import dns_subdomain_errors
+
+PREFIX = "/explain/"
+BAD_PATH = (
+    f"the path is none of {PREFIX}podgroups/NAMESPACE/NAME, {PREFIX}jobs/NAMESPACE/NAME,"
+    f" {PREFIX}pods/NAMESPACE/NAME, {PREFIX}queues/NAME and {PREFIX}nodes/NAME"
+)
+NOT_SEEN = "the scheduler does not see it"
+"""Ends the refusal if an object is not known, which tells it from that of an API server without our path."""
+LONGEST_PATH = 1024
+"""Characters of a path, before it is decoded."""
+
+
+class ExplainedResource(NamedTuple):
+    """A kind of objects that can be asked about."""
+
+    group: str
+    plural: str
+    namespaced: bool = True
+
+
+RESOURCES = {
+    "jobs": ExplainedResource("batch.volcano.sh", "jobs"),
+    "podgroups": ExplainedResource("scheduling.volcano.sh", "podgroups"),
+    "podgroups.scheduling.k8s.io": ExplainedResource("scheduling.k8s.io", "podgroups"),
+    "pods": ExplainedResource("", "pods"),
+    "queues": ExplainedResource("scheduling.volcano.sh", "queues", namespaced=False),
+    "nodes": ExplainedResource("", "nodes", namespaced=False),
+}
+"""By their names in paths: that of the resource, with its group where there are two of a name."""
+
+
+class Question(NamedTuple):
+    """The object that is asked about."""
+
+    resource: str
+    """One of `RESOURCES`."""
+    namespace: str
+    """Empty for what is in no namespace."""
+    name: str
+
+    @property
+    def path(self) -> str:
+        parts = (self.resource, self.namespace, self.name)
+        return PREFIX + "/".join(quote(part, safe="") for part in parts if part)
+
+    @property
+    def kind(self) -> ExplainedResource:
+        return RESOURCES[self.resource]
+
+    @property
+    def not_found(self) -> str:
+        """The refusal if the scheduler does not know the object, much as Kubernetes words it."""
+        kind = self.kind
+        return f'{kind.plural}{f".{kind.group}" if kind.group else ""} "{self.name}" not found: {NOT_SEEN}'
+
+
+def parse_path(raw_path: str) -> Question | None:
+    """The question of a path as it was sent; None if it is none."""
+    if not raw_path.startswith(PREFIX) or len(raw_path) > LONGEST_PATH:
+        return None
+    parts = [unquote(part) for part in raw_path.removeprefix(PREFIX).split("/")]
+    kind = RESOURCES.get(parts[0])
+    if kind is None or len(parts) != (3 if kind.namespaced else 2):
+        return None
+    if any(dns_subdomain_errors(part) for part in parts[1:]):
+        return None
+    return Question(parts[0], parts[1] if kind.namespaced else "", parts[-1])

@@ -1,0 +1,54 @@
+"""What the leader answers when it is asked about an object: plain data, as JSON."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from stromboli.engine.explanation.subjects.event_history import History
+from stromboli.engine.explanation.wait_explanation import WaitExplanation
+
+
+class PromisedStart(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """When a job starts at the latest, as backfill has promised."""
+
+    start: float
+    """In seconds since 1970."""
+    nodes: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    """The jobs that are expected to end before, by `namespace/name`."""
+    overdue: bool = False
+    """Whether it waits for jobs that are over their time limit."""
+
+
+class LeaderAnswer(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What the leader knows about an object after its last cycle."""
+
+    resource: str
+    """As in the path of the request, such as `podgroups`."""
+    namespace: str
+    name: str
+    leader: str = ""
+    """The identity of the leader, as its Lease has it."""
+    time: float = 0.0
+    """Of the cycle that this follows from, in seconds since 1970."""
+    policy: str = ""
+    """The preset or file of the policy in force."""
+    known: bool = False
+    """Whether the object is there, as the scheduler sees the cluster."""
+    job: str = ""
+    """The name of the PodGroup that is told of, if it is one."""
+    phase: str = ""
+    queue: str = ""
+    explanation: WaitExplanation | None = None
+    """Why the job waits; none if it does not."""
+    pod: str = ""
+    """Of a pod that waits: why, in a sentence."""
+    promise: PromisedStart | None = None
+    remembered: dict[str, dict[str, str]] = {}
+    """What plugins remember of it, by plugin."""
+    history: History = field(default_factory=History)
+    """What happened to the job, or to the cluster as a whole, since this leader began."""
+    since: float = 0.0
+    """When it began: it knows of nothing before, in seconds since 1970."""
+    lost: str = ""
+    """Why the last cycle came to nothing, if it did."""
