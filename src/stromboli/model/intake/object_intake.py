@@ -120,6 +120,12 @@ class Intake:
             return BadObject("resources", str(error), describe(obj))
         return None
 
+    def shape_of(self, pod: Pod) -> Shape:
+        """The shape that tasks of such a pod have; the pod itself is not added."""
+        shape = self._interning.shape(pod)
+        self.cluster.columns.widen()
+        return shape
+
     def drop(self, obj: Object) -> None:
         self._drops.get(type(obj), self._drop_lookup_object)(obj)
 

@@ -1,0 +1,83 @@
+"""Remedies for one job, tried one after the other within bounds: what helps is kept, and what was in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from stromboli.engine.explanation.subjects.explanation_document import ObjectChange, Remedy
+from stromboli.model.cluster import Cluster
+from stromboli.model.job import Job
+from stromboli.model.shape import Shape
+from stromboli.model.status import Status
+from stromboli.model.task import Task
+from stromboli.policy.policy import Policy
+from stromboli.simulator.explain.start_trials import StartTrials
+from stromboli.simulator.explain.wait_clues import WaitClues
+
+MOST_TRIALS = 24
+FEWEST_TRIALS = 3
+WORK = 70_000
+"""What all trials together may look at, nodes, jobs and four times the pods that wait: about half a second."""
+
+
+@dataclass(slots=True)
+class Remedies:
+    """What helps, what was tried in vain, and how much was not tried."""
+
+    helpful: list[Remedy] = field(default_factory=list)
+    in_vain: list[str] = field(default_factory=list)
+    untried: int = 0
+
+
+class RemedyTrials:
+    """Tries remedies for one job."""
+
+    def __init__(self, cluster: Cluster, trials: StartTrials, policy: Policy, clues: WaitClues) -> None:
+        self.cluster = cluster
+        self.policy = policy
+        self.clues = clues
+        self.remedies = Remedies()
+        self._trials = trials
+        waiting = sum(job.counts[Status.PENDING] for job in cluster.backlog)
+        cost = max(len(cluster.nodes) + len(cluster.jobs) + 4 * waiting, 1)
+        self._left = max(FEWEST_TRIALS, min(MOST_TRIALS, WORK // cost))
+
+    @property
+    def job(self) -> Job:
+        return self.cluster.jobs[self.clues.id]
+
+    def attempt(self, remedy: Remedy, in_vain: str = "") -> bool:
+        """Whether the job starts with a remedy, which is then kept; `in_vain` names it if it does not help."""
+        if self._left <= 0:
+            self.remedies.untried += 1
+            return False
+        self._left -= 1
+        trial = self._trials.run(self.clues.id, remedy.changes, remedy.actions)
+        if trial.starts:
+            remedy.cycles, remedy.evicts = trial.cycles, trial.evicts
+            self.remedies.helpful.append(remedy)
+        elif in_vain:
+            self.remedies.in_vain.append(in_vain)
+        return trial.starts
+
+    def tasks_by_shape(self) -> list[list[Task]]:
+        """The tasks that wait, equal ones together."""
+        by_shape: dict[Shape, list[Task]] = {}
+        for task in self.clues.tasks:
+            by_shape.setdefault(task.shape, []).append(task)
+        return list(by_shape.values())
+
+    def pods_with_room(self) -> int:
+        """How many of the pods that wait have room, each kind by itself."""
+        return sum(min(int(kind.slots.sum()), kind.count) for kind in self.clues.kinds)
+
+
+def pods_patch(tasks: Sequence[Task], patch: dict[str, Any]) -> ObjectChange:
+    return ObjectChange("patch", "Pod", [task.name for task in tasks], tasks[0].namespace, patch)
+
+
+def listed(amounts: dict[str, str]) -> str:
+    """`cpu 4, memory 8Gi`."""
+    return ", ".join(f"{name} {amount}" for name, amount in amounts.items())
