@@ -385,7 +385,9 @@ AFTER_INVALID_MESSAGE = (
     "The annotation {annotation} can not be read, so the pods stay where they are: {problem}"
 )
 AFTER_MISSING = "AfterMissing"
-AFTER_MISSING_MESSAGE = "The job waits for job {name}, which does not exist in namespace {namespace}: create it, or delete this job"
+AFTER_MISSING_MESSAGE = (
+    "The job waits for job {name}, which does not exist in namespace {namespace}: create that, or delete this"
+)
 AFTER_CYCLE = "AfterCycle"
 AFTER_CYCLE_MESSAGE = "The job waits for itself ({cycle}), so it never starts: delete one of these jobs"
 NAME_TAKEN = "NameTaken"
@@ -397,6 +399,8 @@ TOO_LARGE = "TooLarge"
 REJECTED = "Rejected"
 REJECTED_MESSAGE = "The API server refuses what the job needs, until the job is changed: {error}"
 STATUS_REJECTED = "The API server refuses the status of the job, until the job is changed: {error}"
+FAILED_RELEASE = "FailedRelease"
+RELEASING_FAILED = "Error letting pods start: [{errors}]"
 CREATING_FAILED = "Error creating pods: [{errors}]"
 DELETING_FAILED = "Error deleting pods: [{errors}]"
 

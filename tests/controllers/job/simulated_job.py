@@ -16,6 +16,7 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.api.types.volcano_job import Command, Job, JobPod, JobStatus
+from stromboli.controllers.job.job_order import order_of
 from stromboli.controllers.job.observed_events import GonePod, ReconcileCache
 from stromboli.controllers.job.observed_state import (
     Attach,
@@ -26,6 +27,7 @@ from stromboli.controllers.job.observed_state import (
     DeleteGroup,
     DeletePod,
     Detach,
+    LiftGate,
     ObservedState,
     Outcome,
     PatchGroup,
@@ -96,6 +98,8 @@ class SimulatedJob:
     cache: ReconcileCache = field(default_factory=ReconcileCache)
     known: dict[str, GonePod] = field(default_factory=dict)
     """Pods whose deletion by others would be an event, by name."""
+    others: dict[str, Job] = field(default_factory=dict)
+    """Other jobs of the namespace, by name."""
     plugins: JobPlugins = PLUGINS
     admits: bool = True
     """Whether the scheduler lets the group in at once."""
@@ -120,6 +124,7 @@ class SimulatedJob:
             command=self.commands[0] if self.commands else None,
             cache=self.cache,
             has_claim=self.claims.__contains__,
+            order=order_of(job, self.others.get),
         )
 
     def gone(self) -> dict[str, GonePod]:
@@ -169,6 +174,8 @@ class SimulatedJob:
                 self._create(manifest)
             case DeletePod(pod, out_of_sync):
                 self._delete(pod, out_of_sync)
+            case LiftGate(pod):
+                self._lift_gate(pod)
             case CreateGroup(manifest):
                 assert self.group is None
                 self.serial += 1
@@ -218,6 +225,12 @@ class SimulatedJob:
         metadata = msgspec.structs.replace(now.metadata, deletion_timestamp=self.now)
         if out_of_sync:
             metadata.annotations = {**metadata.annotations, names.OUT_OF_SYNC: "true"}
+        self.pods[pod.name] = msgspec.structs.replace(now, metadata=metadata)
+
+    def _lift_gate(self, pod: JobPod) -> None:
+        now = self.pods[pod.name]
+        annotations = {key: value for key, value in now.metadata.annotations.items() if key != names.AFTER}
+        metadata = msgspec.structs.replace(now.metadata, annotations=annotations)
         self.pods[pod.name] = msgspec.structs.replace(now, metadata=metadata)
 
     # -- what the rest of the cluster does

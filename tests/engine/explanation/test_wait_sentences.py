@@ -8,6 +8,7 @@ from typing import get_args
 
 import pytest
 
+from stromboli.api import names
 from stromboli.api.wait_messages import MAX_BYTES, headline, wait_message, wait_sentence
 from stromboli.engine.explanation.wait_cause import Gate
 from stromboli.engine.plugin import Plugin
@@ -35,6 +36,11 @@ TOPOLOGY = {
     "kind": "PodGroup",
     "metadata": {"name": "train"},
     "spec": {"minMember": 1, "networkTopology": {"mode": "hard", "highestTierAllowed": 1}},
+}
+AFTER = {
+    "kind": "PodGroup",
+    "metadata": {"name": "train", "annotations": {names.AFTER: "afterok:prepare"}},
+    "spec": {"minMember": 1},
 }
 
 
@@ -100,6 +106,12 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
         "its pods have scheduling gates: example.com/licence; "
         "it goes on when whoever set the gates removes them",
         lambda: sentence(world(spec={"schedulingGates": [{"name": "example.com/licence"}]})),
+    ),
+    (
+        "scheduling-gates",
+        "it waits for other jobs: afterok:prepare; nothing to do: it goes on when those have ended as it asks "
+        "for, and its events tell if they cannot",
+        lambda: sentence(world(spec={"schedulingGates": [{"name": names.AFTER}]}).add(AFTER)),
     ),
     (
         "enqueue",

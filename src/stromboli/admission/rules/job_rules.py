@@ -5,6 +5,7 @@ from typing import Any
 
 from stromboli.admission.rules import job_size_rules, lifecycle_policy_rules, task_rules
 from stromboli.admission.rules.field import Field
+from stromboli.admission.rules.job_order_rules import check_order
 from stromboli.admission.rules.network_topology_rules import check_topology
 from stromboli.admission.rules.rule_context import Context, QueueIndex
 from stromboli.api import names
@@ -60,6 +61,7 @@ def check(job: Field, context: Context) -> None:
     if context.queues is not None:
         _check_queue(spec["queue"], context.queues)
     _check_dependencies(tasks)
+    check_order(job)
 
 
 def check_total(spec: Field, text: str) -> None:

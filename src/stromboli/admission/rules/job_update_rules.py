@@ -10,6 +10,7 @@ import msgspec
 
 from stromboli.admission.rules import job_rules, job_size_rules
 from stromboli.admission.rules.field import Field, Problem
+from stromboli.admission.rules.job_order_rules import check_order
 from stromboli.admission.rules.job_rules import check_total, number
 from stromboli.admission.rules.network_topology_rules import check_topology
 from stromboli.admission.rules.rule_context import Context
@@ -88,6 +89,7 @@ def check(job: Field, old: Any, context: Context) -> None:
     if spec["minAvailable"].number() < 0:
         spec["minAvailable"].wrong("job 'minAvailable' must be >= 0")
     check_topology(spec["networkTopology"])
+    check_order(job)
     before = old.get("spec") if isinstance(old, dict) else None
     before_tasks = before.get("tasks") if isinstance(before, dict) else None
     if len(tasks) != (len(before_tasks) if isinstance(before_tasks, list) else 0):

@@ -19,10 +19,11 @@ from stromboli.controllers.controller import Controller
 from stromboli.controllers.job.executor import Executor, JobGone, PartialFailure, Stale, StatusRejected
 from stromboli.controllers.job.expectations import Expectations
 from stromboli.controllers.job.job_observer import JobObserver
+from stromboli.controllers.job.job_order import Obstacle, predecessors_of
 from stromboli.controllers.job.job_pods import with_default_names
 from stromboli.controllers.job.job_record import JobRecord, content_of
 from stromboli.controllers.job.job_status import only_counts_differ
-from stromboli.controllers.job.observed_state import ObservedState, Obstacle, Outcome, SetStatus
+from stromboli.controllers.job.observed_state import ObservedState, Outcome, SetStatus
 from stromboli.controllers.job.owned_objects import NameTaken
 from stromboli.controllers.job.plugins.job_plugin_catalog import load_job_plugins
 from stromboli.controllers.job.reconcile import reconcile
@@ -70,6 +71,7 @@ class JobController(Controller[str]):
         self._held: set[str] = set()
         """Jobs whose first status waits until pods of others are created."""
         self._jobs = self.watch(Job, self._job_changed)
+        self._successors = self._jobs.index(_predecessor_keys)
         self.watch(Pod, self._pod_changed)
         self.watch(PodGroup, self._group_changed)
         self.watch(Queue)
@@ -84,8 +86,13 @@ class JobController(Controller[str]):
 
     def _job_changed(self, before: Job | None, now: Job | None) -> Iterator[str]:
         job = now or before
-        if job is not None and job.key not in self._reconciling:
+        if job is None:
+            return
+        if job.key not in self._reconciling:
             yield job.key
+        if before is None or now is None or before.status.state.phase != now.status.state.phase:
+            for successor in self._successors.unordered(job.key):
+                yield from self._has_news(successor.key)
 
     def _pod_changed(self, before: Pod | None, now: Pod | None) -> Iterator[str]:
         """The jobs for which that is news: not if nothing changed that decisions about a job depend on."""
@@ -285,6 +292,12 @@ class JobController(Controller[str]):
             return ORPHAN_COMMAND_TTL - age
         await self.context.writer.delete(command)
         return RETRY_SOON
+
+
+def _predecessor_keys(job: Job) -> Iterator[str]:
+    """The jobs that a job waits for."""
+    for predecessor in predecessors_of(job):
+        yield f"{job.namespace}/{predecessor.name}"
 
 
 def _target(command: Command) -> Iterator[str]:

@@ -31,6 +31,7 @@ from stromboli.controllers.job.observed_state import (
     DeleteGroup,
     DeletePod,
     Detach,
+    LiftGate,
     PatchGroup,
     PatchJob,
     SetStatus,
@@ -42,13 +43,14 @@ from stromboli.controllers.owner_references import controller_uid
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.kube.guarded_client import LeaseLost
-from stromboli.kube.request import ApiError, NoResponse
+from stromboli.kube.request import STRATEGIC, ApiError, NoResponse
 
 Kind = TypeVar("Kind", bound=Object)
-PodWrite = CreatePod | DeletePod
+PodWrite = CreatePod | DeletePod | LiftGate
 _FAILED = {
     CreatePod: (names.FAILED_CREATE, names.CREATING_FAILED),
     DeletePod: (names.FAILED_DELETE, names.DELETING_FAILED),
+    LiftGate: (names.FAILED_RELEASE, names.RELEASING_FAILED),
 }
 """The event about writes of pods that failed."""
 
@@ -124,6 +126,8 @@ class Executor:
                 await self._in_parallel(job, same, partial(self._create, job, expectations))
             elif kind is DeletePod:
                 await self._in_parallel(job, same, partial(self._delete, expectations))
+            elif kind is LiftGate:
+                await self._in_parallel(job, same, self._lift_gate)
             else:
                 for write in same:
                     job = await self._single(job, write, expectations)
@@ -244,6 +248,16 @@ class Executor:
         created, since = pod.metadata.creation_timestamp, job.metadata.creation_timestamp
         if is_new and created is not None and since is not None:
             self._context.metrics.pod_created((created - since).total_seconds())
+
+    async def _lift_gate(self, write: LiftGate) -> None:
+        """Remove our gate and what says whom it waits for; other gates stay."""
+        patch = {
+            "metadata": {"annotations": {names.AFTER: None}},
+            "spec": {"schedulingGates": [{"name": names.AFTER, "$patch": "delete"}]},
+        }
+        changed = await self._writer.patch(write.pod, patch, exact=False, patch_type=STRATEGIC)
+        if isinstance(changed, Pod):
+            self._context.store(Pod).mutated(changed)
 
     async def _delete(self, expectations: Expectations, write: DeletePod) -> None:
         pod = write.pod

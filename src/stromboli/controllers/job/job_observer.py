@@ -11,6 +11,7 @@ from stromboli.api.types.scheduling import PodGroup, PriorityClass, Queue
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.api.types.volcano_job import Command, Job
 from stromboli.controllers.context import Context
+from stromboli.controllers.job.job_order import order_of
 from stromboli.controllers.job.job_pods import group_name, with_default_names
 from stromboli.controllers.job.job_record import JobRecord, is_pod_of
 from stromboli.controllers.job.job_volumes import generated_claim_name
@@ -34,6 +35,7 @@ class JobObserver:
         """Without classes all priorities are equal; without commands there are none. `commands` by the key of a job."""
         self._context = context
         self._plugins = plugins
+        self._jobs = context.store(Job)
         self._pods = context.store(Pod)
         self._own_pods = self._pods.index(owned_by)
         self._groups = context.store(PodGroup)
@@ -62,6 +64,7 @@ class JobObserver:
             has_claim=record.claims.__contains__,
             may_create=not record.objects_are_rejected(job, self._context.clock()),
             obstacle=record.obstacle,
+            order=order_of(job, lambda name: self._jobs.get(name, job.namespace)),
         )
 
     def _stored_pods(self, job: Job) -> list[Pod]:

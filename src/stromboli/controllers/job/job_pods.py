@@ -85,6 +85,20 @@ def pod_of(member: Member, forwarding: bool = False, lost_at: datetime | None = 
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
+def set_gate(pod: Manifest, job: Job, holds: bool) -> None:
+    """Hold a pod at a gate until the jobs that its job waits for have ended, or let it through.
+
+    A pod that is held is annotated with whom it waits for.
+    """
+    spec = pod["spec"]
+    others = [gate for gate in spec.get("schedulingGates") or () if gate != {"name": names.AFTER}]
+    if holds:
+        spec["schedulingGates"] = [*others, {"name": names.AFTER}]
+        pod["metadata"]["annotations"][names.AFTER] = job.metadata.annotations.get(names.AFTER, "")
+    elif names.AFTER in job.metadata.annotations:
+        spec["schedulingGates"] = others
+
+
 def metadata_of(job: Job, name: str) -> Manifest:
     """The metadata of an object that the job owns."""
     return {"name": name, "namespace": job.namespace, "ownerReferences": [controller_reference(job)]}

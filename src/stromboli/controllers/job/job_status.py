@@ -8,15 +8,25 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.api.types.volcano_job import Job, JobCondition, JobState, JobStatus
+from stromboli.controllers.job.job_order import Obstacle
 from stromboli.controllers.job.job_phases import Phase
-from stromboli.controllers.job.observed_state import Obstacle
 from stromboli.controllers.job.pod_facts import Counts
 
 MAX_MESSAGE = 500
 """Characters of a state's message."""
 MAX_CONDITIONS = 50
 """Earlier conditions that are kept; phases of ours are fewer."""
-OBSTACLES = frozenset({names.NAME_TAKEN, names.REJECTED, names.TOO_LARGE})
+OBSTACLES = frozenset(
+    {
+        names.NAME_TAKEN,
+        names.REJECTED,
+        names.TOO_LARGE,
+        names.WAITS_FOR_JOBS,
+        names.AFTER_MISSING,
+        names.AFTER_CYCLE,
+        names.AFTER_INVALID,
+    }
+)
 """Reasons of a pending job that go when the obstacle is gone."""
 _LIVE = (Phase.PENDING, Phase.RUNNING)
 

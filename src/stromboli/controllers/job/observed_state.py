@@ -9,19 +9,13 @@ from typing import NamedTuple
 
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.api.types.volcano_job import Command, Job, JobPod, JobStatus, Manifest
+from stromboli.controllers.job.job_order import NO_ORDER, JobOrder, Obstacle
 from stromboli.controllers.job.job_pod_group import Priorities
 from stromboli.controllers.job.observed_events import GonePod, ReconcileCache
 from stromboli.controllers.job.plugins.job_plugin import Attachment
 from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
 from stromboli.controllers.job.pod_summary import PodSummary
 from stromboli.controllers.user_event import UserEvent
-
-
-class Obstacle(NamedTuple):
-    """What keeps a job from the objects that it needs, for its status."""
-
-    reason: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +39,8 @@ class ObservedState:
     may_create: bool = True
     """False after creating pods failed, when only the status is to be written."""
     obstacle: Obstacle | None = None
+    order: JobOrder = NO_ORDER
+    """What follows from the jobs that it waits for."""
 
 
 class SetStatus(NamedTuple):
@@ -70,6 +66,12 @@ class DeletePod(NamedTuple):
 
     pod: JobPod
     out_of_sync: bool = False
+
+
+class LiftGate(NamedTuple):
+    """Let a pod start that was held until other jobs had ended."""
+
+    pod: JobPod
 
 
 class CreateGroup(NamedTuple):
@@ -110,6 +112,7 @@ Write = (
     | PatchJob
     | CreatePod
     | DeletePod
+    | LiftGate
     | CreateGroup
     | PatchGroup
     | DeleteGroup

@@ -62,6 +62,8 @@ class PodFacts(NamedTuple):
     exit_code: int
     ended: datetime | None
     """When it ended, if it has."""
+    held: bool
+    """Whether it waits at the gate for other jobs."""
     lost_at: datetime | None
     """When the pod was lost that it replaces, as long as it is pending."""
 
@@ -87,6 +89,7 @@ def facts_of(job: Job, pod: JobPod, tasks: Container[str], members: Container[st
         restarts=sum([run.restart_count for run in runs]) if runs and phase in _UNFINISHED else 0,
         exit_code=exit_code(pod) if phase == names.POD_FAILED else 0,
         ended=ended_at(pod) if phase in ENDED else None,
+        held=names.AFTER in annotations and phase not in ENDED,
         lost_at=_time(annotations[names.LOST_AT])
         if names.LOST_AT in annotations and current and phase == names.POD_PENDING
         else None,

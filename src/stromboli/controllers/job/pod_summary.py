@@ -44,6 +44,8 @@ class PodSummary:
         """Those of an earlier version of the job that are not being deleted."""
         self.unwanted: set[str] = set()
         """Those of the job's tasks that should not exist and are not being deleted."""
+        self.held: set[str] = set()
+        """Those that wait at the gate for other jobs and are not being deleted."""
         self.failed: dict[tuple[str, int], set[str]] = {}
         """Wanted pods of the current version that failed, by task and exit code; so those below, by task."""
         self.pending: dict[str, set[str]] = {}
@@ -103,6 +105,8 @@ class PodSummary:
             _note(self.ended if facts.phase in ENDED else self.live, name, enters)
             if facts.old:
                 _note(self.old, name, enters)
+            if facts.held:
+                _note(self.held, name, enters)
             if facts.own and (not facts.wanted or facts.out_of_sync):
                 _note(self.unwanted, name, enters)
         if facts.wanted:

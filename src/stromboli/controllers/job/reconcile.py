@@ -12,6 +12,7 @@ from dataclasses import replace
 from stromboli.api import names
 from stromboli.api.types.volcano_job import JobPod, JobStatus
 from stromboli.controllers.job import lifecycle_policies
+from stromboli.controllers.job.job_order import Obstacle
 from stromboli.controllers.job.job_phases import (
     COMMANDS,
     INACTIVE,
@@ -38,7 +39,6 @@ from stromboli.controllers.job.observed_state import (
     DeleteGroup,
     Detach,
     ObservedState,
-    Obstacle,
     Outcome,
     SetStatus,
     Write,
@@ -69,7 +69,9 @@ def reconcile(observed: ObservedState) -> Outcome:
     due = [*lost.values(), *triggers]
     action = commanded_action(observed) or due_action(observed, policies, due, delayed)
     builder = OutcomeBuilder(observed, delayed, attached=cache.attached)
-    if action is None or not _execute_action(builder, action):
+    if action is None and observed.order.failure and is_live(job.status.state.phase):
+        _fail(builder, observed.order.failure)
+    elif action is None or not _execute_action(builder, action):
         _sync(builder)
     return _outcome(builder, triggers, action)
 
@@ -143,6 +145,18 @@ def _execute_action(builder: OutcomeBuilder, action: DueAction) -> bool:
     if transition.effect != Effect.KILL_TARGET and observed.group is not None:
         builder.writes.append(DeleteGroup(observed.group))
     return True
+
+
+def _fail(builder: OutcomeBuilder, why: str) -> None:
+    """The job can never start, as one that it waited for has ended otherwise; its pods follow in the next reconcile."""
+    observed = builder.observed
+    status = with_phase(observed.job, Phase.FAILED, observed.now, names.AFTER_FAILED, why[:MAX_MESSAGE])
+    status.version += 1
+    builder.events.append(UserEvent(names.WARNING, names.AFTER_FAILED, why))
+    builder.writes += (
+        *_command_deletion(observed),
+        SetStatus(with_counts(status, observed.job, observed.pods.counts())),
+    )
 
 
 def _new_status(
@@ -237,7 +251,7 @@ def _update_status(builder: OutcomeBuilder) -> None:
         status = with_counts(with_phase(job, Phase.PENDING, observed.now), job, counts)
     elif (to := next_phase(phase, job, counts)) is not None:
         status = with_counts(with_phase(job, to, observed.now), job, counts)
-    status = with_obstacle(status, observed.obstacle)
+    status = with_obstacle(status, observed.obstacle or observed.order.obstacle)
     status.controlled_resources = builder.controlled_resources(status.controlled_resources)
     builder.settled = _is_settled(builder, status, counts)
     if status != job.status:

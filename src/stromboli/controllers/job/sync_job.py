@@ -12,11 +12,13 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
+from stromboli.api.job_annotations import parallelism_of
 from stromboli.api.types.scheduling import PodGroup, PodGroupSpec
 from stromboli.api.types.volcano_job import JobPod, JobSpec, Manifest
+from stromboli.controllers.job.job_order import observed_text
 from stromboli.controllers.job.job_phases import is_live
 from stromboli.controllers.job.job_pod_group import group_changes, group_of
-from stromboli.controllers.job.job_pods import Member, estimated_size, pod_of
+from stromboli.controllers.job.job_pods import Member, estimated_size, pod_of, set_gate
 from stromboli.controllers.job.job_volumes import controlled_claims, volumes_of
 from stromboli.controllers.job.observed_state import (
     Attach,
@@ -24,6 +26,7 @@ from stromboli.controllers.job.observed_state import (
     CreateGroup,
     CreatePod,
     DeletePod,
+    LiftGate,
     ObservedState,
     PatchGroup,
     PatchJob,
@@ -97,6 +100,7 @@ class _CannotSync(Exception):
 
 def sync_job(builder: OutcomeBuilder) -> None:
     """Create what a live job lacks, as far as that is possible now."""
+    builder.events += builder.observed.order.events
     try:
         if not builder.observed.may_create:
             _sync_pods(builder)
@@ -121,8 +125,8 @@ def _initialize(builder: OutcomeBuilder) -> bool:
         text = names.JOB_QUEUE_NOT_FOUND.format(name=job.spec.queue, phase=phase or names.POD_PENDING)
         raise _CannotSync(names.QUEUE_ERROR, text)
     patch: Manifest = {}
-    if is_forwarding(observed) and job.metadata.annotations.get(names.JOB_FORWARDING) != "true":
-        patch["metadata"] = {"annotations": {names.JOB_FORWARDING: "true"}}
+    if annotations := _new_annotations(observed):
+        patch["metadata"] = {"annotations": annotations}
     if phase in ("", names.POD_PENDING):
         volumes = volumes_of(job, observed.has_claim)
         if volumes.named is not None:
@@ -134,6 +138,16 @@ def _initialize(builder: OutcomeBuilder) -> bool:
         builder.writes.append(PatchJob(patch))
         builder.changes_pods = True
     return not patch
+
+
+def _new_annotations(observed: ObservedState) -> dict[str, str]:
+    """Those that the job lacks."""
+    annotations = {}
+    if is_forwarding(observed) and observed.job.metadata.annotations.get(names.JOB_FORWARDING) != "true":
+        annotations[names.JOB_FORWARDING] = "true"
+    if not observed.order.is_noted:
+        annotations[names.AFTER_OBSERVED] = observed_text(observed.order.observed)
+    return annotations
 
 
 def _with_names(volumes: tuple[object, ...], named: list[str]) -> list[Manifest]:
@@ -237,17 +251,35 @@ def _sync_pods(builder: OutcomeBuilder) -> None:
     observed = builder.observed
     for pod in observed.pods.named(observed.pods.unwanted):
         builder.delete(pod, out_of_sync=True)
+    _lift_gates(builder)
     group = observed.group
     if group is None or group.status.phase in ("", names.GROUP_PENDING) or not observed.may_create:
         return
     size = 0
-    for member in islice(_missing(builder), PODS_PER_RECONCILE):
+    for member in islice(_missing(builder), min(PODS_PER_RECONCILE, _room(builder))):
         manifest = _pod_manifest(builder, member)
         builder.writes.append(CreatePod(manifest))
         builder.changes_pods = True
         size += estimated_size(manifest)
         if size > ENTRIES_PER_RECONCILE:
             return
+
+
+def _lift_gates(builder: OutcomeBuilder) -> None:
+    """Let pods start once the jobs that theirs waited for have ended."""
+    observed = builder.observed
+    if observed.order.has_any and not observed.order.holds:
+        waiting = [pod for pod in observed.pods.named(observed.pods.held) if pod.name not in builder.deleting]
+        builder.writes += [LiftGate(pod) for pod in waiting]
+
+
+def _room(builder: OutcomeBuilder) -> int:
+    """How many pods may be created, where a job says how many of its pods may run at a time."""
+    job = builder.observed.job
+    most = parallelism_of(job.metadata.annotations)
+    if most is None:
+        return PODS_PER_RECONCILE
+    return max(0, max(most, job.spec.min_available) - len(builder.observed.pods.live))
 
 
 def _missing(builder: OutcomeBuilder) -> Iterator[Member]:
@@ -264,7 +296,9 @@ def _missing(builder: OutcomeBuilder) -> Iterator[Member]:
 def _pod_manifest(builder: OutcomeBuilder, member: Member) -> Manifest:
     lost = builder.delayed.lost.get(member.name)
     try:
-        pod = pod_of(member, is_forwarding(builder.observed), lost.since if lost is not None else None)
+        observed = builder.observed
+        pod = pod_of(member, is_forwarding(observed), lost.since if lost is not None else None)
+        set_gate(pod, observed.job, observed.order.holds)
         for plugin in _plugins_of(builder):
             plugin.dress(member, pod)
     except (Exception, SystemExit) as error:

@@ -188,8 +188,18 @@ def _all_gated(job: Job) -> Cause | None:
     if not tasks or not all(task.gates for task in tasks):
         return None
     gates = sorted({gate for task in tasks for gate in task.gates})
+    if gates == [names.AFTER]:
+        return _waits_for_jobs(job)
     text = f"its pods have scheduling gates: {', '.join(gates)}"
     hint = "it goes on when whoever set the gates removes them"
+    return Cause("scheduling-gates", text, hint, lambda: Details("SchedulingGated", text, hint))
+
+
+def _waits_for_jobs(job: Job) -> Cause:
+    """Its controller holds its pods until other jobs have ended."""
+    others = job.annotations.get(names.AFTER, "")[:200] or "its annotation names none"
+    text = f"it waits for other jobs: {others}"
+    hint = "nothing to do: it goes on when those have ended as it asks for, and its events tell if they cannot"
     return Cause("scheduling-gates", text, hint, lambda: Details("SchedulingGated", text, hint))
 
 
