@@ -16,7 +16,6 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.api.types.volcano_job import Command, Job, JobPod, JobStatus
-from stromboli.controllers.job.job_order import order_of
 from stromboli.controllers.job.observed_events import GonePod, ReconcileCache
 from stromboli.controllers.job.observed_state import (
     Attach,
@@ -35,6 +34,7 @@ from stromboli.controllers.job.observed_state import (
     SetStatus,
     Write,
 )
+from stromboli.controllers.job.order.job_order import order_of
 from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
 from stromboli.controllers.job.pod_facts import partition_of, task_of, version_of
 from stromboli.controllers.job.pod_summary import PodSummary

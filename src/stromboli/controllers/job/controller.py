@@ -19,11 +19,11 @@ from stromboli.controllers.controller import Controller
 from stromboli.controllers.job.executor import Executor, JobGone, PartialFailure, Stale, StatusRejected
 from stromboli.controllers.job.expectations import Expectations
 from stromboli.controllers.job.job_observer import JobObserver
-from stromboli.controllers.job.job_order import Obstacle, predecessors_of
 from stromboli.controllers.job.job_pods import with_default_names
 from stromboli.controllers.job.job_record import JobRecord, content_of
 from stromboli.controllers.job.job_status import only_counts_differ
 from stromboli.controllers.job.observed_state import ObservedState, Outcome, SetStatus
+from stromboli.controllers.job.order.job_order import Obstacle, predecessors_of
 from stromboli.controllers.job.owned_objects import NameTaken
 from stromboli.controllers.job.plugins.job_plugin_catalog import load_job_plugins
 from stromboli.controllers.job.reconcile import reconcile

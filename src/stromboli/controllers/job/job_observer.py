@@ -11,11 +11,11 @@ from stromboli.api.types.scheduling import PodGroup, PriorityClass, Queue
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.api.types.volcano_job import Command, Job
 from stromboli.controllers.context import Context
-from stromboli.controllers.job.job_order import order_of
 from stromboli.controllers.job.job_pods import group_name, with_default_names
 from stromboli.controllers.job.job_record import JobRecord, is_pod_of
 from stromboli.controllers.job.job_volumes import generated_claim_name
 from stromboli.controllers.job.observed_state import ObservedState
+from stromboli.controllers.job.order.job_order import order_of
 from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
 from stromboli.controllers.owner_references import controller_uid, owned_by, owner_key
 from stromboli.controllers.store import Index, Store

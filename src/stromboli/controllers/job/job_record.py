@@ -8,9 +8,9 @@ from time import monotonic
 from stromboli.api.types.volcano_job import Job
 from stromboli.controllers.api_writer import FINAL_PAUSE
 from stromboli.controllers.job.expectations import Expectations
-from stromboli.controllers.job.job_order import Obstacle
 from stromboli.controllers.job.observed_events import ReconcileCache
 from stromboli.controllers.job.observed_state import ObservedState, Outcome
+from stromboli.controllers.job.order.job_order import Obstacle
 from stromboli.controllers.job.pod_facts import is_annotated
 from stromboli.controllers.owner_references import controller_of
 from stromboli.controllers.watched_kinds import Pod

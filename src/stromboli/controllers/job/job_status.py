@@ -8,8 +8,8 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.api.types.volcano_job import Job, JobCondition, JobState, JobStatus
-from stromboli.controllers.job.job_order import Obstacle
 from stromboli.controllers.job.job_phases import Phase
+from stromboli.controllers.job.order.job_order import Obstacle
 from stromboli.controllers.job.pod_facts import Counts
 
 MAX_MESSAGE = 500

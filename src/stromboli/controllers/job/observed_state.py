@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.api.types.volcano_job import Command, Job, JobPod, JobStatus, Manifest
-from stromboli.controllers.job.job_order import NO_ORDER, JobOrder, Obstacle
 from stromboli.controllers.job.job_pod_group import Priorities
 from stromboli.controllers.job.observed_events import GonePod, ReconcileCache
+from stromboli.controllers.job.order.job_order import NO_ORDER, JobOrder, Obstacle
 from stromboli.controllers.job.plugins.job_plugin import Attachment
 from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
 from stromboli.controllers.job.pod_summary import PodSummary

@@ -12,7 +12,6 @@ from dataclasses import replace
 from stromboli.api import names
 from stromboli.api.types.volcano_job import JobPod, JobStatus
 from stromboli.controllers.job import lifecycle_policies
-from stromboli.controllers.job.job_order import Obstacle
 from stromboli.controllers.job.job_phases import (
     COMMANDS,
     INACTIVE,
@@ -43,6 +42,7 @@ from stromboli.controllers.job.observed_state import (
     SetStatus,
     Write,
 )
+from stromboli.controllers.job.order.job_order import Obstacle
 from stromboli.controllers.job.pod_facts import Counts
 from stromboli.controllers.job.policy_actions import (
     DelayedActions,

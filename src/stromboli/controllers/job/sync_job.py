@@ -15,7 +15,6 @@ from stromboli.api.errors import BadObject
 from stromboli.api.job_annotations import parallelism_of
 from stromboli.api.types.scheduling import PodGroup, PodGroupSpec
 from stromboli.api.types.volcano_job import JobPod, JobSpec, Manifest
-from stromboli.controllers.job.job_order import observed_text
 from stromboli.controllers.job.job_phases import is_live
 from stromboli.controllers.job.job_pod_group import group_changes, group_of
 from stromboli.controllers.job.job_pods import Member, estimated_size, pod_of, set_gate
@@ -32,9 +31,10 @@ from stromboli.controllers.job.observed_state import (
     PatchJob,
     Write,
 )
+from stromboli.controllers.job.order.job_order import observed_text
+from stromboli.controllers.job.order.task_dependencies import StartedTasks, may_start
 from stromboli.controllers.job.plugins.job_plugin import Attachment, JobPlugin, PluginFailure
 from stromboli.controllers.job.policy_actions import DelayedActions
-from stromboli.controllers.job.task_dependencies import StartedTasks, may_start
 from stromboli.controllers.user_event import UserEvent
 
 RETRY_AFTER = timedelta(seconds=30)

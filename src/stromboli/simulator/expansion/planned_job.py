@@ -10,9 +10,9 @@ from stromboli.api import names
 from stromboli.api.types.meta import ObjectMeta
 from stromboli.api.types.volcano_job import Job, JobPod, JobPodStatus, Manifest, TaskSpec
 from stromboli.controllers.job.job_pods import Member, pod_of
+from stromboli.controllers.job.order.task_dependencies import StartedTasks, may_start
 from stromboli.controllers.job.plugins.job_plugin import JobPlugin
 from stromboli.controllers.job.pod_facts import has_become_ready
-from stromboli.controllers.job.task_dependencies import StartedTasks, may_start
 
 
 @dataclass(slots=True)
