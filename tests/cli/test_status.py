@@ -18,7 +18,8 @@ from stromboli.api.types.scheduling import HyperNode
 from stromboli.cli.status import cluster_status
 from stromboli.cli.status.cluster_policy import CONFIG_MAP, PolicyInForce
 from stromboli.cli.status.cluster_status import status_of
-from stromboli.cli.status.status_text import print_status, short_bytes
+from stromboli.cli.status.resource_columns import short_bytes
+from stromboli.cli.status.status_text import print_status
 from stromboli.extensions import load_catalog
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import RESOURCES, resource_of

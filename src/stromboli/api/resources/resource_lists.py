@@ -1,6 +1,7 @@
 """Resource lists in the scheduler's own units: milli-CPU, bytes, whole pods, thousandths of the rest."""
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import lru_cache
 
 from stromboli.api import card_names, names
@@ -65,6 +66,13 @@ def resource_list(amounts: Mapping[str, int]) -> dict[str, str]:
 
 
 _FORMATS: dict[str, Callable[[int], str]] = {names.MEMORY: format_bytes, names.PODS: format_count}
+
+
+def amount_text(name: str, amount: Fraction) -> str:
+    """An amount of a resource as a quantity."""
+    if name in (names.MEMORY, names.PODS):
+        return _FORMATS[name](int(amount))
+    return format_milli(int(amount * 1000))
 
 
 @lru_cache(maxsize=4096)

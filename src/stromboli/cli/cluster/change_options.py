@@ -82,7 +82,7 @@ async def wait_until(
             return await _follow(session, resource, name, reached, where, note)
     except TimeoutError:
         raise TimedOut(
-            f"{full_name(resource, name)}: not so within {timeout:g} seconds: {meaning};"
+            f"{full_name(resource, name)}: after {timeout:g} s it is still not so that {meaning};"
             " --timeout says how long to wait"
         ) from None
     finally:

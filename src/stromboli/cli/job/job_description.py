@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from stromboli.api import names
+from stromboli.api.wait_messages import headline
 from stromboli.cli.cluster.chosen_objects import Failures, chosen
 from stromboli.cli.cluster.cluster_kinds import (
     EVENTS,
@@ -47,6 +48,7 @@ from stromboli.embedded.tables.pod_rows import state_text
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
 
+SOME_POD = "pod"
 MOST_PODS = 100
 """Pods that are listed, those with trouble first where there are more."""
 
@@ -102,15 +104,18 @@ async def _events(
 ) -> list[Happening]:
     """What happened to the job and its PodGroup, and what was wrong with its pods."""
     where, uids = namespace_of(job), {pod["metadata"].get("uid") for pod in pods}
-    found: list[Manifest] = []
+    told: list[Happening] = []
     for owner in (job, group):
         if owner is not None:
             fields = f"involvedObject.uid={owner['metadata'].get('uid')}"
-            found += (await session.list(EVENTS, where, fields=fields)).items
+            told += map(happening, (await session.list(EVENTS, where, fields=fields)).items)
     if pods:
         listed = await session.list(EVENTS, where, fields="involvedObject.kind=Pod,type=Warning")
-        found += [event for event in listed.items if (event.get("involvedObject") or {}).get("uid") in uids]
-    return merged(map(happening, found))
+        mine = [event for event in listed.items if (event.get("involvedObject") or {}).get("uid") in uids]
+        told += [
+            happening(event)._replace(object=SOME_POD) for event in mine
+        ]  # the same of many pods is told once
+    return merged(told)
 
 
 def job_description(parts: JobParts) -> Description:
@@ -232,7 +237,7 @@ def _phases(text: Description, job: Manifest) -> None:
 
 def _pods(text: Description, parts: JobParts) -> None:
     ranks, pods = PodRanks(parts.job), parts.pods or []
-    troubles = {id(pod): trouble(pod.get("status") or {}) for pod in pods}
+    troubles = {id(pod): headline(trouble(pod.get("status") or {})) for pod in pods}
     listed = sorted(pods, key=lambda pod: (ranks.rank(pod), name_of(pod)))
     if len(listed) > MOST_PODS:
         listed.sort(key=lambda pod: not troubles[id(pod)])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from stromboli.api import names
-from stromboli.api.resources.quantity import QuantityError, exact, format_bytes, format_milli
+from stromboli.api.resources.quantity import QuantityError, exact
+from stromboli.api.resources.resource_lists import amount_text
 from stromboli.cli.cluster.cluster_kinds import Manifest
 from stromboli.cli.cluster.object_output import NONE
 
@@ -22,11 +22,7 @@ def requests_text(task: Manifest) -> str:
                 totals[name] = totals.get(name, Fraction(0)) + exact(amount)
             except QuantityError:
                 return f"{name}={amount}?"
-    return ",".join(f"{name}={_text(name, total)}" for name, total in sorted(totals.items())) or NONE
-
-
-def _text(name: str, total: Fraction) -> str:
-    return format_bytes(int(total)) if name == names.MEMORY else format_milli(int(total * 1000))
+    return ",".join(f"{name}={amount_text(name, total)}" for name, total in sorted(totals.items())) or NONE
 
 
 def images_text(task: Manifest) -> str:

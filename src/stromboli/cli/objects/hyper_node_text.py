@@ -10,7 +10,7 @@ from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.cli.cluster.object_output import table_lines
 from stromboli.cli.cluster.usage_bar import usage_bar
 from stromboli.cli.objects.tree_lines import tree_lines
-from stromboli.cli.status.status_text import short_bytes
+from stromboli.cli.status.resource_columns import short_bytes
 
 Content = dict[str, Any]
 UNITS = {"nodes": "NODES", "gpus": "GPUS", "cpu": "CPU", "memory": "MEMORY"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rich.console import Console
@@ -11,16 +11,10 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from stromboli.api import names
-from stromboli.api.node_state import is_gpu
-from stromboli.api.resources.quantity import milli
+from stromboli.cli.status.resource_columns import NONE, Column, Resources, is_plain_gpu, short_bytes
 from stromboli.embedded.tables.age_text import duration_text
 
 Content = dict[str, Any]
-Resources = dict[str, str]
-UNITS = ("Ki", "Mi", "Gi", "Ti", "Pi")
-NONE = "-"
-BY_CLASS = "deviceclass"
-"""How resources begin that name a class of devices."""
 PARTS = ("memory", "cores")
 """What cards are shared by."""
 WIDEST = 10_000
@@ -85,45 +79,15 @@ def _counts(counts: dict[str, int]) -> str:
 # -- tables
 
 
-class Column:
-    """A resource in a table: what it is called, which resources of a list belong to it, and amounts as text."""
-
-    def __init__(
-        self, title: str, is_shown: Callable[[str], bool], text: Callable[[float], str] = "{:.12g}".format
-    ) -> None:
-        self.title = title
-        self._is_shown = is_shown
-        self._text = text
-
-    def cell(self, resources: Resources | None, unnamed: str = "0") -> str:
-        """The amount; a dash where no list is stated, and `unnamed` where it does not name the resource."""
-        if not resources:
-            return NONE
-        return self._text(self.amount(resources)) if any(map(self._is_shown, resources)) else unnamed
-
-    def amount(self, resources: Resources) -> float:
-        return sum(milli(amount) for name, amount in resources.items() if self._is_shown(name)) / 1000
-
-
 def _shown_resources(status: Content) -> list[Column]:
     """CPU and memory, and GPUs where there are any."""
-    gpu = Column("GPU", lambda name: is_gpu(name) and not name.startswith(BY_CLASS))
+    gpu = Column("GPU", is_plain_gpu)
     has_gpus = any(gpu.amount(group["allocatable"]) for group in status["nodeGroups"])
     return [
         Column("CPU", lambda name: name == names.CPU),
         Column("Mem", lambda name: name == names.MEMORY, short_bytes),
         *([gpu] if has_gpus else []),
     ]
-
-
-def short_bytes(amount: float) -> str:
-    """Three digits and a unit."""
-    unit = ""
-    for larger in UNITS:
-        if amount < 1024:
-            break
-        amount, unit = amount / 1024, larger
-    return f"{amount:.3g}{unit}" if amount < 1000 else f"{amount:.0f}{unit}"
 
 
 def _table(first: Iterable[str], columns: list[Column], parts: Iterable[str]) -> Table:

@@ -7,7 +7,7 @@ from rich.console import Console
 from stromboli.api import names
 from stromboli.api.errors import printable
 from stromboli.cli.simulate.run_text import plain_table, print_table
-from stromboli.cli.status.status_text import short_bytes
+from stromboli.cli.status.resource_columns import short_bytes
 from stromboli.simulator.reports.measure_titles import duration
 from stromboli.simulator.workloads.workload_summary import Spread, WorkloadSummary
 

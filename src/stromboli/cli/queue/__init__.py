@@ -1,0 +1,1 @@
+"""`stromboli queue`: create, list, draw, change, open, close and delete queues."""

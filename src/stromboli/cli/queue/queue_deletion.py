@@ -1,0 +1,109 @@
+"""`stromboli queue delete`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from stromboli.api import names
+from stromboli.cli.cluster.change_options import DRY_RUN, TIMEOUT, DryRun, seconds_of, tell_change, wait_until
+from stromboli.cli.cluster.chosen_objects import Failures, chosen
+from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text
+from stromboli.cli.cluster.cluster_kinds import QUEUES, Manifest, full_name, name_of
+from stromboli.cli.cluster.on_cluster import on_cluster
+from stromboli.cli.cluster.readable_parts import ReadableParts
+from stromboli.cli.queue.queue_names import QUEUE_NAMES, parent_of, state_of_queue
+from stromboli.cli.queue.queue_state import GROUPS_NAMED, groups_in
+from stromboli.kube.request import ApiError
+
+if TYPE_CHECKING:
+    from stromboli.cli.cluster.cluster_session import ClusterSession
+
+PERMANENT = (names.ROOT_QUEUE, names.DEFAULT_QUEUE)
+
+
+@on_cluster(namespaced=False)
+async def delete(
+    session: ClusterSession,
+    queue_names: list[str] = QUEUE_NAMES,
+    force: bool = typer.Option(
+        False, "--force", show_default=False, help="Even if jobs are in it, which then belong to no queue."
+    ),
+    wait: bool = typer.Option(True, "--wait/--no-wait", help="Until they are gone."),
+    timeout: str = TIMEOUT,
+    dry_run: DryRun = DRY_RUN,
+) -> None:
+    """Delete queues; one with jobs in it only with --force.
+
+    Exit status 0, 1 if one cannot be deleted, 2 for a wrong command line, 124 after --timeout.
+    """
+    longest, failures, parts = seconds_of(timeout), Failures(), ReadableParts()
+    for queue in await chosen(session, QUEUES, queue_names, failures=failures):
+        await failures.attempt(_delete(session, queue, force, parts, wait, longest, dry_run))
+    parts.tell()
+    failures.end()
+
+
+async def _delete(
+    session: ClusterSession,
+    queue: Manifest,
+    force: bool,
+    parts: ReadableParts,
+    wait: bool,
+    timeout: float,
+    dry_run: DryRun,
+) -> None:
+    name = name_of(queue)
+    await _check(session, queue, force, parts)
+    if dry_run is not DryRun.CLIENT:
+        await _send(session, queue, dry_run is DryRun.SERVER)
+    tell_change(QUEUES, name, "deleted", dry_run)
+    if wait and dry_run is DryRun.NONE:
+        await wait_until(
+            session,
+            QUEUES,
+            name,
+            lambda current: current is None or current["metadata"].get("uid") != queue["metadata"].get("uid"),
+            timeout,
+            meaning="the queue is gone",
+        )
+
+
+async def _check(session: ClusterSession, queue: Manifest, force: bool, parts: ReadableParts) -> None:
+    """Why the API server would refuse, and what would be lost."""
+    name = name_of(queue)
+    if name in PERMANENT:
+        raise ClusterError(f"{full_name(QUEUES, name)} cannot be deleted: a cluster always has it")
+    queues = await parts.list("child queues are not known", session, QUEUES)
+    children = sorted(name_of(each) for each in queues or () if parent_of(each) == name)
+    if children:
+        raise ClusterError(
+            f"{full_name(QUEUES, name)} cannot be deleted: queues are below it: {', '.join(children)};"
+            " delete them first, or give them another parent"
+        )
+    groups = await groups_in(session, {name}, parts)
+    if force or not (groups or (groups is None and _holds_pods(queue))):
+        return
+    listed = ", ".join((groups or [])[:GROUPS_NAMED]) or "pods"
+    more = f" and {len(groups) - GROUPS_NAMED} more" if groups and len(groups) > GROUPS_NAMED else ""
+    raise ClusterError(
+        f"{full_name(QUEUES, name)} is not empty: {listed}{more}; `stromboli queue close {name} --wait` waits for"
+        " their end, --force deletes it all the same"
+    )
+
+
+def _holds_pods(queue: Manifest) -> bool:
+    allocated = (queue.get("status") or {}).get("allocated") or {}
+    return any(str(amount) != "0" for amount in allocated.values())
+
+
+async def _send(session: ClusterSession, queue: Manifest, dry_run: bool) -> None:
+    """With the way out where the API server wants the queue closed first, as older versions of Volcano do."""
+    name = name_of(queue)
+    try:
+        await session.delete(QUEUES, name, dry_run=dry_run)
+    except ApiError as error:
+        if "Closed" not in str(error) or state_of_queue(queue) == names.QUEUE_CLOSED:
+            raise
+        raise ClusterError(f"{refusal_text(error)}; `stromboli queue close {name} --wait` first") from None

@@ -1,0 +1,167 @@
+"""`stromboli queue open` and `close`: commands to the queue controller, and waiting for their effect."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from stromboli.api import names
+from stromboli.cli.cluster.bus_commands import send_command
+from stromboli.cli.cluster.change_options import (
+    DRY_RUN,
+    TIMEOUT,
+    WAIT,
+    DryRun,
+    ProgressLine,
+    seconds_of,
+    tell_change,
+)
+from stromboli.cli.cluster.chosen_objects import Failures, chosen
+from stromboli.cli.cluster.cluster_errors import ClusterError, TimedOut
+from stromboli.cli.cluster.cluster_kinds import POD_GROUPS, QUEUES, Manifest, full_name, name_of
+from stromboli.cli.cluster.on_cluster import on_cluster
+from stromboli.cli.cluster.readable_parts import ReadableParts
+from stromboli.cli.queue.queue_editing import until_open
+from stromboli.cli.queue.queue_names import QUEUE_NAMES, below, parent_of, state_of_queue
+
+if TYPE_CHECKING:
+    from stromboli.cli.cluster.cluster_session import ClusterSession
+
+POLL = 1.0
+"""Seconds from look to look at what is left in a closing queue."""
+GROUPS_NAMED = 5
+
+
+@on_cluster(namespaced=False)
+async def open_queues(
+    session: ClusterSession,
+    queue_names: list[str] = QUEUE_NAMES,
+    wait: bool = WAIT,
+    timeout: str = TIMEOUT,
+    dry_run: DryRun = DRY_RUN,
+) -> None:
+    """Open queues: they take jobs again, and so do the queues below that were closed with them.
+
+    With --wait until they are Open.
+
+    Exit status 0, 1 if one cannot be opened, 2 for a wrong command line, 124 after --timeout.
+    """
+    longest, failures = seconds_of(timeout), Failures()
+    opened = []
+    for queue in await chosen(session, QUEUES, queue_names, failures=failures):
+        sent = await failures.attempt(_open(session, queue, dry_run))
+        opened += [name_of(queue)] if sent else []
+    if wait and dry_run is DryRun.NONE:
+        for name in opened:
+            await failures.attempt(until_open(session, name, longest))
+    failures.end()
+
+
+async def _open(session: ClusterSession, queue: Manifest, dry_run: DryRun) -> bool:
+    name, parent = name_of(queue), parent_of(queue)
+    if state_of_queue(queue) == names.QUEUE_OPEN:
+        tell_change(QUEUES, name, "is open already", dry_run)
+        return False
+    if parent not in ("", names.ROOT_QUEUE):
+        state = state_of_queue(await session.find(QUEUES, parent))
+        if state != names.QUEUE_OPEN:
+            raise ClusterError(
+                f"{full_name(QUEUES, name)} cannot be opened: its parent {parent} is {state};"
+                f" `stromboli queue open {parent}` first"
+            )
+    await _command(session, queue, names.OPEN_QUEUE, "opened", dry_run)
+    return True
+
+
+@on_cluster(namespaced=False)
+async def close_queues(
+    session: ClusterSession,
+    queue_names: list[str] = QUEUE_NAMES,
+    wait: bool = WAIT,
+    timeout: str = TIMEOUT,
+    dry_run: DryRun = DRY_RUN,
+) -> None:
+    """Close queues: they and those below take no more jobs; what is in them goes on to its end.
+
+    A queue is Closing until its last PodGroup is gone, and then Closed. With --wait until then.
+
+    Exit status 0, 1 if one cannot be closed, 2 for a wrong command line, 124 after --timeout.
+    """
+    longest, failures = seconds_of(timeout), Failures()
+    closed = []
+    for queue in await chosen(session, QUEUES, queue_names, failures=failures):
+        sent = await failures.attempt(_close(session, queue, dry_run))
+        closed += [name_of(queue)] if sent else []
+    if wait and dry_run is DryRun.NONE:
+        for name in closed:
+            await failures.attempt(until_closed(session, name, longest))
+    failures.end()
+
+
+async def _close(session: ClusterSession, queue: Manifest, dry_run: DryRun) -> bool:
+    name, state = name_of(queue), state_of_queue(queue)
+    if name == names.ROOT_QUEUE:
+        raise ClusterError(f"{full_name(QUEUES, name)} cannot be closed: all queues are below it")
+    if state in (names.QUEUE_CLOSED, names.QUEUE_CLOSING):
+        tell_change(QUEUES, name, f"is {state.lower()} already", dry_run)
+        return True
+    await _command(session, queue, names.CLOSE_QUEUE, "closed", dry_run)
+    return True
+
+
+async def _command(session: ClusterSession, queue: Manifest, action: str, verb: str, dry_run: DryRun) -> None:
+    if dry_run is not DryRun.CLIENT:
+        where = names.QUEUE_COMMANDS_NAMESPACE
+        await send_command(session, action, QUEUES, queue, where, dry_run is DryRun.SERVER)
+    tell_change(QUEUES, name_of(queue), verb, dry_run)
+
+
+async def until_closed(session: ClusterSession, name: str, timeout: float) -> None:
+    """Until a queue and those below it are Closed; the PodGroups that are left are counted meanwhile."""
+    progress, parts = ProgressLine(), ReadableParts()
+    until = time.monotonic() + timeout
+    try:
+        while True:
+            queues = (await session.list(QUEUES)).items
+            states = {name_of(queue): state_of_queue(queue) for queue in queues}
+            if name not in states:
+                raise ClusterError(f"{full_name(QUEUES, name)} was deleted before it was Closed")
+            waiting = {
+                each: states[each]
+                for each in (name, *below(queues, name))
+                if states[each] != names.QUEUE_CLOSED
+            }
+            if not waiting:
+                return
+            left = await groups_in(session, set(waiting), parts)
+            text = _text_of_rest(name, waiting, left)
+            if time.monotonic() >= until:
+                raise TimedOut(f"{text}; --timeout says how long to wait")
+            progress.show(text)
+            await asyncio.sleep(min(POLL, max(0.0, until - time.monotonic())))
+    finally:
+        progress.clear()
+        parts.tell()
+
+
+def _text_of_rest(name: str, waiting: dict[str, str], left: list[str] | None) -> str:
+    state = waiting.get(name) or ", ".join(f"{each} {state}" for each, state in sorted(waiting.items()))
+    text = f"{full_name(QUEUES, name)} is {state}" if name in waiting else f"below {name}: {state}"
+    if left is None:
+        return text
+    more = f" and {len(left) - GROUPS_NAMED} more" if len(left) > GROUPS_NAMED else ""
+    groups = "PodGroup is" if len(left) == 1 else "PodGroups are"
+    return f"{text}: {len(left)} {groups} left{': ' if left else ''}{', '.join(left[:GROUPS_NAMED])}{more}"
+
+
+async def groups_in(session: ClusterSession, queues: set[str], parts: ReadableParts) -> list[str] | None:
+    """The PodGroups of queues, as `namespace/name`; None if the user may not list them."""
+    groups = await parts.list("what is left in a queue is not known", session, POD_GROUPS, "")
+    if groups is None:
+        return None
+    return sorted(
+        f"{group['metadata'].get('namespace')}/{name_of(group)}"
+        for group in groups
+        if ((group.get("spec") or {}).get("queue") or names.DEFAULT_QUEUE) in queues
+    )
