@@ -7,7 +7,7 @@ from stromboli.cli.queue.queue_deletion import delete
 from stromboli.cli.queue.queue_editing import create, set_fields
 from stromboli.cli.queue.queue_listing import get_queues, list_queues
 from stromboli.cli.queue.queue_state import close_queues, open_queues
-from stromboli.cli.queue.queue_tree import tree
+from stromboli.cli.queue.queue_tree_command import tree
 
 queue = subcommands("Create, list, draw, change, open, close and delete queues.")
 for name, command in (
