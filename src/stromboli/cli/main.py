@@ -65,6 +65,9 @@ class Commands(CommandGroup):
             "stromboli.cli.status.status_command:status",
             "Show what is used, deserved and free, by queue and nodes.",
         ),
+        "top": CommandEntry(
+            "stromboli.cli.top.top_command:top", "Watch queues, jobs, nodes and what waits, live."
+        ),
         "pods": CommandEntry(
             "stromboli.cli.objects.pods_command:pods", "Show the pods of a job, of a queue, or of all jobs."
         ),

@@ -1,0 +1,327 @@
+"""What is kept of a cluster while it is watched: a few fields of each object, and sums that are kept up to date.
+
+A change costs as much as the object that changed, whatever the size of the cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from stromboli.api import names
+from stromboli.api.errors import BadObject
+from stromboli.api.node_state import node_state
+from stromboli.api.resources.pod_requests import pod_request
+from stromboli.api.resources.resource_lists import amounts
+from stromboli.api.types.meta import Condition, Object, Time, Value
+from stromboli.api.types.node import Node
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import PodGroup, Queue
+from stromboli.api.wait_messages import headline
+from stromboli.kube.reflector import UnusableObject
+
+Amounts = dict[str, int]
+MOST_NEWS = 200
+LONGEST_REASON = 300
+"""Characters of a reason that are kept."""
+MOST_REQUESTS = 10_000
+"""Different requests of pods of which one copy is kept."""
+FINISHED = (names.POD_SUCCEEDED, names.POD_FAILED)
+UNSCHEDULABLE = "Unschedulable"
+EVICTED_BECAUSE = "Pod is evicted, because of "
+ONE_EVICTION_SECONDS = 10.0
+"""Evictions for the same reason within so many seconds are one."""
+_UID = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+"""That PodGroups of jobs have in their names."""
+
+
+class InvolvedObject(Value, frozen=True):
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class Event(Object):
+    """What an Event says of an eviction."""
+
+    involved_object: InvolvedObject = InvolvedObject()
+    reason: str = ""
+    message: str = ""
+    last_timestamp: Time | None = None
+    event_time: Time | None = None
+
+
+class PodRecord(NamedTuple):
+    """A pod: whose it is, where it is, and what it asks for."""
+
+    group: str
+    """`namespace/name` of its PodGroup; empty if it has none."""
+    node: str
+    runs: bool
+    finished: bool
+    request: Amounts
+
+
+class GroupRecord(NamedTuple):
+    """A PodGroup."""
+
+    namespace: str
+    name: str
+    """Of the job that owns it, else its own."""
+    kind: str
+    """`job` if a Job owns it."""
+    queue: str
+    phase: str
+    minimum: int
+    created: float
+    reason: str
+    """Why it waits."""
+
+
+class NodeRecord(NamedTuple):
+    """A node: its state and what pods may have of it."""
+
+    state: str
+    allocatable: Amounts
+
+
+class QueueRecord(NamedTuple):
+    """A queue, and the object for those who compute shares."""
+
+    state: str
+    object: Queue
+
+
+@dataclass(slots=True)
+class News:
+    """Something that happened: a job started or ended, pods were evicted."""
+
+    time: float
+    what: str
+    """`started`, `completed` or `evicted`."""
+    subject: str
+    """The job, or the first of the pods."""
+    text: str
+    pods: int = 1
+    """Evicted for the same reason at about the same time."""
+
+
+@dataclass(slots=True)
+class PodSums:
+    """What some pods have and want together."""
+
+    used: Amounts = field(default_factory=dict)
+    """Requests of pods that have a node."""
+    waiting: Amounts = field(default_factory=dict)
+    placed: int = 0
+    running: int = 0
+    pending: int = 0
+
+    def add(self, pod: PodRecord, sign: int) -> None:
+        """Count a pod, or with -1 count it no more."""
+        if pod.node:
+            total = self.used
+            self.placed += sign
+            self.running += sign * pod.runs
+        else:
+            total = self.waiting
+            self.pending += sign
+        for resource, amount in pod.request.items():
+            total[resource] = total.get(resource, 0) + sign * amount
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.placed or self.pending)
+
+
+class ClusterRecords:
+    """All records and sums; a sink of reflectors."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, PodRecord] = {}
+        self.groups: dict[str, GroupRecord] = {}
+        self.nodes: dict[str, NodeRecord] = {}
+        self.queues: dict[str, QueueRecord] = {}
+        self.of_group: dict[str, PodSums] = {}
+        self.of_node: dict[str, PodSums] = {}
+        self.of_all = PodSums()
+        """All pods that have a node, or wait for one as members of a PodGroup."""
+        self.total: Amounts = {}
+        """What all nodes have together."""
+        self.news: deque[News] = deque(maxlen=MOST_NEWS)
+        self.version = 0
+        """Counts changes of what can be seen."""
+        self.unusable_count = 0
+        self.tells_news = False
+        """Set once everything was listed, so that what is there already is not news."""
+        self._evictions: dict[str, News] = {}
+        """The latest for each reason."""
+        self._requests: dict[tuple[tuple[str, int], ...], Amounts] = {}
+
+    # -- as a sink
+
+    def put(self, object: Object, new: bool) -> None:
+        try:
+            if isinstance(object, Pod):
+                self._put_pod(object)
+            elif isinstance(object, PodGroup):
+                self._put_group(object)
+            elif isinstance(object, Node):
+                self._put_node(object)
+            elif isinstance(object, Queue):
+                self._put_queue(object)
+            elif isinstance(object, Event):
+                self._put_event(object)
+        except BadObject:
+            self.unusable_count += 1
+
+    def drop(self, object: Object) -> None:
+        key = object.key
+        if isinstance(object, Pod):
+            self._set_pod(key, None)
+        elif isinstance(object, PodGroup):
+            self._changed(self.groups.pop(key, None) is not None)
+        elif isinstance(object, Node):
+            self._set_node(key, None)
+        elif isinstance(object, Queue):
+            self._changed(self.queues.pop(key, None) is not None)
+
+    def unusable(self, problem: UnusableObject) -> None:
+        self.unusable_count += 1
+
+    async def wait_for_room(self) -> None:
+        """Let the screen and the keyboard have their turn."""
+        await asyncio.sleep(0)
+
+    def _changed(self, really: bool = True) -> None:
+        self.version += really
+
+    # -- pods
+
+    def _put_pod(self, pod: Pod) -> None:
+        group = pod.metadata.annotations.get(names.GROUP_NAME, "")
+        phase = pod.status.phase
+        record = PodRecord(
+            f"{pod.namespace}/{group}" if group else "",
+            pod.spec.node_name,
+            phase == names.POD_RUNNING,
+            phase in FINISHED,
+            self._request(pod),
+        )
+        self._set_pod(pod.key, record)
+
+    def _request(self, pod: Pod) -> Amounts:
+        """One copy for all pods that ask for the same."""
+        request = {name: amount for name, amount in pod_request(pod).items() if amount and name != names.PODS}
+        if len(self._requests) > MOST_REQUESTS:
+            self._requests.clear()
+        return self._requests.setdefault(tuple(sorted(request.items())), request)
+
+    def _set_pod(self, key: str, record: PodRecord | None) -> None:
+        before = self.pods.pop(key, None)
+        if record is not None:
+            self.pods[key] = record
+        if before == record:
+            return
+        for pod, sign in ((before, -1), (record, 1)):
+            if pod is not None and not pod.finished:
+                self._count(self.of_group, pod.group, pod, sign)
+                self._count(self.of_node, pod.node, pod, sign)
+                if pod.node or pod.group:
+                    self.of_all.add(pod, sign)
+        self._changed()
+
+    def _count(self, sums: dict[str, PodSums], key: str, pod: PodRecord, sign: int) -> None:
+        if not key:
+            return
+        total = sums.get(key)
+        if total is None:
+            total = sums[key] = PodSums()
+        total.add(pod, sign)
+        if total.is_empty:
+            del sums[key]
+
+    # -- the other kinds
+
+    def _put_group(self, group: PodGroup) -> None:
+        owners = group.metadata.owner_references
+        owner = next((each for each in owners if each.controller), None)
+        created = group.metadata.creation_timestamp
+        record = GroupRecord(
+            group.namespace,
+            owner.name if owner is not None else group.name,
+            owner.kind.lower() if owner is not None else "podgroup",
+            group.spec.queue or names.DEFAULT_QUEUE,
+            group.status.phase or names.GROUP_PENDING,
+            group.spec.min_member,
+            created.timestamp() if created is not None else 0.0,
+            _reason(group.status.conditions),
+        )
+        before = self.groups.get(group.key)
+        self.groups[group.key] = record
+        self._changed(before != record)
+        if before is not None and before.phase != record.phase:
+            self._tell_phase(record)
+
+    def _tell_phase(self, group: GroupRecord) -> None:
+        what = {names.GROUP_RUNNING: "started", names.GROUP_COMPLETED: "completed"}.get(group.phase)
+        if what and self.tells_news:
+            self.news.append(
+                News(time.time(), what, f"{group.namespace}/{group.name}", f"queue {group.queue}")
+            )
+
+    def _put_node(self, node: Node) -> None:
+        self._set_node(
+            node.name, NodeRecord(node_state(node), amounts(node.status.allocatable, "status.allocatable"))
+        )
+
+    def _set_node(self, name: str, record: NodeRecord | None) -> None:
+        before = self.nodes.pop(name, None)
+        if record is not None:
+            self.nodes[name] = record
+        if before == record:
+            return
+        for node, sign in ((before, -1), (record, 1)):
+            for resource, amount in node.allocatable.items() if node is not None else ():
+                self.total[resource] = self.total.get(resource, 0) + sign * amount
+        self._changed()
+
+    def _put_queue(self, queue: Queue) -> None:
+        before, record = self.queues.get(queue.name), QueueRecord(queue.status.state, queue)
+        self.queues[queue.name] = record
+        self._changed(before != record)
+
+    def _put_event(self, event: Event) -> None:
+        """An eviction; those of the other pods of a gang are counted with the first."""
+        about = event.involved_object
+        if about.kind != "Pod":
+            return
+        moment = event.last_timestamp or event.event_time or event.metadata.creation_timestamp
+        at = moment.timestamp() if moment is not None else 0.0
+        text = _UID.sub("", event.message.removeprefix(EVICTED_BECAUSE))[:LONGEST_REASON]
+        known = self._evictions.get(text)
+        if known is not None and abs(known.time - at) < ONE_EVICTION_SECONDS:
+            known.pods += 1
+        else:
+            if len(self._evictions) >= MOST_NEWS:
+                self._evictions.clear()
+            known = self._evictions[text] = News(at, "evicted", f"{about.namespace}/{about.name}", text)
+            self.news.append(known)
+        self._changed()
+
+
+def _reason(conditions: tuple[Condition, ...]) -> str:
+    """What the scheduler last said about why pods are not placed; empty once they are."""
+    holding = [each for each in conditions if each.status == "True"]
+    latest = max(holding, key=_moment, default=None)
+    if latest is None or latest.type != UNSCHEDULABLE:
+        return ""
+    return headline(latest.message)[:LONGEST_REASON]
+
+
+def _moment(condition: Condition) -> float:
+    return condition.last_transition_time.timestamp() if condition.last_transition_time is not None else 0.0

@@ -1,0 +1,262 @@
+"""A moment of a cluster as plain data, as `stromboli top -o json` prints it and frames show it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from stromboli.api import names
+from stromboli.api.node_state import is_gpu
+from stromboli.api.resources.quantity import milli
+from stromboli.cli.top.cluster_records import Amounts, ClusterRecords, GroupRecord, PodSums
+from stromboli.cli.top.shares_by_policy import QueueDemand, declared_shares, queue_shares
+
+if TYPE_CHECKING:
+    from stromboli.cli.status.cluster_policy import PolicyInForce
+    from stromboli.engine.catalog import Catalog
+
+Content = dict[str, Any]
+WAITING = (names.GROUP_PENDING, names.GROUP_INQUEUE)
+GPU = "gpu"
+SHARES_SECONDS = 2.0
+"""The shortest time between two questions to the policy."""
+log = logging.getLogger(__name__)
+_NONE = PodSums()
+
+
+class TopContent:
+    """Lists that are computed when they are asked for, and again when something has changed."""
+
+    def __init__(
+        self, records: ClusterRecords, policy: PolicyInForce | None, catalog: Catalog | None
+    ) -> None:
+        self.records = records
+        self._policy = policy
+        self._catalog = catalog
+        self._known: dict[str, tuple[int, list[Content]]] = {}
+        self._shares: dict[str, Content] = {}
+        self._shares_of = (-1, 0.0)
+
+    @property
+    def policy_origin(self) -> str:
+        return self._policy.origin if self._policy is not None else "what queues declare"
+
+    @property
+    def resources(self) -> list[str]:
+        """CPU and memory, and GPUs where there are any."""
+        has_gpus = any(amount for name, amount in self.records.total.items() if is_gpu(name))
+        return [names.CPU, names.MEMORY, *([GPU] if has_gpus else [])]
+
+    def snapshot(self, now: float) -> Content:
+        """All of it."""
+        return {
+            "time": now,
+            "policy": self.policy_origin,
+            "summary": self.summary(),
+            "queues": self.queues(),
+            "jobs": self.jobs(),
+            "nodes": self.nodes(),
+            "news": self.news(),
+        }
+
+    def summary(self) -> Content:
+        """How many nodes, jobs and pods there are, and what they use."""
+        return self._cached("summary", self._summary)[0]
+
+    def _summary(self) -> list[Content]:
+        records = self.records
+        phases = Counter(group.phase for group in records.groups.values())
+        pods = records.of_all
+        summary = {
+            "nodes": dict(Counter(node.state for node in records.nodes.values())),
+            "jobs": {
+                "running": phases[names.GROUP_RUNNING],
+                "waiting": sum(phases[phase] for phase in WAITING),
+                "completed": phases[names.GROUP_COMPLETED],
+            },
+            "pods": {
+                "running": pods.running,
+                "starting": pods.placed - pods.running,
+                "waiting": pods.pending,
+            },
+            "used": shown_amounts(pods.used),
+            "total": shown_amounts(records.total),
+        }
+        return [summary]
+
+    # -- lists
+
+    def _cached(self, name: str, compute: Any) -> list[Content]:
+        known = self._known.get(name)
+        if known is None or known[0] != self.records.version:
+            known = self._known[name] = self.records.version, compute()
+        return known[1]
+
+    def queues(self) -> list[Content]:
+        """By name."""
+        if not self.is_settled and self._shares_are_due():
+            self._known.pop("queues", None)
+        return self._cached("queues", self._queues)
+
+    def jobs(self) -> list[Content]:
+        """Those that wait and those that run."""
+        return self._cached("jobs", self._jobs)
+
+    def nodes(self) -> list[Content]:
+        return self._cached("nodes", self._nodes)
+
+    def news(self) -> list[Content]:
+        """The latest first."""
+        latest = sorted(self.records.news, key=lambda news: -news.time)
+        return [
+            {
+                "time": news.time,
+                "what": news.what,
+                "subject": news.subject,
+                "pods": news.pods,
+                "text": news.text,
+            }
+            for news in latest
+        ]
+
+    def _jobs(self) -> list[Content]:
+        of_group = self.records.of_group
+        return [
+            _job(group, of_group.get(key, _NONE))
+            for key, group in self.records.groups.items()
+            if group.phase != names.GROUP_COMPLETED
+        ]
+
+    def _nodes(self) -> list[Content]:
+        of_node = self.records.of_node
+        return [
+            {
+                "name": name,
+                "state": node.state,
+                "pods": of_node.get(name, _NONE).placed,
+                "used": shown_amounts(of_node.get(name, _NONE).used),
+                "total": shown_amounts(node.allocatable),
+            }
+            for name, node in self.records.nodes.items()
+        ]
+
+    def _queues(self) -> list[Content]:
+        demands: dict[str, QueueDemand] = {}
+        counts: dict[str, Counter[str]] = {}
+        for key, group in self.records.groups.items():
+            counts.setdefault(group.queue, Counter())[group.phase] += 1
+            if (sums := self.records.of_group.get(key)) is not None:
+                demand = demands.setdefault(group.queue, QueueDemand({}, {}))
+                _add(demand.used, sums.used)
+                _add(demand.waiting, sums.waiting)
+        shares = self._current_shares(demands)
+        rows = []
+        for name, record in sorted(self.records.queues.items()):
+            share, count = shares.get(name, {}), counts.get(name, Counter())
+            used = share.get("used")
+            own = demands.get(name, QueueDemand({}, {})).used
+            rows.append(
+                {
+                    "name": name,
+                    "parent": record.object.spec.parent,
+                    "state": record.state,
+                    "running": count[names.GROUP_RUNNING],
+                    "waiting": sum(count[phase] for phase in WAITING),
+                    "used": shown_amounts(own) if used is None else _from_quantities(used),
+                    "deserved": _from_quantities(share.get("deserved") or {}),
+                }
+            )
+        return rows
+
+    def _current_shares(self, demands: dict[str, QueueDemand]) -> dict[str, Content]:
+        """By the policy, at most every few seconds."""
+        if not self._shares_are_due():
+            return self._without_use(self._shares)
+        objects = [record.object for record in self.records.queues.values()]
+        self._shares_of = self.records.version, time.monotonic()
+        if self._policy is None or self._catalog is None:
+            self._shares = declared_shares(objects)
+            return self._shares
+        try:
+            self._shares = queue_shares(
+                objects, self.records.total, demands, self._policy.policy, self._catalog, time.time()
+            )
+        except Exception:  # a plugin of the user's, or a queue that no policy can use
+            log.debug("shares of queues", exc_info=True)
+            self._shares = declared_shares(objects)
+        return self._shares
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether shares are those of the latest change."""
+        return self._shares_of[0] == self.records.version
+
+    def _shares_are_due(self) -> bool:
+        version, moment = self._shares_of
+        return version < 0 or time.monotonic() - moment >= SHARES_SECONDS
+
+    @staticmethod
+    def _without_use(shares: dict[str, Content]) -> dict[str, Content]:
+        """Shares of a moment ago; what is used has changed since, except in a tree, where it is a sum."""
+        parents = {share.get("parent") for share in shares.values()}
+        return {
+            name: share if name in parents else {key: value for key, value in share.items() if key != "used"}
+            for name, share in shares.items()
+        }
+
+
+def _job(group: GroupRecord, sums: PodSums) -> Content:
+    return {
+        "namespace": group.namespace,
+        "name": group.name,
+        "kind": group.kind,
+        "queue": group.queue,
+        "phase": group.phase,
+        "running": sums.running,
+        "pods": sums.placed + sums.pending,
+        "minMember": group.minimum,
+        "created": group.created,
+        "used": shown_amounts(sums.used),
+        "waiting": shown_amounts(sums.waiting),
+        "waitsFor": _waits_for(group, sums),
+    }
+
+
+def _waits_for(group: GroupRecord, sums: PodSums) -> str:
+    """Why it waits, in a few words; empty if it does not."""
+    if group.phase not in WAITING:
+        return ""
+    if group.reason:
+        return group.reason
+    if group.phase == names.GROUP_PENDING:
+        return f"not let into queue {group.queue} yet"
+    exist = sums.placed + sums.pending
+    if exist < group.minimum:
+        return f"{exist} of {group.minimum} pods exist"
+    return "its pods start" if sums.placed >= group.minimum else "let in, not placed yet"
+
+
+def _add(total: Amounts, more: Amounts) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def shown_amounts(amounts: Amounts) -> dict[str, float]:
+    """Cores, bytes, and GPUs of whatever maker."""
+    gpus = sum(amount for name, amount in amounts.items() if is_gpu(name))
+    shown = {
+        names.CPU: amounts.get(names.CPU, 0) / 1000,
+        names.MEMORY: float(amounts.get(names.MEMORY, 0)),
+    }
+    return {**shown, GPU: gpus / 1000} if gpus else shown
+
+
+def _from_quantities(resources: dict[str, Any]) -> dict[str, float]:
+    """The same of a resource list; what is not named is left out."""
+    shown = {
+        name: milli(str(resources[name])) / 1000 for name in (names.CPU, names.MEMORY) if name in resources
+    }
+    gpus = [milli(str(amount)) / 1000 for name, amount in resources.items() if is_gpu(name)]
+    return {**shown, GPU: sum(gpus)} if gpus else shown
