@@ -177,10 +177,13 @@ class Engine:
         self._last = outcome
         return outcome
 
-    def rehearse(self, cluster: Cluster, now: float, look: Callable[[Outcome], Seen]) -> Seen:
+    def rehearse(
+        self, cluster: Cluster, now: float, look: Callable[[Outcome], Seen], closes: bool = True
+    ) -> Seen:
         """Run a cycle, let `look` see its outcome and the cluster after it, and take everything back.
 
-        Nothing else may be asked of an engine that has rehearsed: its plugins remember what did not happen.
+        Unless it `closes`, only decisions are looked at, neither reasons nor phases. Nothing else may be asked of an
+        engine that has rehearsed: its plugins remember what did not happen.
         """
         memory, unsettled = deepcopy(cluster.memory), dict(cluster.unsettled)
         self._advance(cluster, now)
@@ -188,7 +191,8 @@ class Engine:
         outcome = Outcome(session.decisions, session, WaitCauses(session))
         try:
             self._decide(session, outcome)
-            settle_outcome(session)
+            if closes:
+                self._close_quietly(session)
             with session.finished_for_now():
                 cluster.listeners = []
                 return look(outcome)
@@ -202,14 +206,23 @@ class Engine:
             cluster.mark_all_dirty()
 
     def _decide(self, session: Session, outcome: Outcome) -> None:
-        """Open, act and close without a word; whatever is raised is a cycle lost."""
-        try:
+        """Open and act; whatever is raised is a cycle lost."""
+        with self._losing():
             self._open(session, outcome)
             for action in self._actions:
                 action(session)
+
+    def _close_quietly(self, session: Session) -> None:
+        with self._losing():
             session.remember_uncommitted()
             for plugin in self.rules.plugins:
                 plugin.closing(session)
+            settle_outcome(session)
+
+    @contextmanager
+    def _losing(self) -> Iterator[None]:
+        try:
+            yield
         except CycleLost:
             raise
         except self._confined as error:

@@ -3,74 +3,97 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from math import isfinite
 
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.explanation.backfill_causes import time_text
 from stromboli.engine.explanation.subjects.explanation_document import StartForecast
+from stromboli.model.cluster import Cluster
+from stromboli.model.job import Job
+from stromboli.model.status import Status
 from stromboli.policy.policy import Policy
 from stromboli.simulator.cluster_loading import Loaded
-from stromboli.simulator.runs.run_record import RunRecord
+from stromboli.simulator.runs.run_record import JobRecord, RunRecord
 from stromboli.simulator.runs.simulation_loop import SimulationLoop
 from stromboli.simulator.runs.simulation_settings import SimulationSettings
-from stromboli.simulator.what_if.assumptions import Assumptions, assumptions
 from stromboli.simulator.what_if.future_world import FutureWorld
 from stromboli.simulator.what_if.run_differences import ends_before
+from stromboli.simulator.what_if.run_times import RunTimes
 
 MOST_NODES = 20
-WORK = 200_000
-"""What a run may look at: so many moments, times a hundredth of nodes and jobs."""
-MOST_MOMENTS = 2_000
+WORK = 400_000
+"""What a run may look at: moments times nodes and jobs."""
+FEWEST_MOMENTS, MOST_MOMENTS = 20, 2_000
 
 
 def forecast_starts(
     loaded: Loaded, policy: Policy, catalog: Catalog, now: float, names: Collection[str]
 ) -> dict[str, StartForecast]:
-    """When these jobs start; the loaded cluster is used up by that. Without any time limit it is not even tried."""
+    """When these jobs start; the loaded cluster is used up by that. Where nobody has a time limit it is not tried."""
     cluster = loaded.intake.cluster
-    rests_on = assumptions(cluster, now, None)
-    if not (rests_on.limited or rests_on.known or rests_on.leaving):
-        text = "Nobody knows: none of the jobs that run has a time limit." if cluster.tasks else ""
-        return {name: StartForecast(text) for name in names} if text else {}
+    known, unknown = _ends(cluster, now)
+    if not known:
+        return {
+            name: StartForecast("Nobody knows: none of the jobs that run has a time limit.") for name in names
+        }
     settings = SimulationSettings()
     world = FutureWorld(loaded, now, settings)
     loop = SimulationLoop(world, policy, catalog, settings)
-    places = {job.name: place for place, job in enumerate(world.record.jobs) if job.name in names}
-    moments = max(20, min(MOST_MOMENTS, WORK * 100 // max(len(cluster.nodes) + len(cluster.jobs), 1) // 100))
-    ended = False
-    while moments > 0 and any(world.record.jobs[place].started is None for place in places.values()):
+    records = {job.name: job for job in world.record.jobs if job.name in names}
+    moments, ended = moments_for(cluster), False
+    while moments > 0 and not ended and any(record.started is None for record in records.values()):
         moments -= 1
-        if not loop.step():
-            ended = True
-            break
-    until = world.time
-    loop.close()
-    return {
-        name: _forecast(world.record, place, now, until, ended, rests_on) for name, place in places.items()
-    }
+        ended = not loop.step()
+    jobs = {job.key: job for job in cluster.jobs.values() if job.key in names}
+    forecasts = {}
+    for name, record in records.items():
+        if record.started is None:
+            forecasts[name] = _unstarted(now + world.time, ended, unknown)
+        else:
+            forecasts[name] = _started(world.record, record, jobs[name], now)
+    return forecasts
 
 
-def _forecast(
-    record: RunRecord, place: int, now: float, until: float, ended: bool, rests_on: Assumptions
-) -> StartForecast:
-    job = record.jobs[place]
-    if job.started is None:
-        if not ended:
-            return StartForecast(
-                f"Not before {time_text(now + until)}: what comes later was not looked at.",
-                not_before=time_text(now + until),
+def moments_for(cluster: Cluster) -> int:
+    """How many moments may be looked at."""
+    return max(FEWEST_MOMENTS, min(MOST_MOMENTS, WORK // max(len(cluster.nodes) + len(cluster.jobs), 1)))
+
+
+def _ends(cluster: Cluster, now: float) -> tuple[bool, bool]:
+    """Whether it is known of any job when it ends, and whether it is not known of any."""
+    run_times, known, unknown = RunTimes(cluster.queues), False, False
+    for job in cluster.jobs.values():
+        tasks = [*job.by_status[Status.RUNNING], *job.by_status[Status.BOUND]]
+        if job.counts[Status.RELEASING]:
+            known = True
+        if tasks and isfinite(run_times.end_of(tasks[0], now)):
+            known = True
+        elif tasks or any(job.by_status[Status.PENDING]):
+            unknown = (
+                unknown or bool(tasks) or run_times.stated(next(iter(job.by_status[Status.PENDING]))) is None
             )
-        if rests_on.lacks_limits:
-            return StartForecast(
-                "Nobody knows: it does not start before jobs have ended that have no time limit."
-            )
-        return StartForecast("It does not start, even when all jobs that run now have ended.")
-    nodes = list(dict.fromkeys(pod.node for pod in record.pods if pod.job == place))
-    after = list(ends_before(record, job, set(nodes)))
-    when = time_text(now + job.started)
+    return known, unknown
+
+
+def _unstarted(until: float, ended: bool, unknown: bool) -> StartForecast:
+    if not ended:
+        moment = time_text(until)
+        return StartForecast(f"Not before {moment}; what comes later was not looked at.", not_before=moment)
+    if unknown:
+        return StartForecast(
+            "Nobody knows: it does not start before jobs have ended that have no time limit."
+        )
+    return StartForecast("It does not start, even when all jobs that run now have ended.")
+
+
+def _started(run: RunRecord, record: JobRecord, job: Job, now: float) -> StartForecast:
+    nodes = list(dict.fromkeys(task.node.name for task in job.tasks.values() if task.node is not None))
+    assert record.started is not None
+    when = time_text(now + record.started)
     return StartForecast(
         f"Probably by {when}, if jobs run until their time limits and nothing else is submitted.",
         when,
-        round(job.started, 3),
+        round(record.started, 3),
         nodes[:MOST_NODES],
-        after,
+        list(ends_before(run, record, set(nodes))),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Engine, Outcome
@@ -30,8 +31,8 @@ class Trial:
     starts: bool
     cycles: int = 1
     evicts: list[str] = field(default_factory=list)
-    gate: str = ""
-    """What holds it then, if it does not start."""
+    may_start_later: bool = False
+    """Whether somebody was evicted, so that another cycle may come to something else."""
 
 
 class StartTrials:
@@ -54,21 +55,25 @@ class StartTrials:
             return self._cycle(job, actions, 1, [])
 
     def _cycle(self, id: JobId, actions: Sequence[str], number: int, evicted: list[str]) -> Trial:
-        def look(outcome: Outcome) -> Trial:
-            job = self._intake.cluster.jobs.get(id)
-            if job is None or outcome.lost is not None:
-                return Trial(False, number)
-            gone = [decision.key for decision in outcome.decisions if isinstance(decision, Evict)]
-            everybody = [*evicted, *gone]
-            if has_started(outcome, job):
-                return Trial(True, number, everybody)
-            if gone and number < MOST_CYCLES:
-                with self._come_true(outcome) as possible:
-                    return self._cycle(id, actions, number + 1, everybody) if possible else Trial(False)
-            return Trial(False, number)
+        """One cycle, of which only the decisions matter; it is run anew with its end if another follows."""
+        cluster, now = self._intake.cluster, self._now + (number - 1) * PERIOD
+        trial = self.engine(actions).rehearse(cluster, now, partial(self._trial, id, number, evicted), False)
+        if trial.starts or not trial.may_start_later:
+            return trial
 
-        now = self._now + (number - 1) * PERIOD
-        return self.engine(actions).rehearse(self._intake.cluster, now, look)
+        def follow(outcome: Outcome) -> Trial:
+            with self._come_true(outcome) as possible:
+                return self._cycle(id, actions, number + 1, trial.evicts) if possible else trial
+
+        return self.engine(actions).rehearse(cluster, now, follow)
+
+    def _trial(self, id: JobId, number: int, evicted: list[str], outcome: Outcome) -> Trial:
+        job = self._intake.cluster.jobs.get(id)
+        if job is None or outcome.lost is not None:
+            return Trial(False, number)
+        gone = [decision.key for decision in outcome.decisions if isinstance(decision, Evict)]
+        starts = has_started(outcome, job)
+        return Trial(starts, number, [*evicted, *gone], bool(gone) and number < MOST_CYCLES)
 
     @contextmanager
     def _come_true(self, outcome: Outcome) -> Iterator[bool]:

@@ -8,6 +8,7 @@ from math import isfinite
 from stromboli.engine.decisions import Evict
 from stromboli.model.amounts import Amounts
 from stromboli.model.job import Job
+from stromboli.model.shape import Shape
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.model.time_limits import job_time_limit
@@ -59,6 +60,8 @@ class FutureWorld(TimedWorld):
         """Of jobs in the record."""
         self._hurt: dict[Job, None] = {}
         """Jobs that lost pods at this moment."""
+        self._requests: dict[Shape, dict[str, int]] = {}
+        """What pods of each shape request, by name."""
         self._may_lack_claims = True
         """Whether pods came to wait since claims were last made for those that do."""
         nodes = nodes_of(self.cluster)
@@ -170,7 +173,7 @@ class FutureWorld(TimedWorld):
             self.events.schedule(end, EventKind.POD_ENDS, pod)
         if task.job is not None:
             record = self._record_of(task.job)
-            self.recorder.use(record.queue, self._named(task.request), 1)
+            self.recorder.use(record.queue, self._requested(task), 1)
             if record.started is None and _has_minimum(task.job):
                 record.started = started
 
@@ -178,10 +181,16 @@ class FutureWorld(TimedWorld):
         pod = self._running.pop(task, None)
         if pod is not None and task.job is not None:
             record = self._record_of(task.job)
-            self.recorder.use(record.queue, self._named(task.request), -1)
+            self.recorder.use(record.queue, self._requested(task), -1)
             place = self._places[task.job]
             self.recorder.add_pod(PodRecord(place, task.key, pod.node, pod.started, self.time, outcome))
         return pod
+
+    def _requested(self, task: Task) -> dict[str, int]:
+        named = self._requests.get(task.shape)
+        if named is None:
+            named = self._requests[task.shape] = self._named(task.request)
+        return named
 
     def _named(self, request: Amounts) -> dict[str, int]:
         return self.cluster.dims.named({dim: int(amount) for dim, amount in request.items()})

@@ -42,6 +42,8 @@ class RunTimes:
     def __init__(self, queues: dict[str, Queue], assumed: float | None = None) -> None:
         self._queues = queues
         self._unknown = UNKNOWN if assumed is None else RunTime(assumed, Basis.ASSUMED)
+        self._stated: dict[tuple[object, ...], tuple[dict[str, str], RunTime | None]] = {}
+        """By all that it follows from; the annotations, which equal pods share, live as long as the entry."""
 
     def of(self, task: Task) -> RunTime:
         """How long a pod runs that starts now."""
@@ -62,6 +64,15 @@ class RunTimes:
 
     def stated(self, task: Task) -> RunTime | None:
         """What is said of a pod, by itself, its job or its queue; None if nothing is."""
+        job, annotations = task.job, task.annotations
+        of_job = (job.queue, job.time_limit) if job is not None else None
+        key = (id(annotations), of_job, task.time_limit, task.deadline)
+        known = self._stated.get(key)
+        if known is None:
+            known = self._stated[key] = (annotations, self._read(task))
+        return known[1]
+
+    def _read(self, task: Task) -> RunTime | None:
         run_time = longest(task.annotations.get(names.RUN_TIME, ""))
         if run_time is not None:
             ended = inf if task.deadline is None else task.deadline
