@@ -11,12 +11,24 @@ from stromboli.cli.command_group import CommandEntry, CommandGroup
 
 FREE_FORM = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 """For flags as Go programs take them, which the commands parse themselves."""
+COMMAND_LINE = {"allow_interspersed_args": False}
+"""For commands that end with another command line: what follows its first word belongs to it."""
 
 
 class Commands(CommandGroup):
     """All commands, in the order of `stromboli --help`."""
 
     table = {  # noqa: RUF012 (it is never changed)
+        "run": CommandEntry(
+            "stromboli.cli.run.run_command:run",
+            "Run a command as a job on a cluster, and show what it prints.",
+            COMMAND_LINE,
+        ),
+        "submit": CommandEntry(
+            "stromboli.cli.run.submit_command:submit",
+            "Submit a script with options in comments, Slurm's too.",
+            COMMAND_LINE,
+        ),
         "plan": CommandEntry(
             "stromboli.cli.plan:plan", "Say what a cycle would decide for a cluster, and why."
         ),

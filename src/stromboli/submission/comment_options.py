@@ -15,8 +15,9 @@ FIELDS = {
         name: name
         for name in ("name", "replicas", "gang", "gpus", "cpus", "memory", "queue", "priority", "time")
     },
-    **{name: name for name in ("array", "env", "image", "after", "plugin", "workdir", "output", "error")},
+    **{name: name for name in ("array", "env", "image", "after", "plugin", "workdir")},
     "tasks-per-pod": "tasks_per_pod",
+    "log-file": "output",
 }
 """The field of the settings by the name of the option."""
 SWITCHES = {"no-requeue": ("requeue", False)}

@@ -69,7 +69,7 @@ class JobRequest:
 
 def generated_name(words: tuple[str, ...], suffix: str) -> str:
     """A name for a job after what it runs: `python train.py` is `train-SUFFIX`."""
-    for word in words:
+    for word in (first for first, *_ in (word.split() or [""] for word in words)):
         base = word.rpartition("/")[2]
         if word.startswith("-") or "=" in word or _INTERPRETERS.fullmatch(base):
             continue

@@ -10,6 +10,8 @@ from stromboli.cli.following.log_lines import coloured
 from stromboli.cli.following.log_streams import LogLine
 
 CLEAR_LINE = "\r\x1b[K"
+MOST_HELD = 10_000
+"""Lines that wait for an answer of the user; later ones are lost to the screen, not to the log."""
 
 
 class FollowScreen:
@@ -22,9 +24,26 @@ class FollowScreen:
         self._colours = sys.stdout.isatty()
         self._waiting = ""
         self._told = ""
+        self._held: list[LogLine] | None = None
+        """Lines that wait while the user is asked something."""
+
+    def hold(self) -> None:
+        """Print nothing until `go_on`."""
+        self._clear()
+        self._held = []
+
+    def go_on(self) -> None:
+        """Print what has waited."""
+        held, self._held = self._held or [], None
+        for line in held:
+            self.line(line)
 
     def line(self, line: LogLine) -> None:
         """Print a line of a log."""
+        if self._held is not None:
+            if len(self._held) < MOST_HELD:
+                self._held.append(line)
+            return
         self._clear()
         prefix = coloured(line.prefix, line.rank) if self._colours and line.prefix else line.prefix
         sys.stdout.write(f"{prefix}{line.text}\n")
@@ -32,7 +51,7 @@ class FollowScreen:
 
     def waits(self, text: str) -> None:
         """Why it waits; nothing once it does not."""
-        if self._quiet or text == self._told:
+        if self._quiet or text == self._told or self._held is not None:
             return
         self._told = text
         if self._is_terminal:
