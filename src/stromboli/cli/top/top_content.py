@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from stromboli.api import names
@@ -22,6 +23,8 @@ WAITING = (names.GROUP_PENDING, names.GROUP_INQUEUE)
 GPU = "gpu"
 SHARES_SECONDS = 2.0
 """The shortest time between two questions to the policy."""
+MOST_LISTS = 50
+"""That are kept: one for each filter that is typed."""
 log = logging.getLogger(__name__)
 _NONE = PodSums()
 
@@ -38,6 +41,13 @@ class TopContent:
         self._known: dict[str, tuple[int, list[Content]]] = {}
         self._shares: dict[str, Content] = {}
         self._shares_of = (-1, 0.0)
+        self._frozen = False
+
+    def freeze(self, frozen: bool) -> None:
+        """Keep what is shown as it is now, or let it change again."""
+        if frozen:
+            self.snapshot(time.time())
+        self._frozen = frozen
 
     @property
     def policy_origin(self) -> str:
@@ -63,7 +73,7 @@ class TopContent:
 
     def summary(self) -> Content:
         """How many nodes, jobs and pods there are, and what they use."""
-        return self._cached("summary", self._summary)[0]
+        return self.cached("summary", self._summary)[0]
 
     def _summary(self) -> list[Content]:
         records = self.records
@@ -88,27 +98,33 @@ class TopContent:
 
     # -- lists
 
-    def _cached(self, name: str, compute: Any) -> list[Content]:
+    def cached(self, name: str, compute: Callable[[], list[Content]]) -> list[Content]:
+        """A list that is computed again only once something has changed."""
+        if len(self._known) > MOST_LISTS:
+            self._known.clear()
         known = self._known.get(name)
-        if known is None or known[0] != self.records.version:
+        if known is None or (known[0] != self.records.version and not self._frozen):
             known = self._known[name] = self.records.version, compute()
         return known[1]
 
     def queues(self) -> list[Content]:
         """By name."""
-        if not self.is_settled and self._shares_are_due():
-            self._known.pop("queues", None)
-        return self._cached("queues", self._queues)
+        if not self.is_settled and self._shares_are_due() and not self._frozen:
+            self._known.clear()
+        return self.cached("queues", self._queues)
 
     def jobs(self) -> list[Content]:
         """Those that wait and those that run."""
-        return self._cached("jobs", self._jobs)
+        return self.cached("jobs", self._jobs)
 
     def nodes(self) -> list[Content]:
-        return self._cached("nodes", self._nodes)
+        return self.cached("nodes", self._nodes)
 
     def news(self) -> list[Content]:
         """The latest first."""
+        return self.cached("news", self._news)
+
+    def _news(self) -> list[Content]:
         latest = sorted(self.records.news, key=lambda news: -news.time)
         return [
             {

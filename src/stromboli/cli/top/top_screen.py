@@ -22,6 +22,8 @@ REFRESH = 1.0
 """Seconds between two frames if something changes."""
 QUIET_REFRESH = 5.0
 """If nothing does: ages grow."""
+DRAWING_PART = 20
+"""One part in so many of the time is spent on drawing, at most."""
 PAGE = 10
 LONGEST_FILTER = 100
 
@@ -38,6 +40,8 @@ class TopScreen:
         self.state = state
         self._drawn_version = -1
         self._drawn_at = 0.0
+        self._cost = 0.0
+        """Seconds that the last frame took."""
         self._resized = asyncio.Event()
 
     async def show(self) -> None:
@@ -77,7 +81,8 @@ class TopScreen:
             return False
         same = self._content.records.version == self._drawn_version
         quiet = same and self._watches.is_listed and self._content.is_settled
-        return not quiet or time.monotonic() - self._drawn_at >= QUIET_REFRESH
+        rest = QUIET_REFRESH if quiet else DRAWING_PART * self._cost
+        return time.monotonic() - self._drawn_at >= rest
 
     def _draw(self, update: Callable[..., None]) -> None:
         self._resized.clear()
@@ -90,6 +95,7 @@ class TopScreen:
         for line in lines:
             line.no_wrap = True
         update(Group(*lines), refresh=True)
+        self._cost = time.monotonic() - self._drawn_at
 
     # -- keys
 
@@ -114,6 +120,7 @@ class TopScreen:
             state.sortings[state.view.title] = state.sorting(state.view) + 1
         elif key in ("p", " "):
             state.paused = not state.paused
+            self._content.freeze(state.paused)
         elif key in _SCROLL:
             state.offset = max(0, state.offset + _SCROLL[key])
         return False

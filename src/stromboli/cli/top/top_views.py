@@ -48,6 +48,11 @@ class View:
 
     def chosen(self, content: TopContent, sorting: int, filter: str) -> list[Content]:
         """The rows that a filter leaves, in order."""
+        key = f"{self.title}/{sorting}/{filter}"
+        content.queues()  # shares change a little later than what they follow from
+        return content.cached(key, lambda: self._chosen(content, sorting, filter))
+
+    def _chosen(self, content: TopContent, sorting: int, filter: str) -> list[Content]:
         wanted = filter.lower()
         rows = [row for row in self.rows(content) if not wanted or wanted in self.words(row).lower()]
         return sorted(rows, key=self.sortings[sorting % len(self.sortings)].key)
