@@ -246,3 +246,11 @@ def test_a_job_that_does_not_wait_has_no_explanation() -> None:
     (job,) = world.cluster.jobs.values()
     assert outcome.explain(job) is None
     assert outcome.explain_task(world.task("a-0")) == ""
+
+
+def test_of_two_jobs_that_are_too_large_each_hears_of_its_own_pod() -> None:
+    world = World(nodes="n1 cpu=4", queues="small capability=cpu:1")
+    result = world.job("a", cpu=6, queue="small").job("b", cpu=6, queue="small").run(policy="basic")
+    messages = {name: explanation.message for name, explanation in result.pending.items()}
+    assert messages["default/a"].startswith("a-0 asks for cpu 6")
+    assert messages["default/b"].startswith("b-0 asks for cpu 6")

@@ -89,17 +89,22 @@ class NodeCauses:
         """A pod is larger than any node, or those that must start together are larger than all nodes."""
         session, task = self._session, self._first_waiting(job)
         too_large = self._larger_than_any_node(task) if task else None
-        if too_large is not None:
+        if task is not None and too_large is not None:
             summary = f"no node is large enough for its {too_large.shortages[0].resource}"
-            hint, shortages = "ask for less, or add a larger node", too_large.shortages
-            details = partial(Details, "Larger than any node", too_large.text, hint, {}, shortages)
-            return Cause("nodes", summary, hint, details)
+            hint = "ask for less, or add a larger node"
+            return Cause("nodes", summary, hint, partial(self._too_large_details, task, hint))
         short = exceeds_cluster(session, job)
         if not short:
             return None
         text, requests = _cluster_too_small(session, short), least_request(job)
         asked = {dim: requests[dim] for dim in short}
         return Cause("nodes", text, LESS_OR_NODES, partial(_exceeding_details, session, text, asked))
+
+    def _too_large_details(self, task: Task, hint: str) -> Details:
+        """Of this very task: what is known by its shape names the first one that had it."""
+        way_out = larger_than_any_node(self._session.cluster, task)
+        text, shortages = (way_out.text, way_out.shortages) if way_out else ("", ())
+        return Details("Larger than any node", text, hint, {}, shortages)
 
     def _larger_than_any_node(self, task: Task) -> WayOut | None:
         if task.shape not in self._too_large:

@@ -124,11 +124,11 @@ class DecisionHistory:
         if job is None:
             return
         record = self._record(job)
-        if record.phase == phase or (not record.phase and phase == names.GROUP_PENDING):
-            record.phase = phase
-            return
-        record.phase = phase
-        self._add(job, DecisionEntry(now, "let-in" if phase == names.GROUP_INQUEUE else "phase", phase))
+        shown = job.group.status.phase if job.group is not None else ""
+        before, record.phase = record.phase or shown or names.GROUP_PENDING, phase
+        if before != phase:
+            kind: EntryKind = "let-in" if phase == names.GROUP_INQUEUE else "phase"
+            self._add(job, DecisionEntry(now, kind, phase))
 
     def _note_evictions(self, cluster: Cluster, evicted: Mapping[_Eviction, list[Evict]], now: float) -> None:
         freed: Counter[tuple[str, str, str]] = Counter()
@@ -173,7 +173,9 @@ class DecisionHistory:
         if record is None or (record.uid and uid and record.uid != uid):
             if record is not None:
                 self._bytes -= record.bytes
+                del self._records[job.id]
             record = self._records[job.id] = HistoryRecord(uid)
+            self._trim()
         record.uid = record.uid or uid
         return record
 
@@ -182,7 +184,11 @@ class DecisionHistory:
         record.gone_at = None
         self._bytes += record.add(entry)
         self._records[job.id] = self._records.pop(job.id)
-        while len(self._records) > MOST_JOBS or self._bytes > MOST_BYTES:
+        self._trim()
+
+    def _trim(self) -> None:
+        """Forget those that have had no entry for longest; the last is about to have one."""
+        while len(self._records) > MOST_JOBS or (self._bytes > MOST_BYTES and len(self._records) > 1):
             self._forget(next(iter(self._records)))
 
     def _forget(self, job: JobId) -> None:

@@ -1,7 +1,8 @@
 """Answers questions about objects between two cycles: before the cluster changes, or after the next cycle.
 
-What a cycle found out about a job is true of the cluster as that cycle left it. So a question is answered at once if
-nothing has changed since, and else at the end of the next cycle, which is near as there is news.
+What a cycle found out is true of the cluster as that cycle left it. So a question is answered at once if nothing has
+changed since, and else at the end of the next cycle, which begins soon for it. So it is for a job that waits, too: the
+cycle tries that job, whom it might skip else, and what it meets is what anybody computes from the objects.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ ANSWER_TIMEOUT = 10.0
 """Seconds within which the cycle's thread has to come to a question."""
 MOST_QUESTIONS = 16
 """Questions that wait at a time; further ones are refused."""
-REST_FACTOR = 9.0
-"""How many times longer than an answer took the cycle's thread is left alone after it."""
+REST_FACTOR = 4.0
+"""How many times longer than an answer took, with its cycle, the cycle's thread is left alone after it."""
 LONGEST_REST = 5.0
 """Seconds of such a rest, at most."""
 
 
-QUESTION_PATIENCE = 0.1
+QUESTION_PATIENCE = 0.01
 """Seconds after which a cycle begins for a question that waits for its end, however little has changed."""
 
 
@@ -108,17 +109,24 @@ class Explanations:
         outcome = self._outcome
         if future.cancelled():
             return
-        if outcome is None or not self._is_unchanged():
-            self._postponed.append(lambda: self._finish(question, future))
+        try:
+            again = outcome is not None and self._answers.look_again(question, outcome.session.cluster)
+        except Exception as error:
+            future.set_exception(error)
+            return
+        if outcome is None or again or not self._is_unchanged():
+            self._postponed.append(lambda: self._finish(question, future, with_cycle=again))
         else:
             self._finish(question, future)
 
-    def _finish(self, question: Question, future: Future[tuple[LeaderAnswer, float]]) -> None:
+    def _finish(
+        self, question: Question, future: Future[tuple[LeaderAnswer, float]], with_cycle: bool = False
+    ) -> None:
         if not future.set_running_or_notify_cancel():
             return
         outcome = self._outcome
         assert outcome is not None
-        begin = self._clock()
+        begin = self._clock() - (sum(outcome.seconds.values()) if with_cycle else 0.0)
         try:
             answer = self._answers.of(question, outcome)
         except Exception as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stromboli.engine.explanation.subjects.event_history import History
+from stromboli.engine.explanation.wait_cause import waits
 from stromboli.model.intake.native_groups import KIND
 from stromboli.model.job import VOLCANO_GROUP, Job, JobId
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer, PromisedStart
@@ -35,6 +36,17 @@ class ObjectAnswers:
 
     def __init__(self, history: DecisionHistory) -> None:
         self._history = history
+
+    def look_again(self, question: Question, cluster: Cluster) -> bool:
+        """Let the next cycle try a job that waits, which it may skip else; whether the answer needs that cycle.
+
+        What a job met when it was last tried still holds, but may be in other words than what it would meet now.
+        """
+        job = _job_asked(cluster, question)
+        if job is None or not waits(job):
+            return False
+        cluster.mark_dirty(job)
+        return True
 
     def of(self, question: Question, outcome: Outcome) -> LeaderAnswer:
         """The answer, without the leader's name."""
@@ -81,6 +93,11 @@ class ObjectAnswers:
             remembered=_remembered(outcome, job),
             history=self._history.of(job.id),
         )
+
+
+def _job_asked(cluster: Cluster, question: Question) -> Job | None:
+    task = _task(cluster, question) if question.resource == "pods" else None
+    return task.job if task is not None else _job(cluster, question)
 
 
 def _task(cluster: Cluster, question: Question) -> Task | None:
