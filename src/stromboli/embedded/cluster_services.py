@@ -13,6 +13,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from stromboli.controllers.runner import ControllerRunner
 from stromboli.controllers.workloads.workload_controllers import WORKLOAD_CONTROLLERS
 from stromboli.embedded.data_files import DataError
 from stromboli.embedded.http.explain_responses import ClusterExplanations
+from stromboli.embedded.http.metrics_responses import ClusterMetrics
 from stromboli.embedded.nodes.machine.gpu_locks import locks_folder
 from stromboli.embedded.nodes.machine.machine_node import machine_nodes
 from stromboli.embedded.nodes.node_network import configure_discovery, has_racks, wait_until_discovered
@@ -45,6 +47,7 @@ from stromboli.policy.policy import Policy
 from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.default_queues import ensure_queues
+from stromboli.scheduler.introspection import Introspection
 from stromboli.scheduler.mirror.cluster_watches import wait_until_synced
 from stromboli.scheduler.options import Options
 from stromboli.scheduler.replica import Replica
@@ -77,6 +80,7 @@ class ServiceConfig:
     usage: ClusterUsage = field(default_factory=ClusterUsage)
     streams: PodStreams = field(default_factory=PodStreams)
     explanations: ClusterExplanations = field(default_factory=ClusterExplanations)
+    metrics: ClusterMetrics = field(default_factory=ClusterMetrics)
     access: Access = field(default_factory=lambda: Access("https://127.0.0.1"))
     """With `data`, set by the cluster once its server listens."""
     data: Path = Path()
@@ -124,21 +128,18 @@ async def scheduler(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]
         schedule_on_change=config.on_change,
         shutdown_timeout=SHUTDOWN_TIMEOUT,
     )
-    async with Client(config.access) as client:
+    metrics = CycleMetrics(Metrics())
+    count = partial(metrics.request_sent, config.access.server.partition("://")[2])
+    async with Client(config.access, count=count) as client:
         replica = Replica(
-            options,
-            client,
-            "embedded",
-            lambda: math.inf,
-            config.catalog,
-            config.policy,
-            CycleMetrics(Metrics()),
+            options, client, "embedded", lambda: math.inf, config.catalog, config.policy, metrics
         )
         async with replica:
             await ensure_queues(client, options.default_queue)
             await wait_until_synced(replica.watches, options.resource_sync_timeout)
             async with _task(replica.lead(), "scheduler", replica.stop) as task:
                 config.explanations.connect(replica.explanations.answer)
+                config.metrics.connect(Introspection(options, client, replica, None, metrics.metrics).metrics)
                 yield task
 
 

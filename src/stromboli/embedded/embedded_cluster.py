@@ -95,6 +95,7 @@ class EmbeddedCluster:
                 usage=self._config.usage,
                 streams=self._config.streams,
                 explanations=self._config.explanations,
+                metrics=self._config.metrics,
                 volcano_settings=settings,
             )
             try:

@@ -32,6 +32,7 @@ from stromboli.embedded.auth.identity import SHORTEST_SECRET, Tokens
 from stromboli.embedded.data_files import OBJECTS, DataError, make_folder, read_file, write_secret
 from stromboli.embedded.data_format import check_format, mark_format
 from stromboli.embedded.http.explain_responses import ClusterExplanations
+from stromboli.embedded.http.metrics_responses import ClusterMetrics
 from stromboli.embedded.http.router import Router
 from stromboli.embedded.kinds.builtin_kinds import METRICS
 from stromboli.embedded.kinds.kind_registry import KindRegistry
@@ -80,6 +81,8 @@ class ApiServer:
     streams: PodStreams | None = None
     explanations: ClusterExplanations | None = None
     """If given, what the scheduler knows of jobs is served below /explain/."""
+    metrics: ClusterMetrics | None = None
+    """If given, the metrics of the scheduler are served."""
     history: int = HISTORY_LIMIT
     history_bytes: int = HISTORY_BYTES
     watch_bytes: int = WATCH_BYTES
@@ -136,6 +139,7 @@ class ApiServer:
             self.usage,
             self.streams,
             self.explanations,
+            self.metrics,
         )
 
     async def _start(self, is_current: bool) -> None:

@@ -18,6 +18,7 @@ from stromboli.embedded.http.discovery import VERSION, discovery_document
 from stromboli.embedded.http.explain_responses import ClusterExplanations
 from stromboli.embedded.http.json_responses import error_response, json_response, write_response
 from stromboli.embedded.http.log_responses import send_log
+from stromboli.embedded.http.metrics_responses import PATH, ClusterMetrics
 from stromboli.embedded.http.object_writer import ObjectWriter, Write, write_request
 from stromboli.embedded.http.openapi_documents import ROOT, openapi_document
 from stromboli.embedded.http.query_parameters import Query, read_flag, read_number
@@ -72,6 +73,7 @@ class Router:
         usage: UsageSource | None = None,
         streams: PodStreams | None = None,
         explanations: ClusterExplanations | None = None,
+        metrics: ClusterMetrics | None = None,
     ):
         self._objects = objects
         self._hub = hub
@@ -82,6 +84,7 @@ class Router:
         self._usage = None if usage is None else UsageResponses(objects, usage)
         self._streams = streams or PodStreams()
         self._explanations = explanations
+        self._metrics = metrics
         self._shares = UserShares()
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -131,6 +134,8 @@ class Router:
                 return await self._dispatch(request, info, user, query)
         self._authorizer.check_path(user, path, method.lower())
         async with self._shares.seats(user):
+            if self._metrics is not None and path == PATH and method == "GET":
+                return await self._metrics.respond()
             return await self._document(request, path.rstrip("/"))
 
     async def _stream(

@@ -96,6 +96,7 @@ _METRICS = [rule(READ, ["metrics.k8s.io"], ["nodes", "pods"])]
 """As the metrics server of Kubernetes brings along."""
 _HEALTH = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
 _DISCOVERY = [*_HEALTH, "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"]
+_MONITORING = [*_HEALTH[:3], *(f"{path}/*" for path in _HEALTH[:3]), "/metrics", "/metrics/*"]
 _NODE = [
     rule([*READ, "create", "patch", "update", "delete"], [""], ["nodes", "nodes/status"]),
     rule([*READ, "create", "delete"], [""], ["pods"]),
@@ -136,11 +137,13 @@ def bootstrap_policy() -> list[tuple[str, Content]]:
         ),
         _role("system:discovery", [paths(["get"], _DISCOVERY)]),
         _role("system:public-info-viewer", [paths(["get"], _HEALTH)]),
+        _role("system:monitoring", [paths(["get"], _MONITORING)]),
         _role("system:node", _NODE),
         _bind("cluster-admin", MASTERS),
         _bind("system:basic-user", "system:authenticated"),
         _bind("system:discovery", "system:authenticated"),
         _bind("system:public-info-viewer", "system:authenticated", "system:unauthenticated"),
+        _bind("system:monitoring", "system:monitoring"),
         _bind("system:node", "system:nodes"),
     ]
 
