@@ -1,0 +1,353 @@
+"""Asking the leader: of `stromboli up`, in a pod behind the API server, at an address; and why it cannot be asked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stromboli.cli.leader.leader_query import LARGEST_ANSWER, Unreachable, address_problem, ask_leader
+from stromboli.embedded.cluster_services import ServiceConfig
+from stromboli.embedded.data_folder import DataFolder
+from stromboli.embedded.embedded_cluster import EmbeddedCluster
+from stromboli.embedded.nodes.node_groups import node_manifests
+from stromboli.extensions import load_catalog
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import LEASES, resource_of
+from stromboli.kube.cluster_access import Access
+from stromboli.kube.credentials import Identity, StaticCredentials, bearer
+from stromboli.policy.policy import default_policy
+from stromboli.scheduler.explain.leader_answer import LeaderAnswer
+from tests.embedded.nodes.node_services import NodeCluster, running_nodes
+
+CATALOG = load_catalog()
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}}
+ANSWER = '{"resource":"podgroups","namespace":"default","name":"train","leader":"x","known":true}'
+SERVER = """
+import http.server, json, sys
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        text = sys.argv[1].replace("TOKEN", self.headers["Authorization"]).replace("PATH", self.path)
+        self.send_response(int(sys.argv[2]))
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+class Server(http.server.HTTPServer):
+    allow_reuse_address = True
+
+server = Server(("127.0.0.1", int(sys.argv[3])), Handler)
+print("listening", server.server_address[1], flush=True)
+server.serve_forever()
+"""
+"""Answers as a leader does: with the text, the status, and on the port of its arguments."""
+
+
+@dataclass
+class Session:
+    client: Client
+
+
+# -- stromboli up
+
+
+def gang(name: str, pods: int, cpu: int) -> list[dict[str, Any]]:
+    group: dict[str, Any] = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": {"minMember": pods, "queue": "default"},
+    }
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": str(cpu)}}}
+    return [
+        group,
+        *(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "name": f"{name}-{number}",
+                    "annotations": {"scheduling.k8s.io/group-name": name},
+                },
+                "spec": {"schedulerName": "volcano", "containers": [container]},
+            }
+            for number in range(pods)
+        ),
+    ]
+
+
+@asynccontextmanager
+async def running_cluster(folder: Path) -> AsyncIterator[tuple[Client, Access]]:
+    data = DataFolder(folder / "data")
+    config = ServiceConfig(node_manifests(["2x4cpu"]), CATALOG, default_policy(CATALOG))
+    try:
+        async with EmbeddedCluster(data, config), Client(config.access) as client:
+            for manifest in [*gang("train", 3, 4), *gang("small", 1, 1)]:
+                await client.create(resource_of(manifest), manifest, "default")
+            yield client, config.access
+    finally:
+        data.release()
+
+
+async def eventually(session: Session, name: str, kind: str) -> LeaderAnswer:
+    """The answer, once its history has such an entry."""
+    async with asyncio.timeout(60):
+        while True:
+            answer = await ask_leader(session, "podgroups", "default", name)
+            if isinstance(answer, LeaderAnswer) and kind in [entry.kind for entry in answer.history.entries]:
+                return answer
+            await asyncio.sleep(0.05)
+
+
+def test_the_scheduler_of_a_running_cluster_tells_why_a_job_waits_and_what_happened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+    async def story() -> None:
+        async with running_cluster(tmp_path) as (client, access):
+            session = Session(client)
+            train = await eventually(session, "train", "waits")
+            assert train.explanation is not None
+            assert train.explanation.reason == "Larger than the cluster"
+            assert [entry.kind for entry in train.history.entries] == ["let-in", "waits"]
+            small = await eventually(session, "small", "bound")
+            assert small.explanation is None
+            assert "pod small-0 bound to n" in " ".join(entry.text for entry in small.history.entries)
+            pod = await ask_leader(session, "pods", "default", "train-1")
+            assert isinstance(pod, LeaderAnswer)
+            assert pod.job == "train"
+            unknown = await ask_leader(session, "podgroups", "default", "nobody")
+            assert isinstance(unknown, Unreachable)
+            assert unknown.is_unknown
+            await _who_may_ask(client, access)
+
+    asyncio.run(story())
+
+
+async def _who_may_ask(client: Client, access: Access) -> None:
+    """A service account without rights is refused what the administrator is told."""
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody"}}
+    await client.create(resource_of(account), account, "default")
+    body = await client.create(resource_of(account), {"spec": {}}, "default", "nobody", "token")
+    identity = Identity((bearer(json.loads(body)["status"]["token"]),))
+    async with Client(replace(access, credentials=StaticCredentials(identity))) as theirs:
+        for resource, name in (("podgroups", "train"), ("queues", "default"), ("nodes", "n1"), ("jobs", "x")):
+            refused = await ask_leader(Session(theirs), resource, "default", name)
+            assert isinstance(refused, Unreachable)
+            assert "cannot get resource" in refused.why
+            assert refused.note.startswith("the leader was not asked: ")
+
+
+# -- in a pod
+
+
+def lease(holder: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "volcano"},
+        "spec": {"holderIdentity": holder},
+    }
+
+
+async def start_leader(
+    cluster: NodeCluster, text: str, status: int = 200, flags: tuple[str, ...] = ("--enable-explain",)
+) -> None:
+    """A pod that holds the lease and answers on a port of its own."""
+    client = cluster.client
+    await client.create(resource_of(NAMESPACE), NAMESPACE)
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "scheduler"}}
+    await client.create(resource_of(account), account, "volcano-system")
+    port = _free_port()
+    container = {
+        "name": "main",
+        "image": "none",
+        "command": [sys.executable, "-c", SERVER, text, str(status), str(port)],
+        "args": [*flags, f"--listen-address=127.0.0.1:{port}"],
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "leader-0", "labels": {"app.kubernetes.io/name": "stromboli"}},
+        "spec": {"nodeName": "n1", "serviceAccountName": "scheduler", "containers": [container]},
+    }
+    await client.create(resource_of(pod), pod, "volcano-system")
+    await client.create(LEASES, lease("leader-0_some-uuid"), "volcano-system")
+    async with asyncio.timeout(60):
+        while not await _is_listening(port):
+            await asyncio.sleep(0.05)
+
+
+async def _is_listening(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+def _free_port() -> int:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def test_the_pod_that_holds_the_lease_is_asked_through_the_api_server(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running_nodes(tmp_path, "1x8cpu,real", tls=True) as cluster:
+            await start_leader(cluster, ANSWER.replace('"x"', '"TOKEN PATH"'))
+            answer = await ask_leader(Session(cluster.client), "podgroups", "default", "train")
+            assert isinstance(answer, LeaderAnswer)
+            token = (await cluster.access.credentials.identity()).headers[0][1]
+            assert answer.leader == f"{token} /explain/podgroups/default/train"
+
+    asyncio.run(story())
+
+
+def test_who_has_no_token_gets_one_of_the_leaders_own_account(tmp_path: Path) -> None:
+    """Such as who acts for another user: the API server decides by that user's rights whether there is a token."""
+
+    async def story() -> None:
+        async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
+            await start_leader(cluster, ANSWER.replace('"x"', '"TOKEN"'))
+            own = (await cluster.access.credentials.identity()).headers
+            for group, expected in (("system:masters", LeaderAnswer), ("system:authenticated", Unreachable)):
+                headers = (*own, ("Impersonate-User", "ann"), ("Impersonate-Group", group))
+                access = replace(cluster.access, credentials=StaticCredentials(Identity(headers)))
+                async with Client(access) as client:
+                    answer = await ask_leader(Session(client), "podgroups", "default", "train")
+                assert isinstance(answer, expected), answer
+                if isinstance(answer, LeaderAnswer):
+                    assert answer.leader.startswith("Bearer ")
+                    assert answer.leader != own[0][1]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "why"),
+    [
+        ('{"kind":"Status","code":403,"reason":"Forbidden","message":"no right"}', 403, "no right"),
+        ('{"message":"me stands by: other leads"}', 503, "me stands by: other leads"),
+        ("no JSON", 200, "no explanation"),
+        ("[" * 100_000, 200, "no explanation"),
+        ('{"resource": 1}', 200, "no explanation"),
+    ],
+)
+def test_whatever_a_leader_answers_is_at_worst_a_note(
+    tmp_path: Path, text: str, status: int, why: str
+) -> None:
+    async def story() -> None:
+        async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
+            await start_leader(cluster, text, status)
+            answer = await ask_leader(Session(cluster.client), "podgroups", "default", "train")
+            assert isinstance(answer, Unreachable)
+            assert why in answer.why
+            assert answer.note.endswith("; history is missing")
+
+    asyncio.run(story())
+
+
+def test_an_answer_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stromboli.cli.leader.leader_query.LARGEST_ANSWER", 1000)
+    assert LARGEST_ANSWER > 1000
+
+    async def story() -> None:
+        async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
+            await start_leader(cluster, "x" * 50_000)
+            answer = await ask_leader(Session(cluster.client), "podgroups", "default", "train")
+            assert isinstance(answer, Unreachable)
+            assert "more than 1000 bytes" in answer.why
+
+    asyncio.run(story())
+
+
+def test_another_scheduler_is_not_asked_and_not_worth_a_word(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running_nodes(tmp_path, "1x8cpu") as cluster:
+            client = cluster.client
+            assert _why(await _ask(client)) == (
+                "there is no Lease volcano-system/volcano, by which a leader would be known"
+            )
+            await client.create(resource_of(NAMESPACE), NAMESPACE)
+            await client.create(LEASES, lease(""), "volcano-system")
+            assert "nobody holds the Lease" in _why(await _ask(client))
+            held = {"spec": {"holderIdentity": "volcano-scheduler-7_uuid"}}
+            await client.patch(LEASES, "volcano", held, "volcano-system")
+            assert "which is no pod of namespace volcano-system" in _why(await _ask(client))
+            container = {"name": "volcano", "image": "volcano", "args": ["--listen-address=:8080"]}
+            pod = {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "volcano-scheduler-7"},
+                "spec": {"containers": [container]},
+            }
+            await client.create(resource_of(pod), pod, "volcano-system")
+            silent = await _ask(client)
+            assert isinstance(silent, Unreachable)
+            assert silent.is_expected
+            assert silent.note == ""
+
+    asyncio.run(story())
+
+
+async def _ask(client: Client) -> LeaderAnswer | Unreachable:
+    return await ask_leader(Session(client), "podgroups", "default", "train")
+
+
+def _why(answer: LeaderAnswer | Unreachable) -> str:
+    assert isinstance(answer, Unreachable)
+    return answer.why
+
+
+# -- at an address
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("http://127.0.0.1:8080", ""),
+        ("http://[::1]:8080", ""),
+        ("http://localhost:8080", ""),
+        ("https://scheduler.example:8443", ""),
+        ("http://scheduler.example:8080", "without TLS"),
+        ("http://10.0.0.1:8080", "without TLS"),
+        ("scheduler", "no address"),
+        ("ftp://127.0.0.1", "no address"),
+        ("http://user@127.0.0.1", "no address"),
+        ("http://127.0.0.1:99999", "no address"),
+    ],
+)
+def test_a_token_is_sent_over_loopback_or_tls_alone(address: str, problem: str) -> None:
+    assert problem in address_problem(address)
+    assert bool(problem) is bool(address_problem(address))
+
+
+def test_a_leader_can_be_asked_at_an_address(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
+            port = _free_port()
+            answer = ANSWER.replace('"x"', '"TOKEN PATH"')
+            await cluster.pod("leader", command=[sys.executable, "-c", SERVER, answer, "200", str(port)])
+            async with asyncio.timeout(60):
+                while not await _is_listening(port):
+                    await asyncio.sleep(0.05)
+            session = Session(cluster.client)
+            asked = await ask_leader(session, "podgroups", "default", "train", f"http://127.0.0.1:{port}")
+            assert isinstance(asked, LeaderAnswer)
+            assert asked.leader.endswith(" /explain/podgroups/default/train")
+            nowhere = await ask_leader(session, "queues", "", "default", "http://127.0.0.1:1")
+            assert isinstance(nowhere, Unreachable)
+
+    asyncio.run(story())
