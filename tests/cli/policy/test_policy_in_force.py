@@ -104,6 +104,24 @@ def test_a_preset_or_a_file_is_needed_and_the_config_map_has_a_namespace(policy_
     assert (wrong.exit_code, "NAMESPACE/NAME" in wrong.stderr) == (2, True)
 
 
+def test_the_configuration_of_admission_is_checked_shown_and_written(
+    policy_command: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "groups.conf"
+    file.write_text("resourceGroups:\n- resourceGroup: gpu\n  labels: {accelerator: 'true'}\n")
+    tried = policy_command("apply", "--admission", file, "--dry-run=server")
+    assert (tried.exit_code, "server dry run" in tried.stdout) == (0, True), tried.output
+    written_once = policy_command("apply", "--admission", file)
+    assert written_once.exit_code == 0, written_once.output
+    assert "+- resourceGroup: gpu" in written_once.stdout
+    assert "replaced: 1 resource group" in written_once.stdout
+    assert "no webhook mutatepod.volcano.sh is installed" in written_once.stderr
+    assert "has it already" in policy_command("apply", "--admission", file).stdout
+    file.write_text("resourceGroups: 5\n")
+    wrong = policy_command("apply", "--admission", file)
+    assert (wrong.exit_code, "not an admission configuration" in wrong.stderr) == (2, True)
+
+
 def test_the_file_of_a_cluster_of_up_is_replaced_unless_it_has_changed_meanwhile(tmp_path: Path) -> None:
     file = written(tmp_path, PRESETS["basic"])
     file.chmod(0o640)

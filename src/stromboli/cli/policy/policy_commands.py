@@ -161,6 +161,12 @@ async def apply(
     preset: str | None = PRESET,
     dry_run: DryRun = DRY_RUN,
     yes: bool = typer.Option(False, "--yes", "-y", show_default=False, help="Do not ask."),
+    admission: bool = typer.Option(
+        False,
+        "--admission",
+        show_default=False,
+        help="The file is the configuration of admission (resource groups), not a policy.",
+    ),
     config_map: str = CONFIG_MAP,
     key: str = KEY,
     plugins_dir: Path | None = PLUGINS_DIR,
@@ -172,6 +178,13 @@ async def apply(
     """
     from stromboli.cli.policy.policy_place import put_policy
 
+    if admission:
+        from stromboli.cli.policy.admission_configuration import apply_admission
+
+        if file is None:
+            raise Usage("--admission needs a file")
+        await apply_admission(session, file, dry_run, yes)
+        return
     catalog = load_catalog(plugins_dir)
     wanted = _wanted(file, preset, catalog)
     place = await _place(session, config_map, key)
