@@ -97,6 +97,8 @@ class ListPage(NamedTuple):
     objects: list[DecodedObject]
     resource_version: str
     continue_token: str
+    size: int = 0
+    """Bytes of the page."""
 
 
 class ListDecoder:
@@ -134,7 +136,7 @@ class ListDecoder:
             except DECODE_ERRORS as error:
                 raise self._no_list(error) from None
             objects = self._read_all(page.items)
-        return ListPage(objects, page.metadata.resource_version, page.metadata.continue_)
+        return ListPage(objects, page.metadata.resource_version, page.metadata.continue_, len(body))
 
     def _read_all(self, items: list[msgspec.Raw] | None) -> list[DecodedObject]:
         return [_read_object(self._reader, self._kind, raw) for raw in items or ()]

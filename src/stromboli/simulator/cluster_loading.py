@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
@@ -14,7 +14,10 @@ from msgspec import Struct
 from stromboli.api import names
 from stromboli.api.errors import BadInput, Problem
 from stromboli.api.manifests.manifest_reader import IMPLIED, Item, Manifests
+from stromboli.api.manifests.object_defaults import implied_queues
+from stromboli.api.types.meta import Object
 from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import Queue
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
 from stromboli.simulator.dangling_references import dangling_references
@@ -126,6 +129,25 @@ def load(
         odd,
         manifests.policies,
         expansion,
+    )
+
+
+def load_objects(objects: Sequence[Object]) -> Loaded:
+    """Objects as an API server has them into a cluster, as a scheduler takes them in; what is bad is left out."""
+    begin = time.perf_counter()
+    intake = Intake()
+    with _set_apart():
+        for queue in implied_queues(obj.name for obj in objects if isinstance(obj, Queue)):
+            intake.put(queue)
+        errors = intake.put_all(objects)
+        intake.cluster.settle()
+    problems = [
+        Problem("", error.subject, error.field, error.problem) for error in errors if error is not None
+    ]
+    foreign = Counter(obj.spec.scheduler_name for obj in objects if isinstance(obj, Pod) and _is_foreign(obj))
+    seconds, count = time.perf_counter() - begin, len(objects) - len(problems)
+    return Loaded(
+        intake, seconds, count, problems, {}, dict(foreign), dangling_references(intake.cluster, False)
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,7 +37,7 @@ REQUIRED: tuple[type[Object], ...] = (Node, Queue, PodGroup, Pod)
 UNREAD: tuple[type[Object], ...] = (ConfigMap, NodeShard)
 """Kinds that belong to a scheduler's own settings."""
 LARGEST_CLUSTER = MAX_FILE
-"""Bytes of all objects together, with the fields that a scheduler reads."""
+"""Bytes of all objects together, as the API server sends them."""
 FORBIDDEN = 403
 
 
@@ -46,6 +46,7 @@ class LiveCluster(NamedTuple):
 
     present: PresentCluster
     policy: PolicyInForce
+    objects: Sequence[Object] = ()
 
 
 def read_live_cluster(data: Path | None, kubeconfig: str, context: str, catalog: Catalog) -> LiveCluster:
@@ -64,7 +65,7 @@ def read_live_cluster(data: Path | None, kubeconfig: str, context: str, catalog:
 
 async def read_cluster(access: Access, running: RunningCluster | None, catalog: Catalog) -> LiveCluster:
     """All that a scheduler reads of a cluster; what may not be listed is noted if it can be done without."""
-    sources: list[Source] = []
+    objects: list[Object] = []
     notes: list[str] = []
     refused: list[str] = []
     size = 0
@@ -75,11 +76,11 @@ async def read_cluster(access: Access, running: RunningCluster | None, catalog: 
             if kind in UNREAD:
                 continue
             try:
-                async for raw in _objects(client, resource, kind):
-                    size += len(raw)
+                async for page in list_pages(client, resource, kind):
+                    size += page.size
                     if size > LARGEST_CLUSTER:
                         raise Usage(f"{access.server}: its objects are larger than {LARGEST_CLUSTER} bytes")
-                    sources.append(Source(access.server, len(sources), raw, of_case=True))
+                    objects += [decoded.object for decoded in page.objects if decoded.object is not None]
             except ApiError as error:
                 if error.status != FORBIDDEN or kind in REQUIRED:
                     raise
@@ -89,18 +90,20 @@ async def read_cluster(access: Access, running: RunningCluster | None, catalog: 
         notes.append(f"it is as if there were none of these, as they may not be listed: {', '.join(refused)}")
     present = PresentCluster(
         access.server,
-        lambda _: [Source(each.file, each.position, each.raw, each.of_case) for each in sources],
+        lambda _: _sources(access.server, objects, offered),
         time.time(),
         access.namespace,
         tuple(notes),
     )
-    return LiveCluster(present, policy)
+    return LiveCluster(present, policy, objects)
 
 
-async def _objects(client: Client, resource: Resource, kind: type[Object]) -> AsyncIterator[bytes]:
-    """All objects of a kind as JSON, with the fields that a scheduler reads; those that it cannot read are left out."""
-    version = {"apiVersion": resource.api_version, "kind": kind_name(kind)}
-    async for page in list_pages(client, resource, kind):
-        for decoded in page.objects:
-            if decoded.object is not None:
-                yield msgspec.json.encode({**msgspec.to_builtins(decoded.object), **version})
+def _sources(
+    server: str, objects: Sequence[Object], offered: Mapping[type[Object], Resource]
+) -> Iterator[Source]:
+    """The objects as JSON, with the fields that a scheduler reads."""
+    versions = {kind: resource.api_version for kind, resource in offered.items()}
+    for place, object in enumerate(objects):
+        version = {"apiVersion": versions[type(object)], "kind": kind_name(type(object))}
+        raw = msgspec.json.encode({**msgspec.to_builtins(object), **version})
+        yield Source(server, place, raw, of_case=True)
