@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from stromboli.api.manifests.case_files import case_head
-from stromboli.api.manifests.manifest_reader import sources_of
 from stromboli.api.manifests.manifest_sources import rereadable
 from stromboli.cli.cli_errors import INTERRUPTED, Usage
 from stromboli.cli.output import StatusFormat, console, write_as
-from stromboli.cli.plan import clock_of
-from stromboli.cli.plan_inputs import with_progress
-from stromboli.cli.policy_options import case_policy, chosen_policy, policy_beside
+from stromboli.cli.policy_options import chosen_policy
+from stromboli.cli.present_files import present_in_files
 from stromboli.cli.simulate.form_settings import assumed_run_time
 from stromboli.cli.simulate.moment_text import span_text
 from stromboli.cli.simulate.simulate_options import SimulateOptions
@@ -102,31 +98,13 @@ def _cluster(
         live = read_live_cluster(options.data, options.kubeconfig, options.context, catalog)
         in_force = live.policy if chosen is None else PolicyInForce(chosen, chosen.source_name)
         return live.present, lambda _: (_with_backfill(in_force.policy, options, catalog), in_force.origin)
-    heads = [head for path in paths if (head := case_head(path)) is not None]
-    config = next((head.config for head in heads if head.config), None)
-    written = next((moment for head in heads if (moment := _moment(head.time)) is not None), time.time())
+    present, choose_in_files = present_in_files(paths, catalog, chosen, options.lenient, options.now)
 
     def choose(loaded: Loaded) -> tuple[Policy, str]:
-        policy = policy_beside(loaded, chosen, catalog, options.lenient)
-        if policy is None:
-            policy = case_policy(config, catalog, paths[0], options.lenient)
-        return _with_backfill(policy, options, catalog), policy.source_name
+        policy, origin = choose_in_files(loaded)
+        return _with_backfill(policy, options, catalog), origin
 
-    present = PresentCluster(
-        ", ".join(paths),
-        lambda problems: sources_of(paths, problems),
-        written if options.now is None else clock_of(options.now),
-        watch=with_progress,
-    )
     return present, choose
-
-
-def _moment(text: Any) -> float | None:
-    """When a dump was written, in seconds since 1970; None if it does not say so."""
-    try:
-        return clock_of(text) if isinstance(text, str) and text else None
-    except Usage:
-        return None
 
 
 def _with_backfill(policy: Policy, options: SimulateOptions, catalog: Catalog) -> Policy:

@@ -170,6 +170,8 @@ class SubjectBase(Struct, kw_only=True):
     """The answer in a sentence."""
     notes: list[str] = []
     history: History = field(default_factory=History)
+    remembered: dict[str, dict[str, str]] = {}
+    """What plugins of the leader remember of it, by plugin."""
 
 
 class JobExplanation(SubjectBase, kw_only=True, tag="job", tag_field="subject"):

@@ -1,0 +1,156 @@
+"""`stromboli explain`: the engine's one explanation of a job, a pod, a queue or a node, in full."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer
+
+from stromboli.cli.cli_errors import Usage
+from stromboli.cli.cluster.on_cluster import (
+    CLUSTER_PARAMETERS,
+    ClusterTarget,
+    complete_namespaces,
+)
+from stromboli.cli.output import Format
+from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, preset_names
+
+if TYPE_CHECKING:
+    from stromboli.engine.explanation.subjects.explanation_document import Explanation
+
+NOT_FOUND = 1
+"""Exit status if there is nothing of a name, or the cluster refuses."""
+COMPLETED = {
+    "pod": "PODS",
+    "po": "PODS",
+    "queue": "QUEUES",
+    "node": "NODES",
+    "podgroup": "POD_GROUPS",
+    "pg": "POD_GROUPS",
+}
+"""What is completed after a type; else jobs are."""
+
+
+class ExplainOptions(NamedTuple):
+    """The options of the command."""
+
+    names: list[str]
+    files: list[str]
+    target: ClusterTarget
+    policy: Path | None
+    preset: str | None
+    lenient: bool
+    plugins_dir: Path | None
+    now: str | None
+    trials: bool
+    leader: str
+
+
+def complete_subjects(ctx: Any, incomplete: str) -> list[str]:
+    """Completions of names: of jobs, or of the type that is written before a slash."""
+    from stromboli.cli.cluster import cluster_kinds
+    from stromboli.cli.cluster.name_completion import names_in_cluster
+
+    kind, slash, begun = incomplete.rpartition("/")
+    resource = getattr(cluster_kinds, COMPLETED.get(kind, "JOBS"))
+    return [f"{kind}{slash}{name}" for name in names_in_cluster(ctx, resource, begun)]
+
+
+_DATA, _KUBECONFIG, _CONTEXT = (parameter.default for parameter in CLUSTER_PARAMETERS)
+
+
+def explain(
+    names: list[str] = typer.Argument(
+        ...,
+        metavar="[TYPE/]NAME...",
+        show_default=False,
+        help="A job, a PodGroup, a workload that owns pods, a pod, a queue or a node.",
+        autocompletion=complete_subjects,
+    ),
+    files: list[str] = typer.Option(
+        [],
+        "-f",
+        "--filename",
+        metavar="PATH",
+        help="A cluster from a file, a folder or a dump; may be repeated.",
+    ),
+    namespace: str = typer.Option(
+        "",
+        "--namespace",
+        "-n",
+        metavar="NAME",
+        show_default=False,
+        help="The namespace; that of the context unless given, of files any.",
+        autocompletion=complete_namespaces,
+    ),
+    output: Format = typer.Option(Format.TABLE, "-o", "--output", help="How to show it."),
+    policy: Path | None = typer.Option(
+        None, "--policy", metavar="FILE", help="Volcano's scheduler configuration file."
+    ),
+    preset: str | None = typer.Option(
+        None,
+        "--preset",
+        metavar="NAME",
+        help="A policy from `stromboli policy show`.",
+        autocompletion=preset_names,
+    ),
+    trials: bool = typer.Option(
+        True, "--trials/--no-trials", help="Try what would let a job start, and foresee when it will."
+    ),
+    now: str | None = typer.Option(
+        None, "--now", metavar="TIME", help="The clock for files, such as 2026-11-01T12:00:00Z."
+    ),
+    leader: str = typer.Option(
+        "", "--leader", metavar="URL", show_default=False, help="The address of the leading scheduler."
+    ),
+    data: Path | None = _DATA,
+    kubeconfig: str = _KUBECONFIG,
+    context: str = _CONTEXT,
+    lenient: bool = LENIENT,
+    plugins_dir: Path | None = PLUGINS_DIR,
+) -> None:
+    """Why does a job wait, and what would let it start? Where does it run? What does a queue have, a node hold?
+
+    A plain name is that of a job or workload, else of a PodGroup, a pod, a queue, a node; job/NAME, pod/NAME,
+    queue/NAME and so on say which. Nothing is changed: what would help is tried on a copy in memory.
+    Exit status: 0 explained, 1 there is nothing of that name or the cluster refuses, 2 wrong usage.
+    """
+    target = ClusterTarget(data, kubeconfig, context, namespace)
+    options = ExplainOptions(names, files, target, policy, preset, lenient, plugins_dir, now, trials, leader)
+    _check(options)
+    if files:
+        from stromboli.cli.explain.file_explanation import explain_files
+
+        _show(explain_files(options), output)
+    else:
+        from stromboli.cli.explain.live_explanation import explain_live
+
+        explain_live(options, lambda explanation: _show(explanation, output))
+
+
+def _check(options: ExplainOptions) -> None:
+    target = options.target
+    live = {
+        "--kubeconfig": target.kubeconfig,
+        "--context": target.context,
+        "--data": target.data,
+        "--leader": options.leader,
+    }
+    if options.files and (named := [name for name, value in live.items() if value]):
+        raise Usage(f"{', '.join(named)}: a cluster comes from files or is live; give one of them")
+    if options.now is not None and not options.files:
+        raise Usage("--now: a live cluster has its own clock; give it with -f")
+
+
+def _show(explanation: Explanation, output: Format) -> None:
+    if output is Format.TABLE:
+        from stromboli.cli.explain.explanation_text import print_explanation
+        from stromboli.cli.output import console
+
+        print_explanation(console(), explanation)
+    else:
+        from stromboli.cli.output import write_as
+        from stromboli.engine.explanation.subjects.explanation_document import as_builtins
+
+        write_as(output, as_builtins(explanation))

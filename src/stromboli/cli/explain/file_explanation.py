@@ -1,0 +1,79 @@
+"""The explanation of subjects in a cluster from files."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import redirect_stdout
+
+import typer
+
+from stromboli.api.errors import printable
+from stromboli.api.manifests.manifest_sources import rereadable
+from stromboli.cli.cli_errors import Usage, print_error, print_warning
+from stromboli.cli.explain.explain_command import NOT_FOUND, ExplainOptions
+from stromboli.cli.policy_options import chosen_policy
+from stromboli.cli.present_files import present_in_files
+from stromboli.engine.catalog import Catalog
+from stromboli.engine.explanation.subjects.explanation_document import Explanation
+from stromboli.engine.explanation.subjects.subject_lookup import Found, NotFound, UnknownType, look_up
+from stromboli.extensions import load_catalog
+from stromboli.model.cluster import Cluster
+from stromboli.policy.policy import Policy
+from stromboli.simulator.cluster_loading import Loaded
+from stromboli.simulator.explain.cluster_explanation import ClusterExplainer
+from stromboli.simulator.what_if.submitted_objects import Refused
+
+
+def explain_files(options: ExplainOptions) -> Explanation:
+    """Load the files once, and explain every name."""
+    catalog = load_catalog(options.plugins_dir)
+    chosen = chosen_policy(options.policy, options.preset, catalog, options.lenient)
+    with rereadable(options.files):
+        present, choose = present_in_files(options.files, catalog, chosen, options.lenient, options.now)
+        try:
+            loaded = present.load()
+        except Refused as error:
+            raise Usage(str(error)) from None
+        policy, _ = choose(loaded)
+        for warning in (*loaded.warnings, *(f"left out: {problem}" for problem in loaded.problems)):
+            print_warning(printable(warning))
+        return explained(
+            options, loaded, policy, catalog, present.now, present.name, options.target.namespace
+        )
+
+
+def explained(
+    options: ExplainOptions,
+    loaded: Loaded,
+    policy: Policy,
+    catalog: Catalog,
+    now: float,
+    cluster: str,
+    namespace: str,
+) -> Explanation:
+    """Explain what the names mean in a loaded cluster; exit status 1 if there is nothing of a name."""
+    subjects, notes = find_subjects(loaded.intake.cluster, options.names, namespace)
+    explainer = ClusterExplainer(
+        loaded, policy, catalog, now, with_remedies=options.trials, with_forecast=options.trials
+    )
+    with redirect_stdout(sys.stderr):  # a plugin may print
+        explanation = explainer.explain(subjects, cluster)
+    for subject, others in zip(explanation.subjects, notes, strict=True):
+        subject.notes[:0] = others
+    return explanation
+
+
+def find_subjects(cluster: Cluster, names: list[str], namespace: str) -> tuple[list[Found], list[list[str]]]:
+    """What the names mean, each with a note if other objects have the same name."""
+    subjects, notes = [], []
+    for name in names:
+        try:
+            found, others = look_up(cluster, name, namespace)
+        except UnknownType as error:
+            raise Usage(printable(str(error))) from None
+        except NotFound as error:
+            print_error(printable(str(error)))
+            raise typer.Exit(NOT_FOUND) from None
+        subjects.append(found)
+        notes.append([f"Of the same name: {', '.join(others[:5])}."] if others else [])
+    return subjects, notes

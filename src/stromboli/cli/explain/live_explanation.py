@@ -1,0 +1,101 @@
+"""The explanation of subjects in a running cluster: from its objects and events, and from what its leader remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from stromboli.cli.cluster.cluster_errors import shown
+from stromboli.cli.cluster.cluster_kinds import EVENTS
+from stromboli.cli.cluster.object_events import Happening, happening, merged
+from stromboli.cli.cluster.on_cluster import run_on_cluster
+from stromboli.cli.explain.file_explanation import explained
+from stromboli.cli.leader.leader_query import Unreachable, ask_leader
+from stromboli.cli.policy_options import chosen_policy
+from stromboli.cli.simulate.live_cluster import read_cluster
+from stromboli.engine.explanation.backfill_causes import time_text
+from stromboli.engine.explanation.subjects.event_history import HistoryEntry, history_of
+from stromboli.engine.explanation.subjects.explanation_document import Explanation, JobExplanation, Subject
+from stromboli.extensions import load_catalog
+from stromboli.kube.request import ApiError
+from stromboli.simulator.cluster_loading import load_objects
+
+if TYPE_CHECKING:
+    from stromboli.cli.cluster.cluster_session import ClusterSession
+    from stromboli.cli.explain.explain_command import ExplainOptions
+
+RESOURCES = {"Queue": "queues", "Node": "nodes"}
+
+
+def explain_live(options: ExplainOptions, show: Callable[[Explanation], None]) -> None:
+    """Read the cluster that the options name, and explain every name in it."""
+    run_on_cluster(options.target, partial(_explain, options, show))
+
+
+async def _explain(
+    options: ExplainOptions, show: Callable[[Explanation], None], session: ClusterSession
+) -> None:
+    catalog = load_catalog(options.plugins_dir)
+    chosen = chosen_policy(options.policy, options.preset, catalog, options.lenient)
+    live = await read_cluster(session.client.access, session.running, catalog)
+    policy = chosen or live.policy.policy
+    loaded = load_objects(live.objects)
+    name, now = session.client.access.server, live.present.now
+    explanation = explained(options, loaded, policy, catalog, now, name, session.namespace)
+    explanation.policy = policy.source_name if chosen else live.policy.origin
+    explanation.warnings += list(live.present.notes)
+    for subject in explanation.subjects:
+        await _add_events(session, subject)
+        await _add_leader(session, subject, explanation, options.leader)
+    explanation.warnings = list(dict.fromkeys(explanation.warnings))
+    show(explanation)
+
+
+async def _add_events(session: ClusterSession, subject: Subject) -> None:
+    """What Events tell of a job, its PodGroup and its pods, or of a queue or a node."""
+    if not isinstance(subject, JobExplanation):
+        return
+    names = {subject.pod_group, subject.name, subject.pod} - {""}
+    try:
+        told: list[Happening] = []
+        for name in sorted(names):
+            fields = f"involvedObject.name={name}"
+            listed = await session.list(EVENTS, subject.namespace, fields=fields)
+            told += map(happening, listed.items)
+    except ApiError as error:
+        subject.notes.append(f"Its events could not be read: {shown(str(error))}")
+        return
+    entries = [
+        HistoryEntry(
+            time=time_text(each.last),
+            kind="event",
+            text=f"{each.reason}: {each.message}",
+            count=each.times,
+            source="events",
+        )
+        for each in merged(told)
+    ]
+    subject.history = subject.history.merged(history_of(entries))
+
+
+async def _add_leader(
+    session: ClusterSession, subject: Subject, explanation: Explanation, leader: str
+) -> None:
+    """What the leader remembers; a cluster without our scheduler has nobody to ask."""
+    if isinstance(subject, JobExplanation):
+        resource, name = "podgroups", subject.pod_group
+        if not name:
+            return
+    else:
+        resource, name = RESOURCES[subject.kind], subject.name
+    answer = await ask_leader(session, resource, subject.namespace, name, leader)
+    if isinstance(answer, Unreachable):
+        if answer.note:
+            explanation.warnings.append(shown(answer.note))
+        return
+    explanation.source = "leader and objects"
+    history = answer.history
+    history.leader = answer.leader
+    subject.history = subject.history.merged(history)
+    subject.remembered = answer.remembered
