@@ -29,6 +29,10 @@ class Commands(CommandGroup):
             "Submit a script with options in comments, Slurm's too.",
             COMMAND_LINE,
         ),
+        "explain": CommandEntry(
+            "stromboli.cli.explain.explain_command:explain",
+            "Say why a job waits and what would let it start; explain queues and nodes.",
+        ),
         "plan": CommandEntry(
             "stromboli.cli.plan:plan", "Say what a cycle would decide for a cluster, and why."
         ),
