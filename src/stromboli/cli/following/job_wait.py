@@ -34,7 +34,7 @@ def wait_sentence(job: Manifest, group: Manifest | None, pods: list[Manifest], t
         return ""
     why = message_of(job) if phase in ("", "Pending") else ""
     why = why or _group_message(group) or _pod_trouble(pods) or told
-    if not why and not phase:
+    if not why and not phase and group is None:
         why = "no controller has seen it yet"
     elif not why and pods:
         running = sum((pod.get("status") or {}).get("phase") == "Running" for pod in pods)

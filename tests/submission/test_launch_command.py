@@ -1,0 +1,130 @@
+"""The shell around a script, run by a real shell: what the script finds, where its output goes, how it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stromboli.submission.job_manifest import job_manifest
+from stromboli.submission.launch_command import literal, output_path
+from stromboli.submission.run_settings import Surroundings, request_of
+from stromboli.submission.script_comments import read_comments
+from stromboli.submission.slurm_request import slurm_request
+from tests.submission.requests import Manifest, container
+
+
+def submitted(script: str, *arguments: str) -> Manifest:
+    asked = slurm_request(read_comments(script, "job.sh").sbatch)
+    around = Surroundings("x2x4b", 4711, image="none")
+    return job_manifest(request_of(asked.settings, arguments, around, script), "team")
+
+
+def run(manifest: Manifest, folder: Path, index: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
+    """As a node runs the pod of an index, with Kubernetes' references resolved."""
+    pod = container(manifest)
+    known = {
+        "PATH": os.environ["PATH"],
+        "HOSTNAME": f"pod-{index}",
+        "STROMBOLI_ROOT": str(folder / str(index)),
+    }
+    for variable in pod["env"]:
+        known[variable["name"]] = resolved(variable["value"]) if "value" in variable else str(index)
+    command = [resolved(word) for word in pod["command"]]
+    return subprocess.run(
+        command, cwd=folder, env={**known, **env}, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def resolved(text: str) -> str:
+    """What a kubelet makes of a text: `$$` is `$`, and a name that nobody knows stays."""
+    return re.sub(r"\$\$|\$\([^)]*\)", lambda match: "$" if match[0] == "$$" else match[0], text)
+
+
+def test_a_script_runs_by_its_first_line_with_its_arguments(tmp_path: Path) -> None:
+    manifest = submitted('#!/bin/sh\necho "$# $1" $(basename $0) $$\n', "a  b", "c")
+    done = run(manifest, tmp_path)
+    assert (done.returncode, re.sub(r"\d+$", "PID", done.stdout.strip())) == (0, "2 a  b script PID")
+
+
+def test_a_script_in_another_language_runs_too(tmp_path: Path) -> None:
+    manifest = submitted(
+        "#!/usr/bin/env python3\n#SBATCH -n 1\nimport os\nprint(os.environ['SLURM_NTASKS'])\n"
+    )
+    assert run(manifest, tmp_path).stdout == "1\n"
+
+
+def test_a_script_knows_its_place(tmp_path: Path) -> None:
+    names = ("NODEID", "PROCID", "LOCALID", "NNODES", "NTASKS", "CPUS_PER_TASK", "JOB_ID")
+    shown = " ".join(f"$SLURM_{name}" for name in names)
+    script = f"#!/bin/sh\n#SBATCH -N 3 --ntasks-per-node=2 -c 4\necho {shown}\n"
+    assert run(submitted(script), tmp_path, 2).stdout == "2 4 0 3 6 4 4711\n"
+
+
+def test_srun_starts_the_tasks_of_the_pod(tmp_path: Path) -> None:
+    script = "#!/bin/sh\n#SBATCH -N 2 -n 7\nsrun --label -c 1 --mpi pmi2 sh -c 'echo $SLURM_PROCID/$SLURM_LOCALID'\n"
+    manifest = submitted(script)
+    assert sorted(run(manifest, tmp_path, 0).stdout.split()) == ["0/0", "1/1", "2/2", "3/3"]
+    assert sorted(run(manifest, tmp_path, 1).stdout.split()) == ["4/0", "5/1", "6/2"]
+
+
+def test_srun_starts_as_many_as_it_is_told_and_ends_with_the_worst_code(tmp_path: Path) -> None:
+    script = (
+        "#!/bin/sh\n#SBATCH -N 2 --ntasks-per-node=2\nsrun -n1 echo one\nsrun sh -c 'exit $SLURM_PROCID'\n"
+    )
+    first, second = (run(submitted(script), tmp_path, index) for index in (0, 1))
+    assert (first.stdout, first.returncode, second.stdout, second.returncode) == ("one\n", 1, "", 3)
+
+
+def test_scontrol_lists_the_hosts(tmp_path: Path) -> None:
+    script = '#!/bin/sh\n#SBATCH -N 2 -J a\nscontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1\n'
+    assert run(submitted(script), tmp_path).stdout == "a-x2x4b-worker-0.a-x2x4b\n"
+
+
+@pytest.mark.parametrize(("array", "ids"), [("0-2", "0 1 2"), ("5-9:2", "5 7 9"), ("1,2,7", "1 2 7")])
+def test_pods_of_an_array_have_its_indexes(tmp_path: Path, array: str, ids: str) -> None:
+    manifest = submitted(f"#!/bin/sh\n#SBATCH -a {array}\necho $SLURM_ARRAY_TASK_ID $SLURM_JOB_ID\n")
+    shown = [run(manifest, tmp_path, index).stdout.split() for index in range(3)]
+    assert ([pair[0] for pair in shown], [pair[1] for pair in shown]) == (
+        ids.split(),
+        ["4711", "4712", "4713"],
+    )
+
+
+def test_output_goes_to_the_log_and_to_a_file(tmp_path: Path) -> None:
+    script = "#!/bin/sh\n#SBATCH -o logs/%x-%j_%4n.out -J job\necho out; echo err >&2; exit 3\n"
+    done = run(submitted(script), tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "out\nerr\n", "")
+    assert (tmp_path / "logs" / "job-4711_0000.out").read_text() == "out\nerr\n"
+
+
+def test_errors_may_go_to_a_file_of_their_own(tmp_path: Path) -> None:
+    script = "#!/bin/sh\n#SBATCH -o out -e err --open-mode=append\necho out; echo err >&2\n"
+    for _ in range(2):
+        done = run(submitted(script), tmp_path)
+        assert (done.stdout, done.stderr) == ("out\n", "err\n")
+    assert ((tmp_path / "out").read_text(), (tmp_path / "err").read_text()) == ("out\nout\n", "err\nerr\n")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a'b", "$(touch x)", "`touch x`", "a;touch x", 'a"b', "-rf", "a b", "%%j", "~", "*"]
+)
+def test_a_hostile_path_is_only_a_path(tmp_path: Path, pattern: str) -> None:
+    shell = f"printf %s {output_path(pattern)}"
+    done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == pattern.replace("%%", "%")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["$(HOME)", "$$", "$$(A)", "$", "a$b", "$$$", "$(", "$()", "no"])
+def test_no_text_is_changed_on_its_way_through_kubernetes(text: str) -> None:
+    assert resolved(literal(text)) == text
+
+
+def test_a_hostile_script_is_only_text(tmp_path: Path) -> None:
+    script: Any = "#!/bin/sh\ncat <<'EOF'\n'\"`$(id)` $$ \\n %s $1\nEOF\n"
+    assert run(submitted(script), tmp_path).stdout == "'\"`$(id)` $$ \\n %s $1\n"
