@@ -72,6 +72,7 @@ TAKEOVER = build(DEPLOY / "overlays" / "takeover")
 NODE_USAGE = build(DEPLOY / "components" / "node-usage")
 NODE_LOCK = build(DEPLOY / "components" / "node-lock")
 DEBUG_ENDPOINTS = build(DEPLOY / "components" / "debug-endpoints")
+EXPLAIN = documents(DEPLOY / "components" / "explain" / "rbac.yaml")
 
 
 def schema_of(kind: str) -> Manifest:

@@ -27,6 +27,7 @@ from stromboli.scheduler.writes import decision_requests
 from tests.deploy.manifests import (
     DEBUG_ENDPOINTS,
     DEPLOY,
+    EXPLAIN,
     NODE_LOCK,
     NODE_USAGE,
     ROOT,
@@ -82,6 +83,7 @@ ALL = [
     *STANDALONE,
     *NODE_USAGE,
     *DEBUG_ENDPOINTS,
+    *EXPLAIN,
     *documents(DEPLOY / "components" / "sharding" / "rbac.yaml"),
     *NODE_LOCK,
 ]
@@ -124,6 +126,23 @@ def test_whoever_debugs_is_checked_with_two_rights_more() -> None:
     (subject,) = only(DEBUG_ENDPOINTS, "ClusterRoleBinding")["subjects"]
     account = only(STANDALONE, "ServiceAccount")["metadata"]
     assert (subject["name"], subject["namespace"]) == (account["name"], account["namespace"])
+
+
+def test_questions_about_jobs_take_the_same_two_rights_and_users_a_way_to_the_leader() -> None:
+    granted = set(rights_of(only(EXPLAIN, "ClusterRole")))
+    assert granted == set(rights_of(only(DEBUG_ENDPOINTS, "ClusterRole")))
+    assert (
+        only(EXPLAIN, "ClusterRoleBinding")["subjects"]
+        == only(DEBUG_ENDPOINTS, "ClusterRoleBinding")["subjects"]
+    )
+    assert set(rights_of(only(EXPLAIN, "Role"))) == {
+        ("coordination.k8s.io", "leases", "get"),
+        ("", "pods", "get"),
+        ("", "pods/portforward", "get"),
+        ("", "pods/portforward", "create"),
+    }
+    (component,) = documents(DEPLOY / "components" / "explain" / "kustomization.yaml")
+    assert "--enable-explain=true" in component["patches"][0]["patch"]
 
 
 @pytest.mark.parametrize("role", ROLES, ids=name_of)

@@ -77,7 +77,7 @@ def test_the_controllers_and_everything_together_are_right(installed: ControlPla
 
 @pytest.mark.parametrize(
     "component",
-    ["debug-endpoints", "job-ssh", "node-usage"],
+    ["debug-endpoints", "explain", "job-ssh", "node-usage"],
 )
 def test_the_other_manifests_are_right_too(installed: ControlPlane, component: str) -> None:
     path = _path(f"components/{component}/rbac.yaml")

@@ -48,7 +48,7 @@ async def get_from_pod(
         raise NoResponse(f"port {port} of pod {pod}: no answer within {timeout:g} seconds") from None
     except aiohttp.WSServerHandshakeError as error:
         if error.status == 403:
-            message = f'no right to create resource "pods/portforward" in namespace "{namespace}"'
+            message = f'no right to get and create resource "pods/portforward" in the namespace "{namespace}"'
             raise ApiError(403, "Forbidden", message) from None
         raise ApiError(
             error.status, "", f"port {port} of pod {pod} is not forwarded: {error.message}"

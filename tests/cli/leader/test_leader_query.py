@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from stromboli.cli.leader.leader_query import LARGEST_ANSWER, Unreachable, address_problem, ask_leader
 from stromboli.embedded.cluster_services import ServiceConfig
@@ -28,6 +29,7 @@ from stromboli.scheduler.explain.leader_answer import LeaderAnswer
 from tests.embedded.nodes.node_services import NodeCluster, running_nodes
 
 CATALOG = load_catalog()
+ROOT = Path(__file__).parents[3]
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}}
 ANSWER = '{"resource":"podgroups","namespace":"default","name":"train","leader":"x","known":true}'
 SERVER = """
@@ -211,6 +213,38 @@ def test_the_pod_that_holds_the_lease_is_asked_through_the_api_server(tmp_path: 
             assert isinstance(answer, LeaderAnswer)
             token = (await cluster.access.credentials.identity()).headers[0][1]
             assert answer.leader == f"{token} /explain/podgroups/default/train"
+
+    asyncio.run(story())
+
+
+def test_the_role_of_the_manifests_is_all_that_the_way_to_the_leader_takes(tmp_path: Path) -> None:
+    roles = yaml.safe_load_all((ROOT / "deploy/components/explain/rbac.yaml").read_text())
+    role = next(each for each in roles if each["kind"] == "Role")
+
+    async def story() -> None:
+        async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
+            await start_leader(cluster, ANSWER)
+            client = cluster.client
+            account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "ann"}}
+            await client.create(resource_of(account), account, "default")
+            body = await client.create(resource_of(account), {"spec": {}}, "default", "ann", "token")
+            identity = Identity((bearer(json.loads(body)["status"]["token"]),))
+            async with Client(replace(cluster.access, credentials=StaticCredentials(identity))) as theirs:
+                assert 'cannot get resource "leases"' in _why(await _ask(theirs))
+                await client.create(resource_of(role), role, "volcano-system")
+                binding = {
+                    "apiVersion": role["apiVersion"],
+                    "kind": "RoleBinding",
+                    "metadata": {"name": "ann"},
+                    "roleRef": {
+                        "apiGroup": "rbac.authorization.k8s.io",
+                        "kind": "Role",
+                        "name": role["metadata"]["name"],
+                    },
+                    "subjects": [{"kind": "ServiceAccount", "namespace": "default", "name": "ann"}],
+                }
+                await client.create(resource_of(binding), binding, "volcano-system")
+                assert isinstance(await _ask(theirs), LeaderAnswer)
 
     asyncio.run(story())
 

@@ -1,0 +1,80 @@
+"""A leader is asked about a job that it evicted: what happened, and who may know. The standby says who leads."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.kubernetes.scheduler_cluster import NAMESPACE, Scheduler, SchedulerCluster
+
+PREEMPT = """
+actions: "enqueue, allocate, preempt"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+- plugins:
+  - name: predicates
+  - name: nodeorder
+"""
+
+
+def asked(scheduler: Scheduler, path: str, token: str = "") -> Any:
+    status, text = scheduler.get(path, token=token)
+    content = json.loads(text) if text.startswith("{") else {"message": text}
+    return {"httpStatus": status, **content}
+
+
+def kinds(answer: Any) -> list[str]:
+    return [entry["kind"] for entry in answer.get("history", {}).get("entries", ())]
+
+
+def test_the_leader_tells_who_was_evicted_by_which_action_for_whom(cluster: SchedulerCluster) -> None:
+    policy = cluster.policy.read_text()
+    cluster.policy.write_text(PREEMPT)
+    try:
+        _tell_of_an_eviction(cluster)
+    finally:
+        cluster.policy.write_text(policy)
+
+
+def _tell_of_an_eviction(cluster: SchedulerCluster) -> None:
+    cluster.add_nodes(1, cpu=2)
+    cluster.plane.apply(
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": "urgent"},
+            "value": 1000,
+        }
+    )
+    leader = cluster.start_scheduler("--enable-explain")
+    cluster.wait(lambda: leader.leads, "the first to lead")
+    standby = cluster.start_scheduler("--enable-explain")
+    cluster.submit("train", pods=2, minimum=1)
+    cluster.wait_for_running("train", 2)
+    cluster.submit("first", pods=1, priority="urgent")
+    path = f"/explain/podgroups/{NAMESPACE}/train"
+    cluster.wait(lambda: "evicted" in kinds(asked(leader, path)), "the eviction to be told")
+    entries = asked(leader, path)["history"]["entries"]
+    evicted = next(entry for entry in entries if entry["kind"] == "evicted")
+    assert (evicted["action"], evicted["beneficiary"]) == ("preempt", f"{NAMESPACE}/first")
+    assert "priority" in evicted["chosen_by"]
+    assert kinds(asked(leader, path))[:2] == ["let-in", "bound"]
+    first = f"/explain/podgroups/{NAMESPACE}/first"
+    cluster.wait(lambda: "bound" in kinds(asked(leader, first)), "the other to be bound")
+    assert "room-made" in kinds(asked(leader, first))
+    refused = asked(standby, path)
+    assert refused["httpStatus"] == 503
+    assert "stands by" in refused["message"]
+    assert "leads" in refused["message"]
+    cluster.plane.kubectl("create", "serviceaccount", "nobody", "-n", NAMESPACE)
+    token = cluster.plane.token_for(NAMESPACE, "nobody")
+    assert asked(leader, path, token)["httpStatus"] == 403
+    assert asked(leader, f"/explain/podgroups/{NAMESPACE}/unknown")["httpStatus"] == 404
+    cluster.submit("huge", pods=1, cpu=64)
+    huge = f"/explain/podgroups/{NAMESPACE}/huge"
+    cluster.wait(lambda: asked(leader, huge).get("explanation"), "the reason to be told")
+    assert asked(leader, huge)["explanation"]["gate"] == "nodes"
+    cluster.plane.kubectl("delete", "priorityclass", "urgent")
