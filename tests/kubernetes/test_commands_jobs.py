@@ -61,6 +61,22 @@ def test_jobs_of_files_are_created_each_in_its_namespace(
     assert (again.exit_code, again.stderr.count("already exists")) == (1, 2)
 
 
+def test_a_command_becomes_a_job(cluster: CommandCluster, space: str) -> None:
+    words = ("--image", "a:1", "--replicas", 3, "--gang", 2, "-q", "default", "--", "python", "train.py")
+    tried = cluster.output("job", "run", "-n", space, "--name", "x", "--dry-run=client", "-o", "json", *words)
+    assert json.loads(tried)["metadata"]["namespace"] == space
+    assert (
+        cluster.output("job", "run", "-n", space, "--name", "mine", *words)
+        == "job.batch.volcano.sh/mine created\n"
+    )
+    spec = cluster.read("jobs", "mine", space)["spec"]
+    assert (spec["minAvailable"], [task["replicas"] for task in spec["tasks"]]) == (2, [3])
+    late = cluster.run("job", "run", "-n", space, "--name", "later", "--wait", "--timeout", "1s", *words)
+    assert late.exit_code == 124, late.output
+    for wrong in ((), ("-f", "-", *words), ("--replicas", "many", "--image", "a", "--", "true")):
+        assert cluster.run("job", "run", "-n", space, *wrong, stdin="").exit_code == 2
+
+
 def test_lists_show_phase_queue_and_pods_and_are_filtered(cluster: CommandCluster, space: str) -> None:
     submit(
         cluster,

@@ -14,6 +14,9 @@ from stromboli.cli.cluster.manifest_files import manifests_of_kinds, namespace_f
 from stromboli.cli.cluster.object_output import OUTPUT, ObjectFormat
 from stromboli.cli.cluster.on_cluster import on_cluster
 from stromboli.cli.job.job_goals import await_goal, goal_of
+from stromboli.cli.run.run_options import with_settings
+from stromboli.submission.bad_request import BadRequest
+from stromboli.submission.run_settings import RunSettings, request_of
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
@@ -29,26 +32,61 @@ FILES = typer.Option(
 
 
 @on_cluster()
+@with_settings
 async def run(
     session: ClusterSession,
+    settings: RunSettings,
+    command: list[str] = typer.Argument(None, metavar="[--] [COMMAND...]", show_default=False),
     files: list[str] = FILES,
+    follow: bool = typer.Option(
+        False, "--follow", show_default=False, help="Print what a command prints, until the job has ended."
+    ),
     wait: bool = WAIT,
     timeout: str = TIMEOUT,
     dry_run: DryRun = DRY_RUN,
     output: ObjectFormat = OUTPUT,
 ) -> None:
-    """Submit jobs from files: any number of documents, each into its own namespace or that of -n.
+    """Submit a command as a job, with the options of `stromboli run`; or jobs from files.
 
-    With --wait until they have completed. `stromboli run` makes a job of a command line and shows what it prints.
+    Files have any number of documents, each into its own namespace or that of -n. With --wait until all have
+    completed.
 
     Exit status 0, 1 if the cluster refuses one, or with --wait if one does not complete, 2 for a wrong command line,
-    124 after --timeout.
+    124 after --timeout; with --follow as `stromboli run`.
     """
-    if not files:
-        raise Usage("say what to run: -f FILE; `stromboli run -- COMMAND` makes a job of a command")
     longest = seconds_of(timeout)
+    if bool(files) == bool(command):
+        raise Usage(f"{'not both' if files else 'say what to run'}: -f FILE, or a command after --")
+    if not files:
+        name = await _submit_command(session, settings, command, follow, dry_run, output)
+        if wait and dry_run is DryRun.NONE:
+            await await_goal(session, name, goal_of("completed"), longest)
+        return
+    if settings != RunSettings() or follow:
+        raise Usage("-f has the fields of its jobs: options such as --replicas go with a command after --")
     jobs = [job for _, job in manifests_of_kinds(files, [JOBS])]
     await submit(session, jobs, wait, longest, dry_run, output)
+
+
+async def _submit_command(
+    session: ClusterSession,
+    settings: RunSettings,
+    command: list[str],
+    follow: bool,
+    dry_run: DryRun,
+    output: ObjectFormat,
+) -> str:
+    """As `stromboli run` does; the name of the job."""
+    from stromboli.cli.run.local_surroundings import surroundings
+    from stromboli.cli.run.submitted_job import Submission, submit_job
+
+    here = await surroundings(session)
+    try:
+        request = request_of(settings, command, here.surroundings)
+    except BadRequest as error:
+        raise Usage(str(error)) from None
+    await submit_job(session, request, here, Submission(dry_run, output, follow))
+    return request.name
 
 
 async def submit(
