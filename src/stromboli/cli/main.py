@@ -31,7 +31,7 @@ class Commands(CommandGroup):
         ),
         "explain": CommandEntry(
             "stromboli.cli.explain.explain_command:explain",
-            "Say why a job waits and what would let it start; explain queues and nodes.",
+            "Say why a job waits, and what would let it start.",
         ),
         "plan": CommandEntry(
             "stromboli.cli.plan:plan", "Say what a cycle would decide for a cluster, and why."

@@ -65,10 +65,10 @@ class SubjectText:
             self._line(f"  {_job_facts(job)}")
         for request in job.requests[:MOST_LINES]:
             role = f" {request.role}" if request.role else ""
-            pods = f"{request.pods} pods{role}" if request.pods != 1 else f"1 pod{role}"
+            pods = f"{request.pods} pods{role}, each" if request.pods != 1 else f"1 pod{role},"
             selector = ", ".join(f"{key}={value}" for key, value in request.node_selector.items())
             where = f", on nodes with {selector}" if selector else ""
-            self._line(f"  {pods}, each asking for {_amounts(request.requests) or 'nothing'}{where}")
+            self._line(f"  {pods} asking for {_amounts(request.requests) or 'nothing'}{where}")
         if job.wait is not None:
             self._print_wait(job)
         if job.places:
@@ -268,7 +268,8 @@ def _job_facts(job: JobExplanation) -> str:
     if job.kind != "PodGroup" or job.name != job.pod_group:
         parts.insert(0, f"PodGroup {job.pod_group}")
     counts = job.pods
-    parts.append(f"{counts.total} pods, of which {counts.minimum} must start together")
+    together = f", of which {counts.minimum} must start together" if counts.minimum > 1 else ""
+    parts.append(f"1 pod{together}" if counts.total == 1 else f"{counts.total} pods{together}")
     done = [("waiting", counts.waiting), ("running", counts.running), ("leaving", counts.leaving)]
     done += [("succeeded", counts.succeeded), ("failed", counts.failed)]
     parts += [f"{count} {word}" for word, count in done if count]

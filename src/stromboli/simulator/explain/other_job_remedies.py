@@ -24,7 +24,7 @@ Holding = list[tuple[Job, list[Task]]]
 
 def let_others_end(trials: RemedyTrials) -> None:
     """One of those who hold most, else several of them, those that end first."""
-    holders = trials.clues.holders
+    holders = [holder for holder in trials.clues.holders if _pods_of(holder[0])]
     for holder in holders[:MOST_HOLDERS]:
         if trials.attempt(_end_of(trials, [holder])):
             return
@@ -32,6 +32,11 @@ def let_others_end(trials: RemedyTrials) -> None:
     for count in dict.fromkeys((2, len(ordered) // 2, len(ordered))):
         if 2 <= count <= len(ordered) and trials.attempt(_end_of(trials, ordered[:count])):
             return
+
+
+def _pods_of(job: Job) -> list[str]:
+    """Its pods that hold room; none if it only starts with the next cycle."""
+    return sorted(task.name for status in _HOLDING for task in job.by_status[status])
 
 
 def _end(trials: RemedyTrials, tasks: Iterable[Task]) -> float:
@@ -42,8 +47,7 @@ def _end(trials: RemedyTrials, tasks: Iterable[Task]) -> float:
 def _end_of(trials: RemedyTrials, holders: Holding) -> Remedy:
     changes, texts = [], []
     for job, tasks in holders:
-        held = [task.name for status in _HOLDING for task in job.by_status[status]]
-        changes.append(ObjectChange("delete", "Pod", sorted(held), job.namespace))
+        changes.append(ObjectChange("delete", "Pod", _pods_of(job), job.namespace))
         end = _end(trials, tasks)
         texts.append(f"{job.key} (by {time_text(end)})" if isfinite(end) else job.key)
     return Remedy("end", f"{first_few(texts)} {'has' if len(texts) == 1 else 'have'} ended", changes)

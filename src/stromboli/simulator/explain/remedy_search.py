@@ -5,6 +5,7 @@ from __future__ import annotations
 from stromboli.engine.catalog import Catalog
 from stromboli.model.intake.object_intake import Intake
 from stromboli.policy.policy import Policy
+from stromboli.simulator.explain.changed_cycles import StartTrials
 from stromboli.simulator.explain.job_remedies import (
     lower_minimum,
     lower_requests,
@@ -15,7 +16,6 @@ from stromboli.simulator.explain.node_remedies import add_nodes, use_more_nodes
 from stromboli.simulator.explain.other_job_remedies import evict, let_others_end, raise_priority
 from stromboli.simulator.explain.queue_remedies import change_queue, open_queue, raise_queue_limits
 from stromboli.simulator.explain.remedy_trials import Remedies, RemedyTrials
-from stromboli.simulator.explain.start_trials import StartTrials
 from stromboli.simulator.explain.wait_clues import WaitClues
 
 FIRST = (open_queue, remove_gates)

@@ -13,7 +13,7 @@ from stromboli.model.shape import Shape
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.policy.policy import Policy
-from stromboli.simulator.explain.start_trials import StartTrials
+from stromboli.simulator.explain.changed_cycles import StartTrials
 from stromboli.simulator.explain.wait_clues import WaitClues
 
 MOST_TRIALS = 24

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from stromboli.model.job import Job
 
 MOST_ENTRIES = 50
+MOMENT = 60
+"""Seconds within which what happens to the pods of a job counts as one moment."""
 Source = Literal["objects", "events", "leader"]
 
 
@@ -83,14 +85,19 @@ def history_of_job(job: Job) -> History:
 
 
 def _pods_at(kind: str, verb: str, moments: list[int], total: int) -> list[HistoryEntry]:
-    """One entry for pods of the same second, at most three: the first, the second and the last of them."""
-    counts, ordered = Counter(moments), sorted(set(moments))
+    """One entry for pods of the same moment, at most three: the first, the second and the last of them."""
+    counts: Counter[int] = Counter()
+    begin = -MOMENT
+    for moment in sorted(moments):
+        begin = begin if moment - begin < MOMENT else moment
+        counts[begin] += 1
+    ordered = sorted(counts)
     chosen = ordered if len(ordered) <= 3 else [*ordered[:2], ordered[-1]]
     return [
         HistoryEntry(
             time=time_text(moment),
             kind=kind,
-            text=f"{counts[moment]} of {total} pods {verb}" if total > 1 else f"its pod was {verb}",
+            text=f"{counts[moment]} of its {total} pods were {verb}" if total > 1 else f"its pod was {verb}",
             count=counts[moment],
         )
         for moment in chosen

@@ -10,12 +10,12 @@ from stromboli.engine.explanation.subjects.node_subject import node_explanation
 from stromboli.engine.explanation.subjects.queue_subject import queue_explanation
 
 if TYPE_CHECKING:
-    from stromboli.engine.cycle import Outcome
+    from stromboli.engine.explanation.subjects.ended_cycle import EndedCycle
     from stromboli.engine.explanation.subjects.subject_lookup import Found
     from stromboli.model.task import Task
 
 
-def explain_found(outcome: Outcome, found: Found) -> Subject:
+def explain_found(outcome: EndedCycle, found: Found) -> Subject:
     """Explain a subject, to be asked before the cluster changes again."""
     if found.queue is not None:
         return queue_explanation(outcome, found.queue)
@@ -29,7 +29,7 @@ def explain_found(outcome: Outcome, found: Found) -> Subject:
     return _lone_pod(outcome, found.task)
 
 
-def _lone_pod(outcome: Outcome, task: Task) -> JobExplanation:
+def _lone_pod(outcome: EndedCycle, task: Task) -> JobExplanation:
     """A pod that belongs to no PodGroup, or to another scheduler."""
     why = outcome.explain_task(task)
     where = (

@@ -40,8 +40,8 @@ from stromboli.model.dimensions import PODS
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
-    from stromboli.engine.cycle import Outcome
     from stromboli.engine.explanation.shortages import Shortage
+    from stromboli.engine.explanation.subjects.ended_cycle import EndedCycle
     from stromboli.engine.explanation.wait_explanation import WaitExplanation
     from stromboli.engine.session import Session
     from stromboli.model.cluster import Cluster
@@ -55,7 +55,7 @@ ROOM_GATES = ("nodes", "topology", "gang", "pipeline", "backfill", "queue-limits
 
 
 def job_explanation(
-    outcome: Outcome, job: Job, kind: str = "", name: str = "", pod: Task | None = None
+    outcome: EndedCycle, job: Job, kind: str = "", name: str = "", pod: Task | None = None
 ) -> JobExplanation:
     """Explain a job as it is after a cycle, to be asked before the cluster changes again.
 
@@ -84,7 +84,7 @@ def job_explanation(
     return explained
 
 
-def job_state(outcome: Outcome, job: Job, wait: WaitExplanation | None) -> State:
+def job_state(outcome: EndedCycle, job: Job, wait: WaitExplanation | None) -> State:
     """Whether it waits, starts with what the cycle decided, or runs."""
     counts, held = job.counts, holding_tasks(job)
     enough = job.ready_count - counts[Status.ALLOCATED] >= max(job.minimum, 1)
@@ -128,7 +128,7 @@ def waiting_tasks(job: Job) -> list[Task]:
     return sorted(tasks, key=lambda task: task.order)
 
 
-def _add_wait(outcome: Outcome, job: Job, wait: WaitExplanation, explained: JobExplanation) -> None:
+def _add_wait(outcome: EndedCycle, job: Job, wait: WaitExplanation, explained: JobExplanation) -> None:
     session = outcome.session
     explained.wait = WaitReason(
         gate=wait.gate,
@@ -189,7 +189,7 @@ def _requests(cluster: Cluster, job: Job) -> list[PodRequest]:
     ]
 
 
-def _add_places(outcome: Outcome, job: Job, explained: JobExplanation) -> None:
+def _add_places(outcome: EndedCycle, job: Job, explained: JobExplanation) -> None:
     """Where its pods are, and since and until when."""
     tasks = holding_tasks(job)
     nodes: dict[str, list[Task]] = {}
@@ -242,7 +242,7 @@ def _node_list(places: Sequence[PodPlace]) -> str:
     return f" on {', '.join(listed)}{more}"
 
 
-def _pod_text(outcome: Outcome, task: Task) -> str:
+def _pod_text(outcome: EndedCycle, task: Task) -> str:
     if task.status is Status.PENDING:
         if task.gates:
             return f"Pod {task.name} has scheduling gates: {', '.join(task.gates)}"

@@ -15,7 +15,7 @@ from stromboli.model.dimensions import PODS
 from stromboli.model.status import WEIGHT
 
 if TYPE_CHECKING:
-    from stromboli.engine.cycle import Outcome
+    from stromboli.engine.explanation.subjects.ended_cycle import EndedCycle
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Node
@@ -28,7 +28,7 @@ _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailab
 _KEEPS_OUT = ("NoSchedule", "NoExecute")
 
 
-def node_explanation(outcome: Outcome, node: Node) -> NodeExplanation:
+def node_explanation(outcome: EndedCycle, node: Node) -> NodeExplanation:
     """Explain a node as it is after a cycle, to be asked before the cluster changes again."""
     session = outcome.session
     holding = [task for task in node.tasks if WEIGHT[task.status].used]
@@ -148,9 +148,8 @@ def _waiting(session: Session, job: Job) -> WaitingJob:
 
 
 def _summary(explained: NodeExplanation, pods: int) -> str:
-    head = (
-        f"Node {explained.name} is {explained.state}: {pods} pods of {explained.running_total} jobs are on it"
-    )
-    if explained.takes_nobody:
-        return f"{head}; {explained.takes_nobody[0]}"
-    return head
+    state = "does not say whether it is ready" if explained.state == "Unknown" else f"is {explained.state}"
+    jobs = "1 job" if explained.running_total == 1 else f"{explained.running_total} jobs"
+    on_it = f"1 pod of {jobs} is on it" if pods == 1 else f"{pods} pods of {jobs} are on it"
+    head = f"Node {explained.name} {state}: {on_it if pods else 'nobody is on it'}"
+    return f"{head}; {explained.takes_nobody[0]}" if explained.takes_nobody else head

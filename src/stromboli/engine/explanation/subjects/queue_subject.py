@@ -19,7 +19,7 @@ from stromboli.model.amounts import Amounts, excess
 from stromboli.model.dimensions import PODS
 
 if TYPE_CHECKING:
-    from stromboli.engine.cycle import Outcome
+    from stromboli.engine.explanation.subjects.ended_cycle import EndedCycle
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
     from stromboli.model.queue import Queue
@@ -28,7 +28,7 @@ MOST_JOBS = 10
 MOST_BORROWERS = 10
 
 
-def queue_explanation(outcome: Outcome, queue: Queue) -> QueueExplanation:
+def queue_explanation(outcome: EndedCycle, queue: Queue) -> QueueExplanation:
     """Explain a queue as it is after a cycle, to be asked before the cluster changes again."""
     session = outcome.session
     waiting = sorted(
@@ -99,7 +99,7 @@ def _shares(session: Session, queue: Queue) -> list[QueueShare]:
     ]
 
 
-def _waiting(outcome: Outcome, job: Job) -> WaitingJob:
+def _waiting(outcome: EndedCycle, job: Job) -> WaitingJob:
     wait = outcome.explain(job)
     asked = quantities(outcome.session.cluster, job.pending)
     return WaitingJob(job.key, waiting_count(job), asked, wait.message if wait else "")
@@ -126,5 +126,10 @@ def _borrowers(session: Session, queue: Queue) -> list[str]:
 
 
 def _summary(explained: QueueExplanation) -> str:
-    jobs = f"{explained.running_total} jobs hold room in it, {explained.waiting_total} wait"
+    running, waiting = explained.running_total, explained.waiting_total
+    hold, wait = (
+        "1 job holds" if running == 1 else f"{running} jobs hold",
+        "waits" if waiting == 1 else "wait",
+    )
+    jobs = f"{hold} room in it, {waiting} {wait}"
     return f"Queue {explained.name} is {explained.state.lower()}: {jobs}"
