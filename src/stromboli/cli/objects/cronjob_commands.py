@@ -40,7 +40,7 @@ from stromboli.cli.objects.kind_commands import (
     for_each,
     named,
 )
-from stromboli.cli.objects.run_times import RunTimes, now_text
+from stromboli.cli.objects.cron_run_times import RunTimes, now_text
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession

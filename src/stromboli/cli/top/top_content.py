@@ -180,8 +180,8 @@ class TopContent:
                     "state": record.state,
                     "running": count[names.GROUP_RUNNING],
                     "waiting": sum(count[phase] for phase in WAITING),
-                    "used": shown_amounts(own) if used is None else _from_quantities(used),
-                    "deserved": _from_quantities(share.get("deserved") or {}),
+                    "used": shown_amounts(own) if used is None else from_quantities(used),
+                    "deserved": from_quantities(share.get("deserved") or {}),
                 }
             )
         return rows
@@ -269,7 +269,7 @@ def shown_amounts(amounts: Amounts) -> dict[str, float]:
     return {**shown, GPU: gpus / 1000} if gpus else shown
 
 
-def _from_quantities(resources: dict[str, Any]) -> dict[str, float]:
+def from_quantities(resources: dict[str, Any]) -> dict[str, float]:
     """The same of a resource list; what is not named is left out."""
     shown = {
         name: milli(str(resources[name])) / 1000 for name in (names.CPU, names.MEMORY) if name in resources

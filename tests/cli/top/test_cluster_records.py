@@ -1,0 +1,170 @@
+"""What `stromboli top` keeps of a cluster: sums that stay right, and shares that are those of status."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.api.decoding import decode
+from stromboli.cli.status import cluster_status
+from stromboli.cli.status.cluster_policy import PolicyInForce
+from stromboli.cli.status.cluster_status import status_of
+from stromboli.cli.top.cluster_records import MOST_NEWS, ClusterRecords, Event, InvolvedObject
+from stromboli.cli.top.top_content import TopContent, from_quantities
+from stromboli.extensions import load_catalog
+from stromboli.policy.policy import load_policy
+from stromboli.policy.presets import PRESETS
+from stromboli.simulator.cluster_notation import nodes, queues
+from stromboli.simulator.job_manifests import job_manifests
+from tests.manifests import group
+
+Manifest = dict[str, Any]
+CATALOG = load_catalog()
+TWO_TEAMS = (
+    *nodes("n1 cpu=8,memory=32Gi; n2 cpu=8,memory=32Gi; g1 cpu=32,memory=256Gi,nvidia.com/gpu=8"),
+    *queues("research weight=3; production weight=1; ex state=Closed"),
+    *job_manifests("train", queue="research", pods=2, cpu=4, memory="8Gi", gpu=2, running_on="g1 g1"),
+    *job_manifests("more", queue="research", pods=20, cpu=4),
+    *job_manifests("serve", queue="production", pods=30, cpu=2, memory="1Gi", running_on="n1"),
+)
+
+
+def in_force(policy: str) -> PolicyInForce:
+    return PolicyInForce(load_policy(policy, CATALOG), "policy")
+
+
+def content_of(*manifests: Manifest, policy: str = PRESETS["full"]) -> TopContent:
+    records = ClusterRecords()
+    for manifest in manifests:
+        records.put(decode(manifest), new=True)
+    return TopContent(records, in_force(policy), CATALOG)
+
+
+@pytest.mark.parametrize("policy", ["full", "basic", "fair-share"])
+def test_queues_deserve_what_status_says(policy: str) -> None:
+    objects: dict[Any, list[Any]] = {kind: [] for kind in cluster_status.LISTED}
+    for manifest in TWO_TEAMS:
+        objects[type(decode(manifest))].append(decode(manifest))
+    told = status_of(objects, in_force(PRESETS[policy]), CATALOG, 0.0, {})["queues"]
+    deserved = {queue["name"]: from_quantities(queue.get("deserved", {})) for queue in told}
+    used = {queue["name"]: from_quantities(queue["used"]) for queue in told}
+    shown = content_of(*TWO_TEAMS, policy=PRESETS[policy]).queues()
+    assert {row["name"]: row["deserved"] for row in shown} == {
+        row["name"]: deserved[row["name"]] for row in shown
+    }
+    for row in shown:
+        assert {name: row["used"].get(name, 0) for name in used[row["name"]]} == used[row["name"]]
+
+
+def test_what_runs_and_what_waits_is_counted() -> None:
+    content = content_of(*TWO_TEAMS)
+    summary = content.summary()
+    assert summary["jobs"] == {"running": 2, "waiting": 1, "completed": 0}
+    assert summary["pods"] == {"running": 3, "starting": 0, "waiting": 49}
+    assert summary["used"] == {"cpu": 10.0, "memory": 17 * 2**30, "gpu": 4.0}
+    rows = {row["name"]: row for row in content.nodes()}
+    assert (rows["g1"]["pods"], rows["g1"]["used"]["gpu"]) == (2, 4.0)
+    waiting = [row["waitsFor"] for row in content.jobs() if row["name"] == "more"]
+    assert waiting == ["not let into queue research yet"]
+
+
+POD_STATES = st.tuples(
+    st.integers(0, 5), st.sampled_from(["", "n1", "n2"]), st.sampled_from(["Pending", "Running", "Succeeded"])
+)
+
+
+@given(st.lists(st.one_of(POD_STATES, st.integers(0, 5)), max_size=40))
+def test_sums_are_those_of_the_pods_there_are_after_any_changes(changes: list[Any]) -> None:
+    records, current = ClusterRecords(), dict[int, Manifest]()
+    for change in changes:
+        if isinstance(change, int):
+            if change in current:
+                records.drop(decode(current.pop(change)))
+            continue
+        number, node, phase = change
+        manifest = job_manifests(f"job{number % 3}", pods=6, cpu=number + 1)[1 + number]
+        manifest["spec"]["nodeName"], manifest["status"]["phase"] = node, phase
+        current[number] = manifest
+        records.put(decode(manifest), new=False)
+    fresh = ClusterRecords()
+    for manifest in current.values():
+        fresh.put(decode(manifest), new=True)
+
+    def sums(of: ClusterRecords) -> dict[str, Any]:
+        parts = {**of.of_node, **of.of_group, "all": of.of_all}
+        return {
+            key: (
+                each.placed,
+                each.running,
+                each.pending,
+                each.used.get("cpu", 0),
+                each.waiting.get("cpu", 0),
+            )
+            for key, each in parts.items()
+        }
+
+    assert sums(records) == sums(fresh)
+
+
+def test_a_change_that_cannot_be_seen_is_none() -> None:
+    records = ClusterRecords()
+    (node,) = nodes("n1 cpu=8")
+    records.put(decode(node), new=True)
+    before = records.version
+    node["metadata"]["resourceVersion"] = "7"
+    records.put(decode(node), new=False)
+    assert records.version == before
+    records.drop(decode(node))
+    assert records.version > before
+    assert not any(records.total.values())
+
+
+def test_starts_and_ends_of_jobs_are_news_once_all_is_listed() -> None:
+    records = ClusterRecords()
+    records.put(decode(group("a", phase="Inqueue", queue="q")), new=True)
+    records.put(decode(group("a", phase="Running", queue="q")), new=False)
+    assert not records.news
+    records.tells_news = True
+    records.put(decode(group("a", phase="Completed", queue="q")), new=False)
+    assert [(news.what, news.subject) for news in records.news] == [("completed", "default/a")]
+
+
+def eviction(pod: str, message: str, kind: str = "Pod") -> Event:
+    event = decode({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod}})
+    event.metadata.creation_timestamp = None
+    return Event(event.metadata, InvolvedObject(kind, "default", pod), "Evict", message)
+
+
+def test_the_pods_of_one_eviction_are_one_piece_of_news() -> None:
+    records = ClusterRecords()
+    reason = (
+        "Pod is evicted, because of reclaim for default/b-0ca1f1a2-25b8-4c08-ba22-310ae0e4edde: chosen by x"
+    )
+    for number in range(8):
+        records.put(eviction(f"a-{number}", reason), new=True)
+    records.put(eviction("a", reason, kind="PodGroup"), new=True)
+    (news,) = records.news
+    assert (news.subject, news.pods, news.text) == ("default/a-0", 8, "reclaim for default/b: chosen by x")
+    for number in range(10 * MOST_NEWS):
+        records.put(eviction("a", str(number)), new=True)
+    assert len(records.news) == MOST_NEWS
+
+
+def test_a_pause_keeps_what_is_shown() -> None:
+    content = content_of(*TWO_TEAMS)
+    content.freeze(True)
+    content.records.drop(decode(TWO_TEAMS[0]))
+    assert len(content.nodes()) == 3
+    content.freeze(False)
+    assert len(content.nodes()) == 2
+
+
+def test_where_the_policy_cannot_be_asked_queues_show_what_they_declare() -> None:
+    records = ClusterRecords()
+    records.put(decode(queues("own deserved=cpu:10")[0]), new=True)
+    (row,) = TopContent(records, None, None).snapshot(time.time())["queues"]
+    assert (row["name"], row["deserved"]) == ("own", {"cpu": 10.0})
