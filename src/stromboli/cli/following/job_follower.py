@@ -212,7 +212,12 @@ class JobFollower:
         failed = [
             pod for pod in self._seen.pods.values() if (pod.get("status") or {}).get("phase") == "Failed"
         ]
-        return min(failed, key=lambda pod: (ended_at(pod["status"]), self._ranks.rank(pod)), default=None)
+        return min(failed, key=self._failure_order, default=None)
+
+    def _failure_order(self, pod: Manifest) -> tuple[bool, str, int]:
+        """Pods that are being deleted come last, as times have whole seconds only."""
+        is_deleted = bool(pod["metadata"].get("deletionTimestamp"))
+        return is_deleted, ended_at(pod["status"]), self._ranks.rank(pod)
 
     # -- why it waits
 
@@ -226,7 +231,7 @@ class JobFollower:
             sentence = wait_sentence(seen.job, seen.group, list(seen.pods.values()), seen.warning)
             if not seen.pods and not seen.warning:
                 seen.warning = await self._latest_warning()
-            self._screen.waits(sentence)
+            self._screen.waits(sentence if ": " in sentence else "")
 
     async def _latest_warning(self) -> str:
         """The last warning about the job, for whoever may read events."""

@@ -177,7 +177,8 @@ def _started(pod: Manifest, query: LogQuery) -> list[tuple[str, int]]:
         restarts = int(container.get("restartCount") or 0)
         if query.container not in ("", name):
             continue
-        if state.get("running") or state.get("terminated") or (query.previous and restarts):
+        started = state.get("running") is not None or state.get("terminated") is not None
+        if started or (query.previous and restarts):
             runs.append((name, restarts))
     return runs
 
