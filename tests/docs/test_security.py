@@ -96,6 +96,7 @@ NO_BOUNDS = {
         engine.unmet_requirements.MOST_NAMES
         model.topology.tier_occupancy.MOST_TIERS
         plugins.extender.plugin.LONGEST
+        plugins.fairshare.plugin.MOST_TOLD
     """,
     "beyond it a slower way leads to the same": """
         api.manifests.yaml_lines.MAX_BYTES
