@@ -139,7 +139,7 @@ def test_a_job_at_the_gate_hears_what_keeps_it_out_now_not_what_did_before() -> 
 def test_a_closed_queue_is_to_be_opened() -> None:
     explanation = waiting(World(nodes="n1 cpu=4", queues="shut state=Closed").job("a", cpu=1, queue="shut"))
     assert (explanation.reason, explanation.queue) == ("Queue Closed", "shut")
-    assert explanation.hint == "open it: vcctl queue operate -n shut -a open"
+    assert explanation.hint == "open it: stromboli queue open shut"
 
 
 def test_a_queue_that_had_its_share_says_what_it_holds() -> None:

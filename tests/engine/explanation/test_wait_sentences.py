@@ -78,7 +78,7 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
     ),
     (
         "queue",
-        'queue "research" is closed; open it: vcctl queue operate -n research -a open',
+        'queue "research" is closed; open it: stromboli queue open research',
         lambda: sentence(world(queues="research state=Closed", queue="research"), plugins="gang proportion"),
     ),
     (

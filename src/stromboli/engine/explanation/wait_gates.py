@@ -209,7 +209,7 @@ def _queue_closed(job: Job) -> Cause | None:
         return None
     state = queue.object.status.state
     text = f'queue "{queue.name}" is {state.lower()}'
-    hint = f"open it: vcctl queue operate -n {queue.name} -a open"
+    hint = f"open it: stromboli queue open {queue.name}"
     return Cause("queue", text, hint, lambda: Details(f"Queue {state}", text, hint))
 
 
