@@ -66,7 +66,23 @@ NO_BOUNDS = {
         api.wait_messages.MAX_BYTES
         api.wait_messages.MAX_SENTENCE_BYTES
         api.wait_messages.MAX_SUMMARY_BYTES
+        cli.cluster.cluster_errors.LONGEST_MESSAGE
+        cli.cluster.description.MOST_ENTRIES
+        cli.cluster.name_completion.MOST_NAMES
+        cli.cluster.object_events.LONGEST_MESSAGE
+        cli.cluster.object_events.MOST_SHOWN
+        cli.cluster.object_output.LONGEST_CELL
         cli.lint.MAX_KINDS
+        cli.objects.cronjob_commands.LONGEST_PREFIX
+        cli.objects.cronjob_commands.MOST_JOBS
+        cli.objects.flow_steps.MOST_STEPS
+        cli.objects.hypernode_commands.MOST_MEMBERS
+        cli.objects.jobtemplate_commands.MOST_JOBS
+        cli.objects.podgroup_commands.MOST_MEMBERS
+        cli.objects.tree_lines.DEEPEST
+        cli.top.cluster_records.LONGEST_REASON
+        cli.top.cluster_records.MOST_NEWS
+        cli.top.top_screen.LONGEST_FILTER
         cli.plan_text.MAX_LINES
         cli.workload.workload_text.MOST_ROWS
         cli.simulate.what_if_text.MOST_ROWS
@@ -106,6 +122,9 @@ NO_BOUNDS = {
         api.object_reading.MAX_SPECS
         api.object_reading.MAX_SPEC_BYTES
         api.schemas.field_suggestions.MAX_LENGTH
+        cli.top.cluster_records.MOST_REQUESTS
+        cli.top.keyboard.BYTES_AT_ONCE
+        cli.top.top_content.MOST_LISTS
         engine.placement.node_expressions.MAX_EXPRESSIONS
         engine.placement.look_ahead.MAX_STEPS
         engine.placement.look_ahead.MAX_STEPS_AT_ONCE
