@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from stromboli.api.errors import printable
 from stromboli.cli.cli_errors import print_warning
+from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.cli.cluster.object_output import table_lines
 from stromboli.engine.explanation.subjects.explanation_document import (
     Explanation,
@@ -30,7 +30,7 @@ STYLES = {"passed": "green", "holds": "bold red", "unknown": "dim"}
 def print_explanation(out: Console, explanation: Explanation) -> None:
     """Print all subjects, one after the other."""
     for warning in explanation.warnings:
-        print_warning(printable(warning))
+        print_warning(shown(warning))
     for place, subject in enumerate(explanation.subjects):
         if place:
             out.print()
@@ -249,7 +249,7 @@ class SubjectText:
         self._out.print(Text(text, style="bold"))
 
     def _line(self, text: str, style: str = "") -> None:
-        self._out.print(Text(printable(text), style=style), soft_wrap=True)
+        self._out.print(Text(shown(text), style=style), soft_wrap=True)
 
     def _table(
         self, titles: Sequence[str], rows: Sequence[Sequence[object]], total: int | None = None

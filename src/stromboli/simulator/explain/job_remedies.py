@@ -34,7 +34,8 @@ def lower_minimum(trials: RemedyTrials) -> None:
     for minimum in dict.fromkeys((likely, likely * 3 // 4, likely // 2, 1)):
         if not 1 <= minimum < job.minimum:
             continue
-        text = f"{minimum} of its {job.minimum} pods are enough to start (minMember {minimum})"
+        verb = "is" if minimum == 1 else "are"
+        text = f"{minimum} of its {job.minimum} pods {verb} enough to start (minMember {minimum})"
         if trials.attempt(Remedy("minimum", text, [fewer_at_once(trials.cluster, job, minimum)])):
             return
     trials.remedies.in_vain.append("a smaller minimum")

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from stromboli.model.job import Job
 
 MOST_ENTRIES = 50
+LONGEST_TEXT = 2000
+"""Characters of a message that are kept."""
 MOMENT = 60
 """Seconds within which what happens to the pods of a job counts as one moment."""
 Source = Literal["objects", "events", "leader"]
@@ -72,7 +74,7 @@ def history_of_job(job: Job) -> History:
         for condition in job.group.status.conditions:
             if condition.last_transition_time is not None and condition.message:
                 time = time_text(condition.last_transition_time.timestamp())
-                text = f"{condition.type}: {condition.message}"
+                text = f"{condition.type}: {condition.message[:LONGEST_TEXT]}"
                 entries.append(HistoryEntry(time=time, kind="condition", text=text))
     tasks = job.tasks.values()
     for kind, verb, moments in (

@@ -1,0 +1,198 @@
+"""Each gate that may hold a job is told with what is short and what would let the job pass it."""
+
+from stromboli.testing.world import World
+from tests.manifests import hyper_node
+from tests.simulator.explain.explained_worlds import HOUR, explain_job, holding, remedies
+
+EVICTING = "enqueue, allocate, preempt, reclaim, backfill"
+PLUGINS = "priority gang conformance | predicates proportion"
+
+
+def full_node() -> World:
+    """A node of 8 cores, all held by a job of an hour."""
+    return World("n1 cpu=8", "a; b").job("old", cpu=8, queue="a", running_on="n1", annotations=HOUR)
+
+
+def elastic(priority: int) -> World:
+    """A node of 4 cores, all held by a job that could do with half of them."""
+    return World("n1 cpu=4").job("low", pods=2, minimum=1, cpu=2, running_on="n1 n1", priority=priority)
+
+
+def test_a_closed_queue_holds_a_job_that_would_start_if_it_were_opened():
+    job = explain_job(World("n1 cpu=8", "shut state=Closed").job("late", cpu=1, queue="shut"), "late")
+    assert (job.state, holding(job)) == ("waits", "queue")
+    assert remedies(job)["open-queue"] == 'queue "shut" is opened'
+    assert remedies(job)["queue"] == 'it is in queue "default" instead of "shut"'
+
+
+def test_a_queue_that_does_not_exist_holds_a_job_that_would_start_in_another():
+    job = explain_job(World("n1 cpu=8").job("lost", cpu=1, queue="nowhere"), "lost")
+    assert holding(job) == "queue"
+    assert 'there is no queue "nowhere"' in job.gates[1].text or "nowhere" in job.summary
+    assert remedies(job)["queue"] == 'it is in queue "default" instead of "nowhere"'
+
+
+def test_a_job_is_not_let_in_that_asks_for_more_than_there_is():
+    world = full_node().job("big", pods=2, cpu=4, queue="b", min_resources={"cpu": 8})
+    job = explain_job(world, "big")
+    assert holding(job) == "admission"
+    assert job.wait is not None
+    assert [short.resource for short in job.wait.shortages] == ["cpu"]
+
+
+def test_a_queue_over_its_share_names_its_limit_and_what_would_raise_it():
+    world = World("n1 cpu=16", "small capability=cpu:4")
+    world.job("old", cpu=3, queue="small", running_on="n1").job("next", cpu=2, queue="small")
+    job = explain_job(world, "next")
+    assert holding(job) == "share"
+    assert "its capability is cpu 4, it holds cpu 3" in job.summary
+    assert remedies(job)["capability"] == 'the capability of queue "small" is cpu 5 instead of cpu 4'
+    assert remedies(job)["requests"] == "its pod asks for cpu 1 instead of cpu 2"
+    assert remedies(job)["end"] == "default/old has ended"
+
+
+def test_an_incomplete_gang_would_start_with_a_smaller_minimum():
+    job = explain_job(World("n1 cpu=8").job("part", pods=2, minimum=5, cpu=1), "part")
+    assert holding(job) == "gang"
+    assert remedies(job)["minimum"] == "2 of its 5 pods are enough to start (minMember 2)"
+
+
+def test_a_gang_without_room_is_told_what_is_short_where_and_who_holds_it_until_when():
+    world = World("n1 cpu=8; n2 cpu=8", "a; b")
+    world.job("old", pods=2, cpu=6, queue="a", running_on="n1 n2", annotations=HOUR)
+    world.job("train", pods=3, cpu=3, queue="b")
+    job = explain_job(world, "train")
+    assert holding(job) == "room"
+    assert job.wait is not None
+    (short,) = job.wait.shortages
+    assert (short.resource, short.asked, short.available, short.missing) == ("cpu", "3", "2", "1")
+    (group,) = job.room
+    assert (group.nodes, group.usable, group.fits) == (2, 2, 0)
+    assert (group.largest_free["cpu"], group.lacks["cpu"]) == ("2", "1")
+    (holder,) = job.holders
+    assert (holder.job, holder.holds, holder.not_evicted) == (
+        "default/old",
+        {"cpu": "12"},
+        "no action of the policy evicts",
+    )
+    assert remedies(job)["requests"] == "each of its pods asks for cpu 1 instead of cpu 3"
+    assert remedies(job)["nodes"].startswith("there are 2 more nodes like n1")
+    assert job.forecast is not None
+    assert job.forecast.start == "2026-11-01T13:00:00Z"
+    assert job.forecast.after == ["default/old"]
+
+
+def test_a_pod_larger_than_any_node_would_start_if_it_asked_for_less():
+    job = explain_job(World("n1 cpu=4; n2 cpu=8").job("huge", cpu=9), "huge")
+    assert holding(job) == "room"
+    assert remedies(job) == {"requests": "its pod asks for cpu 8 instead of cpu 9"}
+
+
+def test_a_cordoned_node_would_do_if_it_were_uncordoned():
+    world = World("n1 cpu=4").job("waits", cpu=1)
+    node = world.cluster.nodes["n1"].object
+    assert node is not None
+    node.spec.unschedulable = True
+    world.add(node)
+    job = explain_job(world, "waits")
+    assert remedies(job) == {"uncordon": "node n1 is uncordoned"}
+
+
+def test_a_tainted_node_would_do_for_pods_that_tolerate_the_taint():
+    job = explain_job(World("n1 cpu=4 +team=ml:NoSchedule").job("waits", cpu=1), "waits")
+    assert remedies(job) == {"toleration": "its pods tolerate team=ml:NoSchedule"}
+
+
+def test_a_node_selector_that_no_node_meets_is_told():
+    job = explain_job(World("n1 cpu=4").job("picky", cpu=1, spec={"nodeSelector": {"disk": "fast"}}), "picky")
+    assert job.requests[0].node_selector == {"disk": "fast"}
+    assert "node-selector" in remedies(job)
+
+
+def test_a_job_held_back_by_a_rule_waits_for_one_that_was_promised_a_start():
+    world = World("n1 cpu=10").job("old", cpu=6, running_on="n1", annotations=HOUR)
+    world.job("large", cpu=10, priority=10, annotations=HOUR)
+    world.job("long", cpu=3, annotations={"stromboli.sh/time-limit": "3h"})
+    plugins = "priority gang | predicates backfill-reservation"
+    job = explain_job(world, "long", "enqueue, allocate, backfill", plugins)
+    assert (job.state, holding(job)) == ("waits", "rules")
+
+
+def test_scheduling_gates_hold_pods_until_somebody_removes_them():
+    world = World("n1 cpu=4").job("held", cpu=1, spec={"schedulingGates": [{"name": "example.com/review"}]})
+    job = explain_job(world, "held")
+    assert holding(job) == "gang"
+    assert remedies(job) == {
+        "scheduling-gates": "the scheduling gates of its pods are removed (example.com/review)"
+    }
+
+
+def test_a_job_for_which_room_is_being_freed_has_nothing_to_do():
+    world = elastic(priority=1).job("high", cpu=2, priority=100)
+    job = explain_job(world, "high", EVICTING, PLUGINS)
+    assert (job.state, holding(job)) == ("waits", "room")
+    assert job.wait is not None
+    assert job.wait.reason == "Pipelined"
+    assert job.remedies == []
+
+
+def test_a_gang_that_must_stay_below_a_switch_is_told_how_full_each_is():
+    world = World("; ".join(f"n{number} cpu=4" for number in range(4)))
+    for number in range(2):
+        world.add(hyper_node(f"s{number}", 1, nodes=[f"n{2 * number}", f"n{2 * number + 1}"]))
+    world.job("old", pods=2, cpu=3, running_on="n0 n2")
+    topology = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
+    world.job("ring", pods=2, cpu=4, group=topology)
+    job = explain_job(world, "ring", "allocate", "gang | predicates network-topology-aware")
+    assert (holding(job), len(job.hyper_nodes)) == ("room", 2)
+    assert {(each.fits, each.needed) for each in job.hyper_nodes} == {(1, 2)}
+    assert remedies(job)["topology"] == "its topology is soft (networkTopology.mode: soft)"
+
+
+# -- who is not evicted, and why
+
+
+def reason_not_evicted(world: World, name: str, actions: str = EVICTING) -> str:
+    return explain_job(world, name, actions, PLUGINS).holders[0].not_evicted
+
+
+def test_nobody_is_evicted_whose_priority_is_not_lower():
+    world = World("n1 cpu=4").job("old", cpu=4, running_on="n1", priority=5).job("new", cpu=4, priority=5)
+    assert reason_not_evicted(world, "new") == "its priority 5 is not lower than 5"
+
+
+def test_nobody_is_evicted_who_is_not_preemptable():
+    world = World("n1 cpu=4")
+    world.job("old", cpu=4, running_on="n1", annotations={"volcano.sh/preemptable": "false"})
+    assert reason_not_evicted(world.job("new", cpu=4, priority=5), "new") == "its pods are not preemptable"
+
+
+def test_nobody_is_evicted_from_a_queue_that_is_not_reclaimable():
+    world = World("n1 cpu=4", "a reclaimable=false; b").job("old", cpu=4, queue="a", running_on="n1")
+    assert reason_not_evicted(world.job("new", cpu=2, queue="b"), "new") == 'its queue "a" is not reclaimable'
+
+
+def test_nobody_is_evicted_by_a_policy_without_the_action_for_it():
+    world = (
+        World("n1 cpu=4", "a; b").job("old", cpu=4, queue="a", running_on="n1").job("new", cpu=2, queue="b")
+    )
+    why = reason_not_evicted(world, "new", "enqueue, allocate, preempt")
+    assert why == "it is in another queue, and the policy has none of reclaim and gangreclaim"
+
+
+def test_an_action_that_the_policy_lacks_is_tried_and_names_the_victims():
+    world = elastic(priority=1).job("high", cpu=2, priority=100)
+    job = explain_job(world, "high", "enqueue, allocate, backfill", PLUGINS)
+    (remedy,) = [each for each in job.remedies if each.kind == "actions"]
+    assert (remedy.evicts, remedy.cycles) == (["default/low-1"], 2)
+    assert remedy.actions == ["enqueue", "allocate", "backfill", "preempt"]
+
+
+def test_a_higher_priority_is_tried_where_the_policy_preempts():
+    world = elastic(priority=5)
+    world.job("other", cpu=1, priority=10, queue="nowhere").job("same", cpu=2, priority=5)
+    (remedy,) = [
+        each for each in explain_job(world, "same", EVICTING, PLUGINS).remedies if each.kind == "priority"
+    ]
+    assert remedy.text == "its priority is 10 (class priority-10) instead of 5"
+    assert remedy.evicts == ["default/low-1"]
