@@ -121,6 +121,10 @@ class Commands(CommandGroup):
         "check": CommandEntry(
             "stromboli.cli.check.check_command:check", "Say whether the installation on a cluster is healthy."
         ),
+        "metrics": CommandEntry(
+            "stromboli.cli.metrics.metrics_command:metrics",
+            "Say what the metrics of a scheduler mean, and what to look at.",
+        ),
         "node": CommandEntry(
             "stromboli.cli.up.node_commands:node",
             "Let nodes of a cluster of `stromboli up` die and come back.",

@@ -103,17 +103,31 @@ def on_cluster(
     namespaced: bool = True, all_namespaces: bool = False
 ) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
     """A command of `async def command(session, ...)`; with -n if `namespaced`, and -A if it can list all of them."""
+    added = [*CLUSTER_PARAMETERS]
+    added += [NAMESPACE] if namespaced or all_namespaces else []
+    added += [ALL_NAMESPACES] if all_namespaces else []
+    return _command_with(added)
+
+
+def on_cluster_unless(option: str) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """The same for a command that needs no cluster if an option is given: its session is None then."""
+    return _command_with([*CLUSTER_PARAMETERS], unless=option)
+
+
+def _command_with(
+    added: list[inspect.Parameter], unless: str = ""
+) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    names = [parameter.name for parameter in added]
 
     def wrap(function: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         @functools.wraps(function)
         def command(**values: Any) -> None:
             target = ClusterTarget(**{name: values.pop(name) for name in names})
-            run_on_cluster(target, lambda session: function(session, **values))
+            if values.get(unless):
+                run_to_its_end(function(None, **values))
+            else:
+                run_on_cluster(target, lambda session: function(session, **values))
 
-        added = [*CLUSTER_PARAMETERS]
-        added += [NAMESPACE] if namespaced or all_namespaces else []
-        added += [ALL_NAMESPACES] if all_namespaces else []
-        names = [parameter.name for parameter in added]
         own = [_evaluated(parameter, function) for parameter in _own_parameters(function)]
         command.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
         command.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *added]}
@@ -136,12 +150,17 @@ def _evaluated(parameter: inspect.Parameter, function: Callable[..., Any]) -> in
 
 def run_on_cluster(target: ClusterTarget, work: Callable[[ClusterSession], Awaitable[None]]) -> None:
     """Run a coroutine with a session; a cluster that refuses or does not answer ends it with exit status 1."""
+    run_to_its_end(_with_session(target, work))
+
+
+def run_to_its_end(work: Awaitable[None]) -> None:
+    """Run what asks a server; one that refuses or does not answer ends it with exit status 1."""
     from stromboli.cli.cluster.cluster_errors import REFUSED, ClusterError, refusal_text, shown
     from stromboli.kube.credentials import BadConfig
     from stromboli.kube.request import ApiError, NoResponse
 
     try:
-        asyncio.run(_with_session(target, work))
+        asyncio.run(_awaited(work))
     except ApiError as error:
         print_error(refusal_text(error))
         raise typer.Exit(REFUSED) from None
@@ -150,6 +169,10 @@ def run_on_cluster(target: ClusterTarget, work: Callable[[ClusterSession], Await
         raise typer.Exit(getattr(error, "exit_status", REFUSED)) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+
+
+async def _awaited(work: Awaitable[None]) -> None:
+    await work
 
 
 async def _with_session(target: ClusterTarget, work: Callable[[ClusterSession], Awaitable[None]]) -> None:

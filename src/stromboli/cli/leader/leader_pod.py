@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,6 +27,8 @@ class LeaderPod(NamedTuple):
     """Whether it runs Stromboli, and not another scheduler with this lease."""
     port: int
     """Where it answers questions; 0 if it answers none."""
+    words: tuple[str, ...] = ()
+    """Commands and arguments of its containers."""
 
 
 class NoLeader(Exception):
@@ -64,11 +67,12 @@ def _leader(namespace: str, name: str, pod: dict[str, Any]) -> LeaderPod:
         words += [str(word) for part in ("command", "args") for word in container.get(part) or ()]
     is_ours = labels.get("app.kubernetes.io/name") == "stromboli" or "stromboli" in words
     answers = flag_value(words, "enable-explain", "true") in ("true", "True", "1", "t", "T", "TRUE")
-    port = _port(flag_value(words, "listen-address") or f":{DEFAULT_PORT}") if answers else 0
-    return LeaderPod(namespace, name, str(spec.get("serviceAccountName") or "default"), is_ours, port)
+    port = port_of(flag_value(words, "listen-address") or f":{DEFAULT_PORT}") if answers else 0
+    account = str(spec.get("serviceAccountName") or "default")
+    return LeaderPod(namespace, name, account, is_ours, port, tuple(words))
 
 
-def flag_value(words: list[str], name: str, alone: str = "") -> str:
+def flag_value(words: Sequence[str], name: str, alone: str = "") -> str:
     """The value of a flag as Go's programs take it: `--name=value`, or `--name` with the value `alone`."""
     value = ""
     for word in words:
@@ -78,7 +82,8 @@ def flag_value(words: list[str], name: str, alone: str = "") -> str:
     return value
 
 
-def _port(address: str) -> int:
+def port_of(address: str) -> int:
+    """The port of an address such as `:8080`; 0 if it is none."""
     port = address.rpartition(":")[2]
     return int(port) if port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) < 65536 else 0
 

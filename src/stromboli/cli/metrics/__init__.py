@@ -1,0 +1,1 @@
+"""`stromboli metrics`: what a scheduler's metrics say, in words."""
