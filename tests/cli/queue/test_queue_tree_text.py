@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from stromboli.cli.queue.queue_names import below
-from stromboli.cli.queue.queue_shares import stated_share
-from stromboli.cli.queue.queue_tree_command import branches_of, coloured, tree_content, tree_text, with_sums
+from stromboli.cli.queue.queue_shares import stated_share, with_sums
+from stromboli.cli.queue.queue_tree_command import branches_of, coloured, tree_content, tree_text
 
 
 def queues(**parents: str) -> dict[str, Any]:
@@ -35,8 +35,19 @@ def test_a_circle_of_parents_is_drawn_once() -> None:
 
 def test_a_queue_uses_what_those_below_it_use() -> None:
     shares = {"vision": {"used": {"cpu": "1500m"}}, "speech": {"used": {"cpu": "2", "memory": "1Gi"}}}
-    summed = with_sums(TREE, shares, "root")
+    parents = {name: queue["spec"]["parent"] for name, queue in TREE.items()}
+    summed = with_sums({name: shares.get(name, {}) for name in TREE}, parents)
     assert summed["research"]["used"] == summed["root"]["used"] == {"cpu": "3500m", "memory": "1Gi"}
+    assert summed["vision"]["used"] == {"cpu": "1500m"}
+    circle = {"a": {}, "b": {"used": {"cpu": "1"}}}
+    assert with_sums(circle, {"a": "b", "b": "a"})["b"]["used"] == {"cpu": "1"}
+
+
+def test_no_chain_of_queues_is_too_long() -> None:
+    chain = queues(**{f"q{number}": f"q{number - 1}" for number in range(1, 3000)})
+    assert len(list(branches_of(chain, "q0"))) == 101
+    parents = {name: queue["spec"]["parent"] for name, queue in chain.items()}
+    assert with_sums({name: {"used": {"cpu": "1"}} for name in chain}, parents)
 
 
 def test_bars_show_what_is_used_of_what_is_deserved_and_what_is_borrowed() -> None:

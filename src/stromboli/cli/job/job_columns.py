@@ -15,6 +15,7 @@ from stromboli.embedded.tables.age_text import age, duration_text, instant
 
 PENDING = "Pending"
 RUNNING = "Running"
+WAITING = ("", PENDING, "Restarting")
 NO_GROUPS: Mapping[str, Manifest] = {}
 
 
@@ -61,9 +62,9 @@ def pods_text(job: Manifest) -> str:
 
 
 def duration_of(job: Manifest) -> str:
-    """How long it has run, or ran."""
+    """How long it has run, or ran; a job that waits to start again has not."""
     started = instant(transition_time(job, RUNNING))
-    if started is None:
+    if started is None or phase_of(job) in WAITING:
         return NONE
     end = instant(state_of(job).get("lastTransitionTime")) if phase_of(job) in ENDED else None
     return duration_text(max(0.0, (time.time() if end is None else end) - started))

@@ -156,8 +156,8 @@ def _head(text: Description, parts: JobParts) -> None:
 
 def _why(parts: JobParts) -> str:
     """The sentence, without the name and the phase, which stand above it."""
-    sentence = wait_sentence(parts.job, parts.group, parts.pods or [])
-    return sentence.partition(": ")[2]
+    sentence = wait_sentence(parts.job, parts.group, parts.pods or []).partition(": ")[2]
+    return sentence.removeprefix(f"Job {name_of(parts.job)} waits: ")
 
 
 def _queue(parts: JobParts) -> str:

@@ -6,14 +6,11 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
 from stromboli.api import names
-from stromboli.api.resources.quantity import QuantityError, exact
-from stromboli.api.resources.resource_lists import amount_text
 from stromboli.cli.cli_errors import print_note
 from stromboli.cli.cluster.chosen_objects import plain_name
 from stromboli.cli.cluster.cluster_errors import shown
@@ -23,15 +20,14 @@ from stromboli.cli.cluster.object_output import OUTPUT, ObjectFormat, table_line
 from stromboli.cli.cluster.on_cluster import on_cluster
 from stromboli.cli.cluster.readable_parts import ReadableParts
 from stromboli.cli.cluster.usage_bar import BORROWED, USED, usage_bar
-from stromboli.cli.queue.queue_names import parent_of, spec_of_queue, state_of_queue
-from stromboli.cli.queue.queue_shares import PARTS, Share, read_shares
+from stromboli.cli.queue.queue_names import DEEPEST, parent_of, spec_of_queue, state_of_queue
+from stromboli.cli.queue.queue_shares import PARTS, Share, amount_of, read_shares
 from stromboli.cli.status.resource_columns import NONE, short_bytes
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
 
 BAR = 20
-LARGEST = Fraction(2**63)
 GREEN, YELLOW = 32, 33
 TITLES = ("QUEUE", "STATE", "WEIGHT", "RESOURCE", "USED OF DESERVED", *(part.upper() for part in PARTS))
 
@@ -71,7 +67,7 @@ async def tree(
             typer.echo(shown(full_name(QUEUES, branch.name)))
         return
     parts = ReadableParts()
-    shares = with_sums(queues, await read_shares(session, list(queues.values()), parts), root)
+    shares = await read_shares(session, list(queues.values()), parts)
     if output in (ObjectFormat.JSON, ObjectFormat.YAML):
         write_document(tree_content(queues, shares, root), output)
     else:
@@ -86,35 +82,23 @@ def children_of(queues: Mapping[str, Manifest], name: str) -> list[str]:
     return sorted(each for each, queue in queues.items() if parent_of(queue) == name and each != name)
 
 
+def _below(queues: Mapping[str, Manifest], name: str, above: tuple[str, ...]) -> list[str]:
+    """What is drawn below a queue: no circle, and no more levels than anybody can read."""
+    if len(above) >= DEEPEST:
+        return []
+    return [child for child in children_of(queues, name) if child not in above]
+
+
 def branches_of(
     queues: Mapping[str, Manifest], name: str, first: str = "", rest: str = "", above: tuple[str, ...] = ()
 ) -> Iterator[Branch]:
     """A queue and all below it, in order; a circle is drawn once."""
-    below = [child for child in children_of(queues, name) if child not in above]
+    below = _below(queues, name, above)
     yield Branch(name, first, rest + ("│  " if below else "   "))
     for position, child in enumerate(below):
         last = position == len(below) - 1
         inner = rest + ("   " if last else "│  ")
         yield from branches_of(queues, child, rest + ("└─ " if last else "├─ "), inner, (*above, name))
-
-
-def with_sums(queues: Mapping[str, Manifest], shares: Mapping[str, Share], root: str) -> dict[str, Share]:
-    """The same shares; a queue uses what those below it use, also under a policy that divides without a tree."""
-    summed = dict(shares)
-    for branch in reversed(list(branches_of(queues, root))):
-        totals: dict[str, Fraction] = {}
-        for child in children_of(queues, branch.name):
-            for resource, amount in (summed.get(child, {}).get("used") or {}).items():
-                totals[resource] = totals.get(resource, Fraction(0)) + _exact(amount)
-        share = summed.get(branch.name, {})
-        own = share.get("used") or {}
-        larger = {
-            name: amount_text(name, total)
-            for name, total in totals.items()
-            if total > _exact(own.get(name, 0))
-        }
-        summed[branch.name] = {**share, "used": {**own, **larger}}
-    return summed
 
 
 def tree_text(
@@ -164,16 +148,7 @@ def _amount(share: Share, part: str, resource: str) -> float | None:
 
 
 def _number(amount: object) -> float:
-    return float(_exact(amount))
-
-
-def _exact(amount: object) -> Fraction:
-    """A quantity; nothing for what is none."""
-    try:
-        value = exact(amount)  # type: ignore[arg-type]
-    except QuantityError:
-        return Fraction(0)
-    return min(value, LARGEST)
+    return float(amount_of(amount))
 
 
 def _text(resource: str, amount: float | None) -> str:
@@ -198,7 +173,7 @@ def tree_content(
     share = shares.get(name, {})
     content: dict[str, Any] = {"name": name, "state": state_of_queue(queue), "weight": _weight(queue) or 1}
     content |= {part: share.get(part) for part in PARTS if share.get(part)}
-    below = [child for child in children_of(queues, name) if child not in above]
+    below = _below(queues, name, above)
     return content | {"queues": [tree_content(queues, shares, child, (*above, name)) for child in below]}
 
 
