@@ -480,6 +480,58 @@ def test_a_user_without_rights_is_told_which_right_is_missing(
         assert f" {resource} " in refused.stderr, refused.stderr
 
 
+def test_a_user_of_one_namespace_sees_what_is_there_and_is_told_what_is_left_out(
+    plane: ControlPlane, run: Run, write: Callable[..., Manifest], tmp_path: Path, namespace: str
+) -> None:
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
+    groups = ["", "batch.volcano.sh", "scheduling.volcano.sh"]
+    rules = [
+        {
+            "apiGroups": groups,
+            "resources": ["pods", "jobs", "cronjobs", "podgroups", "events"],
+            "verbs": ["get", "list", "watch"],
+        }
+    ]
+    plane.request("POST", f"{rbac}/roles", {"metadata": {"name": "viewer"}, "rules": rules})
+    binding = {
+        "metadata": {"name": "viewer"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "viewer"},
+        "subjects": [
+            {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": f"viewer-{namespace}"}
+        ],
+    }
+    plane.request("POST", f"{rbac}/rolebindings", binding)
+    config = plane.config_for(plane.token)
+    config["users"][0]["user"]["as"] = f"viewer-{namespace}"
+    file = tmp_path / "viewer"
+    file.write_text(json.dumps(config))
+    write(
+        BATCH,
+        "jobs",
+        {
+            "apiVersion": "batch.volcano.sh/v1alpha1",
+            "kind": "Job",
+            "metadata": {"name": "train"},
+            "spec": SPEC,
+        },
+    )
+    write(SCHEDULING, "podgroups", pod_group("train", "Inqueue"))
+    write("/api/v1", "pods", pod("train-worker-0"))
+    write("/api/v1", "events", event("e1", "Job", "train", "created", "2026-01-01T00:00:00Z", namespace))
+    deadline = time.monotonic() + 60  # until the rights are known
+    while run("pods", "train", kubeconfig=file).exit_code and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert "train-worker-0" in run("pods", "train", kubeconfig=file).stdout
+    told = run("events", "train", kubeconfig=file)
+    assert (told.exit_code, "created" in told.stdout) == (0, True)
+    assert "events of the queue are left out" in told.stderr
+    top = run("top", "--once", kubeconfig=file)
+    assert (top.exit_code, f"{namespace}/train" in top.stdout) == (0, True)
+    assert "may not list nodes in the whole cluster" in top.stderr
+    refused = run("cronjob", "suspend", "x", "--dry-run=server", kubeconfig=file)
+    assert refused.exit_code == 1
+
+
 def test_hostile_messages_are_shown_harmlessly(
     namespace: str, run: Run, write: Callable[..., Manifest]
 ) -> None:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from stromboli.cli.cluster.cluster_errors import refusal_text
 from stromboli.cli.cluster.cluster_kinds import Manifest, name_of, namespace_of
 from stromboli.cli.cluster.description import Description
+from stromboli.cli.cluster.object_events import event_lines, events_of
 from stromboli.cli.cluster.object_output import NONE, Column
 from stromboli.embedded.tables.age_text import age, ago
+from stromboli.kube.api_resources import Resource
+from stromboli.kube.request import ApiError
+
+if TYPE_CHECKING:
+    from stromboli.cli.cluster.cluster_session import ClusterSession
 
 
 def nested(manifest: Manifest, *path: str) -> Any:
@@ -58,12 +65,19 @@ def begun(manifest: Manifest) -> Description:
     return description
 
 
-async def with_events(session: Any, description: Description, manifest: Manifest) -> Description:
-    """A description that ends with the events; who may not read events is told so there."""
-    from stromboli.cli.cluster.cluster_errors import refusal_text
-    from stromboli.cli.cluster.object_events import event_lines, events_of
-    from stromboli.kube.request import ApiError
+async def listed(
+    session: ClusterSession, description: Description, resource: Resource, namespace: str
+) -> list[Manifest]:
+    """Objects that a description is better with; who may not list them is told so there."""
+    try:
+        return (await session.list(resource, namespace)).items
+    except ApiError as error:
+        description.section(f"{resource.kind}s", [f"not shown: {refusal_text(error)}"])
+        return []
 
+
+async def with_events(session: ClusterSession, description: Description, manifest: Manifest) -> Description:
+    """A description that ends with the events; who may not read events is told so there."""
     try:
         lines = event_lines(await events_of(session, manifest))
         description.section("Events", lines or [NONE])

@@ -18,7 +18,7 @@ from stromboli.cli.cluster.change_options import (
     wait_until,
 )
 from stromboli.cli.cluster.cluster_errors import ClusterError
-from stromboli.cli.cluster.cluster_kinds import CRON_JOBS, JOBS, Manifest, full_name, name_of
+from stromboli.cli.cluster.cluster_kinds import CRON_JOBS, JOBS, Manifest, full_name, name_of, namespace_of
 from stromboli.cli.cluster.description import Description
 from stromboli.cli.cluster.object_output import NAME_COLUMN, OUTPUT, Column, ObjectFormat
 from stromboli.cli.cluster.on_cluster import on_cluster
@@ -29,9 +29,11 @@ from stromboli.cli.objects.common_columns import (
     ago_of,
     begun,
     items,
+    listed,
     nested,
     with_events,
 )
+from stromboli.cli.objects.cron_run_times import RunTimes, now_text
 from stromboli.cli.objects.kind_commands import (
     ObjectKind,
     add_create,
@@ -40,7 +42,6 @@ from stromboli.cli.objects.kind_commands import (
     for_each,
     named,
 )
-from stromboli.cli.objects.cron_run_times import RunTimes, now_text
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
@@ -94,7 +95,7 @@ async def describe(session: ClusterSession, cron: Manifest) -> Description:
     uid = nested(cron, "metadata", "uid")
     jobs = [
         job
-        for job in (await session.list(JOBS, nested(cron, "metadata", "namespace"))).items
+        for job in await listed(session, description, JOBS, namespace_of(cron))
         if any(owner.get("uid") == uid for owner in items(nested(job, "metadata", "ownerReferences")))
     ]
     latest = sorted(jobs, key=lambda job: str(nested(job, "metadata", "creationTimestamp")))[-MOST_JOBS:]

@@ -26,6 +26,7 @@ from stromboli.cli.cluster.object_output import (
     write_list,
 )
 from stromboli.cli.cluster.on_cluster import on_cluster
+from stromboli.cli.cluster.readable_parts import ReadableParts
 from stromboli.cli.objects.job_events import EventScope, scopes_of
 from stromboli.kube.request import ApiError, NoResponse
 
@@ -64,22 +65,23 @@ async def events(
     """
     if subject and session.all_namespaces:
         raise Usage("JOB or KIND/NAME and -A exclude each other: an object is in one namespace")
-    chosen = ChosenEvents(since, types)
-    scopes = await scopes_of(session, subject)
-    listed, versions = [], []
-    for scope in scopes:
-        answer = await session.list(EVENTS, scope.namespace, fields=scope.fields)
-        listed += [event for event in answer.items if scope.shown(event) and chosen.has(event)]
-        versions.append(answer.version)
+    chosen, parts = ChosenEvents(since, types), ReadableParts()
+    listed, readable = [], []
+    for scope in await scopes_of(session, subject):
+        reading = session.list(EVENTS, scope.namespace, fields=scope.fields)
+        answer = await (
+            parts.read("events of the queue are left out", reading, None) if scope.optional else reading
+        )
+        if answer is not None:
+            listed += [event for event in answer.items if scope.shown(event) and chosen.has(event)]
+            readable.append((scope, answer.version))
+    parts.tell()
     if not listed and subject and "/" not in subject and not watch:
         await session.get(JOBS, subject)  # says so if it does not exist
     lines = EventLines(output, with_namespace=session.all_namespaces)
     lines.print(listed)
     if watch:
-        watches = [
-            _watch(session, scope, version, chosen, lines)
-            for scope, version in zip(scopes, versions, strict=True)
-        ]
+        watches = [_watch(session, scope, version, chosen, lines) for scope, version in readable]
         await asyncio.gather(*watches)
 
 

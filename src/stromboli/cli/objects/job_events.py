@@ -40,6 +40,8 @@ class EventScope(NamedTuple):
     namespace: str
     fields: str = ""
     shown: Callable[[Manifest], bool] = lambda _: True
+    optional: bool = False
+    """Whether the rest is told to who may not read these."""
 
 
 def resource_named(kind: str) -> Resource:
@@ -82,7 +84,7 @@ async def _of_job(session: ClusterSession, name: str) -> list[EventScope]:
     queue = str(nested(job, "spec", "queue") or names.DEFAULT_QUEUE)
     return [
         EventScope(session.namespace, shown=lambda event: _is_about(event, name, job)),
-        EventScope(CLUSTER_SCOPED_EVENTS, _fields(QUEUES, queue)),
+        EventScope(CLUSTER_SCOPED_EVENTS, _fields(QUEUES, queue), optional=True),
     ]
 
 

@@ -77,5 +77,9 @@ KIND = ObjectKind(JOB_FLOWS, lambda _: COLUMNS, describe, ended)
 jobflow = subcommands("Create, show, await and delete flows of jobs.")
 add_create(jobflow, KIND, JOB_TEMPLATES)
 add_showing(jobflow, KIND)
-add_wait(jobflow, KIND, "Exit status 0 when all have succeeded, 1 if one failed, is deleted or takes longer.")
+add_wait(
+    jobflow,
+    KIND,
+    "Exit status 0 when all have succeeded, 1 if one failed or is deleted, 124 after --timeout.",
+)
 add_delete(jobflow, KIND)

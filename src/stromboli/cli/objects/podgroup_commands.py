@@ -14,7 +14,15 @@ from stromboli.cli.cluster.group_members import (
 )
 from stromboli.cli.cluster.object_output import NAME_COLUMN, Column
 from stromboli.cli.command_group import subcommands
-from stromboli.cli.objects.common_columns import AGE_COLUMN, age_of, begun, nested, owner_of, with_events
+from stromboli.cli.objects.common_columns import (
+    AGE_COLUMN,
+    age_of,
+    begun,
+    listed,
+    nested,
+    owner_of,
+    with_events,
+)
 from stromboli.cli.objects.kind_commands import ObjectKind, add_showing
 from stromboli.embedded.tables.pod_rows import state_text
 
@@ -45,18 +53,18 @@ COLUMNS = (
 
 
 async def describe(session: ClusterSession, group: Manifest) -> Description:
-    pods = (await session.list(PODS, namespace_of(group))).items
-    members, description = members_of(group, pods), begun(group)
+    description, seen = begun(group), Description()
+    members = members_of(group, await listed(session, seen, PODS, namespace_of(group)))
     description.field("Queue", queue_of(group))
     description.field("Phase", _phase(group))
     description.field("Priority", nested(group, "spec", "priorityClassName"))
     description.field("Min members", nested(group, "spec", "minMember") or 0)
-    description.field("Members", _counts(members))
+    description.field("Members", "" if seen.lines else _counts(members))
     if minimums := nested(group, "spec", "minTaskMember"):
         description.entries("Min of tasks", minimums)
     if resources := nested(group, "spec", "minResources"):
         description.entries("Min resources", resources)
-    description.field("Waits", wait_reason(group, members))
+    description.field("Waits", wait_reason(group, None if seen.lines else members))
     description.field("In full", condition_message(nested(group, "status", "conditions")))
     rows = [
         [name_of(pod), state_text(pod), nested(pod, "spec", "nodeName") or "<none>", age_of(pod)]
@@ -64,6 +72,7 @@ async def describe(session: ClusterSession, group: Manifest) -> Description:
     ]
     if len(members) > MOST_MEMBERS:
         rows.append([f"and {len(members) - MOST_MEMBERS} more", "", "", ""])
+    description.lines += seen.lines
     description.table("Pods", ["NAME", "STATUS", "NODE", "AGE"], rows)
     return await with_events(session, description, group)
 
