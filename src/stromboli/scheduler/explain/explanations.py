@@ -112,7 +112,8 @@ class Explanations:
         try:
             again = outcome is not None and self._answers.look_again(question, outcome.session.cluster)
         except Exception as error:
-            future.set_exception(error)
+            if future.set_running_or_notify_cancel():
+                future.set_exception(error)
             return
         if outcome is None or again or not self._is_unchanged():
             self._postponed.append(lambda: self._finish(question, future, with_cycle=again))
