@@ -84,6 +84,14 @@ def test_a_node_that_becomes_unready_is_free_no_more_and_later_again() -> None:
         assert rack.rooms[NODES].free == free
 
 
+def test_every_hyper_node_tells_what_it_has_and_has_free() -> None:
+    amounts = TierOccupancies(cluster().job("j", pods=1, cpu=1, gpu=8, running_on="n0").cluster).by_domain()
+    assert set(amounts) == {"r0", "r1", "r2", "r3", "row0", "row1"}
+    assert amounts["r0"] == {NODES: (2, 1), GPUS: (16, 8), "cpu": (8, 7), "memory": (2**37, 2**37)}
+    assert (amounts["row0"][GPUS], amounts["row1"][GPUS]) == ((32, 24), (32, 32))
+    assert TierOccupancies(World().add(node("n0")).cluster).by_domain() == {}
+
+
 def test_without_gpus_there_are_none_to_tell_of() -> None:
     assert list(tiers(cluster(gpus=0))[1].rooms) == [NODES, "cpu", "memory"]
 

@@ -103,7 +103,8 @@ class TierOccupancies:
 
     def by_domain(self) -> dict[str, dict[str, tuple[float, float]]]:
         """What each HyperNode with nodes has and has free of each resource, by their names."""
-        self.current()
+        if not self.current():
+            return {}
         total, free = _amounts(self.cluster.columns, self._usable, self._vacant)
         amounts: dict[str, dict[str, tuple[float, float]]] = {}
         for domains, groups, _ in self._tiers:
