@@ -106,6 +106,16 @@ def test_what_looks_like_a_variable_of_kubernetes_is_handed_on_as_it_is() -> Non
     assert variables(job("true", env=("A=$(B)",)))["A"] == "$$(B)"
 
 
+def test_a_script_knows_the_hosts_of_its_job_that_have_names() -> None:
+    name = "true-x2x4b"
+    both = f"{name}-worker-0.{name},{name}-worker-1.{name}"
+    script = "#!/bin/sh\n"
+    assert variables(job("true", replicas="2", script=script))["SLURM_JOB_NODELIST"] == both
+    assert variables(job("true", replicas="2", script=script, plugin="mpi"))["SLURM_JOB_NODELIST"] == both
+    for settings in ({}, {"array": "0-3"}):
+        assert variables(job("true", script=script, **settings))["SLURM_JOB_NODELIST"] == "localhost"
+
+
 MANIFESTS = {
     "plain": lambda: job("true"),
     "gang": lambda: job("true", replicas="4", gang="2", gpus="1", memory="1Gi", time="1h", priority="high"),

@@ -90,6 +90,12 @@ def test_the_command_line_comes_before_the_script() -> None:
     assert line.over(script) == RunSettings(gpus="1", cpus="2", env=("A=1", "A=2"), title="t")
 
 
+def test_other_replicas_bring_other_tasks() -> None:
+    script = RunSettings(replicas="2", tasks="4", tasks_per_pod="2")
+    merged = RunSettings(replicas="3").over(script)
+    assert (merged.replicas, merged.tasks, merged.tasks_per_pod) == ("3", "", "2")
+
+
 @given(st.text(max_size=300))
 def test_no_script_does_harm(text: str) -> None:
     try:

@@ -72,11 +72,7 @@ def job_manifest(
         spec["plugins"] = plugins
     if policies := _policies(request):
         spec["policies"] = policies
-    hosts = [
-        f"{request.name}-{role.name}-{index}.{request.name}"
-        for role in roles
-        for index in range(role.replicas)
-    ]
+    hosts = _hosts(request, roles)
     spec["tasks"] = [
         _task(request, role, hosts, len(roles) == 1, node_selector, submitted_from) for role in roles
     ]
@@ -84,6 +80,18 @@ def job_manifest(
     if annotations := _annotations(request):
         metadata["annotations"] = annotations
     return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+def _hosts(request: JobRequest, roles: list[Role]) -> list[str]:
+    """The hosts of the pods that do the work, which have names only if there is a Service."""
+    if not plugins_of(request):
+        return ["localhost"]
+    workers = [role for role in roles if role.name == WORKER or request.plugin != "mpi"]
+    return [
+        f"{request.name}-{role.name}-{index}.{request.name}"
+        for role in workers
+        for index in range(role.replicas)
+    ]
 
 
 def roles_of(request: JobRequest) -> list[Role]:

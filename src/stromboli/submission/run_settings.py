@@ -73,6 +73,8 @@ class RunSettings:
                 merged[each.name] = mine or theirs
         if self.name:
             merged["title"] = self.title
+        if self.replicas or self.tasks_per_pod:
+            merged["tasks"] = self.tasks
         return replace(self, **merged)
 
 

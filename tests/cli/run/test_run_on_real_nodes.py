@@ -19,6 +19,7 @@ from tests.embedded.up_process import Up, eventually
 
 pytestmark = pytest.mark.slow
 SECONDS = 60
+EXAMPLES = Path(__file__).parents[3] / "examples" / "run"
 STROMBOLI = (sys.executable, "-m", "stromboli")
 
 
@@ -147,6 +148,17 @@ def test_a_script_runs_as_on_slurm(up: Up, tmp_path: Path) -> None:
     assert sorted(line[4:] for line in shown) == lines, done.stderr
     assert sorted((tmp_path / "logs" / "night-1.txt").read_text().splitlines()) == lines[2:]
     assert "note: --mail-type is not honoured" in done.stderr
+
+
+def test_the_examples_run(up: Up, tmp_path: Path) -> None:
+    done = typed(up, tmp_path, "submit", "--wait", str(EXAMPLES / "train.sh"))
+    assert sorted(line[4:] for line in done.stdout.splitlines()[1:]) == [
+        f"task {task} of 4, seed 7" for task in range(4)
+    ], done.stderr
+    done = typed(up, tmp_path, "submit", "--wait", str(EXAMPLES / "array.sh"))
+    assert sorted(line[4:] for line in done.stdout.splitlines()[1:]) == [
+        f"rate 0.{index}, index {index} of 3" for index in (1, 3, 5)
+    ], done.stderr
 
 
 class Terminal:
