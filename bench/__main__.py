@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -53,6 +54,10 @@ def parser() -> argparse.ArgumentParser:
     server = parts.add_parser("server", help="the embedded API server, and the real one where it is built")
     server.add_argument("--count", type=int, default=10_000, help="pods (default: %(default)s)")
     server.set_defaults(do=_server)
+    first_line = parts.add_parser("first-line", help="from the return key to the first line of stromboli run")
+    first_line.add_argument("--repeat", type=int, default=10, metavar="N")
+    first_line.set_defaults(do=_first_line)
+    _explanation_options(parts)
     jobs = parts.add_parser("jobs", help="many jobs at once, on the embedded API server and the real one")
     jobs.add_argument("--count", type=int, default=1000, help="jobs (default: %(default)s)")
     jobs.add_argument(
@@ -228,10 +233,32 @@ def _measure(options: argparse.Namespace) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(measurement) + b"\n")
 
 
+def _first_line(options: argparse.Namespace) -> int:
+    from bench.first_line import report
+
+    return report(options.repeat)
+
+
 def _server(options: argparse.Namespace) -> None:
     from bench import apiserver
 
     print(apiserver.report(apiserver.compare(options.count)))
+
+
+def _explanation_options(parts: Any) -> None:
+    explanations = parts.add_parser("explanations", help="what `stromboli explain` takes on a large cluster")
+    explanations.add_argument("--nodes", type=int, default=5000, help="(default: %(default)s)")
+    explanations.add_argument(
+        "--count", type=int, default=2500, help="running jobs of twenty pods (default: %(default)s)"
+    )
+    explanations.set_defaults(do=_explanations)
+
+
+def _explanations(options: argparse.Namespace) -> None:
+    from bench import explanations
+
+    print(explanations.title(options.nodes, options.count))
+    print(explanations.report(explanations.run(options.nodes, options.count)))
 
 
 def _jobs(options: argparse.Namespace) -> None:

@@ -39,9 +39,16 @@ def test_json_and_yaml_have_the_whole_document(run: Run, cluster: Path) -> None:
     assert document == yaml.safe_load(run(*arguments, "-o", "yaml").stdout)
     assert [subject["subject"] for subject in document["subjects"]] == ["job", "queue", "node"]
     assert (document["schema"], document["now"]) == (1, "2026-11-01T12:00:00Z")
-    change = document["subjects"][0]["remedies"][0]["changes"][0]
-    assert (change["operation"], change["kind"], change["names"]) == ("patch", "PodGroup", ["huge"])
-    assert change["patch"] == {"spec": {"minMember": 1}}
+    remedies = {remedy["kind"]: remedy for remedy in document["subjects"][0]["remedies"]}
+    assert remedies["minimum"]["changes"] == [
+        {
+            "operation": "patch",
+            "kind": "PodGroup",
+            "names": ["huge"],
+            "namespace": "default",
+            "patch": {"spec": {"minMember": 1}},
+        }
+    ]
 
 
 def test_without_trials_nothing_is_tried(run: Run, cluster: Path) -> None:

@@ -26,19 +26,28 @@ def remove_gates(trials: RemedyTrials) -> None:
 
 
 def lower_minimum(trials: RemedyTrials) -> None:
-    """The largest minimum with which it starts, as far as few trials tell."""
+    """The largest minimum with which it starts, as far as few trials tell; none if no pod has room as it is."""
     job = trials.job
-    if job.native is not None or job.group is None or job.minimum <= 1:
-        return
     likely = min(job.ready_count + trials.pods_with_room(), len(job.tasks), job.minimum - 1)
-    for minimum in dict.fromkeys((likely, likely * 3 // 4, likely // 2, 1)):
-        if not 1 <= minimum < job.minimum:
-            continue
-        verb = "is" if minimum == 1 else "are"
-        text = f"{minimum} of its {job.minimum} pods {verb} enough to start (minMember {minimum})"
-        if trials.attempt(Remedy("minimum", text, [fewer_at_once(trials.cluster, job, minimum)])):
+    for minimum in dict.fromkeys((likely, likely * 3 // 4, likely // 2)):
+        if minimum >= 1 and _start_with(trials, minimum):
             return
-    trials.remedies.in_vain.append("a smaller minimum")
+
+
+def start_with_one(trials: RemedyTrials) -> None:
+    """A job that could start with any of its pods may come before others who have their room."""
+    found = any(remedy.kind == "minimum" for remedy in trials.remedies.helpful)
+    if not found and trials.job.minimum > 1 and not _start_with(trials, 1) and not trials.exhausted:
+        trials.remedies.in_vain.append("a smaller minimum")
+
+
+def _start_with(trials: RemedyTrials, minimum: int) -> bool:
+    job = trials.job
+    if job.native is not None or job.group is None:
+        return False
+    verb = "is" if minimum == 1 else "are"
+    text = f"{minimum} of its {job.minimum} pods {verb} enough to start (minMember {minimum})"
+    return trials.attempt(Remedy("minimum", text, [fewer_at_once(trials.cluster, job, minimum)]))
 
 
 def lower_requests(trials: RemedyTrials) -> None:

@@ -52,7 +52,7 @@ def _uncordon(trials: RemedyTrials) -> None:
         change = ObjectChange("patch", "Node", chosen, patch={"spec": {"unschedulable": False}})
         if trials.attempt(Remedy("uncordon", text, [change])):
             return
-    if cordoned:
+    if cordoned and not trials.exhausted:
         trials.remedies.in_vain.append("uncordoning nodes")
 
 
@@ -96,7 +96,8 @@ def add_nodes(trials: RemedyTrials) -> None:
         text = f"there {verb} {counted(count, 'more node')} like {node.name} ({group})"
         if trials.attempt(Remedy("nodes", text, changes)):
             return
-    trials.remedies.in_vain.append(f"more nodes like {node.name}")
+    if not trials.exhausted:
+        trials.remedies.in_vain.append(f"more nodes like {node.name}")
 
 
 def _examples(trials: RemedyTrials) -> Iterator[Node]:

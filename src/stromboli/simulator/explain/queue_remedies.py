@@ -68,8 +68,7 @@ def _raise_limit(trials: RemedyTrials, hit: Hit) -> None:
     if queue.deserved:
         text = f'queue "{queue.name}" deserves {listed(amounts)}'
         trials.attempt(Remedy("deserved", text, [_queue_patch(queue, {"deserved": amounts})]))
-    elif "share" in hit.limit.name:
-        weight = _weight_for(trials, queue, wanted)
+    elif "share" in hit.limit.name and (weight := _weight_for(trials, queue, wanted)):
         text = f'the weight of queue "{queue.name}" is {weight} instead of {queue.weight}'
         remedy = Remedy("weight", text, [_queue_patch(queue, {"weight": weight})])
         trials.attempt(remedy, f'a larger weight of queue "{queue.name}"')
@@ -80,10 +79,12 @@ def _queue_patch(queue: Queue, spec: dict[str, object]) -> ObjectChange:
 
 
 def _weight_for(trials: RemedyTrials, queue: Queue, wanted: dict[int, int]) -> int:
-    """By its part of all weights, so that its part of the cluster would be enough."""
+    """By its part of all weights, so that its part of the cluster would be enough; 0 if all of it is not."""
     queues, total = trials.cluster.queues.values(), trials.cluster.total
     others = sum(each.weight for each in queues if each is not queue and each.jobs)
     share = max(amount / max(total.get(dim, 0), 1) for dim, amount in wanted.items())
-    if share >= 1:
+    if share > 1:
+        return 0
+    if share == 1:
         return HIGHEST_WEIGHT
     return min(HIGHEST_WEIGHT, int(share / (1 - share) * max(others, 1)) + 1)

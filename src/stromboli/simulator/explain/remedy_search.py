@@ -11,6 +11,7 @@ from stromboli.simulator.explain.job_remedies import (
     lower_requests,
     relax_topology,
     remove_gates,
+    start_with_one,
 )
 from stromboli.simulator.explain.node_remedies import add_nodes, use_more_nodes
 from stromboli.simulator.explain.other_job_remedies import evict, let_others_end, raise_priority
@@ -29,6 +30,7 @@ NEXT = (
     use_more_nodes,
     let_others_end,
     add_nodes,
+    start_with_one,
     raise_priority,
     evict,
 )

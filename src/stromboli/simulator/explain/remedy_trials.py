@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stromboli.engine.explanation.subjects.eviction_answers import EVICTING
 from stromboli.engine.explanation.subjects.explanation_document import ObjectChange, Remedy
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
@@ -42,6 +43,8 @@ class RemedyTrials:
         self._trials = trials
         waiting = sum(job.counts[Status.PENDING] for job in cluster.backlog)
         self._cost = max(len(cluster.nodes) + len(cluster.jobs) + 4 * waiting, 1)
+        if any(action in policy.actions for action in EVICTING):
+            self._cost *= 2  # victims are sought too
         self._work = max(WORK, FEWEST_TRIALS * self._cost)
         self._left = MOST_TRIALS
 
@@ -64,6 +67,11 @@ class RemedyTrials:
         elif in_vain:
             self.remedies.in_vain.append(in_vain)
         return trial.starts
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether remedies were left out, so that what did not help may not have been tried."""
+        return self.remedies.untried > 0
 
     def tasks_by_shape(self) -> list[list[Task]]:
         """The tasks that wait, equal ones together."""

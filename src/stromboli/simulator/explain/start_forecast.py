@@ -22,8 +22,8 @@ from stromboli.simulator.what_if.run_times import RunTimes
 
 MOST_NODES = 20
 WORK = 400_000
-"""What a run may look at: moments times nodes and jobs."""
-FEWEST_MOMENTS, MOST_MOMENTS = 20, 2_000
+"""What a run may look at: moments times nodes, jobs, and four times the pods that wait."""
+FEWEST_MOMENTS, MOST_MOMENTS = 5, 2_000
 
 
 def forecast_starts(
@@ -56,7 +56,9 @@ def forecast_starts(
 
 def moments_for(cluster: Cluster) -> int:
     """How many moments may be looked at."""
-    return max(FEWEST_MOMENTS, min(MOST_MOMENTS, WORK // max(len(cluster.nodes) + len(cluster.jobs), 1)))
+    waiting = sum(job.counts[Status.PENDING] for job in cluster.backlog)
+    cost = max(len(cluster.nodes) + len(cluster.jobs) + 4 * waiting, 1)
+    return max(FEWEST_MOMENTS, min(MOST_MOMENTS, WORK // cost))
 
 
 def _ends(cluster: Cluster, now: float) -> tuple[bool, bool]:
