@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +17,9 @@ from typer.testing import CliRunner, Result
 
 from stromboli.cli.main import app
 from tests.kubernetes.controlling import ControllerCluster
-from tests.kubernetes.controlplane import ControlPlane
+from tests.kubernetes.controlplane import DIE_WITH_PARENT, ControlPlane
 
+SOURCE = Path(__file__).parents[2] / "src"
 RBAC = "rbac.authorization.k8s.io"
 PATIENCE = "120s"
 """For what a command waits for."""
@@ -29,15 +33,35 @@ class CommandCluster(ControllerCluster):
         self.home = folder / "home"
         self.home.mkdir()
 
-    def run(self, *arguments: object, kubeconfig: Path | None = None, stdin: str | None = None) -> Result:
-        """`stromboli ...` as an administrator, or as whoever has that kubeconfig."""
-        env = {
+    def environment(self, kubeconfig: Path | None = None) -> dict[str, str]:
+        """Of an administrator, or of whoever has that kubeconfig."""
+        return {
             "KUBECONFIG": str(kubeconfig or self.plane.kubeconfig),
             "HOME": str(self.home),
             "XDG_RUNTIME_DIR": str(self.home),
         }
+
+    def run(self, *arguments: object, kubeconfig: Path | None = None, stdin: str | None = None) -> Result:
+        """`stromboli ...` as an administrator, or as whoever has that kubeconfig."""
         words = [str(argument) for argument in arguments]
+        env = self.environment(kubeconfig)
         return CliRunner().invoke(app, words, catch_exceptions=False, env=env, input=stdin)
+
+    @contextmanager
+    def watching(self, *arguments: str) -> Iterator[Iterator[str]]:
+        """The lines of a command that goes on, as they come; it is ended at the end, or after a while."""
+        process = subprocess.Popen(
+            (*DIE_WITH_PARENT, "timeout", PATIENCE, sys.executable, "-m", "stromboli", *arguments),
+            env={**os.environ, **self.environment(), "PYTHONPATH": str(SOURCE)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        with process, process.stdout as lines:
+            try:
+                yield iter(lines)
+            finally:
+                process.terminate()
 
     def output(self, *arguments: object, **options: Any) -> str:
         """What a command prints that succeeds."""

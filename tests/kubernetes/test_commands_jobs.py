@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from typer.testing import CliRunner, Result
 
+from stromboli.cli.main import app
 from tests.kubernetes.commanding import PATIENCE, CommandCluster, cells, job_manifest
 from tests.kubernetes.servers import control_plane
 
@@ -36,7 +39,7 @@ def space(cluster: CommandCluster, request: pytest.FixtureRequest) -> str:
     return cluster.place_of(name)
 
 
-def submit(cluster: CommandCluster, space: str, *jobs: dict) -> str:  # type: ignore[type-arg]
+def submit(cluster: CommandCluster, space: str, *jobs: dict[str, Any]) -> str:
     return cluster.output("job", "run", "-n", space, "-f", "-", stdin=yaml.safe_dump_all(jobs))
 
 
@@ -246,7 +249,7 @@ def test_a_viewer_is_told_which_rights_are_missing(cluster: CommandCluster, spac
     may_look = {"apiGroups": ["batch.volcano.sh"], "resources": ["jobs"], "verbs": ["get", "list"]}
     viewer = cluster.account(space, "viewer", may_look)
 
-    def run(*arguments: str):  # type: ignore[no-untyped-def]
+    def run(*arguments: str) -> Result:
         return cluster.run("job", *arguments, "-n", space, kubeconfig=viewer)
 
     assert "train" in run("list").stdout
@@ -271,6 +274,40 @@ def test_a_viewer_is_told_which_rights_are_missing(cluster: CommandCluster, spac
     assert cluster.names("jobs", space) == ["train"]
 
 
+def test_the_roles_of_volcano_are_enough_to_steer_jobs(cluster: CommandCluster, space: str) -> None:
+    """Its editors may neither watch nor patch jobs."""
+    verbs = ["create", "get", "list", "update", "delete"]
+    editor = cluster.account(
+        space,
+        "editor",
+        {"apiGroups": ["batch.volcano.sh"], "resources": ["jobs"], "verbs": verbs},
+        {"apiGroups": ["bus.volcano.sh"], "resources": ["commands"], "verbs": ["create", "get", "list"]},
+    )
+
+    def output(*arguments: object, **options: Any) -> str:
+        return cluster.output("job", *arguments, "-n", space, kubeconfig=editor, **options)
+
+    assert "created" in output("run", "-f", "-", stdin=yaml.safe_dump(job_manifest("train")))
+    assert "replicas 2 -> 3" in output("scale", "train", "-r", 3)
+    assert cluster.read("jobs", "train", space)["spec"]["tasks"][0]["replicas"] == 3
+    cluster.start_pods("train", space, 3)
+    assert "is Running" in output("wait", "train", "--for", "running", "--timeout", PATIENCE)
+    assert "suspended" in output("suspend", "train", "--wait", "--timeout", PATIENCE)
+    assert "deleted" in output("delete", "train", "--timeout", PATIENCE)
+
+
+def test_lists_go_on_with_what_changes(cluster: CommandCluster, space: str) -> None:
+    submit(cluster, space, job_manifest("first"))
+    cluster.wait_phase("first", space, "Pending")
+    with cluster.watching("job", "list", "-n", space, "-w") as lines:
+        assert next(lines).split()[:2] == ["NAME", "STATUS"]
+        assert next(lines).split()[:2] == ["first", "Pending"]
+        submit(cluster, space, job_manifest("second"))
+        assert any(line.split()[0] == "second" for line in lines)
+        cluster.start_pods("first", space, 2)
+        assert any(line.split()[:4] == ["first", "Running", "default", "2/2"] for line in lines)
+
+
 def test_names_are_completed_from_the_cluster(cluster: CommandCluster, space: str) -> None:
     submit(cluster, space, job_manifest("train-a"), job_manifest("train-b"), job_manifest("other"))
     env = {
@@ -282,10 +319,6 @@ def test_names_are_completed_from_the_cluster(cluster: CommandCluster, space: st
 
 
 def completions(cluster: CommandCluster, env: dict[str, str]) -> list[str]:
-    from typer.testing import CliRunner
-
-    from stromboli.cli.main import app
-
     around = {"KUBECONFIG": str(cluster.plane.kubeconfig), "HOME": str(cluster.home)}
     done = CliRunner().invoke(app, [], prog_name="stromboli", env={**env, **around})
     return sorted(done.stdout.split())

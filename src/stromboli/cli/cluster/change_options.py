@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 POLL = 0.5
 """Seconds until a broken watch is begun again."""
+FORBIDDEN, EXPIRED = 403, 410
 
 
 class DryRun(enum.StrEnum):
@@ -117,9 +118,11 @@ async def _follow(
         except NoResponse:
             pass
         except ApiError as error:
-            if error.status != 410:
+            if error.status not in (FORBIDDEN, EXPIRED):
                 raise
-        await asyncio.sleep(POLL)
+        await asyncio.sleep(
+            POLL
+        )  # who may list and not watch, as with Volcano's own roles, looks again and again
 
 
 class ProgressLine:

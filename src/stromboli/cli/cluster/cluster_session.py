@@ -169,6 +169,14 @@ class ClusterSession:
         path = resource.path(where if resource.namespaced else "", name, subresource)
         return await self._send("PATCH", path, patch, content_type, dry_run)
 
+    async def replace(
+        self, resource: Resource, manifest: Manifest, namespace: str | None = None, dry_run: bool = False
+    ) -> Manifest:
+        """Put a changed object in the place of the one that was read; a conflict if that has changed since."""
+        where = self.namespace if namespace is None else namespace
+        path = resource.path(where if resource.namespaced else "", manifest["metadata"]["name"])
+        return await self._send("PUT", path, manifest, JSON, dry_run)
+
     async def delete(
         self, resource: Resource, name: str, namespace: str | None = None, dry_run: bool = False
     ) -> None:
