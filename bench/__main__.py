@@ -54,9 +54,7 @@ def parser() -> argparse.ArgumentParser:
     server = parts.add_parser("server", help="the embedded API server, and the real one where it is built")
     server.add_argument("--count", type=int, default=10_000, help="pods (default: %(default)s)")
     server.set_defaults(do=_server)
-    first_line = parts.add_parser("first-line", help="from the return key to the first line of stromboli run")
-    first_line.add_argument("--repeat", type=int, default=10, metavar="N")
-    first_line.set_defaults(do=_first_line)
+    _first_line_options(parts)
     _explanation_options(parts)
     jobs = parts.add_parser("jobs", help="many jobs at once, on the embedded API server and the real one")
     jobs.add_argument("--count", type=int, default=1000, help="jobs (default: %(default)s)")
@@ -231,6 +229,12 @@ def _measure(options: argparse.Namespace) -> None:
 
     measurement = measure(options.path, options.cycles, options.placed, options.arriving)
     sys.stdout.buffer.write(msgspec.json.encode(measurement) + b"\n")
+
+
+def _first_line_options(parts: Any) -> None:
+    first_line = parts.add_parser("first-line", help="from the return key to the first line of stromboli run")
+    first_line.add_argument("--repeat", type=int, default=10, metavar="N")
+    first_line.set_defaults(do=_first_line)
 
 
 def _first_line(options: argparse.Namespace) -> int:
