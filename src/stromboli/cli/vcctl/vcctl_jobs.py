@@ -14,8 +14,8 @@ from stromboli.cli.cluster.bus_commands import send_command
 from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.cli.cluster.cluster_kinds import JOBS, Manifest, name_of, namespace_of
 from stromboli.cli.cluster.manifest_files import read_manifests
-from stromboli.cli.vcctl.job_view import job_view
 from stromboli.cli.vcctl.vcctl_flags import Flag
+from stromboli.cli.vcctl.vcctl_job_view import job_view
 from stromboli.cli.vcctl.vcctl_session import Call, VcctlCommand, VcctlError
 from stromboli.cli.vcctl.vcctl_tables import NO_RESOURCES, print_fixed
 from stromboli.embedded.tables.age_text import instant
