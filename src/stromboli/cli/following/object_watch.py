@@ -54,8 +54,8 @@ class ObjectWatch:
             try:
                 if not self._version:
                     await self._list()
-                await self._watch()
-                self._failures = 0
+                if not await self._watch():
+                    await asyncio.sleep(BACKOFF.pause(1))  # a server that ends every watch at once
             except ApiError as error:
                 self._version = ""
                 if error.status != EXPIRED:
@@ -81,13 +81,15 @@ class ObjectWatch:
         self._known, self._version, self._failures = present, listed.version, 0
         self.listed.set()
 
-    async def _watch(self) -> None:
+    async def _watch(self) -> bool:
+        """Whether it said anything before it ended."""
+        said = False
         changes = self._session.watch(
             self._resource, self._version, self._namespace, self._labels, self._fields
         )
         async for change in changes:
             version = str((change.object.get("metadata") or {}).get("resourceVersion") or "")
-            self._version, self._failures = version or self._version, 0
+            self._version, self._failures, said = version or self._version, 0, True
             name = name_of(change.object)
             if change.type == "DELETED":
                 self._known.discard(name)
@@ -95,3 +97,4 @@ class ObjectWatch:
             elif change.type != "BOOKMARK":
                 self._known.add(name)
                 self._changed(name, change.object)
+        return said
