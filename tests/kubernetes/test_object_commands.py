@@ -181,6 +181,8 @@ def test_a_flow_is_created_with_its_templates_shown_as_a_tree_and_deleted(run: R
     file.write_text(yaml.safe_dump_all([flow(), template("fetch"), template("train")]))
     tried = run("jobflow", "create", "-f", file, "--dry-run=server")
     assert tried.stdout.splitlines()[0] == "jobtemplate.flow.volcano.sh/fetch created (server dry run)"
+    as_sent = yaml.safe_load(run("jobflow", "create", "-f", file, "--dry-run=client", "-o", "yaml").stdout)
+    assert [each["kind"] for each in as_sent["items"]] == ["JobTemplate", "JobTemplate", "JobFlow"]
     assert run("jobflow", "list").stdout == ""
     created = run("jobflow", "create", "-f", file)
     assert (created.exit_code, created.stdout.splitlines()[-1]) == (

@@ -16,7 +16,7 @@ from stromboli.cli.top.frame_text import ScreenState, draw, fitted
 from stromboli.cli.top.keyboard import keys_in
 from stromboli.cli.top.top_content import TopContent
 from stromboli.cli.top.top_screen import TopScreen, frame
-from stromboli.cli.top.top_views import TABS
+from stromboli.cli.top.top_views import TABS, amount_text
 from stromboli.simulator.cluster_notation import nodes, queues
 from stromboli.simulator.job_manifests import job_manifests
 
@@ -88,6 +88,20 @@ def test_hostile_names_are_shown_harmlessly() -> None:
 )
 def test_texts_are_cut_by_what_a_terminal_shows_of_them(given_text: str, width: int, fits: str) -> None:
     assert fitted(given_text, width) == fits
+
+
+@pytest.mark.parametrize(
+    ("amount", "resource", "shown"),
+    [
+        (0.5, "cpu", "0.5"),
+        (180_000, "cpu", "180000"),
+        (2**36, "memory", "64Gi"),
+        (None, "gpu", "-"),
+        (16, "gpu", "16"),
+    ],
+)
+def test_amounts_are_short_and_exact_enough(amount: float | None, resource: str, shown: str) -> None:
+    assert amount_text(amount, resource) == shown
 
 
 def test_without_a_terminal_a_frame_has_neither_keys_nor_empty_lines() -> None:

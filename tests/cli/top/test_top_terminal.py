@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -103,6 +104,9 @@ def test_top_is_live_obeys_keys_and_leaves_the_terminal_as_it_was(server: Path) 
     terminal.wait_for("filter: zzz_")
     terminal.press("\rp")
     terminal.wait_for("paused")
+    terminal.resize(50, 12)
+    terminal.process.send_signal(signal.SIGWINCH)  # as the kernel does for a session of its own
+    terminal.wait_for("q quit  Tab view")
     terminal.press("q")
     end = time.monotonic() + PATIENCE
     while terminal.process.poll() is None and time.monotonic() < end:

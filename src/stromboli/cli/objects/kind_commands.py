@@ -218,15 +218,21 @@ async def create(
     manifests.sort(key=lambda pair: resources.index(pair[0]))
     places = [namespace_for(session, manifest) for _, manifest in manifests]
     created: list[Manifest] = []
+    as_document = output in (ObjectFormat.JSON, ObjectFormat.YAML)
 
     async def send(work: tuple[tuple[Resource, Manifest], str]) -> None:
         (resource, manifest), namespace = work
         if dry_run is not DryRun.CLIENT:
             manifest = await session.create(resource, manifest, namespace, dry_run is DryRun.SERVER)
         created.append(manifest)
-        report_changes(resource, [manifest], "created", output, dry_run)
+        if not as_document:
+            report_changes(resource, [manifest], "created", output, dry_run)
 
-    await for_each(zip(manifests, places, strict=True), send)
+    try:
+        await for_each(zip(manifests, places, strict=True), send)
+    finally:
+        if as_document and created:
+            report_changes(resources[-1], created, "created", output, dry_run)
     return created
 
 

@@ -59,10 +59,12 @@ class View:
 
 
 def amount_text(amount: float | None, resource: str) -> str:
-    """Three digits or so: `12`, `1.5`, `64Gi`; a dash for what is not stated."""
+    """`12`, `1.5`, `180000`, `64Gi`; a dash for what is not stated."""
     if amount is None:
         return "-"
-    return short_bytes(amount) if resource == names.MEMORY else f"{amount:.5g}"
+    if resource == names.MEMORY:
+        return short_bytes(amount)
+    return f"{amount:.4g}" if amount < 1000 else f"{amount:.0f}"
 
 
 def of_text(row: Content, resource: str, whole: str) -> str:
