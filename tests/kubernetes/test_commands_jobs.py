@@ -142,6 +142,9 @@ def test_a_description_says_why_a_job_waits_and_what_is_wrong_with_pods(
     assert "STATUS: fine" not in [line.strip() for line in text.splitlines()]
     wide = cells(cluster.output("job", "list", "-n", space, "-o", "wide"))
     assert wide[1][-1] == 'queue "default" is full'
+    silent = cluster.run("job", "logs", "train", "-n", space)
+    assert silent.exit_code == 1
+    assert 'is Pending and has no pods: queue "default" is full' in silent.stderr
     cluster.start_pods("train", space, 2)
     cluster.wait_phase("train", space, "Running")
     ended = {"name": "main", "image": "a", "imageID": "a", "ready": False, "restartCount": 0}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import math
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -134,7 +135,8 @@ class ProgressLine:
 
     def show(self, text: str) -> None:
         if self._is_terminal:
-            sys.stderr.write(f"\r\x1b[K{shown(text)[:150]}")
+            width = max(20, shutil.get_terminal_size().columns - 1)
+            sys.stderr.write(f"\r\x1b[K{shown(text)[:width]}")
             sys.stderr.flush()
             self._shown = True
 

@@ -86,7 +86,7 @@ async def read_parts(session: ClusterSession, job: Manifest, parts: ReadablePart
     """What belongs to a job, as far as it may be read."""
     where = namespace_of(job) or session.namespace
     labels = f"{names.JOB_NAME}={name_of(job)}"
-    group = await parts.read("no PodGroup", session.find(POD_GROUPS, group_name(job), where), None)
+    group = await parts.read("no PodGroup", _find_group(session, job, where), None)
     queue = await parts.read("no queue", session.find(QUEUES, queue_of(job)), None)
     pods = await parts.list("no pods", session, PODS, where, labels=labels)
     uid = job["metadata"].get("uid")
@@ -95,8 +95,17 @@ async def read_parts(session: ClusterSession, job: Manifest, parts: ReadablePart
     return JobParts(job, group, queue, own, events)
 
 
-def _is_owned(pod: Manifest, uid: object) -> bool:
-    return any(owner.get("uid") == uid for owner in pod["metadata"].get("ownerReferences") or ())
+async def _find_group(session: ClusterSession, job: Manifest, where: str) -> Manifest | None:
+    """The PodGroup of a job; older versions of Volcano give it the name of the job alone."""
+    group = await session.find(POD_GROUPS, group_name(job), where)
+    if group is not None:
+        return group
+    other = await session.find(POD_GROUPS, name_of(job), where)
+    return other if other is not None and _is_owned(other, job["metadata"].get("uid")) else None
+
+
+def _is_owned(manifest: Manifest, uid: object) -> bool:
+    return any(owner.get("uid") == uid for owner in manifest["metadata"].get("ownerReferences") or ())
 
 
 async def _events(

@@ -12,10 +12,11 @@ from stromboli.cli.cli_errors import Usage
 from stromboli.cli.cluster.change_options import seconds_of
 from stromboli.cli.cluster.chosen_objects import plain_name
 from stromboli.cli.cluster.cluster_errors import ClusterError, shown
-from stromboli.cli.cluster.cluster_kinds import JOBS, Manifest, full_name
+from stromboli.cli.cluster.cluster_kinds import JOBS, POD_GROUPS, Manifest, full_name, name_of
+from stromboli.cli.cluster.object_output import NONE
 from stromboli.cli.cluster.on_cluster import on_cluster
-from stromboli.cli.following.job_wait import message_of, phase_of, wait_sentence
-from stromboli.cli.job.job_columns import tasks_of
+from stromboli.cli.cluster.readable_parts import ReadableParts
+from stromboli.cli.job.job_columns import group_name, reason_of, shown_phase, tasks_of
 from stromboli.cli.job.job_names import JOB_NAME
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ async def logs(
         return
     labels = f"{names.JOB_NAME}={name}"
     if not await print_logs(session, session.namespace, labels, screen, query, job):
-        raise ClusterError(_no_pods(job, name, task or index is not None))
+        raise ClusterError(await _no_pods(session, job, bool(task) or index is not None))
 
 
 def _since(text: str) -> int | None:
@@ -100,10 +101,11 @@ def _since(text: str) -> int | None:
     return None if math.isinf(seconds) else max(1, math.ceil(seconds))
 
 
-def _no_pods(job: Manifest, name: str, is_part: object) -> str:
+async def _no_pods(session: ClusterSession, job: Manifest, is_part: bool) -> str:
     """Why there is no log."""
+    name = name_of(job)
     if is_part:
         return f"{full_name(JOBS, name)} has no such pod; `stromboli job describe {name}` lists them"
-    why = wait_sentence(job, None, []) or message_of(job)
-    state = phase_of(job) or "Pending"
-    return f"{full_name(JOBS, name)} is {state} and has no pods{f': {why}' if why else ''}"
+    group = await ReadableParts().read("", session.find(POD_GROUPS, group_name(job)), None)
+    why = reason_of(job, group)
+    return f"{full_name(JOBS, name)} is {shown_phase(job)} and has no pods{f': {why}' * (why != NONE)}"

@@ -156,12 +156,18 @@ def _text_of_rest(name: str, waiting: dict[str, str], left: list[str] | None) ->
 
 
 async def groups_in(session: ClusterSession, queues: set[str], parts: ReadableParts) -> list[str] | None:
-    """The PodGroups of queues, as `namespace/name`; None if the user may not list them."""
+    """The PodGroups of queues, by their jobs if they have any; None if the user may not list them."""
     groups = await parts.list("what is left in a queue is not known", session, POD_GROUPS, "")
     if groups is None:
         return None
     return sorted(
-        f"{group['metadata'].get('namespace')}/{name_of(group)}"
+        f"{group['metadata'].get('namespace')}/{_owner(group) or name_of(group)}"
         for group in groups
         if ((group.get("spec") or {}).get("queue") or names.DEFAULT_QUEUE) in queues
     )
+
+
+def _owner(group: Manifest) -> str:
+    """The name of the job or workload that a PodGroup belongs to."""
+    owners = group["metadata"].get("ownerReferences") or ()
+    return str(next((owner.get("name") for owner in owners if owner.get("controller")), "") or "")
