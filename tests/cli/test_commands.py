@@ -96,7 +96,7 @@ def test_one_plugin_or_action_is_shown_in_detail(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        ("stromboli pl", ["plan", "plugins"]),
+        ("stromboli pl", ["plan", "plugins", "plugin"]),
         ("stromboli plan --preset f", ["fair-share", "full"]),
         ("stromboli policy show ba", ["basic"]),
         ("stromboli plugins ga", ["gang"]),

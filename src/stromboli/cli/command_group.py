@@ -69,12 +69,29 @@ class LazyCommand(TyperCommand):
 class CommandGroup(TyperGroup):
     """Commands from a table; errors about their input become a message and an exit status."""
 
-    table: dict[str, CommandEntry]
+    sections: dict[str, dict[str, CommandEntry]]
+    """The commands by the title under which help lists them."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        for name, entry in self.table.items():
+        for name, entry in self.table().items():
             self.add_command(LazyCommand(name, entry))
+
+    @classmethod
+    def table(cls) -> dict[str, CommandEntry]:
+        """All commands, in the order of help."""
+        return {name: entry for section in cls.sections.values() for name, entry in section.items()}
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Under a title each, with names in one column."""
+        widest = max(map(len, self.table()))
+        for title, section in self.sections.items():
+            rows = [
+                (name.ljust(widest), self.commands[name].get_short_help_str(formatter.width - 6 - widest))
+                for name in section
+            ]
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
     def main(self, *arguments: Any, **settings: Any) -> Any:
         with checked_output():

@@ -18,132 +18,149 @@ COMMAND_LINE = {"allow_interspersed_args": False}
 class Commands(CommandGroup):
     """All commands, in the order of `stromboli --help`."""
 
-    table = {  # noqa: RUF012 (it is never changed)
-        "run": CommandEntry(
-            "stromboli.cli.run.run_command:run",
-            "Run a command as a job on a cluster, and show what it prints.",
-            COMMAND_LINE,
-        ),
-        "submit": CommandEntry(
-            "stromboli.cli.run.submit_command:submit",
-            "Submit a script with options in comments, Slurm's too.",
-            COMMAND_LINE,
-        ),
-        "explain": CommandEntry(
-            "stromboli.cli.explain.explain_command:explain",
-            "Say why a job waits, and what would let it start.",
-        ),
-        "plan": CommandEntry(
-            "stromboli.cli.plan:plan", "Say what a cycle would decide for a cluster, and why."
-        ),
-        "simulate": CommandEntry(
-            "stromboli.cli.simulate:simulate",
-            "Run a workload on a cluster in virtual time: what would happen?",
-        ),
-        "compare": CommandEntry(
-            "stromboli.cli.compare:compare",
-            "Put simulated runs side by side, tested over seeds.",
-        ),
-        "sweep": CommandEntry(
-            "stromboli.cli.sweep:sweep", "Simulate a grid of policies, loads and seeds, on all cores."
-        ),
-        "workload": CommandEntry(
-            "stromboli.cli.workload.workload_commands:workload",
-            "Show a workload in numbers, or save it for others to repeat.",
-        ),
-        "policy": CommandEntry(
-            "stromboli.cli.policy.policy_commands:policy",
-            "Show, check and compare policies, and put one in force.",
-        ),
-        "plugins": CommandEntry(
-            "stromboli.cli.plugin_listing:plugins",
-            "List the plugins that a policy may name, or show one in full.",
-        ),
-        "plugin": CommandEntry(
-            "stromboli.cli.plugin.plugin_commands:plugin", "Begin a plugin or an action of your own."
-        ),
-        "actions": CommandEntry(
-            "stromboli.cli.plugin_listing:actions",
-            "List the actions that a policy may name, or show one in full.",
-        ),
-        "lint": CommandEntry("stromboli.cli.lint:lint", "Say what an API server would refuse in manifests."),
-        "demo": CommandEntry(
-            "stromboli.cli.demo:demo", "Watch two teams share a cluster, live, in half a minute."
-        ),
-        "up": CommandEntry(
-            "stromboli.cli.up.up_command:up", "Start a cluster on this machine, for your kubectl."
-        ),
-        "down": CommandEntry("stromboli.cli.up.down:down", "Stop a cluster that `stromboli up` started."),
-        "service": CommandEntry(
-            "stromboli.cli.service:service", "Let systemd run `stromboli up` for you, from when you log in."
-        ),
-        "status": CommandEntry(
-            "stromboli.cli.status.status_command:status",
-            "Show what is used, deserved and free, by queue and nodes.",
-        ),
-        "top": CommandEntry(
-            "stromboli.cli.top.top_command:top", "Watch queues, jobs, nodes and what waits, live."
-        ),
-        "pods": CommandEntry(
-            "stromboli.cli.objects.pods_command:pods", "Show the pods of a job, of a queue, or of all jobs."
-        ),
-        "events": CommandEntry(
-            "stromboli.cli.objects.events_command:events",
-            "Tell what happened to a job, its pods and its queue.",
-        ),
-        "podgroup": CommandEntry(
-            "stromboli.cli.objects.podgroup_commands:podgroup",
-            "Show jobs as the scheduler sees them, and why they wait.",
-        ),
-        "jobflow": CommandEntry(
-            "stromboli.cli.objects.jobflow_commands:jobflow", "Create, show and await flows of jobs."
-        ),
-        "jobtemplate": CommandEntry(
-            "stromboli.cli.objects.jobtemplate_commands:jobtemplate",
-            "Create and show jobs under a name, for flows.",
-        ),
-        "cronjob": CommandEntry(
-            "stromboli.cli.objects.cronjob_commands:cronjob",
-            "Create, show, hold and start jobs by the clock.",
-        ),
-        "hypernode": CommandEntry(
-            "stromboli.cli.objects.hypernode_commands:hypernode",
-            "Show the tree of the network, and how full it is.",
-        ),
-        "job": CommandEntry(
-            "stromboli.cli.job.job_commands:job",
-            "Submit, list, describe, read and steer jobs of a cluster.",
-        ),
-        "queue": CommandEntry(
-            "stromboli.cli.queue.queue_commands:queue",
-            "Create, list, change, open and close queues of a cluster.",
-        ),
-        "check": CommandEntry(
-            "stromboli.cli.check.check_command:check", "Say whether the installation on a cluster is healthy."
-        ),
-        "metrics": CommandEntry(
-            "stromboli.cli.metrics.metrics_command:metrics",
-            "Say what the metrics of a scheduler mean, and what to look at.",
-        ),
-        "node": CommandEntry(
-            "stromboli.cli.up.node_commands:node",
-            "Let nodes of a cluster of `stromboli up` die and come back.",
-        ),
-        "scheduler": CommandEntry(
-            "stromboli.cli.scheduler:scheduler",
-            "Schedule a real cluster in the place of Volcano's scheduler.",
-            FREE_FORM,
-        ),
-        "controllers": CommandEntry(
-            "stromboli.cli.controllers:controllers",
-            "Look after jobs, PodGroups, queues and flows on a cluster.",
-            FREE_FORM,
-        ),
-        "admission": CommandEntry(
-            "stromboli.cli.admission:admission",
-            "Complete and check what users submit, as a webhook server.",
-            FREE_FORM,
-        ),
+    sections = {  # noqa: RUF012 (it is never changed)
+        "Work on a cluster": {
+            "run": CommandEntry(
+                "stromboli.cli.run.run_command:run",
+                "Run a command as a job on a cluster, and show what it prints.",
+                COMMAND_LINE,
+            ),
+            "submit": CommandEntry(
+                "stromboli.cli.run.submit_command:submit",
+                "Submit a script with options in comments, Slurm's too.",
+                COMMAND_LINE,
+            ),
+            "job": CommandEntry(
+                "stromboli.cli.job.job_commands:job",
+                "Submit, list, describe, read and steer jobs of a cluster.",
+            ),
+            "queue": CommandEntry(
+                "stromboli.cli.queue.queue_commands:queue",
+                "Create, list, change, open and close queues of a cluster.",
+            ),
+            "explain": CommandEntry(
+                "stromboli.cli.explain.explain_command:explain",
+                "Say why a job waits, and what would let it start.",
+            ),
+            "top": CommandEntry(
+                "stromboli.cli.top.top_command:top", "Watch queues, jobs, nodes and what waits, live."
+            ),
+            "status": CommandEntry(
+                "stromboli.cli.status.status_command:status",
+                "Show what is used, deserved and free, by queue and nodes.",
+            ),
+            "pods": CommandEntry(
+                "stromboli.cli.objects.pods_command:pods",
+                "Show the pods of a job, of a queue, or of all jobs.",
+            ),
+            "events": CommandEntry(
+                "stromboli.cli.objects.events_command:events",
+                "Tell what happened to a job, its pods and its queue.",
+            ),
+            "podgroup": CommandEntry(
+                "stromboli.cli.objects.podgroup_commands:podgroup",
+                "Show jobs as the scheduler sees them, and why they wait.",
+            ),
+            "jobflow": CommandEntry(
+                "stromboli.cli.objects.jobflow_commands:jobflow", "Create, show and await flows of jobs."
+            ),
+            "jobtemplate": CommandEntry(
+                "stromboli.cli.objects.jobtemplate_commands:jobtemplate",
+                "Create and show jobs under a name, for flows.",
+            ),
+            "cronjob": CommandEntry(
+                "stromboli.cli.objects.cronjob_commands:cronjob",
+                "Create, show, hold and start jobs by the clock.",
+            ),
+            "hypernode": CommandEntry(
+                "stromboli.cli.objects.hypernode_commands:hypernode",
+                "Show the tree of the network, and how full it is.",
+            ),
+        },
+        "Look after a cluster": {
+            "check": CommandEntry(
+                "stromboli.cli.check.check_command:check",
+                "Say whether the installation on a cluster is healthy.",
+            ),
+            "metrics": CommandEntry(
+                "stromboli.cli.metrics.metrics_command:metrics",
+                "Say what the metrics of a scheduler mean, in words.",
+            ),
+            "policy": CommandEntry(
+                "stromboli.cli.policy.policy_commands:policy",
+                "Show, check and compare policies, and put one in force.",
+            ),
+        },
+        "A cluster on this machine": {
+            "up": CommandEntry(
+                "stromboli.cli.up.up_command:up", "Start a cluster on this machine, for your kubectl."
+            ),
+            "down": CommandEntry("stromboli.cli.up.down:down", "Stop a cluster that `stromboli up` started."),
+            "node": CommandEntry(
+                "stromboli.cli.up.node_commands:node",
+                "Let nodes of a cluster of `stromboli up` die and come back.",
+            ),
+            "service": CommandEntry(
+                "stromboli.cli.service:service",
+                "Let systemd run `stromboli up` for you, from when you log in.",
+            ),
+            "demo": CommandEntry(
+                "stromboli.cli.demo:demo", "Watch two teams share a cluster, live, in half a minute."
+            ),
+        },
+        "Without a cluster": {
+            "plan": CommandEntry(
+                "stromboli.cli.plan:plan", "Say what a cycle would decide for a cluster, and why."
+            ),
+            "lint": CommandEntry(
+                "stromboli.cli.lint:lint", "Say what an API server would refuse in manifests."
+            ),
+            "simulate": CommandEntry(
+                "stromboli.cli.simulate:simulate",
+                "Run a workload in virtual time: what would happen?",
+            ),
+            "compare": CommandEntry(
+                "stromboli.cli.compare:compare",
+                "Put simulated runs side by side, tested over seeds.",
+            ),
+            "sweep": CommandEntry(
+                "stromboli.cli.sweep:sweep", "Simulate a grid of policies, loads and seeds, on all cores."
+            ),
+            "workload": CommandEntry(
+                "stromboli.cli.workload.workload_commands:workload",
+                "Show a workload in numbers, or save it for others to repeat.",
+            ),
+        },
+        "Plugins and actions": {
+            "plugins": CommandEntry(
+                "stromboli.cli.plugin_listing:plugins",
+                "List the plugins that a policy may name, or show one in full.",
+            ),
+            "actions": CommandEntry(
+                "stromboli.cli.plugin_listing:actions",
+                "List the actions that a policy may name, or show one in full.",
+            ),
+            "plugin": CommandEntry(
+                "stromboli.cli.plugin.plugin_commands:plugin", "Begin a plugin or an action of your own."
+            ),
+        },
+        "Components of an installation": {
+            "scheduler": CommandEntry(
+                "stromboli.cli.scheduler:scheduler",
+                "Schedule a real cluster in the place of Volcano's scheduler.",
+                FREE_FORM,
+            ),
+            "controllers": CommandEntry(
+                "stromboli.cli.controllers:controllers",
+                "Look after jobs, PodGroups, queues and flows on a cluster.",
+                FREE_FORM,
+            ),
+            "admission": CommandEntry(
+                "stromboli.cli.admission:admission",
+                "Complete and check what users submit, as a webhook server.",
+                FREE_FORM,
+            ),
+        },
     }
 
 
