@@ -199,6 +199,8 @@ def test_a_flow_is_created_with_its_templates_shown_as_a_tree_and_deleted(run: R
     assert "  fetch  Waiting, for its job: is there a JobTemplate fetch?" in text
     assert "  └─ train  Waiting, for fetch (Waiting)" in text
     assert "may start once pods of task worker accept connections on port 80" in text
+    both = json.loads(run("jobtemplate", "delete", "fetch", "train", "--dry-run=server", "-o", "json").stdout)
+    assert [each["metadata"]["name"] for each in both["items"]] == ["fetch", "train"]
     gone = run("jobflow", "delete", "nightly", "--wait", "--timeout", "60s")
     assert (gone.exit_code, gone.stdout) == (0, "jobflow.flow.volcano.sh/nightly deleted\n")
     again = run("jobflow", "delete", "nightly")

@@ -35,6 +35,7 @@ from stromboli.cli.objects.common_columns import (
 )
 from stromboli.cli.objects.cron_run_times import RunTimes, now_text
 from stromboli.cli.objects.kind_commands import (
+    ChangeReport,
     ObjectKind,
     add_create,
     add_delete,
@@ -126,6 +127,8 @@ def _add_switch(verb: str, suspended: bool, help: str) -> None:
         dry_run: DryRun = DRY_RUN,
         output: ObjectFormat = OUTPUT,
     ) -> None:
+        report = ChangeReport(output, dry_run)
+
         async def change(name: str) -> None:
             cron = await named(session, KIND, name)
             past = f"{verb}d" if verb.endswith("e") else f"{verb}ed"
@@ -136,9 +139,12 @@ def _add_switch(verb: str, suspended: bool, help: str) -> None:
             else:
                 patch = {"spec": {"suspend": suspended}}
                 cron = await session.patch(CRON_JOBS, name_of(cron), patch, dry_run=dry_run is DryRun.SERVER)
-            report_changes(CRON_JOBS, [cron], past, output, dry_run)
+            report.add(CRON_JOBS, cron, past)
 
-        await for_each(names, change)
+        try:
+            await for_each(names, change)
+        finally:
+            report.end(CRON_JOBS)
 
     cronjob.command(verb, cls=Command, help=help)(switch)
 

@@ -77,6 +77,25 @@ class ObjectKind:
         return typer.Argument(metavar="NAME", help="Which.", autocompletion=completes(self.resource))
 
 
+class ChangeReport:
+    """Tells of each change at once, or with JSON and YAML of all of them at the end."""
+
+    def __init__(self, output: ObjectFormat, dry_run: DryRun) -> None:
+        self._output = output
+        self._dry_run = dry_run
+        self._kept: list[Manifest] = []
+
+    def add(self, resource: Resource, manifest: Manifest, verb: str) -> None:
+        if self._output in (ObjectFormat.JSON, ObjectFormat.YAML):
+            self._kept.append(manifest)
+        else:
+            report_changes(resource, [manifest], verb, self._output, self._dry_run)
+
+    def end(self, resource: Resource) -> None:
+        if self._kept:
+            report_changes(resource, self._kept, "", self._output, self._dry_run)
+
+
 async def for_each(items: Iterable[Item], work: Callable[[Item], Awaitable[None]]) -> None:
     """Work on one after another; what fails is told, and the command then ends with an exit status."""
     failures = Failures()
@@ -218,21 +237,19 @@ async def create(
     manifests.sort(key=lambda pair: resources.index(pair[0]))
     places = [namespace_for(session, manifest) for _, manifest in manifests]
     created: list[Manifest] = []
-    as_document = output in (ObjectFormat.JSON, ObjectFormat.YAML)
+    report = ChangeReport(output, dry_run)
 
     async def send(work: tuple[tuple[Resource, Manifest], str]) -> None:
         (resource, manifest), namespace = work
         if dry_run is not DryRun.CLIENT:
             manifest = await session.create(resource, manifest, namespace, dry_run is DryRun.SERVER)
         created.append(manifest)
-        if not as_document:
-            report_changes(resource, [manifest], "created", output, dry_run)
+        report.add(resource, manifest, "created")
 
     try:
         await for_each(zip(manifests, places, strict=True), send)
     finally:
-        if as_document and created:
-            report_changes(resources[-1], created, "created", output, dry_run)
+        report.end(resources[-1])
     return created
 
 
@@ -259,17 +276,22 @@ def add_delete(app: typer.Typer, kind: ObjectKind) -> None:
         if selector:
             chosen = [name_of(item) for item in (await session.list(resource, labels=selector)).items]
 
+        report = ChangeReport(output, dry_run)
+
         async def delete(name: str) -> None:
             if await session.find(resource, name) is None and ignore_not_found:
                 return
             known = await session.get(resource, name)
             if dry_run is not DryRun.CLIENT:
                 await session.delete(resource, name, dry_run=dry_run is DryRun.SERVER)
-            report_changes(resource, [known], "deleted", output, dry_run)
+            report.add(resource, known, "deleted")
             if wait and dry_run is DryRun.NONE:
                 await until_gone(session, resource, known, seconds)
 
-        await for_each(chosen, delete)
+        try:
+            await for_each(chosen, delete)
+        finally:
+            report.end(resource)
 
     app.command("delete", cls=Command, help=f"Delete {resource.kind}s, and what they own.")(delete_objects)
 

@@ -122,7 +122,8 @@ async def _content(session: ClusterSession, watches: TopWatches) -> TopContent:
 async def _print_once(
     content: TopContent, watches: TopWatches, state: ScreenState, output: TopFormat
 ) -> None:
-    from stromboli.cli.output import Format, console, write_as
+    from stromboli.cli.cluster.object_output import ObjectFormat, write_document
+    from stromboli.cli.output import console
     from stromboli.cli.top.top_screen import frame
 
     try:
@@ -136,7 +137,7 @@ async def _print_once(
     for refusal in watches.refusals:
         print_note(refusal)
     if output is not TopFormat.TABLE:
-        write_as(Format(output.value), content.snapshot(time.time()))
+        write_document(content.snapshot(time.time()), ObjectFormat(output.value))
         return
     columns, lines = shutil.get_terminal_size(WITHOUT_TERMINAL)
     for line in frame(content, state, columns, lines):
