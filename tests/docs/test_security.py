@@ -84,6 +84,8 @@ NO_BOUNDS = {
         cli.top.cluster_records.MOST_NEWS
         cli.top.top_screen.LONGEST_FILTER
         cli.plan_text.MAX_LINES
+        cli.metrics.queue_rows.MOST_NAMED
+        cli.metrics.summary_text.MOST_QUEUES
         cli.workload.workload_text.MOST_ROWS
         cli.simulate.what_if_text.MOST_ROWS
         simulator.what_if.what_if_answer.MOST_BLOCKERS

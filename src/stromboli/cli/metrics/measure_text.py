@@ -19,6 +19,11 @@ def count_text(count: float, seconds: float | None = None) -> str:
     return text if not seconds or not count else f"{text} ({count / seconds:.2g}/s)"
 
 
+def noun_text(count: float, noun: str) -> str:
+    """`1 job`, `2 jobs`."""
+    return f"{count_text(count)} {noun}{'' if count == 1 else 's'}"
+
+
 def duration_text(seconds: float) -> str:
     """Three digits and a unit: `12 ms`, `3.4 s`, `5.6 min`, `7.8 h`, `9 d`."""
     if 0 < seconds < 0.0009995:
@@ -32,9 +37,14 @@ def duration_text(seconds: float) -> str:
 
 
 def quantile_text(quantile: Quantile) -> str:
-    """Of milliseconds."""
-    text = duration_text(quantile.value / 1000)
-    return f"more than {text}" if quantile.is_more else text
+    """Of milliseconds, for a cell."""
+    return f"{'>' if quantile.is_more else ''}{duration_text(quantile.value / 1000)}"
+
+
+def within_text(part: str, quantile: Quantile) -> str:
+    """`99 of 100 within 12 ms`, as far as the buckets tell."""
+    bound = duration_text(quantile.value / 1000)
+    return f"fewer than {part} within {bound}" if quantile.is_more else f"{part} within {bound}"
 
 
 def share_text(share: float) -> str:

@@ -149,11 +149,11 @@ class ClusterSource:
         if leader is not None:
             port = port_of(flag_value(leader.words, "listen-address") or f":{component.port}")
             place = f"pod {leader.namespace}/{leader.name}, which leads"
-            proxy = f"{_PODS.path(leader.namespace, f'{leader.name}:{port}', 'proxy')}/metrics"
+            proxy = f"{_PODS.path(leader.namespace, leader.name)}:{port}/proxy/metrics"
             yield Way(f"{place}, by the proxy", lambda: self._get(proxy))
             yield Way(f"{place}, by a forwarded port", lambda: _get_forwarded(client, leader, port))
         for service, service_port in await self._services():
-            path = f"{_SERVICES.path(self._namespace, f'{service}:{service_port}', 'proxy')}/metrics"
+            path = f"{_SERVICES.path(self._namespace, service)}:{service_port}/proxy/metrics"
             yield Way(f"Service {self._namespace}/{service}", lambda path=path: self._get_leading(path))  # type: ignore[misc]
 
     async def _embedded(self) -> MetricsText | None:
@@ -193,6 +193,9 @@ class ClusterSource:
             if error.status != 403:
                 raise
             return [(name, str(component.port)) for name in component.services]
+        except ClusterError as error:
+            self._refusals.append(str(error))
+            return []
         services = [
             (name, _port_of_service(service, component.port))
             for service in listed.items

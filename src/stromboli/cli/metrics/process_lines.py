@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stromboli.cli.metrics import metric_names as names
-from stromboli.cli.metrics.measure_text import count_text, counts_by, number, quantile_text
+from stromboli.cli.metrics.measure_text import count_text, counts_by, number, within_text
 from stromboli.cli.metrics.metric_samples import Samples
 from stromboli.cli.metrics.scheduler_lines import FINE_FAILED_PART, distribution_numbers
 from stromboli.cli.metrics.summary_line import Numbers, SummaryLine, judged, neutral
@@ -21,7 +21,7 @@ def requests(samples: Samples) -> SummaryLine | None:
         return None
     failed = sum(count for code, count in codes.items() if _is_failure(code))
     denied = sum(codes.get(code, 0.0) for code in NO_RIGHT)
-    text = f"to the API server: {counts_by({_answered(code): count for code, count in codes.items()}, samples.seconds)}"
+    text = counts_by({_answered(code): count for code, count in codes.items()}, samples.seconds) or "none"
     is_fine = failed <= FINE_FAILED_PART * sum(codes.values()) and not denied
     way_out = (
         "rights are missing: `stromboli check` names them"
@@ -62,8 +62,8 @@ def pod_creation(samples: Samples) -> SummaryLine | None:
     return judged(
         most.value <= FINE_CREATION_SECONDS * 1000 and not most.is_more,
         "pods made",
-        f"{count_text(taken.observed, samples.seconds)}; since the creation of their Job half had waited"
-        f" {quantile_text(taken.quantile(0.5))} at most, 99 of 100 {quantile_text(most)}",
+        f"{count_text(taken.observed, samples.seconds)}; {within_text('half', taken.quantile(0.5))} of the creation"
+        f" of their Job, {within_text('99 of 100', most)}",
         distribution_numbers(taken),
         "a quota or a webhook holds pods up, or --kube-api-qps of the controllers is low: `stromboli events`",
     )

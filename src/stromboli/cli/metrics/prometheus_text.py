@@ -48,7 +48,7 @@ class Page(NamedTuple):
 def parse_page(page: bytes, is_wanted: Callable[[str], bool]) -> Page:
     """The samples of the metrics whose names are wanted."""
     samples: list[Sample] = []
-    unreadable = left_out = names = 0
+    unreadable = left_out = others = 0
     for line in _lines(page):
         if line is None:
             unreadable += 1
@@ -57,23 +57,28 @@ def parse_page(page: bytes, is_wanted: Callable[[str], bool]) -> Page:
         if not text or text.startswith("#"):
             continue
         named = _NAME.match(text)
-        if named is not None and not is_wanted(named[0]):
-            names += 1
+        if named is not None and not is_wanted(named[0]) and _resembles_sample(text, named.end()):
+            others += 1
             continue
-        sample = None if named is None else _sample(text, named)
+        sample = _sample(text, named) if named is not None and is_wanted(named[0]) else None
         if sample is None:
             unreadable += 1
         elif len(samples) < MOST_SERIES:
             samples.append(sample)
         else:
             left_out += 1
-    return Page(samples, unreadable, left_out, names + len(samples) + left_out)
+    return Page(samples, unreadable, left_out, others + len(samples) + left_out)
 
 
 def _lines(page: bytes) -> Iterator[str | None]:
     """Lines as text; None for one that is too long."""
     for line in io.BytesIO(page[:LARGEST_PAGE]):
         yield line.decode(errors="replace") if len(line) <= LONGEST_LINE else None
+
+
+def _resembles_sample(text: str, name_end: int) -> bool:
+    """Whether a line that nobody wants is worth no second look: all of them would take long."""
+    return text[name_end : name_end + 1] in ("{", " ", "\t") and text[-1] in "0123456789fN"
 
 
 def _sample(text: str, named: re.Match[str]) -> Sample | None:

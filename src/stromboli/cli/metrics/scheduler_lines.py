@@ -6,7 +6,14 @@ Each function makes one line; None if the scheduler does not tell, as Volcano's 
 from __future__ import annotations
 
 from stromboli.cli.metrics import metric_names as names
-from stromboli.cli.metrics.measure_text import count_text, counts_by, duration_text, number, quantile_text
+from stromboli.cli.metrics.measure_text import (
+    count_text,
+    counts_by,
+    duration_text,
+    noun_text,
+    number,
+    within_text,
+)
 from stromboli.cli.metrics.metric_samples import Distribution, Samples
 from stromboli.cli.metrics.summary_line import Numbers, SummaryLine, judged, neutral
 
@@ -14,8 +21,8 @@ FINE_CYCLE_SECONDS = 1.0
 """Of 99 of 100 cycles: a pod that has room should not wait longer for its turn."""
 FINE_WAIT_SECONDS = 60.0
 """Of half of all pods and jobs, from their creation to their binding."""
-FINE_BIND_SECONDS = 1.0
-"""Of 99 of 100 requests that bind a pod."""
+FINE_BIND_SECONDS = 0.5
+"""Of 99 of 100 requests that bind a pod: the last bound of the histogram."""
 FINE_FAILED_PART = 0.01
 """Of attempts, writes or requests."""
 FINE_OLDEST_SECONDS = 3600.0
@@ -73,8 +80,8 @@ def _waits(topic: str, done: str, waited: Distribution | None, samples: Samples)
         return neutral(topic, f"none {done}" if samples.seconds else f"none {done} yet", {"count": 0})
     half, most = waited.quantile(0.5), waited.quantile(0.99)
     text = (
-        f"{count_text(waited.observed, samples.seconds)} {done}; since their creation half had waited"
-        f" {quantile_text(half)} at most, 99 of 100 {quantile_text(most)}"
+        f"{count_text(waited.observed, samples.seconds)} {done}; {within_text('half', half)} of their creation,"
+        f" {within_text('99 of 100', most)}"
     )
     is_fine = half.value <= FINE_WAIT_SECONDS * 1000 and not half.is_more
     return judged(is_fine, topic, text, distribution_numbers(waited), _WHY)
@@ -118,7 +125,7 @@ def evictions(samples: Samples) -> SummaryLine | None:
     text = counts_by({f"by {action}": count for action, count in actions.items()}, samples.seconds) or "none"
     victims = samples.value(names.VICTIMS) or 0.0
     if victims:
-        text += f"; the last preemption had {count_text(victims)} victims"
+        text += f"; the last preemption had {noun_text(victims, 'victim')}"
     return neutral("evictions", text, {"batches": {name: number(count) for name, count in actions.items()}})
 
 
@@ -127,7 +134,7 @@ def waiting(samples: Samples) -> SummaryLine | None:
         short = samples.value(names.SHORT_JOBS)
         if short is None:
             return None
-        return neutral("waiting", f"{count_text(short)} jobs short of members", {"jobs": number(short)})
+        return neutral("waiting", f"{noun_text(short, 'job')} short of members", {"jobs": number(short)})
     jobs, tasks = samples.value(names.PENDING_JOBS) or 0.0, samples.value(names.PENDING_PODS) or 0.0
     ages = samples.by_label(names.OLDEST, "queue_name")
     queue = max(ages, key=lambda name: (ages[name], name), default="")
@@ -138,7 +145,7 @@ def waiting(samples: Samples) -> SummaryLine | None:
     return judged(
         oldest <= FINE_OLDEST_SECONDS,
         "waiting",
-        f"{count_text(jobs)} jobs with {count_text(tasks)} pods; the oldest since {duration_text(oldest)},"
+        f"{noun_text(jobs, 'job')} with {noun_text(tasks, 'pod')}; the oldest since {duration_text(oldest)},"
         f" in queue {queue}",
         numbers | {"oldestQueue": queue},
         _WHY,
@@ -156,7 +163,7 @@ def writes(samples: Samples) -> SummaryLine | None:
     dropped = samples.value(names.DROPPED_EVENTS) or 0.0
     told = counts_by({f"{name.lower()}s failed": count for name, count in failures.items()}, samples.seconds)
     text = told or "none failed"
-    text += f"; {count_text(late)} still to be written, {count_text(held)} binds wait for volumes or devices"
+    text += f"; {count_text(late)} still to be written, {noun_text(held, 'bind')} held for volumes or devices"
     if dropped:
         text += f"; {count_text(dropped, samples.seconds)} events left out"
     numbers: Numbers = {
@@ -265,8 +272,7 @@ def distribution_numbers(spread: Distribution) -> Numbers:
 
 def _mean_and_worst(spread: Distribution) -> str:
     return (
-        f"{duration_text(spread.mean / 1000)} on average, 99 of 100 {quantile_text(spread.quantile(0.99))}"
-        f"{'' if spread.quantile(0.99).is_more else ' at most'}"
+        f"{duration_text(spread.mean / 1000)} on average; {within_text('99 of 100', spread.quantile(0.99))}"
     )
 
 
