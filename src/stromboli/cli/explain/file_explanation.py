@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 
 import typer
@@ -23,6 +24,8 @@ from stromboli.simulator.cluster_loading import Loaded
 from stromboli.simulator.explain.cluster_explanation import ClusterExplainer
 from stromboli.simulator.what_if.submitted_objects import Refused
 
+NotedSubject = tuple[Found, list[str]]
+
 
 def explain_files(options: ExplainOptions) -> Explanation:
     """Load the files once, and explain every name."""
@@ -37,35 +40,31 @@ def explain_files(options: ExplainOptions) -> Explanation:
         policy, _ = choose(loaded)
         for warning in (*loaded.warnings, *(f"left out: {problem}" for problem in loaded.problems)):
             print_warning(printable(warning))
-        return explained(
-            options, loaded, policy, catalog, present.now, present.name, options.target.namespace
-        )
+        subjects = find_subjects(loaded.intake.cluster, options.names, options.target.namespace)
+        explainer = explainer_of(options, loaded, policy, catalog, present.now)
+        return explained(explainer, subjects, present.name)
 
 
-def explained(
-    options: ExplainOptions,
-    loaded: Loaded,
-    policy: Policy,
-    catalog: Catalog,
-    now: float,
-    cluster: str,
-    namespace: str,
-) -> Explanation:
-    """Explain what the names mean in a loaded cluster; exit status 1 if there is nothing of a name."""
-    subjects, notes = find_subjects(loaded.intake.cluster, options.names, namespace)
-    explainer = ClusterExplainer(
+def explainer_of(
+    options: ExplainOptions, loaded: Loaded, policy: Policy, catalog: Catalog, now: float
+) -> ClusterExplainer:
+    return ClusterExplainer(
         loaded, policy, catalog, now, with_remedies=options.trials, with_forecast=options.trials
     )
+
+
+def explained(explainer: ClusterExplainer, subjects: Sequence[NotedSubject], cluster: str) -> Explanation:
+    """Explain what names mean in a loaded cluster, with a note on others of the same name."""
     with redirect_stdout(sys.stderr):  # a plugin may print
-        explanation = explainer.explain(subjects, cluster)
-    for subject, others in zip(explanation.subjects, notes, strict=True):
-        subject.notes[:0] = others
+        explanation = explainer.explain([found for found, _ in subjects], cluster)
+    for subject, (_, notes) in zip(explanation.subjects, subjects, strict=True):
+        subject.notes[:0] = notes
     return explanation
 
 
-def find_subjects(cluster: Cluster, names: list[str], namespace: str) -> tuple[list[Found], list[list[str]]]:
-    """What the names mean, each with a note if other objects have the same name."""
-    subjects, notes = [], []
+def find_subjects(cluster: Cluster, names: list[str], namespace: str) -> list[NotedSubject]:
+    """What the names mean, each with a note if other objects have the same name; exit status 1 if there is none."""
+    subjects: list[NotedSubject] = []
     for name in names:
         try:
             found, others = look_up(cluster, name, namespace)
@@ -74,6 +73,5 @@ def find_subjects(cluster: Cluster, names: list[str], namespace: str) -> tuple[l
         except NotFound as error:
             print_error(printable(str(error)))
             raise typer.Exit(NOT_FOUND) from None
-        subjects.append(found)
-        notes.append([f"Of the same name: {', '.join(others[:5])}."] if others else [])
-    return subjects, notes
+        subjects.append((found, [f"Of the same name: {', '.join(others[:5])}."] if others else []))
+    return subjects

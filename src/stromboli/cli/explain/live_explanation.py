@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from stromboli.cli.cluster.cluster_errors import shown
-from stromboli.cli.cluster.cluster_kinds import EVENTS
+from stromboli.cli.cluster.cluster_errors import refusal_text, shown
+from stromboli.cli.cluster.cluster_kinds import EVENTS, JOBS
 from stromboli.cli.cluster.object_events import Happening, happening, merged
 from stromboli.cli.cluster.on_cluster import run_on_cluster
-from stromboli.cli.explain.file_explanation import explained
+from stromboli.cli.explain.file_explanation import explained, explainer_of, find_subjects
 from stromboli.cli.leader.leader_query import Unreachable, ask_leader
 from stromboli.cli.policy_options import chosen_policy
 from stromboli.cli.simulate.live_cluster import read_cluster
@@ -20,10 +20,13 @@ from stromboli.engine.explanation.subjects.explanation_document import Explanati
 from stromboli.extensions import load_catalog
 from stromboli.kube.request import ApiError
 from stromboli.simulator.cluster_loading import load_objects
+from stromboli.simulator.explain.pods_to_come import add_pods_to_come
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
     from stromboli.cli.explain.explain_command import ExplainOptions
+    from stromboli.engine.explanation.subjects.subject_lookup import Found
+    from stromboli.model.intake.object_intake import Intake
 
 RESOURCES = {"Queue": "queues", "Node": "nodes"}
 
@@ -42,7 +45,10 @@ async def _explain(
     policy = chosen or live.policy.policy
     loaded = load_objects(live.objects)
     name, now = session.client.access.server, live.present.now
-    explanation = explained(options, loaded, policy, catalog, now, name, session.namespace)
+    subjects = find_subjects(loaded.intake.cluster, options.names, session.namespace)
+    for found, notes in subjects:
+        await _add_pods_to_come(session, loaded.intake, found, notes)
+    explanation = explained(explainer_of(options, loaded, policy, catalog, now), subjects, name)
     explanation.policy = policy.source_name if chosen else live.policy.origin
     explanation.warnings += list(live.present.notes)
     for subject in explanation.subjects:
@@ -50,6 +56,24 @@ async def _explain(
         await _add_leader(session, subject, explanation, options.leader)
     explanation.warnings = list(dict.fromkeys(explanation.warnings))
     show(explanation)
+
+
+async def _add_pods_to_come(session: ClusterSession, intake: Intake, found: Found, notes: list[str]) -> None:
+    """A Job that is not let in has no pods: they are thought to be there, as its controller would make them."""
+    job = found.job
+    owner = job.owner if job is not None and not job.tasks else None
+    if job is None or owner is None or (owner.kind, owner.api_version) != (JOBS.kind, JOBS.api_version):
+        return
+    try:
+        manifest = await session.find(JOBS, owner.name, job.namespace)
+    except ApiError as error:
+        notes.append(f"Job {owner.name} could not be read: {refusal_text(error)}")
+        return
+    count = add_pods_to_come(intake, job, manifest) if manifest is not None else 0
+    if count:
+        notes.append(
+            f"Its {count} pods do not exist yet: they are made when it is let in, as Job {owner.name} says."
+        )
 
 
 async def _add_events(session: ClusterSession, subject: Subject) -> None:
@@ -64,7 +88,7 @@ async def _add_events(session: ClusterSession, subject: Subject) -> None:
             listed = await session.list(EVENTS, subject.namespace, fields=fields)
             told += map(happening, listed.items)
     except ApiError as error:
-        subject.notes.append(f"Its events could not be read: {shown(str(error))}")
+        subject.notes.append(f"Its events could not be read: {refusal_text(error)}")
         return
     entries = [
         HistoryEntry(
@@ -84,7 +108,7 @@ async def _add_leader(
 ) -> None:
     """What the leader remembers; a cluster without our scheduler has nobody to ask."""
     if isinstance(subject, JobExplanation):
-        resource, name = "podgroups", subject.pod_group
+        resource, name = "podgroups.scheduling.k8s.io" if subject.native else "podgroups", subject.pod_group
         if not name:
             return
     else:

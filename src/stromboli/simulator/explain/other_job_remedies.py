@@ -18,6 +18,8 @@ from stromboli.simulator.explain.remedy_trials import RemedyTrials, pods_patch
 
 MOST_HOLDERS = 3
 """Jobs of which it is tried whether the end of each alone is enough."""
+OF_THE_SYSTEM = "system-"
+"""How the classes are called that are not for users."""
 _HOLDING = (Status.RUNNING, Status.BOUND, Status.BINDING, Status.RELEASING, Status.UNKNOWN)
 Holding = list[tuple[Job, list[Task]]]
 
@@ -59,7 +61,8 @@ def raise_priority(trials: RemedyTrials) -> None:
     if job.native is not None or job.group is None:
         return
     classes = trials.cluster.objects.priority_classes.values()
-    higher = sorted({each.value: each.name for each in classes if each.value > job.priority}.items())
+    usable = (each for each in classes if not each.name.startswith(OF_THE_SYSTEM))
+    higher = sorted({each.value: each.name for each in usable if each.value > job.priority}.items())
     for value, name in [*higher[:1], *higher[1:][-1:]]:
         pods = list(job.by_status[Status.PENDING])
         patch = {"spec": {"priority": value, "priorityClassName": name}}

@@ -33,9 +33,10 @@ def forecast_starts(
     cluster = loaded.intake.cluster
     known, unknown = _ends(cluster, now)
     if not known:
-        return {
-            name: StartForecast("Nobody knows: none of the jobs that run has a time limit.") for name in names
-        }
+        text = "Nobody knows: none of the jobs that run has a time limit."
+        if not any(job.allocated_count for job in cluster.jobs.values()):
+            text = "Not by waiting: no job runs whose end would make room."
+        return {name: StartForecast(text) for name in names}
     settings = SimulationSettings()
     world = FutureWorld(loaded, now, settings)
     loop = SimulationLoop(world, policy, catalog, settings)

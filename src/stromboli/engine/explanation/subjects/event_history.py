@@ -58,7 +58,7 @@ class History(Struct, kw_only=True, omit_defaults=True):
 
 def history_of(entries: Iterable[HistoryEntry], dropped: int = 0, leader: str = "") -> History:
     """The latest entries, the oldest first; what is told twice with the same words and time is told once."""
-    once = {(entry.time, entry.kind, entry.text): entry for entry in entries}
+    once = {(entry.time, entry.text): entry for entry in entries}
     ordered = sorted(once.values(), key=lambda entry: entry.time)
     left_out = max(0, len(ordered) - MOST_ENTRIES)
     return History(entries=ordered[left_out:], dropped=dropped + left_out, leader=leader)

@@ -178,6 +178,8 @@ class JobExplanation(SubjectBase, kw_only=True, tag="job", tag_field="subject"):
     """Why a job waits, or where it runs."""
 
     pod_group: str
+    native: bool = False
+    """Whether that is a PodGroup of Kubernetes itself."""
     queue: str
     state: State
     priority: int = 0

@@ -67,6 +67,7 @@ def job_explanation(
         name=name or (job.owner.name if job.owner else job.name),
         namespace=job.namespace,
         pod_group=job.name,
+        native=job.native is not None,
         queue=job.queue.name if job.queue else "",
         state=job_state(outcome, job, wait),
         priority=job.priority,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from stromboli.engine.explanation.subjects.explanation_document import GateState
 
@@ -32,25 +32,22 @@ _NAMES = ("PodGroup", "queue", "admission", "gang", "rules", "share", "room")
 
 
 def gate_states(session: Session, job: Job, wait: WaitExplanation) -> list[GateState]:
-    """All gates; those behind the one that holds it are unknown, unless it can be told by the objects alone."""
+    """All gates; those behind the one that holds it, or that it has not reached, are unknown."""
     holding = _PLACE.get(wait.gate, 6)
     told = [_group(job), _queue(job), _admission(job), _gang(job)]
     states: list[GateState] = []
+    reached = True
     for place, name in enumerate(_NAMES):
         if place == holding:
             states.append(GateState(name, "holds", wait.summary or wait.message))
+            reached = False
         elif place < len(told):
             passed, text = told[place]
-            states.append(GateState(name, _state(passed, place < holding), text))
+            reached = reached and passed
+            states.append(GateState(name, "passed" if passed else "unknown", text))
         else:
-            state: Literal["passed", "unknown"] = "passed" if place < holding else "unknown"
-            states.append(GateState(name, state, _LATER[name][place < holding]))
+            states.append(GateState(name, "passed" if reached else "unknown", _LATER[name][reached]))
     return states
-
-
-def _state(passed: bool, before: bool) -> Literal["passed", "unknown"]:
-    """What objects do not tell to be passed holds nobody who has come farther."""
-    return "passed" if passed or before else "unknown"
 
 
 _LATER = {
