@@ -19,7 +19,7 @@ from tests.embedded.up_process import Up, eventually
 
 pytestmark = pytest.mark.slow
 SECONDS = 60
-EXAMPLES = Path(__file__).parents[3] / "examples" / "run"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "jobs"
 STROMBOLI = (sys.executable, "-m", "stromboli")
 
 

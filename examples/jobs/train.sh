@@ -1,5 +1,5 @@
 #!/bin/sh
-# A script as batch systems take it: `stromboli submit examples/run/train.sh`. It runs in two pods, and `srun` starts two
+# A script as batch systems take it: `stromboli submit examples/jobs/train.sh`. It runs in two pods, and `srun` starts two
 # tasks in each. The last lines of options are ours; they can do what Slurm's cannot.
 #SBATCH --job-name=train
 #SBATCH --nodes=2 --ntasks-per-node=2
