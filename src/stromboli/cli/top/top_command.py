@@ -76,12 +76,12 @@ async def top(
 
     state = ScreenState(tab=list(TopView).index(view), filter=filter[:100], where=_where(session))
     _choose_sorting(state, sort)
-    records = ClusterRecords()
+    once = once or output is not TopFormat.TABLE or not sys.stdout.isatty()
     async with silent_log():
-        watches = TopWatches(session, records)
+        watches = TopWatches(session, ClusterRecords(), lists_only=once)
         async with watches.running():
             content = await _content(session, watches)
-            if once or output is not TopFormat.TABLE or not sys.stdout.isatty():
+            if once:
                 await _print_once(content, watches, state, output)
             else:
                 await _show(content, watches, state)

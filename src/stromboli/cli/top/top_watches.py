@@ -33,6 +33,13 @@ class TopReflector(Reflector):
 
     absence_level = logging.DEBUG
     refused = ""
+    lists_only = False
+    """Set where one look at the cluster is enough."""
+
+    async def _watch(self) -> None:
+        if self.lists_only:
+            await asyncio.Event().wait()  # until cancelled
+        await super()._watch()
 
     def _handle_api_error(self, error: ApiError) -> float:
         pause = super()._handle_api_error(error)
@@ -50,7 +57,7 @@ class TopReflector(Reflector):
 class TopWatches:
     """All watches of a screen, into one set of records."""
 
-    def __init__(self, session: ClusterSession, records: ClusterRecords) -> None:
+    def __init__(self, session: ClusterSession, records: ClusterRecords, lists_only: bool = False) -> None:
         scope = session.namespace if session.namespace_given else ""
         self.records = records
         self.reflectors = [
@@ -66,6 +73,9 @@ class TopWatches:
         self.evictions = TopReflector(
             session.client, EVENTS, Event, records, scope=WatchScope(scope, f"reason={names.EVENT_EVICT}")
         )
+
+        for each in (*self.reflectors, self.evictions):
+            each.lists_only = lists_only
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
