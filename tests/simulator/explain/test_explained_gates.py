@@ -116,6 +116,8 @@ def test_a_job_held_back_by_a_rule_waits_for_one_that_was_promised_a_start():
     plugins = "priority gang | predicates backfill-reservation"
     job = explain_job(world, "long", "enqueue, allocate, backfill", plugins)
     assert (job.state, holding(job)) == ("waits", "rules")
+    limit = "it ends before the jobs start that it would delay (annotation stromboli.sh/time-limit: 3600s)"
+    assert remedies(job)["time-limit"] == limit
 
 
 def test_scheduling_gates_hold_pods_until_somebody_removes_them():

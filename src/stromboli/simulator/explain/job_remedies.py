@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from stromboli.api import names
 from stromboli.engine.explanation.subjects.explanation_document import ObjectChange, Remedy
 from stromboli.engine.explanation.subjects.quantity_texts import quantities
 from stromboli.model.status import Status
 from stromboli.simulator.dangling_references import first_few
-from stromboli.simulator.explain.group_changes import fewer_at_once, group_with_less, less_restricted
+from stromboli.simulator.explain.group_changes import (
+    fewer_at_once,
+    group_patch,
+    group_with_less,
+    less_restricted,
+)
 from stromboli.simulator.explain.remedy_trials import RemedyTrials, listed, pods_patch
 from stromboli.simulator.explain.smaller_requests import (
     containers_with_less,
@@ -89,3 +95,15 @@ def relax_topology(trials: RemedyTrials) -> None:
     for text, change in less_restricted(trials.job, trials.cluster.hyper_nodes.tiers):
         if trials.attempt(Remedy("topology", text, [change]), text):
             return
+
+
+def shorten_time(trials: RemedyTrials) -> None:
+    """A time limit with which it ends before those start whom it would delay."""
+    job, promised = trials.job, trials.clues.promised
+    seconds = int(promised - trials.now) if promised is not None else 0
+    if seconds < 1 or job.native is not None or job.group is None:
+        return
+    limit = f"{seconds}s"
+    text = f"it ends before the jobs start that it would delay (annotation {names.TIME_LIMIT}: {limit})"
+    change = group_patch(job, {"metadata": {"annotations": {names.TIME_LIMIT: limit}}})
+    trials.attempt(Remedy("time-limit", text, [change]), f"a time limit of {limit}")

@@ -11,6 +11,7 @@ from stromboli.simulator.explain.job_remedies import (
     lower_requests,
     relax_topology,
     remove_gates,
+    shorten_time,
     start_with_one,
 )
 from stromboli.simulator.explain.node_remedies import add_nodes, use_more_nodes
@@ -22,6 +23,7 @@ from stromboli.simulator.explain.wait_clues import WaitClues
 FIRST = (open_queue, remove_gates)
 """For a job that may have no pods yet."""
 NEXT = (
+    shorten_time,
     lower_minimum,
     change_queue,
     lower_requests,
@@ -40,7 +42,7 @@ def search_remedies(
     intake: Intake, policy: Policy, catalog: Catalog, now: float, clues: WaitClues
 ) -> Remedies:
     """Try what is worth trying for a job that waits; the cluster is as before after that."""
-    trials = RemedyTrials(intake.cluster, StartTrials(intake, policy, catalog, now), policy, clues)
+    trials = RemedyTrials(intake.cluster, StartTrials(intake, policy, catalog, now), policy, clues, now)
     for family in (*FIRST, *(NEXT if clues.tasks else ())):
         family(trials)
     return trials.remedies

@@ -35,8 +35,11 @@ class Remedies:
 class RemedyTrials:
     """Tries remedies for one job."""
 
-    def __init__(self, cluster: Cluster, trials: StartTrials, policy: Policy, clues: WaitClues) -> None:
+    def __init__(
+        self, cluster: Cluster, trials: StartTrials, policy: Policy, clues: WaitClues, now: float
+    ) -> None:
         self.cluster = cluster
+        self.now = now
         self.policy = policy
         self.clues = clues
         self.remedies = Remedies()

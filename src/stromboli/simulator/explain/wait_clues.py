@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 MOST_HOLDERS = 8
+MOST_PROMISES = 500
+"""Waiting jobs that are asked whether they were promised a start."""
 
 
 @dataclass(slots=True)
@@ -38,6 +41,8 @@ class WaitClues:
     holders: list[tuple[Job, list[Task]]] = field(default_factory=list)
     reasons: set[str] = field(default_factory=set)
     """All that nodes answered."""
+    promised: float | None = None
+    """When the first of the jobs starts that were promised a start."""
     hits: list[Hit] = field(default_factory=list)
     """Limits of its queue, and of those above, that leave too little for all its pods."""
 
@@ -64,6 +69,8 @@ def wait_clues(outcome: Outcome, job: Job, wait: WaitExplanation) -> WaitClues:
             reason.text for verdict in outcome.causes.verdicts(job).values() for reason in verdict.reasons
         },
     )
+    if wait.gate == "backfill":
+        clues.promised = _first_promise(outcome, job)
     holding = largest_holding_jobs(session, short, usable, job)[:MOST_HOLDERS]
     clues.holders = [(holder, held) for holder, held, _ in holding]
     if job.queue is not None and job.queue.exists:
@@ -71,3 +78,13 @@ def wait_clues(outcome: Outcome, job: Job, wait: WaitExplanation) -> WaitClues:
             hit = limit_hit(session, job.queue, job.pending or job.min_resources or {})
             clues.hits = [hit] if hit else []
     return clues
+
+
+def _first_promise(outcome: Outcome, job: Job) -> float | None:
+    session = outcome.session
+    starts = []
+    for other in islice((each for each in session.cluster.backlog if each is not job), MOST_PROMISES):
+        promise = session.rules.promised(other)
+        if promise is not None and promise.start > session.now:
+            starts.append(promise.start)
+    return min(starts, default=None)
