@@ -40,7 +40,10 @@ class Server:
 
 @contextlib.contextmanager
 def serving(
-    answer: Callable[[Asked], Reply], headers: dict[str, str] | None = None, secure: bool = False
+    answer: Callable[[Asked], Reply],
+    headers: dict[str, str] | None = None,
+    secure: bool = False,
+    host: str = "127.0.0.1",
 ) -> Iterator[Server]:
     """A well-behaved server that says what `answer` does; `secure` with a certificate that nobody vouches for."""
     server = Server("", answer)
@@ -69,7 +72,7 @@ def serving(
         def log_message(self, *_: Any) -> None:
             pass
 
-    listener = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    listener = ThreadingHTTPServer((host, 0), Handler)
     listener.daemon_threads = True
     if secure:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -77,7 +80,7 @@ def serving(
         listener.socket = context.wrap_socket(listener.socket, server_side=True)
     thread = threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True)
     thread.start()
-    server.url = f"http{'s' * secure}://127.0.0.1:{listener.server_address[1]}"
+    server.url = f"http{'s' * secure}://{host}:{listener.server_address[1]}"
     try:
         yield server
     finally:

@@ -188,6 +188,8 @@ def test_of_volcanos_scheduler_is_told_what_it_tells() -> None:
 
 def test_controllers_tell_of_pods_that_they_make() -> None:
     lines = lines_of(CONTROLLERS)
+    assert list(lines) == ["leader", "pods made", "jobs ended", "syncs"]
+    assert summary_of(CONTROLLERS).not_told == []
     assert lines["pods made"].state == "look"
     assert lines["jobs ended"].text == "7 completed, 0 failed"
     assert lines["syncs"].state == "look"

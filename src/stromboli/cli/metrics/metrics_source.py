@@ -149,6 +149,8 @@ class ClusterSource:
         if leader is not None:
             port = port_of(flag_value(leader.words, "listen-address") or f":{component.port}")
             place = f"pod {leader.namespace}/{leader.name}, which leads"
+            if flag_value(leader.words, "enable-metrics", "true").lower() not in ("true", "t", "1"):
+                self._refusals.append(f"pod {leader.namespace}/{leader.name} leads without --enable-metrics")
             proxy = f"{_PODS.path(leader.namespace, leader.name)}:{port}/proxy/metrics"
             yield Way(f"{place}, by the proxy", lambda: self._get(proxy))
             yield Way(f"{place}, by a forwarded port", lambda: _get_forwarded(client, leader, port))

@@ -58,6 +58,7 @@ class MetricsSummary:
     seconds: float | None
     """Of the interval; None for the time since the start."""
     not_told: list[str] = field(default_factory=list)
+    """Topics that a scheduler does not tell."""
 
     @property
     def is_fine(self) -> bool:
@@ -110,7 +111,7 @@ def summarise(samples: Samples, controllers: Samples | None, now: float) -> Metr
         _part_times(samples, names.PLUGIN, "plugin"),
         _process(samples, now),
         samples.seconds,
-        not_told,
+        not_told if samples.has(names.CYCLE) else [],
     )
 
 

@@ -32,6 +32,11 @@ FINE_LAG_SECONDS = 5.0
 _WHY = "`stromboli top` shows who waits, `stromboli explain JOB` tells why"
 
 
+def _counts_all(samples: Samples) -> bool:
+    """Whether it is our scheduler: what it has not counted yet is none."""
+    return samples.has(names.LEADER) and samples.has(names.CYCLE)
+
+
 def cycles(samples: Samples) -> SummaryLine | None:
     if not samples.has(names.CYCLE):
         return None
@@ -63,7 +68,7 @@ def cycles(samples: Samples) -> SummaryLine | None:
 
 
 def pods(samples: Samples) -> SummaryLine | None:
-    if not (samples.has(names.POD_WAIT) or samples.has(names.LEADER)):
+    if not (samples.has(names.POD_WAIT) or _counts_all(samples)):
         return None
     waited = samples.distributions(names.POD_WAIT, "stage").get("Bound")
     return _waits("pods", "bound", waited, samples)
@@ -88,7 +93,7 @@ def _waits(topic: str, done: str, waited: Distribution | None, samples: Samples)
 
 
 def attempts(samples: Samples) -> SummaryLine | None:
-    if not (samples.has(names.ATTEMPTS) or samples.has(names.LEADER)):
+    if not (samples.has(names.ATTEMPTS) or _counts_all(samples)):
         return None
     results = samples.by_label(names.ATTEMPTS, "result")
     failed = results.get("error", 0.0)
@@ -104,7 +109,7 @@ def attempts(samples: Samples) -> SummaryLine | None:
 
 def binds(samples: Samples) -> SummaryLine | None:
     taken = samples.distributions(names.STAGE, "stage").get("Bind")
-    if not (samples.has(names.STAGE) or samples.has(names.LEADER)):
+    if not (samples.has(names.STAGE) or _counts_all(samples)):
         return None
     if taken is None:
         return neutral("binds", "none" if samples.seconds else "none yet", {"count": 0})
@@ -119,7 +124,7 @@ def binds(samples: Samples) -> SummaryLine | None:
 
 
 def evictions(samples: Samples) -> SummaryLine | None:
-    if not (samples.has(names.EVICTIONS) or samples.has(names.LEADER)):
+    if not (samples.has(names.EVICTIONS) or _counts_all(samples)):
         return None
     actions = samples.by_label(names.EVICTIONS, "action")
     text = counts_by({f"by {action}": count for action, count in actions.items()}, samples.seconds) or "none"
@@ -153,7 +158,7 @@ def waiting(samples: Samples) -> SummaryLine | None:
 
 
 def writes(samples: Samples) -> SummaryLine | None:
-    if not (samples.has(names.WRITE_FAILURES) or samples.has(names.LEADER)):
+    if not (samples.has(names.WRITE_FAILURES) or _counts_all(samples)):
         return None
     failures = samples.by_label(names.WRITE_FAILURES, "decision")
     failed = sum(failures.values())
@@ -218,7 +223,7 @@ def lost_cycles(samples: Samples) -> SummaryLine | None:
 
 
 def plugins(samples: Samples) -> SummaryLine | None:
-    if not samples.has(names.LEADER):
+    if not _counts_all(samples):
         return None
     pair = ("plugin", "point")
     aside = sorted(culprit for culprit, value in samples.by_labels(names.SET_ASIDE, *pair).items() if value)
