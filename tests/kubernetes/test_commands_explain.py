@@ -1,0 +1,64 @@
+"""`stromboli explain` on an API server: a Job without pods, its queue and its node, and a user without the rights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.kubernetes.commanding import CommandCluster
+from tests.kubernetes.servers import control_plane
+from tests.kubernetes.test_commands_queues import NODE_STATUS
+
+pytestmark = pytest.mark.everywhere
+
+
+@pytest.fixture(scope="module")
+def cluster(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandCluster]:
+    """Controllers, no scheduler, a node of 16 cores, and a job of three pods of 8 cores that is not let in."""
+    folder = tmp_path_factory.mktemp("explain_commands")
+    with control_plane(folder) as plane:
+        made = CommandCluster(folder, plane)
+        try:
+            made.install()
+            made.start("--controllers=*,-sharding-controller")
+            plane.request("POST", "/api/v1/nodes", {"metadata": {"name": "n1"}})
+            made.patch("nodes", "n1", {"status": NODE_STATUS}, "", "status")
+            made.place_of("explained")
+            made.make("jobs", {"metadata": {"name": "train"}, "spec": job_spec()}, "explained")
+            made.wait(lambda: made.names("podgroups", "explained"), "the PodGroup of train")
+            yield made
+        finally:
+            made.close()
+
+
+def job_spec() -> dict[str, Any]:
+    container = {"name": "c", "image": "busybox", "resources": {"requests": {"cpu": "8"}}}
+    template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
+    task = {"name": "worker", "replicas": 3, "template": template}
+    return {"minAvailable": 3, "queue": "default", "schedulerName": "volcano", "tasks": [task]}
+
+
+def test_a_job_that_has_no_pods_yet_is_told_what_would_let_it_start(cluster: CommandCluster) -> None:
+    document = json.loads(cluster.output("explain", "train", "-n", "explained", "-o", "json"))
+    (job,) = document["subjects"]
+    assert (job["kind"], job["state"], job["pods"]["waiting"]) == ("Job", "waits", 3)
+    texts = {remedy["kind"]: remedy["text"] for remedy in job["remedies"]}
+    assert texts["minimum"] == "2 of its 3 pods are enough to start (minMember 2)"
+    assert any("do not exist yet" in note for note in job["notes"])
+
+
+def test_a_queue_and_a_node_are_explained_beside_it(cluster: CommandCluster) -> None:
+    text = cluster.output("explain", "queue/default", "node/n1", "-n", "explained")
+    assert "Queue default is open: 0 jobs hold room in it, 1 waits" in text
+    assert "Node n1 is Ready: nobody is on it" in text
+
+
+def test_a_user_who_may_not_list_nodes_is_told_which_right_is_missing(cluster: CommandCluster) -> None:
+    rules = {"apiGroups": ["scheduling.volcano.sh"], "resources": ["*"], "verbs": ["get", "list"]}
+    somebody = cluster.account("explained", "reader", rules, everywhere=True)
+    result = cluster.run("explain", "train", "-n", "explained", kubeconfig=somebody)
+    assert result.exit_code == 1
+    assert 'has the verb "list" on "' in result.stderr
