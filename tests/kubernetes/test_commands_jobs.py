@@ -241,6 +241,9 @@ def test_jobs_are_deleted_by_name_by_labels_and_all(cluster: CommandCluster, spa
     assert (again.exit_code, again.stdout) == (1, "job.batch.volcano.sh/b deleted\n")
     assert cluster.run("job", "delete", "a", "-n", space, "--ignore-not-found").exit_code == 0
     cluster.output("job", "delete", "-l", "team=x", "-n", space)
+    both = ("job", "delete", "c", "d", "-n", space, "--dry-run=server", "-o")
+    assert len(json.loads(cluster.output(*both, "json"))["items"]) == 2
+    assert cluster.output(*both, "name") == "job.batch.volcano.sh/c\njob.batch.volcano.sh/d\n"
     cluster.output("job", "delete", "--all", "-n", space)
     assert cluster.names("jobs", space) == []
     assert cluster.run("job", "delete", "-n", space).exit_code == 2

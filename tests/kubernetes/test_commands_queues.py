@@ -163,11 +163,14 @@ def test_a_queue_closes_when_its_groups_are_gone_and_opens_again(cluster: Comman
     full = cluster.run("queue", "delete", "busy")
     assert (full.exit_code, f"is not empty: {space}/train" in full.stderr) == (1, True)
     with cluster.meanwhile(lambda: cluster.delete("podgroups", "train", space)):
-        assert " already" in cluster.output("queue", "close", "busy", *WAIT)
+        again = cluster.run("queue", "close", "busy", *WAIT)
+        assert (again.exit_code, " already\n" in again.stderr) == (0, True), again.output
     assert cluster.state("busy") == "Closed"
     assert cluster.output("queue", "open", "busy", *WAIT) == "queue.scheduling.volcano.sh/busy opened\n"
     assert cluster.state("busy") == "Open"
-    assert "is open already" in cluster.output("queue", "open", "busy")
+    assert "is Open already" in cluster.run("queue", "open", "busy", *WAIT).stderr
+    closed = json.loads(cluster.output("queue", "close", "busy", "--dry-run=server", "-o", "json"))
+    assert (closed["kind"], cluster.state("busy")) == ("Queue", "Open")
     assert cluster.run("queue", "close", "root").exit_code == 1
 
 

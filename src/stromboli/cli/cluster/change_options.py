@@ -171,3 +171,26 @@ def report_changes(
             print_document(resource, manifest, output)
     else:
         write_list(manifests, output)
+
+
+class ChangeReport:
+    """What was done to objects, told of each as it is done; as JSON and YAML of all at the end."""
+
+    def __init__(self, resource: Resource, verb: str, output: ObjectFormat, dry_run: DryRun) -> None:
+        self._resource = resource
+        self._verb = verb
+        self._output = output
+        self._dry_run = dry_run
+        self._kept: list[Manifest] = []
+
+    def add(self, manifest: Manifest) -> None:
+        from stromboli.cli.cluster.object_output import ObjectFormat
+
+        if self._output in (ObjectFormat.JSON, ObjectFormat.YAML):
+            self._kept.append(manifest)
+        else:
+            report_changes(self._resource, [manifest], self._verb, self._output, self._dry_run)
+
+    def end(self) -> None:
+        if self._kept:
+            report_changes(self._resource, self._kept, self._verb, self._output, self._dry_run)

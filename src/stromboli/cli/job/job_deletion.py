@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING
 import typer
 
 from stromboli.cli.cli_errors import print_note
-from stromboli.cli.cluster.change_options import DRY_RUN, TIMEOUT, DryRun, seconds_of, tell_change, wait_until
-from stromboli.cli.cluster.chosen_objects import Failures, check_choice, chosen, confirmed
+from stromboli.cli.cluster.change_options import (
+    DRY_RUN,
+    TIMEOUT,
+    ChangeReport,
+    DryRun,
+    seconds_of,
+    wait_until,
+)
+from stromboli.cli.cluster.chosen_objects import Failures, check_choice, chosen, confirmed, plain_name
 from stromboli.cli.cluster.cluster_kinds import JOBS, Manifest, name_of
-from stromboli.cli.cluster.object_output import SELECTOR
+from stromboli.cli.cluster.object_output import OUTPUT, SELECTOR, ObjectFormat
 from stromboli.cli.cluster.on_cluster import on_cluster
 from stromboli.cli.job.job_names import SOME_JOB_NAMES
 
@@ -33,6 +40,7 @@ async def delete(
     wait: bool = typer.Option(True, "--wait/--no-wait", help="Until they are gone."),
     timeout: str = TIMEOUT,
     dry_run: DryRun = DRY_RUN,
+    output: ObjectFormat = OUTPUT,
 ) -> None:
     """Delete jobs with their pods, by name, by labels, or all of a namespace.
 
@@ -42,7 +50,8 @@ async def delete(
     longest = seconds_of(timeout)
     failures = Failures()
     if missing and names:
-        found = [await failures.attempt(session.find(JOBS, name)) for name in dict.fromkeys(names)]
+        plain = dict.fromkeys(plain_name(JOBS, name) for name in names)
+        found = [await failures.attempt(session.find(JOBS, name)) for name in plain]
         jobs = [job for job in found if job is not None]
     else:
         jobs = await chosen(session, JOBS, names, selector, failures)
@@ -51,10 +60,12 @@ async def delete(
     ):
         print_note("nothing is deleted")
         raise typer.Exit(1)
-    deleted = []
+    report, deleted = ChangeReport(JOBS, "deleted", output, dry_run), []
     for job in jobs:
-        done = await failures.attempt(_delete(session, job, dry_run))
-        deleted += [job] if done else []
+        if await failures.attempt(_delete(session, job, dry_run)):
+            deleted.append(job)
+            report.add(job)
+    report.end()
     if wait and dry_run is DryRun.NONE:
         for job in deleted:
             await failures.attempt(_gone(session, job, longest))
@@ -62,10 +73,9 @@ async def delete(
 
 
 async def _delete(session: ClusterSession, job: Manifest, dry_run: DryRun) -> bool:
-    name = name_of(job)
+    """Whether it was; an error if not."""
     if dry_run is not DryRun.CLIENT:
-        await session.delete(JOBS, name, dry_run=dry_run is DryRun.SERVER)
-    tell_change(JOBS, name, "deleted", dry_run)
+        await session.delete(JOBS, name_of(job), dry_run=dry_run is DryRun.SERVER)
     return True
 
 

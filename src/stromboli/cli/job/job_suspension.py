@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.cli.cli_errors import print_note
 from stromboli.cli.cluster.bus_commands import send_command
@@ -10,14 +10,14 @@ from stromboli.cli.cluster.change_options import (
     DRY_RUN,
     TIMEOUT,
     WAIT,
+    ChangeReport,
     DryRun,
     seconds_of,
-    tell_change,
 )
 from stromboli.cli.cluster.chosen_objects import Failures, check_choice, chosen
 from stromboli.cli.cluster.cluster_errors import ClusterError, shown
 from stromboli.cli.cluster.cluster_kinds import JOBS, Manifest, full_name, name_of
-from stromboli.cli.cluster.object_output import SELECTOR
+from stromboli.cli.cluster.object_output import OUTPUT, SELECTOR, ObjectFormat
 from stromboli.cli.cluster.on_cluster import on_cluster
 from stromboli.cli.following.job_wait import phase_of
 from stromboli.cli.job.job_goals import await_goal, goal_of
@@ -30,6 +30,18 @@ FINISHED = ("Completed", "Terminated", "Failed")
 SUSPENDED = ("Aborted", "Aborting")
 
 
+class JobOrder(NamedTuple):
+    """What the controller of jobs is told to do, how that is called, and what it leads to."""
+
+    action: str
+    verb: str
+    goal: str
+
+
+SUSPENSION = JobOrder("AbortJob", "suspended", "aborted")
+RESUMPTION = JobOrder("ResumeJob", "resumed", "running")
+
+
 @on_cluster()
 async def suspend(
     session: ClusterSession,
@@ -38,6 +50,7 @@ async def suspend(
     wait: bool = WAIT,
     timeout: str = TIMEOUT,
     dry_run: DryRun = DRY_RUN,
+    output: ObjectFormat = OUTPUT,
 ) -> None:
     """Suspend jobs: their pods are deleted, and the jobs stay until they are resumed, from the beginning.
 
@@ -45,7 +58,8 @@ async def suspend(
 
     Exit status 0, 1 if one cannot be suspended, 2 for a wrong command line, 124 after --timeout.
     """
-    await _command(session, names, selector, wait, timeout, dry_run, "AbortJob", "suspended", "aborted")
+    report = ChangeReport(JOBS, SUSPENSION.verb, output, dry_run)
+    await _command(session, names, selector, SUSPENSION, report, wait, timeout, dry_run)
 
 
 @on_cluster()
@@ -56,6 +70,7 @@ async def resume(
     wait: bool = WAIT,
     timeout: str = TIMEOUT,
     dry_run: DryRun = DRY_RUN,
+    output: ObjectFormat = OUTPUT,
 ) -> None:
     """Resume suspended jobs: they start again, from the beginning.
 
@@ -63,46 +78,46 @@ async def resume(
 
     Exit status 0, 1 if one cannot be resumed, 2 for a wrong command line, 124 after --timeout.
     """
-    await _command(session, names, selector, wait, timeout, dry_run, "ResumeJob", "resumed", "running")
+    report = ChangeReport(JOBS, RESUMPTION.verb, output, dry_run)
+    await _command(session, names, selector, RESUMPTION, report, wait, timeout, dry_run)
 
 
 async def _command(
     session: ClusterSession,
     names: list[str],
     selector: str,
+    order: JobOrder,
+    report: ChangeReport,
     wait: bool,
     timeout: str,
     dry_run: DryRun,
-    action: str,
-    verb: str,
-    goal: str,
 ) -> None:
     check_choice(names, selector)
     longest = seconds_of(timeout)
     failures = Failures()
     commanded = []
     for job in await chosen(session, JOBS, names, selector, failures):
-        sent = await failures.attempt(_send(session, job, action, verb, dry_run))
-        commanded += [job] if sent else []
+        if await failures.attempt(_send(session, job, order, dry_run)):
+            commanded.append(name_of(job))
+            report.add(job)
+    report.end()
     if wait and dry_run is DryRun.NONE:
-        for job in commanded:
-            await failures.attempt(await_goal(session, name_of(job), goal_of(goal), longest))
+        for name in commanded:
+            await failures.attempt(await_goal(session, name, goal_of(order.goal), longest))
     failures.end()
 
 
-async def _send(session: ClusterSession, job: Manifest, action: str, verb: str, dry_run: DryRun) -> bool:
-    """Whether the command was sent; it is not where it changes nothing."""
+async def _send(session: ClusterSession, job: Manifest, order: JobOrder, dry_run: DryRun) -> bool:
+    """Whether the command has been given; an error if it cannot be carried out."""
     name, phase = name_of(job), phase_of(job)
     if phase in FINISHED:
-        raise ClusterError(f"{full_name(JOBS, name)} is {phase}: a job that has ended cannot be {verb}")
-    if action == "AbortJob" and phase in SUSPENDED:
+        raise ClusterError(f"{full_name(JOBS, name)} is {phase}: a job that has ended cannot be {order.verb}")
+    if order is SUSPENSION and phase in SUSPENDED:
         print_note(shown(f"{full_name(JOBS, name)} is {phase} already"))
-        return True
-    if action == "ResumeJob" and phase not in SUSPENDED:
+    if order is RESUMPTION and phase not in SUSPENDED:
         print_note(
             shown(f"{full_name(JOBS, name)} is {phase or 'Pending'}: only a suspended job can be resumed")
         )
     if dry_run is not DryRun.CLIENT:
-        await send_command(session, action, JOBS, job, session.namespace, dry_run is DryRun.SERVER)
-    tell_change(JOBS, name, verb, dry_run)
+        await send_command(session, order.action, JOBS, job, session.namespace, dry_run is DryRun.SERVER)
     return True

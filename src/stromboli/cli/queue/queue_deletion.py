@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING
 import typer
 
 from stromboli.api import names
-from stromboli.cli.cluster.change_options import DRY_RUN, TIMEOUT, DryRun, seconds_of, tell_change, wait_until
+from stromboli.cli.cluster.change_options import (
+    DRY_RUN,
+    TIMEOUT,
+    ChangeReport,
+    DryRun,
+    seconds_of,
+    wait_until,
+)
 from stromboli.cli.cluster.chosen_objects import Failures, chosen
 from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text
 from stromboli.cli.cluster.cluster_kinds import QUEUES, Manifest, full_name, name_of
+from stromboli.cli.cluster.object_output import OUTPUT, ObjectFormat
 from stromboli.cli.cluster.on_cluster import on_cluster
 from stromboli.cli.cluster.readable_parts import ReadableParts
 from stromboli.cli.queue.queue_names import QUEUE_NAMES, parent_of, state_of_queue
@@ -33,41 +41,48 @@ async def delete(
     wait: bool = typer.Option(True, "--wait/--no-wait", help="Until they are gone."),
     timeout: str = TIMEOUT,
     dry_run: DryRun = DRY_RUN,
+    output: ObjectFormat = OUTPUT,
 ) -> None:
     """Delete queues; one with jobs in it only with --force.
 
     Exit status 0, 1 if one cannot be deleted, 2 for a wrong command line, 124 after --timeout.
     """
     longest, failures, parts = seconds_of(timeout), Failures(), ReadableParts()
+    report, deleted = ChangeReport(QUEUES, "deleted", output, dry_run), []
     for queue in await chosen(session, QUEUES, queue_names, failures=failures):
-        await failures.attempt(_delete(session, queue, force, parts, wait, longest, dry_run))
+        if await failures.attempt(_delete(session, queue, force, parts, dry_run)):
+            deleted.append(queue)
+            report.add(queue)
+    report.end()
+    if wait and dry_run is DryRun.NONE:
+        for queue in deleted:
+            await failures.attempt(_gone(session, queue, longest))
     parts.tell()
     failures.end()
 
 
 async def _delete(
-    session: ClusterSession,
-    queue: Manifest,
-    force: bool,
-    parts: ReadableParts,
-    wait: bool,
-    timeout: float,
-    dry_run: DryRun,
-) -> None:
-    name = name_of(queue)
+    session: ClusterSession, queue: Manifest, force: bool, parts: ReadableParts, dry_run: DryRun
+) -> bool:
+    """Whether it was; an error if not."""
     await _check(session, queue, force, parts)
     if dry_run is not DryRun.CLIENT:
         await _send(session, queue, dry_run is DryRun.SERVER)
-    tell_change(QUEUES, name, "deleted", dry_run)
-    if wait and dry_run is DryRun.NONE:
-        await wait_until(
-            session,
-            QUEUES,
-            name,
-            lambda current: current is None or current["metadata"].get("uid") != queue["metadata"].get("uid"),
-            timeout,
-            meaning="the queue is gone",
-        )
+    return True
+
+
+async def _gone(session: ClusterSession, queue: Manifest, timeout: float) -> None:
+    """Until it does not exist; another queue of its name is another."""
+    uid = queue["metadata"].get("uid")
+    await wait_until(
+        session,
+        QUEUES,
+        name_of(queue),
+        lambda current: current is None or current["metadata"].get("uid") != uid,
+        timeout,
+        meaning="the queue is gone",
+        tell=lambda current: f"waiting until {name_of(queue)} is gone",
+    )
 
 
 async def _check(session: ClusterSession, queue: Manifest, force: bool, parts: ReadableParts) -> None:

@@ -7,19 +7,21 @@ import time
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
+from stromboli.cli.cli_errors import print_note
 from stromboli.cli.cluster.bus_commands import send_command
 from stromboli.cli.cluster.change_options import (
     DRY_RUN,
     TIMEOUT,
     WAIT,
+    ChangeReport,
     DryRun,
     ProgressLine,
     seconds_of,
-    tell_change,
 )
 from stromboli.cli.cluster.chosen_objects import Failures, chosen
-from stromboli.cli.cluster.cluster_errors import ClusterError, TimedOut
+from stromboli.cli.cluster.cluster_errors import ClusterError, TimedOut, shown
 from stromboli.cli.cluster.cluster_kinds import POD_GROUPS, QUEUES, Manifest, full_name, name_of
+from stromboli.cli.cluster.object_output import OUTPUT, ObjectFormat
 from stromboli.cli.cluster.on_cluster import on_cluster
 from stromboli.cli.cluster.readable_parts import ReadableParts
 from stromboli.cli.queue.queue_editing import until_open
@@ -40,6 +42,7 @@ async def open_queues(
     wait: bool = WAIT,
     timeout: str = TIMEOUT,
     dry_run: DryRun = DRY_RUN,
+    output: ObjectFormat = OUTPUT,
 ) -> None:
     """Open queues: they take jobs again, and so do the queues below that were closed with them.
 
@@ -48,10 +51,12 @@ async def open_queues(
     Exit status 0, 1 if one cannot be opened, 2 for a wrong command line, 124 after --timeout.
     """
     longest, failures = seconds_of(timeout), Failures()
-    opened = []
+    report, opened = ChangeReport(QUEUES, "opened", output, dry_run), []
     for queue in await chosen(session, QUEUES, queue_names, failures=failures):
-        sent = await failures.attempt(_open(session, queue, dry_run))
-        opened += [name_of(queue)] if sent else []
+        if await failures.attempt(_open(session, queue, dry_run)):
+            opened.append(name_of(queue))
+            report.add(queue)
+    report.end()
     if wait and dry_run is DryRun.NONE:
         for name in opened:
             await failures.attempt(until_open(session, name, longest))
@@ -61,8 +66,8 @@ async def open_queues(
 async def _open(session: ClusterSession, queue: Manifest, dry_run: DryRun) -> bool:
     name, parent = name_of(queue), parent_of(queue)
     if state_of_queue(queue) == names.QUEUE_OPEN:
-        tell_change(QUEUES, name, "is open already", dry_run)
-        return False
+        print_note(shown(f"{full_name(QUEUES, name)} is Open already"))
+        return True
     if parent not in ("", names.ROOT_QUEUE):
         state = state_of_queue(await session.find(QUEUES, parent))
         if state != names.QUEUE_OPEN:
@@ -70,7 +75,7 @@ async def _open(session: ClusterSession, queue: Manifest, dry_run: DryRun) -> bo
                 f"{full_name(QUEUES, name)} cannot be opened: its parent {parent} is {state};"
                 f" `stromboli queue open {parent}` first"
             )
-    await _command(session, queue, names.OPEN_QUEUE, "opened", dry_run)
+    await _command(session, queue, names.OPEN_QUEUE, dry_run)
     return True
 
 
@@ -81,6 +86,7 @@ async def close_queues(
     wait: bool = WAIT,
     timeout: str = TIMEOUT,
     dry_run: DryRun = DRY_RUN,
+    output: ObjectFormat = OUTPUT,
 ) -> None:
     """Close queues: they and those below take no more jobs; what is in them goes on to its end.
 
@@ -89,10 +95,12 @@ async def close_queues(
     Exit status 0, 1 if one cannot be closed, 2 for a wrong command line, 124 after --timeout.
     """
     longest, failures = seconds_of(timeout), Failures()
-    closed = []
+    report, closed = ChangeReport(QUEUES, "closed", output, dry_run), []
     for queue in await chosen(session, QUEUES, queue_names, failures=failures):
-        sent = await failures.attempt(_close(session, queue, dry_run))
-        closed += [name_of(queue)] if sent else []
+        if await failures.attempt(_close(session, queue, dry_run)):
+            closed.append(name_of(queue))
+            report.add(queue)
+    report.end()
     if wait and dry_run is DryRun.NONE:
         for name in closed:
             await failures.attempt(until_closed(session, name, longest))
@@ -104,17 +112,16 @@ async def _close(session: ClusterSession, queue: Manifest, dry_run: DryRun) -> b
     if name == names.ROOT_QUEUE:
         raise ClusterError(f"{full_name(QUEUES, name)} cannot be closed: all queues are below it")
     if state in (names.QUEUE_CLOSED, names.QUEUE_CLOSING):
-        tell_change(QUEUES, name, f"is {state.lower()} already", dry_run)
+        print_note(shown(f"{full_name(QUEUES, name)} is {state} already"))
         return True
-    await _command(session, queue, names.CLOSE_QUEUE, "closed", dry_run)
+    await _command(session, queue, names.CLOSE_QUEUE, dry_run)
     return True
 
 
-async def _command(session: ClusterSession, queue: Manifest, action: str, verb: str, dry_run: DryRun) -> None:
+async def _command(session: ClusterSession, queue: Manifest, action: str, dry_run: DryRun) -> None:
     if dry_run is not DryRun.CLIENT:
         where = names.QUEUE_COMMANDS_NAMESPACE
         await send_command(session, action, QUEUES, queue, where, dry_run is DryRun.SERVER)
-    tell_change(QUEUES, name_of(queue), verb, dry_run)
 
 
 async def until_closed(session: ClusterSession, name: str, timeout: float) -> None:
