@@ -17,6 +17,8 @@ from stromboli.cli.service_unit import NAME, unit_text
 
 SYSTEMCTL_TIMEOUT = 300.0
 """Seconds for systemd to start or stop the cluster."""
+CARRIED = ("PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES")
+"""Variables that the service has as they are now: where pods find programs, and which GPUs they may have."""
 OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
 """What is not known here are options of `stromboli up`."""
 DATA = typer.Option(
@@ -118,7 +120,8 @@ def _unit(context: typer.Context, folder: Path) -> str:
     options = ["--data", str(folder), *context.args]
     _check_options(options)
     command = (sys.executable, "-m", "stromboli", "up", *options)
-    return unit_text(command, os.getcwd(), os.environ.get("PATH") or os.defpath)
+    variables = {name: os.environ[name] for name in CARRIED if name in os.environ}
+    return unit_text(command, os.getcwd(), {"PATH": os.defpath, **variables})
 
 
 def _check_options(options: list[str]) -> None:
