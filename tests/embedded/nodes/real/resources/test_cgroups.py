@@ -50,7 +50,7 @@ def test_a_container_without_limits_is_bounded_in_its_processes_alone():
     assert has_limits({"resources": {"limits": {"cpu": "1"}}})
 
 
-@pytest.mark.parametrize(("limit", "quota"), [("1m", 1000), ("1G", 10**13), ("1E", 10**13)])
+@pytest.mark.parametrize(("limit", "quota"), [("1m", 1000), ("1G", 10**13), ("1P", 10**13)])
 def test_the_least_and_the_greatest_limit_are_those_that_the_kernel_takes(limit, quota):
     assert settings(limits={"cpu": limit})["cpu.max"] == f"{quota} 100000"
 
