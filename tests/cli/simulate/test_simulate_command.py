@@ -177,6 +177,22 @@ def test_an_interrupt_shows_what_happened_until_then(trace: str, tmp_path: Path)
     assert found["jobs"] == 3
 
 
+CTRL_C_AS_AN_OBJECT_GOES = """\
+if session.cluster.memory.setdefault('n', 0) == 2:
+            import os, signal, weakref
+            gone = type('Gone', (), {})()
+            reference = weakref.ref(gone, lambda _: os.kill(os.getpid(), signal.SIGINT))
+            del gone
+        session.cluster.memory['n'] += 1
+"""
+
+
+def test_an_interrupt_counts_wherever_the_program_is(trace: str, tmp_path: Path) -> None:
+    found = measures("--swf", trace, *plugin(tmp_path, CTRL_C_AS_AN_OBJECT_GOES), status=130)
+    assert (found["partial"], found["jobs"]) == (True, 3)
+    assert found["finished"] < 3
+
+
 def test_a_plugin_that_fails_in_every_cycle_ends_the_run_early(trace: str, tmp_path: Path) -> None:
     lines = "".join(f"{n} {n} -1 10 1 -1 -1 1 10 -1 1 1 1 -1 1 1 -1 -1\n" for n in range(1, 40))
     Path(trace).write_text("; MaxProcs: 4\n" + lines)
