@@ -174,14 +174,14 @@ def test_cards_of_a_former_pod_whose_processes_do_not_end_are_kept_and_others_st
 
     async def scenario():
         async with running_nodes(tmp_path, "1x8cpu,real", find_gpus=lambda: CARDS) as cluster:
-            await cluster.pod("both", command=SHOW, container=gpus(2))
-            waiting = await event(cluster, "both", "WaitingForGpus")
+            await cluster.pod("other", command=ENDLESS, container=gpus(1))
+            assert cards_of(await cluster.phase("other", "Running")) == ["GPU-1"]
+            await cluster.pod("next", command=SHOW, container=gpus(1))
+            waiting = await event(cluster, "next", "WaitingForGpus")
             assert "processes of default/old hold" in waiting, "and not those of the pod that has ended"
-            await cluster.pod("other", command=SHOW, container=gpus(1))
-            await cluster.phase("other", "Succeeded")
-            assert await cluster.log("other") == "GPU-1 GPU-1\n"
             stuck[0] = False
-            await cluster.phase("both", "Succeeded")
+            await cluster.phase("next", "Succeeded")
+            assert await cluster.log("next") == "GPU-0 GPU-0\n"
 
     (tmp_path / "work" / "pods").mkdir(parents=True)
     record = [
