@@ -40,7 +40,7 @@ def print_unit(context: typer.Context, data: Path | None = DATA) -> None:
 
 @service.command("install", context_settings=OPTIONS)
 def install(context: typer.Context, data: Path | None = DATA) -> None:
-    """Write the unit file, and start the cluster now and whenever you log in."""
+    """Write the unit file; start the cluster now and when you log in."""
     folder, path = _folder(data), unit_path()
     text = _unit(context, folder)
     _check_free(folder)
@@ -81,7 +81,10 @@ def remove() -> None:
 
 @service.command("status")
 def status() -> None:
-    """Say whether the service is there, and what it does; exit status 3 if it does not run."""
+    """Say whether the service is there, and what it does.
+
+    Exit status 3 if it does not run.
+    """
     from stromboli.embedded.running_clusters import running_clusters
 
     typer.echo(f"unit     {_installed()}")
