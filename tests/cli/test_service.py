@@ -125,6 +125,12 @@ def run(*arguments: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+def test_the_line_to_copy_is_quoted_for_the_shell(home: Path) -> None:
+    status, output = run("install", "--data", str(home / "my data"))
+    assert status == 0, output
+    assert f"  export KUBECONFIG='{home}/my data/kubeconfig'\n" in output
+
+
 def test_the_service_is_installed_shown_and_removed(home: Path) -> None:
     unit = home / ".config/systemd/user" / NAME
     assert run("status")[0] == 2

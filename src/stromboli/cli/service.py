@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import fields
@@ -60,9 +61,8 @@ def install(context: typer.Context, data: Path | None = DATA) -> None:
                 f" `systemctl --user enable --now {NAME}` start it"
             )
             raise typer.Exit(1)
-    typer.echo(
-        f"started; its data are in {folder}. To use it:\n\n  export KUBECONFIG={folder / 'kubeconfig'}\n"
-    )
+    kubeconfig = shlex.quote(str(folder / "kubeconfig"))
+    typer.echo(f"started; its data are in {folder}. To use it:\n\n  export KUBECONFIG={kubeconfig}\n")
     typer.echo("It stops when you log out, unless `loginctl enable-linger` lets your services run on.")
 
 
@@ -91,7 +91,8 @@ def status() -> None:
     for cluster in running_clusters():
         if cluster.unit == NAME:
             typer.echo(f"runs     process {cluster.pid} at {cluster.url}")
-            typer.echo(f"data     {cluster.data}\nto use   export KUBECONFIG={cluster.kubeconfig}")
+            typer.echo(f"data     {cluster.data}")
+            typer.echo(f"to use   export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
             return
     typer.echo(
         f"runs     no; `systemctl --user start {NAME}` starts it, `journalctl --user -u {NAME}` says why not"
