@@ -170,7 +170,12 @@ def test_options_that_up_does_not_know_are_told_before_anything_is_written(home:
     [
         (("--nodes", "3xfoo"), "'foo' is no amount"),
         (("--switches", "2"), "say how many with --racks"),
-        (("--run-time", "soon"), "soon"),
+        (("--run-time", "soon"), "--run-time 'soon': expected a time like 30s"),
+        (("--start-delay", "5x"), "--start-delay '5x': expected a time like 30s"),
+        *(
+            (("--schedule-period", text), f"--schedule-period '{text}': expected a time such as 500ms")
+            for text in ("0", "-1", "soon", "forever", "1s..2s", "exp(1s)")
+        ),
         (("--preset", "none"), "none"),
         (("--policy", "missing.yaml"), "missing.yaml"),
         (("--plugins-dir", "missing"), "missing"),
