@@ -18,6 +18,8 @@ INTERNAL = re.compile(r"\bspec \d|quirk", re.IGNORECASE)
 DEFAULT = re.compile(r"\(default\b|\[default: |\bby default\b")
 ENTRY = re.compile(r"^ {0,4}(?=-)", re.MULTILINE)
 """The start of an option in a help text."""
+TERMINAL = 78
+"""Characters of a line of help in a terminal of 80 columns."""
 
 
 def commands(command: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -56,3 +58,11 @@ def test_help_is_for_users(arguments: tuple[str, ...]) -> None:
     assert not INTERNAL.search(shown.output), shown.output
     for entry in ENTRY.split(shown.output):
         assert len(DEFAULT.findall(entry)) < 2, entry
+
+
+@pytest.mark.parametrize("group", ["node", "service", "workload"])
+def test_lists_of_commands_within_a_group_are_not_cut_short(group: str) -> None:
+    shown = CliRunner().invoke(app, [group, "--help"], catch_exceptions=False).output
+    listed = shown.partition("Commands:\n")[2].splitlines()
+    assert listed
+    assert [line for line in listed if line.endswith("...") or len(line) > TERMINAL] == []

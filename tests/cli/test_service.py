@@ -73,13 +73,13 @@ def exec_start(text: str) -> list[str]:
 @given(st.lists(st.text(PRINTABLE, min_size=1, max_size=10).filter(lambda text: text == text.strip())))
 def test_systemd_reads_the_arguments_that_were_meant(arguments: list[str]) -> None:
     command = ["/opt/a $b/python", *arguments]
-    assert exec_start(unit_text(command, "/home/me", "/bin")) == command
+    assert exec_start(unit_text(command, "/home/me", {"PATH": "/bin"})) == command
 
 
 @pytest.mark.parametrize("text", ["a\nb", "", " a", "a\t", "a\x00", "\udcff"])
 def test_what_cannot_stand_in_a_unit_is_refused(text: str) -> None:
     with pytest.raises(Usage, match="take another name"):
-        unit_text(["/bin/python", text], "/", "/bin")
+        unit_text(["/bin/python", text], "/", {"PATH": "/bin"})
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd on this machine")
@@ -88,7 +88,9 @@ def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
     folder.mkdir()
     unit = tmp_path / NAME
     unit.write_text(
-        unit_text([sys.executable, "-m", "stromboli", "up", *HOSTILE], str(folder), os.environ["PATH"])
+        unit_text(
+            [sys.executable, "-m", "stromboli", "up", *HOSTILE], str(folder), {"PATH": os.environ["PATH"]}
+        )
     )
     done = subprocess.run(
         ("systemd-analyze", "--user", "verify", str(unit)),
@@ -121,6 +123,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(*arguments: str) -> tuple[int, str]:
     done = CliRunner().invoke(app, ["service", *arguments])
     return done.exit_code, done.output
+
+
+def test_the_line_to_copy_is_quoted_for_the_shell(home: Path) -> None:
+    status, output = run("install", "--data", str(home / "my data"))
+    assert status == 0, output
+    assert f"  export KUBECONFIG='{home}/my data/kubeconfig'\n" in output
 
 
 def test_the_service_is_installed_shown_and_removed(home: Path) -> None:
@@ -162,7 +170,12 @@ def test_options_that_up_does_not_know_are_told_before_anything_is_written(home:
     [
         (("--nodes", "3xfoo"), "'foo' is no amount"),
         (("--switches", "2"), "say how many with --racks"),
-        (("--run-time", "soon"), "soon"),
+        (("--run-time", "soon"), "--run-time 'soon': expected a time like 30s"),
+        (("--start-delay", "5x"), "--start-delay '5x': expected a time like 30s"),
+        *(
+            (("--schedule-period", text), f"--schedule-period '{text}': expected a time such as 500ms")
+            for text in ("0", "-1", "soon", "forever", "1s..2s", "exp(1s)")
+        ),
         (("--preset", "none"), "none"),
         (("--policy", "missing.yaml"), "missing.yaml"),
         (("--plugins-dir", "missing"), "missing"),
@@ -197,6 +210,15 @@ def test_the_unit_can_be_printed(home: Path) -> None:
     assert status == 0
     assert exec_start(output)[-2:] == ["--data", str(Path.cwd() / "mine")]
     assert not (home / ".config").exists()
+
+
+def test_the_service_offers_the_gpus_that_up_would_offer(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    assert 'Environment="CUDA_VISIBLE_DEVICES=0,1"\n' in run("print", "--real")[1]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # none
+    assert 'Environment="CUDA_VISIBLE_DEVICES="\n' in run("print", "--real")[1]
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert "CUDA" not in run("print", "--real")[1]
 
 
 def test_a_folder_is_written_without_detours(home: Path) -> None:

@@ -144,3 +144,30 @@ def test_a_workload_without_nodes_asks_for_some(run, tmp_path):
     assert (result.exit_code, "give some with --nodes" in result.stderr) == (2, True)
     shown = run("simulate", "--workload", file, "--nodes", "1x2cpu", "-q", "-o", "json").stdout
     assert json.loads(shown)["makespan_s"] == 5
+
+
+@pytest.mark.parametrize(
+    "status",
+    ["hello", "{allocatable: 5}", "{allocatable: {cpu: [1]}}", f"{{allocatable: {{cpu: 1{400 * '0'}}}}}"],
+)
+def test_nodes_that_do_not_say_what_they_offer_are_shown_without_and_not_simulated(run, tmp_path, status):
+    file = tmp_path / "odd.yaml"
+    file.write_text(
+        "apiVersion: simulator.stromboli.sh/v1\nkind: Workload\nname: odd\n"
+        f"nodes: [{{apiVersion: v1, kind: Node, metadata: {{name: n}}, status: {status}}}]\n"
+        "jobs: [{name: a, submitTime: 0, runTime: 5, requests: {cpu: 1}}]\n"
+    )
+    shown = json.loads(run("workload", "show", file, "-o", "json").stdout)
+    assert not sum(shown["capacity"].values())
+    refused = run("simulate", "--workload", file, "-q")
+    assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
+
+
+def test_every_seed_that_is_given_overrules_that_of_a_generator(run):
+    def note(*seed):
+        options = ("--jobs", 3, "-q", "-o", "json", *seed)
+        return json.loads(run("simulate", "--workload", EXAMPLES / "lab.yaml", *options).stdout)["notes"][0]
+
+    own, zero, two = note(), note("--seed", 0), note("--seed", 2)
+    assert own == "generated with seed 1"
+    assert (zero, two) == ("generated with seed 0", "generated with seed 2")

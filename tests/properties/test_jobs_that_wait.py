@@ -224,6 +224,9 @@ def acts(world: LivingWorld, outcome: Outcome) -> object:
 @example(seed=1328)  # preempt holds room for one task of a gang that cannot start with it
 @example(seed=370255)
 @example(seed=1104256348)  # a score reads what was evicted in its session
+@example(seed=7776538)  # a task is held for room that is being freed, behind a job that no node could take
+@example(seed=2931992880)  # the places of a reservation are tried in the cycle after the one that found them
+@example(seed=372501218)  # a gang of which a part runs is told a promise, and nothing else about it is new
 @examples(8)
 def test_skipping_who_cannot_be_helped_decides_as_trying_everybody_does(policy: str, seed: int) -> None:
     objects = nativised(contest(random.Random(seed), 3, 3), random.Random(seed + 1))

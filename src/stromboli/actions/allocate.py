@@ -104,7 +104,8 @@ def _allocate_where_reserved(session: Session, job: Job) -> None:
         return
     with session.statement() as trial:
         for task, node in places.items():
-            place = session.place(task, session.only(node)) if task.status is Status.PENDING else None
+            waits = task in job.by_status[Status.PENDING]  # its pod may have changed or gone since
+            place = session.place(task, session.only(node)) if waits else None
             if not isinstance(place, Place) or not place.now or trial.assign(task, place) is not None:
                 return
         if session.rules.job_ready(job):

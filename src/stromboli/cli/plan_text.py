@@ -11,6 +11,7 @@ from stromboli.api.types.kinds import GROUP_OF, WORKLOADS
 from stromboli.cli.cli_errors import print_warning
 from stromboli.engine.decisions import Evict
 from stromboli.engine.explanation.wait_explanation import WaitExplanation
+from stromboli.simulator.count_sentences import counted
 from stromboli.simulator.cycle_plan import Plan
 from stromboli.simulator.cycle_report import Report
 from stromboli.simulator.dangling_references import first_few
@@ -199,7 +200,7 @@ def _print_summary(out: Console, plan: Plan) -> None:
     seconds = sum(plan.cycles[-1].seconds.values())
     out.print(
         Text(
-            f"{plan.loaded.objects} objects in {plan.loaded.seconds:.2f} s, cycle {1000 * seconds:.1f} ms",
+            f"{counted(plan.loaded.objects, 'object')} in {plan.loaded.seconds:.2f} s, cycle {1000 * seconds:.1f} ms",
             "dim",
         )
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import fields
@@ -17,6 +18,8 @@ from stromboli.cli.service_unit import NAME, unit_text
 
 SYSTEMCTL_TIMEOUT = 300.0
 """Seconds for systemd to start or stop the cluster."""
+CARRIED = ("PATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES")
+"""Variables that the service has as they are now: where pods find programs, and which GPUs they may have."""
 OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
 """What is not known here are options of `stromboli up`."""
 DATA = typer.Option(
@@ -38,7 +41,7 @@ def print_unit(context: typer.Context, data: Path | None = DATA) -> None:
 
 @service.command("install", context_settings=OPTIONS)
 def install(context: typer.Context, data: Path | None = DATA) -> None:
-    """Write the unit file, and start the cluster now and whenever you log in."""
+    """Write the unit file; start the cluster now and when you log in."""
     folder, path = _folder(data), unit_path()
     text = _unit(context, folder)
     _check_free(folder)
@@ -58,9 +61,8 @@ def install(context: typer.Context, data: Path | None = DATA) -> None:
                 f" `systemctl --user enable --now {NAME}` start it"
             )
             raise typer.Exit(1)
-    typer.echo(
-        f"started; its data are in {folder}. To use it:\n\n  export KUBECONFIG={folder / 'kubeconfig'}\n"
-    )
+    kubeconfig = shlex.quote(str(folder / "kubeconfig"))
+    typer.echo(f"started; its data are in {folder}. To use it:\n\n  export KUBECONFIG={kubeconfig}\n")
     typer.echo("It stops when you log out, unless `loginctl enable-linger` lets your services run on.")
 
 
@@ -79,14 +81,18 @@ def remove() -> None:
 
 @service.command("status")
 def status() -> None:
-    """Say whether the service is there, and what it does; exit status 3 if it does not run."""
+    """Say whether the service is there, and what it does.
+
+    Exit status 3 if it does not run.
+    """
     from stromboli.embedded.running_clusters import running_clusters
 
     typer.echo(f"unit     {_installed()}")
     for cluster in running_clusters():
         if cluster.unit == NAME:
             typer.echo(f"runs     process {cluster.pid} at {cluster.url}")
-            typer.echo(f"data     {cluster.data}\nto use   export KUBECONFIG={cluster.kubeconfig}")
+            typer.echo(f"data     {cluster.data}")
+            typer.echo(f"to use   export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
             return
     typer.echo(
         f"runs     no; `systemctl --user start {NAME}` starts it, `journalctl --user -u {NAME}` says why not"
@@ -118,7 +124,8 @@ def _unit(context: typer.Context, folder: Path) -> str:
     options = ["--data", str(folder), *context.args]
     _check_options(options)
     command = (sys.executable, "-m", "stromboli", "up", *options)
-    return unit_text(command, os.getcwd(), os.environ.get("PATH") or os.defpath)
+    variables = {name: os.environ[name] for name in CARRIED if name in os.environ}
+    return unit_text(command, os.getcwd(), {"PATH": os.defpath, **variables})
 
 
 def _check_options(options: list[str]) -> None:

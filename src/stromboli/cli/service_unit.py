@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from stromboli.cli.cli_errors import Usage
 from stromboli.embedded.running_clusters import UNIT_VARIABLE
@@ -20,8 +20,7 @@ StartLimitBurst=5
 Type=notify
 ExecStart={command}
 WorkingDirectory={folder}
-Environment={path}
-Environment={unit}
+{variables}
 Restart=on-failure
 RestartSec=2
 # A wrong option or a folder that is in use does not get better by itself.
@@ -39,13 +38,16 @@ WantedBy=default.target
 """
 
 
-def unit_text(command: Sequence[str], folder: str, search_path: str) -> str:
-    """A unit that runs a command in a folder, with programs found along `search_path`."""
+def unit_text(command: Sequence[str], folder: str, variables: Mapping[str, str]) -> str:
+    """A unit that runs a command in a folder, with these variables."""
+    lines = [
+        f"Environment={_quoted(f'{name}={value}', variables=False)}"
+        for name, value in (*variables.items(), (UNIT_VARIABLE, NAME))
+    ]
     return _TEXT.format(
         command=" ".join((_quoted(command[0], variables=False), *map(_quoted, command[1:]))),
         folder=_checked(folder).replace("%", "%%"),
-        path=_quoted(f"PATH={search_path}", variables=False),
-        unit=_quoted(f"{UNIT_VARIABLE}={NAME}", variables=False),
+        variables="\n".join(lines),
     )
 
 

@@ -68,8 +68,7 @@ def settle_outcome(session: Session) -> None:
     """Decide phases of jobs and nominated nodes of tasks, which rules read, and no words: nobody would read them."""
     cluster = session.cluster
     for job in reportable(session):
-        unschedulable = names.CONDITION_UNSCHEDULABLE in session.conditions.get(job, ())
-        phase = _phase(job, unschedulable)
+        phase = _phase(job, _is_unschedulable(session, job))
         if phase != job.phase:
             session.phases[job] = phase
         for task in [task for status in WAITING for task in job.by_status[status] if not task.gates]:
@@ -87,8 +86,7 @@ def settle_outcome(session: Session) -> None:
 
 def _report_job(session: Session, causes: WaitCauses, job: Job) -> str:
     """Report a job and its pods; gives its phase."""
-    unschedulable = session.conditions.get(job, {}).get(names.CONDITION_UNSCHEDULABLE)
-    phase = _phase(job, unschedulable is not None)
+    phase = _phase(job, _is_unschedulable(session, job))
     if job.native is not None and not job.tasks:
         return phase  # none of its pods are ours: it may be for another scheduler
     _report_ignored(session, job)
@@ -157,6 +155,13 @@ def _is_let_in_without_pods(job: Job, phase: str) -> bool:
     known = job.conditions.get(names.CONDITION_UNSCHEDULABLE)
     let_in = phase == names.GROUP_INQUEUE and not job.tasks
     return let_in and known is not None and known.status == "True"
+
+
+def _is_unschedulable(session: Session, job: Job) -> bool:
+    """Whether plugins say so in this cycle; of a job that did not change and has only news to be told, as before."""
+    if job in session.news and job not in session.conditions:
+        return job.phase == names.GROUP_UNKNOWN
+    return names.CONDITION_UNSCHEDULABLE in session.conditions.get(job, ())
 
 
 def _phase(job: Job, unschedulable: bool) -> str:

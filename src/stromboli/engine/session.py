@@ -267,7 +267,7 @@ class Session(Transaction):
         It moves nothing. `resource_fit=False` leaves out whether there is enough cpu, memory and so on. Without a
         `domain` a task of a gang with a network topology is kept to where its gang is.
         """
-        refused = self._refused(task)
+        refused = self.refused(task)
         if refused:
             return refused
         if domain is None:
@@ -279,7 +279,7 @@ class Session(Transaction):
 
     def place_quietly(self, task: Task, within: Bools | None = None) -> Place | None:
         """As `place`, for those who do not ask why there is none."""
-        if self._refused(task):
+        if self.refused(task):
             return None
         return self._placement.find_quietly(self.cluster, task, self._confined(task, within))
 
@@ -294,7 +294,7 @@ class Session(Transaction):
             return within
         return confined if within is None else within & confined
 
-    def _refused(self, task: Task) -> Verdict | None:
+    def refused(self, task: Task) -> Verdict | None:
         """Why no node may take a task: a plugin refuses it or failed over it, or its group is evicted as a whole."""
         job = task.job
         if job in self.left_out:
@@ -326,11 +326,15 @@ class Session(Transaction):
 
         With `confined=False`, nodes too to which the topology of its gang does not let it.
         """
-        if self._refused(task):
+        if self.refused(task):
             return np.zeros(len(self.cluster.columns), dtype=bool)
-        reachable = self._placement.evaluate(self.cluster, task).reachable(task)
+        reachable = self.reachable_by_kind(task)
         inside = self._confinement.nodes(task) if confined else None
         return reachable if inside is None else reachable & inside
+
+    def reachable_by_kind(self, task: Task) -> Bools:
+        """The same of all tasks that filters take for one: whatever keeps this task alone out does not count."""
+        return self._placement.evaluate(self.cluster, task).reachable(task)
 
     def usable(self, task: Task) -> Bools:
         """Nodes that a task may use as far as their labels, taints and sizes say, full or not."""

@@ -39,6 +39,8 @@ _PUBLISHED = (
 )
 
 
+MOST_KINDS = 10_000
+"""Combinations of kinds that are remembered; those that no node has are then forgotten."""
 SHARED, NO_GPU = 0, -1
 """Kinds of tasks beside those with so many whole GPUs."""
 
@@ -184,18 +186,21 @@ class GpuClustering(_MeasuredScore):
         super().opening(session, dirty)
         if dirty.everything or not hasattr(self, "_position"):
             self._position = -1
-            self._kinds: list[frozenset[int]] = []
+            self._kinds: dict[frozenset[int], int] = {}
+            """Kinds that are on a node together, numbered."""
 
     def _follow(self) -> None:
         """Note again of which kinds the tasks are on nodes that changed."""
         changes, nodes = self._gpus.changes, self.session.cluster.columns.nodes
         changed = changes.since(self._position)
-        if changed is None:
-            self._kinds, changed = [frozenset()] * len(nodes), set(range(len(nodes)))
+        if changed is None or len(self._kinds) > MOST_KINDS:
+            self._kinds, changed = {}, set(range(len(nodes)))
+            self._kinds_on = np.zeros(len(nodes), dtype=np.int64)
             self._memory = self._gpus.usual_memory()
         for row in changed:
             demands = {self._demands.of(task) for task in nodes[row].tasks}
-            self._kinds[row] = frozenset(map(self._kind, demands)) - {NO_GPU}
+            kinds = frozenset(map(self._kind, demands)) - {NO_GPU}
+            self._kinds_on[row] = self._kinds.setdefault(kinds, len(self._kinds))
         self._position = changes.position
 
     def _kind(self, demand: GpuDemand) -> int:
@@ -208,12 +213,13 @@ class GpuClustering(_MeasuredScore):
         if not demand.gpus:
             return np.zeros(len(self._gpus.cpu))
         self._follow()
-        kind, base = self._kind(demand), {}
-        for kinds in set(self._kinds):
-            base[kinds] = (75 if len(kinds) == 1 else 50) if kind in kinds else 0 if kinds else 25
+        kind = self._kind(demand)
+        base = [
+            (75 if len(kinds) == 1 else 50) if kind in kinds else 0 if kinds else 25 for kinds in self._kinds
+        ]
         size = self._sizes()[1]
         used = self._finished(25 * (size - self._gpus.free.sum(axis=1)) / size)
-        points: Floats = used + np.array([base[kinds] for kinds in self._kinds], dtype=float)
+        points: Floats = used + np.array(base, dtype=float)[self._kinds_on]
         return points
 
 

@@ -22,7 +22,7 @@ from stromboli.cli.cli_errors import INTERRUPTED
 from stromboli.cli.main import app
 from stromboli.cli.output import Format
 from stromboli.cli.sweep import sweep_progress
-from stromboli.cli.sweep.local_sweep import noted_signals, planned, run_here
+from stromboli.cli.sweep.local_sweep import planned, run_here
 from stromboli.cli.sweep.sweep_options import SweepOptions
 from stromboli.cli.sweep.sweep_progress import Counts, SweepProgress, counts_in
 from stromboli.simulator.sweeps.results_folder import FailedRun, ResultsFolder
@@ -173,19 +173,6 @@ def test_an_interrupted_sweep_keeps_what_is_whole_and_says_how_to_go_on(folder: 
     assert process.returncode == INTERRUPTED
     assert "interrupted: 1 of 2 runs are done and kept in study-results; the same command goes on" in told
     assert list((folder / "study-results" / "unfinished").iterdir()) == []
-
-
-def test_a_signal_that_is_ignored_stays_so() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with noted_signals() as interrupted:
-            os.kill(os.getpid(), signal.SIGHUP)
-            assert not interrupted()
-            os.kill(os.getpid(), signal.SIGTERM)
-            assert interrupted()
-        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGHUP, before)
 
 
 def test_wrong_usage_is_told_before_anything_runs(folder: Path) -> None:

@@ -143,6 +143,33 @@ def test_an_object_that_goes_while_its_creation_is_asked_about_is_made_again() -
     run(story())
 
 
+def test_a_job_takes_the_names_of_an_earlier_job_of_its_name_as_soon_as_those_pods_are_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without waiting for another try, which comes later and later."""
+    never = Backoff(first=600.0, longest=600.0)
+    monkeypatch.setattr("stromboli.controllers.job.controller.NAME_TAKEN_RETRY", never)
+    earlier = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "name": "j",
+        "uid": "u0",
+        "controller": True,
+    }
+
+    async def story() -> None:
+        api = submitted()
+        metadata = {"name": "j-worker-1", "namespace": "team", "ownerReferences": [earlier]}
+        api.put("pods", {"metadata": metadata, "spec": {"schedulerName": "volcano"}})
+        async with at_work(api):
+            admit(api)
+            await wait_until(lambda: state(api).get("reason") == "NameTaken")
+            api.remove("pods", "j-worker-1", "team")
+            await wait_until(lambda: names(api.every("pods")) == ["j-worker-0", "j-worker-1"])
+
+    run(story())
+
+
 # -- what the API server rejects for good
 
 

@@ -73,6 +73,8 @@ def test_gpus_are_devices_or_shared_cards_instead_of_a_resource():
         ("9999999999", "of what"),
         ("99999x4cpu", "at most"),
         ("4cpu,,", "no amount"),
+        ("Big_Nodes=2x4cpu", "'Big_Nodes' is no name of nodes: at most 42 small letters"),
+        ("2x4cpu,model=A100", "'model=A100' is no amount"),
     ],
 )
 def test_a_group_that_makes_no_sense_is_explained(text, problem):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ import pytest
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.data_format import NAME
 from stromboli.embedded.kinds.builtin_kinds import BUILT_IN
-from stromboli.embedded.objects.service_addresses import SERVICES, ServiceAddresses
+from stromboli.embedded.objects.service_addresses import NODE_PORTS, SERVICES, ServiceAddresses
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Key
 from tests.embedded.api_requests import running
 from tests.embedded.kube_controllers.test_controller_loop import eventually
+from tests.embedded.loop_lag import LIMIT, SLOWNESS
 
 PATH = "/api/v1/namespaces/default/services"
 KIND = next(kind for kind in BUILT_IN if kind.id == SERVICES)
@@ -134,6 +136,26 @@ def test_a_full_range_is_told_and_what_is_given_back_is_used_again(tmp_path: Pat
         addresses.allocate(KIND, again, None)
         assert again["spec"]["clusterIP"] == stored[4]
         await store.wait_committed()
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_service_may_have_all_ports_of_nodes_and_each_port_one_for_all_protocols(tmp_path: Path) -> None:
+    """Which takes a time in proportion to their number: nobody else is served meanwhile."""
+
+    async def scenario() -> None:
+        store = Store(tmp_path / "objects.db")
+        addresses = ServiceAddresses(store)
+        ports = [{"port": number + 1, "protocol": "TCP"} for number in range(len(NODE_PORTS))]
+        ports += [{"port": 7, "protocol": "UDP"}, {"port": 9, "protocol": "UDP", "nodePort": 30009}]
+        content = service("all", type="NodePort", ports=ports)
+        begin = time.thread_time()
+        addresses.allocate(KIND, content, None)
+        assert time.thread_time() - begin < LIMIT * SLOWNESS
+        given = [port["nodePort"] for port in content["spec"]["ports"]]
+        assert sorted(given[:-2]) == list(NODE_PORTS)
+        assert (given[-2], given[-1]) == (given[6], given[8])
         await store.close()
 
     asyncio.run(scenario())

@@ -7,10 +7,12 @@ from typing import ClassVar
 import pytest
 
 from stromboli.engine.decisions import PodCondition, PodGroupStatus
+from stromboli.engine.placement.node_functions import Refusal
 from stromboli.engine.plugin import Invalid, Plugin
 from stromboli.model.job import Job
+from stromboli.model.task import Task
 from stromboli.testing import World
-from tests.manifests import group, node, queue
+from tests.manifests import group, node, priority_class, queue
 
 PLUGINS = "priority gang conformance witness | predicates proportion nodeorder"
 
@@ -106,6 +108,42 @@ def test_victims_that_come_wake_whom_they_may_help(action: str) -> None:
     assert "urgent" not in Witness.asked
     world.add(node("n3", cpu=4)).job("lesser", cpu=4, priority=1, running_on="n3", minimum=0)
     assert world.step().evicted == ["default/lesser-0"]
+
+
+class Refuser(Plugin):
+    """Refuses the pods of one job, for whatever reason."""
+
+    name = "refuser"
+
+    def prefilter(self, task: Task) -> Refusal | None:
+        return Refusal("it is refused") if task.job is not None and task.job.name == "first" else None
+
+
+def two_alike(action: str) -> World:
+    """Two equal jobs wait on nodes that are full of pods of their own priority."""
+    world = World("n1 cpu=4; n2 cpu=4")
+    world.job("old", cpu=4, priority=5, running_on="n1").job("other", cpu=4, priority=5, running_on="n2")
+    world.job("first", cpu=4, priority=5).job("second", cpu=4, priority=5)
+    plugins = "priority gang conformance refuser | predicates nodeorder"
+    world.run(f"enqueue, allocate, {action}, backfill", plugins, plugin_classes=(Refuser,), cycles=3)
+    return world
+
+
+def with_victim(world: World) -> World:
+    """In the place of a pod of their priority runs a lesser one."""
+    return world.finish("other-0").job("lesser", cpu=4, priority=3, running_on="n2", minimum=0)
+
+
+@pytest.mark.parametrize("action", ["preempt", "gangpreempt"])
+def test_who_is_no_longer_like_the_others_does_not_speak_for_them(action: str) -> None:
+    world = two_alike(action).add(priority_class("lowest", 1), group("first", 1, priorityClassName="lowest"))
+    world.step()
+    assert with_victim(world).step().evicted == ["default/lesser-0"]
+
+
+@pytest.mark.parametrize("action", ["preempt", "gangpreempt"])
+def test_what_keeps_one_pod_out_alone_does_not_keep_out_those_like_it(action: str) -> None:
+    assert with_victim(two_alike(action)).step().evicted == ["default/lesser-0"]
 
 
 def test_a_queue_above_its_share_wakes_those_of_others() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from stromboli.plugins.backfill_reservation import promised_starts
 from stromboli.plugins.backfill_reservation.booking import Booking
+from tests.manifests import pod
 from tests.plugins.backfill_reservation.backfill_worlds import NOON, job, step, world
 
 
@@ -166,3 +167,17 @@ def test_promises_improve_alike_whether_or_not_nodes_without_new_room_are_looked
     by_new_room = promises()
     monkeypatch.setattr(Booking, "may_improve", lambda *_: True)
     assert by_new_room == promises()
+
+
+@pytest.mark.parametrize("mode", ["easy", "conservative"])
+def test_who_was_held_for_room_that_is_being_freed_starts_once_it_is_free(mode: str) -> None:
+    """Behind a job that can be promised nothing, as it is larger than any node."""
+    here = world(mode=mode)
+    leaving = pod("leaving", cpu=4, on="n1", phase="Running", terminating=True)
+    here.add(leaving)
+    job(here, "running", 6, "1h", running_on="n1")
+    job(here, "large", 20, "1h")
+    job(here, "second", 4, "1h")
+    for _ in range(4):
+        assert step(here).pipelined == {"default/second-0": "n1"}
+    assert step(here.remove(leaving)).bound_per_job == {"default/second": 1}

@@ -55,7 +55,8 @@ def _pod(random: Random, name: str) -> OpenbPod:
     gpus, milli = random.choice(
         [(0, 0), (1, 1000), (1, 1000), (2, 1000), (3, 1000), (1, 455), (1, 545), (1, 1)]
     )
-    models = random.choice([(), (), ("A10",), ("T4", "A100"), ("A100", "T4"), ("H100",)])
+    listed = [(), (), ("A10",), ("T4", "A100"), ("A100", "T4"), ("T4", "A100", "A100"), ("H100",)]
+    models = random.choice(listed)
     return OpenbPod(name, random.choice([1, 4000, 7777, 12_000]), 4096, gpus, milli, models)
 
 

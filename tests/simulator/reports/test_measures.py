@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+from stromboli.simulator.reports import measures
 from stromboli.simulator.reports.fair_shares import max_min
 from stromboli.simulator.reports.interval_cells import Cells
 from stromboli.simulator.reports.measures import summary
@@ -38,6 +39,13 @@ def test_measures_of_the_run_itself_stand_beside_the_others_and_replace_none():
     record = record_of(measures={"gpu_allocation": 0.95, "fragmentation": 0.03, "jobs": 7.0})
     told = summary(record)
     assert (told["gpu_allocation"], told["fragmentation"], told["jobs"]) == (0.95, 0.03, 0)
+
+
+def test_utilisation_counts_runs_of_pods_that_a_record_leaves_out(monkeypatch):
+    monkeypatch.setattr(measures, "MOST_POD_RECORDS", 1)
+    record = record_of(job("a", 0, 0, 100, cpu=4), job("b", 0, 0, 100, cpu=2), measures={"used_cpu_s": 400.0})
+    del record.pods[1:]
+    assert summary(record)["utilisation"] == pytest.approx(400 / (4 * 100))
 
 
 def test_a_run_without_jobs_has_no_means():

@@ -50,4 +50,4 @@ def test_of_an_interrupted_run_the_jobs_are_told_without_a_reason() -> None:
     workload = Workload("small", (job("large", cpu=5),), tuple(nodes("n1 cpu=4")))
     record = simulate(workload, [], load_policy(BATCH, CATALOG), CATALOG, progress=interrupt)
     assert record.partial
-    assert record.notes == ["1 job never started: large"]
+    assert record.notes == ["1 job had not started yet: large"]

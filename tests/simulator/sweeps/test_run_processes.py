@@ -93,7 +93,7 @@ def test_a_run_that_fails_is_told_with_command_and_last_lines_and_stops_nobody(t
     assert exited.command.startswith("stromboli simulate --swf ")
     assert failed["failures=2d/1h"].outcome == "killed by SIGKILL, perhaps for want of memory"
     assert failed["failures=4d/1h"].outcome == "ended without a whole record"
-    assert folder.failed(next(run for run in plan.runs if run.id == exited.id)) == exited
+    assert folder.failed(exited.id) == exited
     assert not any(path.startswith("unfinished") for path in files(folder))
 
 
@@ -188,7 +188,7 @@ def test_in_a_pod_what_failed_is_not_tried_again_and_what_was_killed_with_it_thr
     for attempt in range(1, ATTEMPTS + 1):
         assert folder.given_up(plan.runs[0], "uid-1") is None
         folder.begin(plan.runs[0], "command", "uid-1")
-        begun = folder.failed(plan.runs[0])
+        begun = folder.failed(plan.runs[0].id)
         assert begun is not None
         assert (begun.outcome, begun.attempts) == (BEGUN, attempt)
     lost = folder.given_up(plan.runs[0], "uid-1")

@@ -132,6 +132,14 @@ def test_who_never_starts_either_way_is_told_and_not_counted_as_delayed() -> Non
     assert answer.others.later == []
 
 
+def test_a_job_that_has_ended_already_is_not_said_to_start_never() -> None:
+    ended, failed = running("ended", "n1", 90, "1h", cpu=4), running("failed", "n1", 90, cpu=4)
+    ended[1]["status"]["phase"], failed[1]["status"]["phase"] = "Succeeded", "Failed"
+    answer = ask([*nodes("n1 cpu=4"), *ended, *failed], waiting("mine", "1h", cpu=4))
+    assert only(answer).started == 0
+    assert (answer.never, answer.undetermined) == ([], [])
+
+
 def test_of_who_waits_for_a_job_without_a_limit_nobody_knows_whether_it_is_delayed() -> None:
     cluster = [
         *nodes("n1 cpu=4"),

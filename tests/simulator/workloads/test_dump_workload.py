@@ -195,7 +195,10 @@ def test_pods_of_others_stay_on_their_nodes_and_are_not_placed(dump):
     )
     assert [each["metadata"]["name"] for each in workload.objects] == ["system"]
     assert workload.jobs == ()
-    assert workload.notes == ("1 pod of other schedulers, or without a PodGroup, waits and is left out",)
+    assert workload.notes == (
+        "1 pod of other schedulers, or without a PodGroup, waits and is left out",
+        "1 pod of other schedulers, or without a PodGroup, stays where it is",
+    )
 
 
 def test_what_cannot_be_used_is_left_out_and_told(dump):

@@ -22,7 +22,7 @@ from stromboli.simulator.workloads.distributions import (
 )
 from stromboli.simulator.workloads.time_spans import seconds
 from stromboli.simulator.workloads.workload_errors import WorkloadError
-from stromboli.simulator.workloads.workload_files import read_workload
+from stromboli.simulator.workloads.workload_files import read_workload, write_workload
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "simulator"
 HEAD = "apiVersion: simulator.stromboli.sh/v1\nkind: WorkloadGenerator\n"
@@ -267,6 +267,13 @@ def test_few_users_submit_most(generated):
         (("name: a", "name: a, user: {count: 0}"), "classes[0].user.count: expected `int` >= 1"),
         (("name: a", "name: a, namespace: ''"), "classes[0].namespace"),
         (("classes: [{name: a}]", "classes: []"), "classes: expected `array` of length >= 1"),
+        (
+            (
+                "classes:",
+                "nodes: [{name: n, count: 60000, allocatable: {}}, {name: m, count: 60000, allocatable: {}}]\nclasses:",
+            ),
+            "nodes: 120000 nodes; at most 100000 of all groups together",
+        ),
         (("arrivals: {process: fixed, interval: 10}\n", ""), "classes[0].arrivals: is missing"),
         (
             ("kind: WorkloadGenerator", "kind: Generator"),
@@ -282,6 +289,14 @@ def test_what_is_wrong_is_told_with_field_value_and_way_out(generated, change, p
         generated(SMALL.replace(*change))
     assert problem in str(error.value)
     assert "generator.yaml" in str(error.value)
+
+
+def test_run_times_of_any_tail_can_be_saved_and_read_back(generated, tmp_path):
+    tail = "runTime: {distribution: lognormal, median: 1h, sigma: 20}, timeLimit: {factor: 3}"
+    workload = generated(SMALL.replace("name: a", f"name: a, {tail}"))
+    assert max(job.run_time for job in workload.jobs) == 1e11
+    write_workload(workload, str(tmp_path / "saved.jsonl"))
+    assert read_workload(str(tmp_path / "saved.jsonl")) == workload
 
 
 def test_schema_errors_are_no_errors_of_ours():

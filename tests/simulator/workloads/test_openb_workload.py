@@ -220,6 +220,15 @@ def test_models_are_asked_for_by_the_label_of_nodes(lists):
     )
 
 
+def test_a_model_that_is_listed_twice_makes_another_kind_of_pod_and_is_asked_for_once(lists):
+    """The published lists have such pods, and typical pods are counted by what stands there."""
+    read = lists(pods="name,cpu_milli,num_gpu,gpu_spec\na,1,1,T4|T4\nb,1,1, T4 |\n")
+    assert [pod.models for pod in read.pods] == [("T4", "T4"), ("T4",)]
+    asked = {str(job.spec) for job in arriving_workload(read, 0, Given()).jobs}
+    assert len(asked) == 1
+    assert "'values': ['T4']" in asked.pop()
+
+
 def test_names_that_kubernetes_does_not_take_or_that_come_twice_are_changed(lists):
     pods = "name,cpu_milli,num_gpu\nPod_1,1,0\npod-1,1,0\n***,1,0\n"
     workload = arriving_workload(lists(pods=pods), 0, Given())

@@ -147,6 +147,13 @@ def test_jobs_written_by_hand_need_not_be_in_order(tmp_path):
     assert [job.name for job in read_workload(str(file)).jobs] == ["early", "late"]
 
 
+def test_yaml_without_a_kind_is_told_which_kinds_there_are(tmp_path):
+    file = tmp_path / "grid.yaml"
+    file.write_text("axes: {load: [1, 2]}\n")
+    with pytest.raises(WorkloadError, match="no kind; expected Workload or WorkloadGenerator"):
+        read_workload(str(file))
+
+
 def test_where_it_cannot_be_written_or_how_is_told(tmp_path):
     workload = Workload("w", ())
     with pytest.raises(WorkloadError, match=r"out\.csv: how to write it\? Give a name with \.swf"):

@@ -35,7 +35,7 @@ def settings_of(
         "backfill": options.backfill.value if options.backfill else None,
         "score": options.score.value if options.score else None,
         "load": options.load,
-        "seed": options.seed,
+        "seed": options.seed or 0,
         "overrun": options.overrun or None,
         "assume_run_time": options.assume_run_time,
         "jobs": options.jobs,
@@ -44,7 +44,7 @@ def settings_of(
         "failures": options.failures,
     }
     return SimulationSettings(
-        seed=options.seed,
+        seed=options.seed or 0,
         on_every_event=options.cycle is CycleMode.EVENT,
         period=options.period,
         failures=_failures(options.failures) if options.failures else None,

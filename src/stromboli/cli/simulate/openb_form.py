@@ -32,9 +32,10 @@ def prepare_openb(options: SimulateOptions, catalog: Catalog) -> PreparedSimulat
             "--backfill: with --score, which is fgd unless given, a pod that fits nowhere leaves; leave it out"
         )
     load = LOAD if options.load is None else options.load
+    seed = options.seed or 0
     options = replace(options, load=load)
     lists = given_lists(options.openb_nodes, options.openb_pods)
-    workload = arriving_workload(lists, load, arrival_sequence(options.sequence, options.seed))
+    workload = arriving_workload(lists, load, arrival_sequence(options.sequence, seed))
     workload = replace(workload, jobs=workload.jobs[: options.jobs])
     tasks = Counter(
         typical_task(pod.cpu_milli, pod.gpu_milli, pod.gpus, map(model_label, pod.models))
@@ -43,7 +44,7 @@ def prepare_openb(options: SimulateOptions, catalog: Catalog) -> PreparedSimulat
     if options.score is None:
         policy = policy_of(options, catalog, "")
     else:
-        policy = score_policy(options.score.value, tasks, catalog, options.seed)
+        policy = score_policy(options.score.value, tasks, catalog, seed)
     settings = replace(
         settings_of(options, policy, workload=workload.name, sequence=options.sequence.value),
         drop_misfits=True,

@@ -39,7 +39,7 @@ def simulate(
     score: Score | None = options_of.SCORE,
     nodes: list[str] = options_of.NODES,
     load: float | None = options_of.LOAD,
-    seed: int = options_of.SEED,
+    seed: int | None = options_of.SEED,
     sequence: Sequence = options_of.SEQUENCE,
     overrun: bool = options_of.OVERRUN,
     jobs: int | None = options_of.JOBS,

@@ -128,7 +128,12 @@ LOAD = typer.Option(
     help="With --openb-pods, GPU demand as a share of the cluster's GPUs, 1.3 unless given; "
     "else jobs come so many times as fast.",
 )
-SEED = typer.Option(0, "--seed", metavar="N", help="Of all that is random: the same seed, the same run.")
+SEED = typer.Option(
+    None,
+    "--seed",
+    metavar="N",
+    help="Of all that is random: the same seed, the same run. Unless given, 0, and of a generator its own.",
+)
 SEQUENCE = typer.Option(
     Sequence.OURS, "--sequence", help="Whose random numbers: go replays the order of the FGD paper."
 )
@@ -186,7 +191,8 @@ class SimulateOptions:
     score: Score | None
     nodes: list[str]
     load: float | None
-    seed: int
+    seed: int | None
+    """None: 0, and of a generator its own."""
     sequence: Sequence
     overrun: bool
     jobs: int | None

@@ -21,7 +21,7 @@ from stromboli.simulator.workloads.workload_files import read_workload
 
 def prepare_workload(options: SimulateOptions, catalog: Catalog) -> PreparedSimulation:
     """Read a workload that was saved, or generate one: with the seed that is given, else with its own."""
-    workload = read_workload(str(options.workload), options.seed or None, SwfOptions(overrun=options.overrun))
+    workload = read_workload(str(options.workload), options.seed, SwfOptions(overrun=options.overrun))
     return _prepared(workload, options, _policy(options, catalog, None), str(options.workload))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from msgspec import structs
+
 from stromboli.cli.cli_errors import Usage
 from stromboli.cli.sweep.sweep_job_requests import SweepJobRequests
 from stromboli.kube.request import ApiError
@@ -65,5 +67,5 @@ def _collect_run(run_id: str, there: ResultsFolder, folder: ResultsFolder) -> No
         shutil.copyfile(there.record(run_id), folder.scratch(run_id))
         folder.scratch(run_id).replace(folder.record(run_id))
         folder.failure(run_id).unlink(missing_ok=True)
-    elif there.failure(run_id).exists():
-        shutil.copyfile(there.failure(run_id), folder.failure(run_id))
+    elif (failed := there.failed(run_id)) is not None:
+        folder.note_failure(structs.replace(failed, id=run_id))  # the volume may say anything

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
 import typer
 
@@ -17,6 +15,7 @@ from stromboli.cli.sweep.grid_vocabulary import grid_vocabulary
 from stromboli.cli.sweep.sweep_options import SweepOptions
 from stromboli.cli.sweep.sweep_progress import Counts, SweepProgress
 from stromboli.cli.sweep.sweep_table import print_results
+from stromboli.daemon.noted_signals import noted_signals
 from stromboli.embedded.nodes.machine.machine_node import cpus
 from stromboli.simulator.sweeps.grid import BadGrid, expand
 from stromboli.simulator.sweeps.grid_reading import read_grid
@@ -26,6 +25,9 @@ from stromboli.simulator.sweeps.portable_plan import export
 from stromboli.simulator.sweeps.results_folder import FailedRun, FolderInUse, ResultsFolder, UnusableFolder
 from stromboli.simulator.sweeps.run_processes import THIS_PROGRAM, RunProcesses
 from stromboli.simulator.sweeps.sweep_plan import Share, SweepPlan, load_plan
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a sweep, with what it has come to."""
 
 
 def planned(options: SweepOptions) -> SweepPlan:
@@ -98,7 +100,7 @@ def _run(plan: SweepPlan, folder: ResultsFolder, options: SweepOptions, program:
         typer.echo(f"{plan.name}: {len(runs)} runs, {jobs} at a time, results in {folder.path}", err=True)
     progress = SweepProgress(counts, options.quiet)
     try:
-        with progress.shown(), noted_signals() as interrupted:
+        with progress.shown(), noted_signals(*ENDING) as interrupted:
             processes = RunProcesses(folder, jobs, progress, program, options.pod, interrupted)
             failures = [*given_up, *processes.run_all(tried)]
     except KeyboardInterrupt:
@@ -134,21 +136,3 @@ def short_path(path: str) -> str:
     """Relative to where we are, if it lies below."""
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative
-
-
-@contextmanager
-def noted_signals() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C, SIGTERM and SIGHUP are noted, and take effect between two steps; whether one came."""
-    came: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]  # as with nohup
-    before = {number: signal.signal(number, note) for number in heeded}
-    try:
-        yield lambda: bool(came)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

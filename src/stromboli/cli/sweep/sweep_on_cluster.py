@@ -144,7 +144,7 @@ class ClusterSweep:
 
     def _failed(self, run: PlannedRun) -> FailedRun | None:
         """What a pod noted of a run that failed, with the command that repeats it here."""
-        failed = self.folder.failed(run)
+        failed = self.folder.failed(run.id)
         here = command_line(command(run, self.folder.record(run.id)))
         return None if failed is None else structs.replace(failed, command=here)
 

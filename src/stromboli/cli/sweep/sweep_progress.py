@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
+from stromboli.api.errors import printable
 from stromboli.cli.simulate.moment_text import span_text
 from stromboli.simulator.sweeps.planned_run import PlannedRun
 from stromboli.simulator.sweeps.results_folder import FailedRun
@@ -137,4 +138,4 @@ class SweepProgress:
 def failure_text(failed: FailedRun) -> str:
     """A failure with its command and the last that it printed."""
     lines = [f"error: {failed.title}: {failed.outcome}", f"  {failed.command}"]
-    return "\n".join([*lines, *(f"  | {line}" for line in failed.last_lines)])
+    return "\n".join(map(printable, [*lines, *(f"  | {line}" for line in failed.last_lines)]))

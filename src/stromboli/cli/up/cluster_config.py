@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+from math import inf
 from pathlib import Path
 
-from stromboli.api.durations import parse_duration
+from stromboli.api.durations import BadDuration, Duration, parse_duration
 from stromboli.cli.policy_options import chosen_policy
 from stromboli.cli.up.up_options import PRESET, SIMULATED, UpOptions
 from stromboli.embedded.cluster_services import ServiceConfig
@@ -19,23 +20,48 @@ from stromboli.extensions import load_catalog
 from stromboli.policy.policy import Policy
 from stromboli.policy.policy_file import PolicyFile
 
+SHORTEST_PERIOD = 0.01
+"""Seconds between two cycles at least; with fewer, a quiet cluster would keep a core busy."""
+
 
 def service_config(options: UpOptions) -> ServiceConfig:
     """`BadNodes` and `BadDuration` say what cannot be read in the options."""
     catalog = load_catalog(options.plugins_dir)
     policy = _policy(options, catalog)
-    delays = StageDelays(parse_duration(options.start_delay), parse_duration(options.run_time))
+    delays = StageDelays(
+        _duration("--start-delay", options.start_delay), _duration("--run-time", options.run_time)
+    )
     return ServiceConfig(
         _nodes(options),
         catalog,
         policy,
         delays,
-        parse_duration(options.schedule_period).low,
+        _period(options.schedule_period),
         on_change=options.schedule_on_change,
         nodes_requested=bool(options.nodes) or options.real,
         racks_requested=options.racks > 0,
         job_plugins_dir=options.job_plugins_dir,
     )
+
+
+def _duration(option: str, text: str) -> Duration:
+    try:
+        return parse_duration(text)
+    except BadDuration as error:
+        raise BadDuration(f"{option} {error}") from None
+
+
+def _period(text: str) -> float:
+    """The longest rest between two cycles in seconds."""
+    try:
+        period = parse_duration(text)
+    except BadDuration:
+        period = Duration(0.0, 0.0)
+    if period.exponential or period.low != period.high or not SHORTEST_PERIOD <= period.low < inf:
+        raise BadDuration(
+            f"--schedule-period {text[:64]!r}: expected a time such as 500ms or 1s, at least 10ms"
+        )
+    return period.low
 
 
 def _policy(options: UpOptions, catalog: Catalog) -> Policy | PolicyFile:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import shlex
 import signal
 import sys
 
@@ -119,7 +120,7 @@ def _print_instructions(cluster: EmbeddedCluster, folder: DataFolder, has_networ
     lines = [
         f"A cluster runs at {cluster.url}. To use it:",
         "",
-        f"  export KUBECONFIG={cluster.kubeconfig}",
+        f"  export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}",
         "  kubectl get nodes",
         *(["  kubectl get hypernodes"] if has_network else []),
         "",

@@ -25,7 +25,7 @@ node = subcommands("Let nodes of a cluster of `stromboli up` die and come back."
 
 @node.command("fail")
 def fail(names: list[str] = typer.Argument(..., metavar="NODE..."), data: Path | None = CLUSTER) -> None:
-    """Cut a node's power: it is NotReady at once, and its pods are lost."""
+    """Cut a node's power: it is NotReady, and its pods are lost."""
     _set_failed(names, data, "true")
     typer.echo(f"{', '.join(names)}: failed; `stromboli node recover {' '.join(names)}` brings it back")
 

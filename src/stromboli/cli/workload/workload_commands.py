@@ -67,7 +67,7 @@ def show(
     jobs: int | None = JOBS,
     output: StatusFormat = typer.Option(StatusFormat.TABLE, "-o", "--output", help="How to show it."),
 ) -> None:
-    """Say how many jobs there are, over which time, and how much of the nodes they ask for."""
+    """Say how many jobs there are, over which time, and what they ask for."""
     from stromboli.cli.workload.workload_text import print_summary
     from stromboli.simulator.workloads.workload_summary import summarised
 
@@ -113,7 +113,10 @@ def save(
     overrun: bool = OVERRUN,
     jobs: int | None = JOBS,
 ) -> None:
-    """Write a workload to a file, for `stromboli simulate --workload` or for the tools of others."""
+    """Write a workload to a file, to simulate it or for other tools.
+
+    `stromboli simulate --workload FILE` runs it.
+    """
     from stromboli.simulator.count_sentences import counted
     from stromboli.simulator.workloads.workload_files import write_workload
 

@@ -52,10 +52,15 @@ class JobRecord:
     rejected_objects: Rejection | None = None
 
     def pod_changed(self, before: Pod | None, now: Pod | None) -> bool:
-        """The store shows another state of a pod that is or was the job's; whether that is news for a reconcile."""
+        """The store shows another state of a pod that names the job as its owner; whether that is news for a reconcile.
+
+        Of a pod that was made for an earlier job of the same name, it is news that the name is free.
+        """
         was, remains = (
             pod if pod is not None and is_pod_of(self.uid, pod) else None for pod in (before, now)
         )
+        if was is None and remains is None:
+            return now is None
         return self.expectations.pods.stored(was, remains)
 
     def carried_out(self, observed: ObservedState, outcome: Outcome) -> None:

@@ -115,7 +115,7 @@ def _amount(part: str, text: str) -> tuple[str, str]:
     """A resource and how much there is of it."""
     match = _AMOUNT.fullmatch(part)
     if match is None:
-        raise BadNodes(f"nodes {text[:80]!r}: {_no_amount(part)}; {_EXAMPLE}")
+        raise BadNodes(f"nodes {text[:80]!r}: {_no_amount(part, text)}; {_EXAMPLE}")
     number, unit = match[1], match[2]
     if _MEMORY.fullmatch(unit):
         resource, amount = names.MEMORY, part
@@ -130,9 +130,12 @@ def _amount(part: str, text: str) -> tuple[str, str]:
     return resource, amount
 
 
-def _no_amount(part: str) -> str:
+def _no_amount(part: str, text: str) -> str:
     if part.lower() in _RESOURCES:
         return f"{part!r}: how many? 8{part.lower()} are eight"
+    name, sign, _ = part.partition("=")
+    if sign and text.strip().startswith(part):
+        return f"{name[:40]!r} is no name of nodes: at most 42 small letters, digits and -"
     return f"{part[:40]!r} is no amount"
 
 

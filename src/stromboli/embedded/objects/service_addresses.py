@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection, Iterable
 from ipaddress import IPv4Address, IPv4Network
+from itertools import chain
 
 from stromboli.api.schemas.schema_problems import Problem, invalid
 from stromboli.api.schemas.services.service_fields import IPV6, complete_families, family_of
@@ -123,18 +124,22 @@ class ServiceAddresses:
         )
 
     def _allocate_ports(self, spec: Content, held: Collection[int]) -> Iterable[Problem]:
-        taken: dict[int, int] = {}
-        """Ports of nodes of this Service, by port: protocols share them."""
+        shared = _asked_for(spec)
+        """Ports of nodes by port: protocols share them."""
+        reserved, taken = {*_ports(spec)}, set[int]()
         for index, port in enumerate(spec.get("ports") or ()):
-            wanted = port.get("nodePort") or taken.get(port["port"]) or _asked_for(spec, port["port"])
+            wanted: int = port.get("nodePort") or shared.get(port["port"]) or 0
             if not wanted and not wants_node_ports(spec):
                 continue
-            own = not wanted or wanted in held or wanted in taken.values()
+            own = not wanted or wanted in held or wanted in taken
             if not own and (why := self._why_no_port(wanted)):
                 yield invalid(f"spec.ports[{index}].nodePort", wanted, why)
-            port["nodePort"] = taken[port["port"]] = wanted or self._next_port(taken.values())
+            number = wanted or self._next_port(reserved)
+            port["nodePort"] = shared[port["port"]] = number
+            reserved.add(number)
+            taken.add(number)
         if has_health_port(spec):
-            yield from self._allocate_health_port(spec, held, taken.values())
+            yield from self._allocate_health_port(spec, held, taken)
 
     def _allocate_health_port(
         self, spec: Content, held: Collection[int], taken: Collection[int]
@@ -156,9 +161,8 @@ class ServiceAddresses:
     def _next_port(self, taken: Collection[int]) -> int:
         size = len(self._ports)
         static = _STATIC_PORTS if size > 2 * _STATIC_PORTS else 0
-        start = secrets.randbelow(size - static)
-        dynamic = [static + (start + step) % (size - static) for step in range(size - static)]
-        for position in (*dynamic, *range(static)):
+        start = static + secrets.randbelow(size - static)
+        for position in chain(range(start, size), range(static, start), range(static)):
             port: int = self._ports[position]
             if port not in self._used_ports and port not in taken:
                 return port
@@ -212,7 +216,7 @@ def _ports(spec: Content) -> Collection[int]:
     return node_ports(spec) | ({health} if health else set())
 
 
-def _asked_for(spec: Content, number: int) -> int:
-    """The port of nodes that the same port asks for with another protocol."""
-    asked = (port.get("nodePort") for port in spec.get("ports") or () if port["port"] == number)
-    return next(filter(None, asked), 0)
+def _asked_for(spec: Content) -> dict[int, int]:
+    """The ports of nodes that a Service asks for, by port; of several for the same port the first."""
+    ports = reversed(spec.get("ports") or ())
+    return {port["port"]: port["nodePort"] for port in ports if port.get("nodePort")}

@@ -72,7 +72,8 @@ class VictimSelection:
                     return True
         if clear(self, task):
             return True
-        self._failed[key] = self._state_version()
+        if self.session.refused(task) is None:  # else only this task is known to fail
+            self._failed[key] = self._state_version()
         return False
 
     def _up_to_priority(self, priority: int) -> VictimSelection:
@@ -169,7 +170,7 @@ class VictimSelection:
             return True
         room = slots(task.shape, future + self._freeable_for(task).freed)
         if room.sum() >= group.needed and group.alike:
-            room = room * self.session.reachable(task)
+            room = room * self.session.reachable_by_kind(task)
         return bool(room.sum() >= group.needed)
 
     def _freeable_for(self, task: Task) -> FreeableRoom:

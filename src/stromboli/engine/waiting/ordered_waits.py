@@ -104,6 +104,8 @@ class OrderedWaits(RoomWaits):
         for job in {**self._awake, **cluster.dirty.jobs}:
             if job not in cluster.backlog:
                 self._awake.pop(job, None)
+            elif job in session.uncommitted.promised:
+                self._awake[job] = None  # it is tried until the room that it was promised is free
             elif sorts and waits_for_room(session, job):
                 with suppress(*session.confined):  # whoever fails here fails over the job, and is named then
                     self._fall_asleep(session, job)

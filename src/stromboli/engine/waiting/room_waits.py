@@ -45,7 +45,7 @@ class WaitGroup:
     """Jobs of a kind: none of them differs from the others in what decides whether there could be room for it."""
 
     task: Task
-    """One of their tasks, all of which are like it."""
+    """A task of a job that is among them, all of whose tasks are like it."""
     needed: int
     """How many tasks each of them needs to start, at least."""
     alike: bool
@@ -127,13 +127,18 @@ class RoomWaits:
             return False  # whoever fails here will fail over each of these jobs, and be named
 
     def _wake(self, jobs: Iterable[Job]) -> None:
+        changed: dict[Hashable, None] = {}
         for job in jobs:
             key = self._of_job.pop(job, None)
             if key is not None:
-                group = self._groups[key]
-                del group.jobs[job]
-                if not group.jobs:
-                    del self._groups[key]
+                del self._groups[key].jobs[job]
+                changed[key] = None
+        for key in changed:
+            group = self._groups[key]
+            if group.jobs:  # whoever left may be of another kind now
+                group.task = _first_pending(next(iter(group.jobs)))
+            else:
+                del self._groups[key]
 
     # -- who waits
 

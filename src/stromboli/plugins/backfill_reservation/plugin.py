@@ -115,6 +115,14 @@ class BackfillReservation(Plugin):
                 if job is not None and job.visible:
                     session.news[job] = None
         session.has_come(self._ends.next_end())
+        reservation = self._reservation
+        if reservation is not None and reservation.places and not self._was_tried(reservation):
+            session.has_come(max(reservation.start, float(np.nextafter(self._now, inf))))
+
+    def _was_tried(self, reservation: Reservation) -> bool:
+        """Whether the places of a reservation were tried in this session: from its start on, once it is known."""
+        last = self._last[0]
+        return last is not None and last.start <= self._now and last.places == reservation.places
 
     def on_move(self, change: Change) -> None:
         self._ends.on_move(change)

@@ -20,8 +20,9 @@ from stromboli.simulator.reports.group_measures import (
     request_measures,
     user_measures,
 )
-from stromboli.simulator.reports.record_columns import RecordColumns
+from stromboli.simulator.reports.record_columns import BY_CARD, RecordColumns
 from stromboli.simulator.runs.run_record import RunRecord
+from stromboli.simulator.runs.run_recorder import MOST_POD_RECORDS
 
 Summary = dict[str, Any]
 
@@ -85,6 +86,9 @@ def _share_held(columns: RecordColumns, resource: str, useful: bool = False) -> 
     """What pods held of the cluster in the measured time; `useful` leaves out those that ran in vain."""
     if columns.makespan <= 0:
         return 0.0
+    record, exact = columns.record, columns.record.measures.get(f"used_{resource}_s")
+    if exact is not None and not useful and resource not in BY_CARD and len(record.pods) >= MOST_POD_RECORDS:
+        return exact / record.capacity[resource] / columns.makespan  # runs of pods are left out
     times = columns.resource_time(resource)
     if useful:
         times = times[~columns.intervals.in_vain]

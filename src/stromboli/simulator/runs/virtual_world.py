@@ -294,10 +294,11 @@ class VirtualWorld(TimedWorld):
 
     def _waiting_notes(self) -> list[str]:
         """Who waits though nothing happens any more, and why; of a run that was interrupted nobody knows why."""
-        outcome = None if self.record.partial else self._outcome
+        partial = self.record.partial
+        outcome, what = (None, "had not started yet") if partial else (self._outcome, "never started")
         waiting = [run for run in self.jobs.values() if not run.has_started]
         stuck = [run for run in self.jobs.values() if run.has_started and not run.running]
         return [
-            *waiting_notes(waiting, "never started", self.cluster, outcome),
-            *waiting_notes(stuck, "{has} pods that never started", self.cluster, outcome),
+            *waiting_notes(waiting, what, self.cluster, outcome),
+            *waiting_notes(stuck, f"{{has}} pods that {what}", self.cluster, outcome),
         ]

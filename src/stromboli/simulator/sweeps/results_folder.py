@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
+from stromboli.simulator.reports.record_files import MAX_BYTES
 from stromboli.simulator.reports.written_files import whole_file
 from stromboli.simulator.sweeps.planned_run import PlannedRun
 from stromboli.simulator.sweeps.sweep_plan import SweepPlan
@@ -24,6 +25,8 @@ from stromboli.simulator.sweeps.sweep_plan import SweepPlan
 PLAN = "sweep.json"
 LOCK = "sweep.lock"
 BEGUN = "begun, and its end is not known"
+MOST_FAILURE_BYTES = 2**20
+"""Of what is known of a run that failed, as a file."""
 ATTEMPTS = 3
 """How often a run may be killed with its pod."""
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
@@ -144,13 +147,13 @@ class ResultsFolder:
         if not pod:
             self.failure(run.id).unlink(missing_ok=True)
             return
-        before = self.failed(run)
+        before = self.failed(run.id)
         attempts = before.attempts + 1 if before is not None and before.pod == pod else 1
         self.note_failure(FailedRun(run.id, run.title, line, BEGUN, attempts=attempts, pod=pod))
 
     def given_up(self, run: PlannedRun, pod: str) -> FailedRun | None:
         """A run that failed in this pod before, or was killed with it time and again: it is not tried again there."""
-        failed = self.failed(run)
+        failed = self.failed(run.id)
         if failed is None or failed.pod != pod or (failed.outcome == BEGUN and failed.attempts < ATTEMPTS):
             return None
         if failed.outcome == BEGUN:
@@ -163,10 +166,10 @@ class ResultsFolder:
         with whole_file(self.failure(failed.id)) as file:
             file.write(msgspec.json.encode(failed))
 
-    def failed(self, run: PlannedRun) -> FailedRun | None:
+    def failed(self, run_id: str) -> FailedRun | None:
         """What is known of a run that did not end well."""
         with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
-            return msgspec.json.decode(self.failure(run.id).read_bytes(), type=FailedRun)
+            return msgspec.json.decode(_content(self.failure(run_id), MOST_FAILURE_BYTES), type=FailedRun)
         return None
 
     def save_plan(self, plan: SweepPlan) -> None:
@@ -190,9 +193,20 @@ def _unusable(path: Path, error: OSError) -> UnusableFolder:
 
 def _head(path: Path) -> _RecordHead | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_RecordHead)
+        return msgspec.json.decode(_content(path, MAX_BYTES), type=_RecordHead)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
+
+
+def _content(path: Path, most: int) -> bytes:
+    """Of a plain file that is not larger than it can be: others may write into a volume."""
+    if not path.is_file():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    return content
 
 
 def _empty(folder: Path) -> None:

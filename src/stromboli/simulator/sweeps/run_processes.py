@@ -127,7 +127,7 @@ class RunProcesses:
         return self._failed(run, outcome, last_lines(self.folder.log(run.id)))
 
     def _failed(self, run: PlannedRun, outcome: str, lines: list[str]) -> FailedRun:
-        begun = self.folder.failed(run)
+        begun = self.folder.failed(run.id)
         attempts = begun.attempts if begun is not None else 1
         failed = FailedRun(run.id, run.title, self._line(run), outcome, tuple(lines), attempts, self.pod)
         with suppress(OSError):  # it is told all the same

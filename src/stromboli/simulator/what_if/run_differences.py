@@ -80,8 +80,8 @@ class Differences(Struct):
     """Jobs that start in neither run."""
 
 
-def differences(without: RunRecord, with_it: RunRecord, submitted: Collection[str]) -> Differences:
-    """Compare the jobs that both runs have, in the order in which they were to start."""
+def differences(without: RunRecord, with_it: RunRecord, left_out: Collection[str]) -> Differences:
+    """Compare the jobs that both runs have, but for some, in the order in which they were to start."""
     before = {job.name: job for job in without.jobs}
     complete, complete_before = complete_starts(with_it), complete_starts(without)
     later: list[Shift] = []
@@ -89,7 +89,7 @@ def differences(without: RunRecord, with_it: RunRecord, submitted: Collection[st
     unstarted: list[str] = []
     for job in with_it.jobs:
         other = before.get(job.name)
-        if other is None or job.name in submitted:
+        if other is None or job.name in left_out:
             continue
         starts, ends = (other.started, job.started), (other.ended, job.ended)
         all_pods = (complete_before.get(job.name), complete.get(job.name))

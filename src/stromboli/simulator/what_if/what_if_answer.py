@@ -9,6 +9,7 @@ from stromboli.api.manifests.manifest_sources import Source
 from stromboli.engine.catalog import Catalog
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
+from stromboli.model.status import Status
 from stromboli.policy.policy import Policy
 from stromboli.simulator.cluster_loading import Loaded
 from stromboli.simulator.runs.run_record import RUNNING, JobRecord
@@ -111,12 +112,13 @@ class WhatIf:
         names = _new_jobs(before, after)
         rests_on = assumptions(after.intake.cluster, self.present.now, self.assumed_run_time)
         waiting = {job.key for job in after.intake.cluster.waiting if not job.ready_count} - set(names)
+        ended = [job.key for job in after.intake.cluster.jobs.values() if _has_ended(job)]
         jobs = [job for job in after.intake.cluster.jobs.values() if job.key in names]
         known = RunTimes(after.intake.cluster.queues, self.assumed_run_time)
         run_times = [max(map(known.of, job.tasks.values())) for job in jobs]
         with_it = self._run("With it", after, policy, self.assumed_run_time, names)
         without = self._run("Without it", before, policy, self.assumed_run_time)
-        others = differences(without.record, with_it.record, names)
+        others = differences(without.record, with_it.record, {*names, *ended})
         stuck = any(_record_of(with_it, name).started is None for name in names)
         needs_bound = rests_on.lacks_limits and (stuck or others.unstarted)
         bound = self._bound(before, policy, names) if needs_bound else None
@@ -202,6 +204,12 @@ def _new_jobs(before: Loaded, after: Loaded) -> list[str]:
     why = [note for note in after.notes if note not in before.notes]
     reasons = f": {'; '.join(why)}" if why else ": it holds neither a job nor a pod with a PodGroup"
     raise Refused([f"nothing that is submitted would run{reasons}"])
+
+
+def _has_ended(job: Job) -> bool:
+    """Whether all its pods had succeeded or failed before."""
+    over = job.counts[Status.SUCCEEDED] + job.counts[Status.FAILED]
+    return 0 < len(job.tasks) == over
 
 
 def _record_of(future: Future, name: str) -> JobRecord:

@@ -58,6 +58,7 @@ _ENDLESS = (
     "simulate --assume-run-time 2h lets {them} end"
 )
 _ASSUMED = "{is} over {its} time limit or {has} none: taken to run for"
+_FOREIGN = "of other schedulers, or without a PodGroup"
 _NATIVE = "native:"
 """Before the keys of Kubernetes' own groups, which may have the names of others."""
 _VERSIONS = {"": "v1", "apps": "apps/v1", "policy": "policy/v1", "resource.k8s.io": "resource.k8s.io/v1"}
@@ -102,6 +103,9 @@ class _Cluster:
     pods: dict[str, list[Pod]] = field(default_factory=lambda: defaultdict(list))
     """Those that have not ended, by their group."""
     foreign: int = 0
+    """Pods of no job that wait."""
+    staying: int = 0
+    """Pods of no job on nodes."""
     guesses: int = 0
     """Jobs whose run time is assumed."""
 
@@ -128,15 +132,16 @@ class _Cluster:
         if (group := _group_name(pod)) and pod.spec.scheduler_name == names.SCHEDULER_NAME:
             self.pods[f"{native}{pod.namespace}/{group}"].append(pod)
         elif pod.spec.node_name:
+            self.staying += 1
             self.objects.append(_manifest(pod))
         else:
             self.foreign += 1
 
     def notes(self) -> Iterator[str]:
         if self.foreign:
-            yield count_sentence(
-                self.foreign, "pod", "of other schedulers, or without a PodGroup, wait{s} and {is} left out"
-            )
+            yield count_sentence(self.foreign, "pod", f"{_FOREIGN}, wait{{s}} and {{is}} left out")
+        if self.staying:
+            yield count_sentence(self.staying, "pod", f"{_FOREIGN}, stay{{s}} where {{it}} {{is}}")
         if lost := sum(group not in self.groups for group in self.pods):
             yield count_sentence(lost, "job", "{has} no PodGroup: each of {its} pods starts by itself")
 

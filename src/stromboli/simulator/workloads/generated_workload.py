@@ -14,7 +14,7 @@ from random import Random
 
 from stromboli.api import names
 from stromboli.simulator.cluster_notation import Manifest
-from stromboli.simulator.workloads.distributions import Choice, sampled, weighted_index
+from stromboli.simulator.workloads.distributions import Amount, Choice, sampled, weighted_index
 from stromboli.simulator.workloads.generator_schema import (
     MAX_GENERATED,
     Generator,
@@ -95,7 +95,7 @@ class _JobMaker:
     def job(self, moment: float) -> SubmittedJob:
         own = self.job_class
         pods = min(max(round(sampled(own.pods, self.random("pods"))), 1), MOST_PODS)
-        run_time = inf if own.run_time is None else sampled(own.run_time, self.random("runTime"), pods)
+        run_time = inf if own.run_time is None else self._run_time(own.run_time, pods)
         name = f"{own.name}-{self._made}"
         self._made += 1
         return SubmittedJob(
@@ -116,6 +116,10 @@ class _JobMaker:
             own.annotations,
             own.spec,
         )
+
+    def _run_time(self, amount: Amount, pods: int) -> float:
+        """Within what can be saved and read back, however long the tail of its distribution is."""
+        return min(sampled(amount, self.random("runTime"), pods), LONGEST_SPAN)
 
     def random(self, quantity: str) -> Random:
         """The random numbers of a quantity."""

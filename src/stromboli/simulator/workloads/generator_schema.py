@@ -26,7 +26,7 @@ GENERATOR = "WorkloadGenerator"
 MAX_CLASSES = 100
 """Classes of jobs of a generator."""
 MAX_NODES = 100_000
-"""Nodes of a group of a generator."""
+"""Nodes of a generator, of all groups together."""
 MAX_GENERATED = 2_000_000
 """Jobs that are generated."""
 
@@ -152,6 +152,8 @@ def check_generator(generator: Generator) -> None:
         _check_class(f"classes[{index}]", each, generator)
     for kind in (generator.classes, generator.queues, generator.nodes):
         _check_names(kind)
+    if (nodes := sum(group.count for group in generator.nodes)) > MAX_NODES:
+        raise BadField("nodes", f"{nodes} nodes; at most {MAX_NODES} of all groups together")
 
 
 def _check_class(field: str, each: JobClass, generator: Generator) -> None:

@@ -48,7 +48,7 @@ class OpenbPod:
     gpu_milli: int = 0
     """Of each of its GPUs."""
     models: tuple[str, ...] = ()
-    """Of the GPUs that it may have; empty: any."""
+    """Of the GPUs that it may have, as listed: one that stands there twice makes it another kind of pod; empty: any."""
     created: float | None = None
     scheduled: float | None = None
     deleted: float | None = None
@@ -117,9 +117,7 @@ def _pod(row: _Row) -> OpenbPod:
     part = row.count("gpu_milli", GPU, default=GPU if gpus else 0)
     if gpus and not part:
         raise row.error("gpu_milli: 0 of a GPU; expected 1 to 1000, or num_gpu 0")
-    models = tuple(
-        dict.fromkeys(model for text in row.text("gpu_spec").split("|") if (model := text.strip()))
-    )
+    models = tuple(model for text in row.text("gpu_spec").split("|") if (model := text.strip()))
     return OpenbPod(
         row.name("name"),
         row.count("cpu_milli"),

@@ -134,7 +134,7 @@ def _on_models(models: tuple[str, ...]) -> dict[str, Any]:
     """What the spec of a pod says that may run on these models only."""
     if not models:
         return {}
-    labels = list(map(model_label, models))
+    labels = list(dict.fromkeys(map(model_label, models)))
     terms = [{"matchExpressions": [{"key": MODEL_LABEL, "operator": "In", "values": labels}]}]
     node_affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     return {"affinity": {"nodeAffinity": node_affinity}}

@@ -12,6 +12,7 @@ from stromboli.api.resources.quantity import QuantityError, exact
 from stromboli.simulator.cluster_notation import Manifest
 from stromboli.simulator.count_sentences import count_sentence
 from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
+from stromboli.simulator.workloads.workload_summary import allocatable
 
 _UNKNOWN = -1
 _SAID = (names.CPU, names.MEMORY)
@@ -114,8 +115,8 @@ def _amount(job: SubmittedJob, resource: str) -> Fraction:
 
 def _size(node: Manifest, resource: str) -> Fraction:
     try:
-        return exact(node.get("status", {}).get("allocatable", {}).get(resource, 0))
-    except (QuantityError, AttributeError):
+        return exact(allocatable(node).get(resource, 0))
+    except QuantityError:
         return Fraction(0)
 
 

@@ -163,7 +163,8 @@ def _document(path: str, lines: Iterator[tuple[int, str]]) -> dict[str, Any]:
 
 def _check_kind(path: str, version: object, kind: object, *kinds: str) -> None:
     if version != API_VERSION or kind not in kinds:
-        raise WorkloadError(path, f"kind {quoted(kind)} of apiVersion {quoted(version)}; expected {_KINDS}")
+        stated = "no kind" if kind is None else f"kind {quoted(kind)} of apiVersion {quoted(version)}"
+        raise WorkloadError(path, f"{stated}; expected {_KINDS}")
 
 
 def _explained(error: Exception) -> str:

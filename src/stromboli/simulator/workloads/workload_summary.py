@@ -11,6 +11,7 @@ from typing import Any
 
 from stromboli.api import names
 from stromboli.api.resources.quantity import QuantityError, exact
+from stromboli.simulator.cluster_notation import Manifest
 from stromboli.simulator.workloads.submitted_jobs import Workload
 
 
@@ -75,7 +76,7 @@ def summarised(workload: Workload) -> WorkloadSummary:
                 work[name] += total * job.run_time
     capacity: defaultdict[str, float] = defaultdict(float)
     for node in workload.nodes:
-        for name, amount in node.get("status", {}).get("allocatable", {}).items():
+        for name, amount in allocatable(node).items():
             capacity[name] += _amount(amount)
     return WorkloadSummary(
         workload.name,
@@ -110,8 +111,15 @@ def _counted(texts: Iterable[str]) -> dict[str, int]:
     return {text: counts[text] for text in sorted(counts, key=lambda text: (-counts[text], text))}
 
 
+def allocatable(node: Manifest) -> dict[str, Any]:
+    """What a node offers; nothing where its manifest, which anybody may have written, does not say it as it should."""
+    status = node.get("status")
+    amounts = status.get("allocatable") if isinstance(status, dict) else None
+    return amounts if isinstance(amounts, dict) else {}
+
+
 def _amount(quantity: int | str) -> float:
     try:
         return float(exact(quantity))
-    except QuantityError:
+    except (QuantityError, OverflowError):
         return 0.0

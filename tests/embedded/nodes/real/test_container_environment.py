@@ -87,7 +87,20 @@ def test_a_command_is_put_together():
 
 
 def test_a_dollar_alone_stays():
-    assert expand("$HOME ${X} $ $(", {"HOME": "no"}) == "$HOME ${X} $ $("
+    assert expand("$HOME ${X} $ $(", {"HOME": "no"}, 0) == "$HOME ${X} $ $("
+
+
+def test_variables_that_use_each_other_cannot_say_more_than_a_system_takes():
+    doubling = [{"name": "V0", "value": "x" * 1000}]
+    doubling += [{"name": f"V{n}", "value": f"$(V{n - 1})$(V{n - 1})"} for n in range(1, 60)]
+    with pytest.raises(
+        ContainerError, match=r"\$\(V10\): variables and commands may have 2097152 characters"
+    ):
+        environment(pod(), {"env": doubling}, lambda kind, name: None, {})
+    container = {"command": ["echo", "$(A)$(A)$(A)"]}
+    with pytest.raises(ContainerError, match=r"\$\(A\)"):
+        command(container, {"A": "x" * 1_000_000})
+    assert len(command({"command": ["$(A)$(A)"]}, {"A": "x" * 1_000_000})[0]) == 2_000_000
 
 
 def test_all_that_a_pod_refers_to_is_found():

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from stromboli.daemon import connection_limits
-from stromboli.embedded.nodes.real import process_stdio
+from stromboli.embedded.nodes.real import process_guardian, process_stdio
 from stromboli.embedded.nodes.real.container_environment import ContainerError
 from stromboli.embedded.nodes.real.container_launch import ContainerLaunch
 from stromboli.embedded.nodes.real.container_logs import LogFile
@@ -153,6 +153,35 @@ def test_who_left_the_group_is_known_by_the_root(tmp_path):
         for pid in strays:
             pid.kill()
             pid.wait()
+
+
+def test_a_guardian_that_cannot_be_started_now_is_an_error_of_the_system(tmp_path, monkeypatch):
+    """The user has as many processes as may be, say; the error is the same as that of a lock that is taken."""
+
+    def no_process(*arguments, **options):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(process_guardian.subprocess, "Popen", no_process)
+    guardian = ProcessGuardian(str(tmp_path / "pods"))
+    with pytest.raises(BlockingIOError):
+        guardian.add(os.getpid())
+    assert guardian.former_ended()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts in /proc")
+def test_a_terminal_that_is_not_all_to_be_had_leaves_no_file_open(monkeypatch):
+    def no_file(descriptor):
+        raise OSError(24, "Too many open files")
+
+    async def scenario():
+        before = len(os.listdir("/proc/self/fd"))
+        monkeypatch.setattr(process_stdio.os, "dup", no_file)
+        with pytest.raises(OSError, match="Too many"):
+            await process_stdio.ProcessStdio.pseudo_terminal()
+        await asyncio.sleep(0.01)
+        assert len(os.listdir("/proc/self/fd")) <= before
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device without room")

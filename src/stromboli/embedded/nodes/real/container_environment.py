@@ -16,6 +16,8 @@ from stromboli.embedded.nodes.pod_addresses import LOCAL
 
 INHERITED = ("PATH", "LD_LIBRARY_PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV")
 """Variables that containers inherit from our environment; they get no others."""
+LARGEST_EXPANSION = 2 * 1024 * 1024
+"""Characters of all variables of a container, and of its command, with the values in them: no system takes more."""
 NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 REFERENCE = re.compile(r"\$(?:\$|\(([-._a-zA-Z][-._a-zA-Z0-9]*)\))")
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
@@ -38,6 +40,7 @@ def environment(pod: NodePod, container: Content, fetch: Fetch, runtime: Mapping
     variables |= {"HOSTNAME": (pod.spec.hostname or pod.name)[:63], **runtime}
     for source in container.get("envFrom") or ():
         variables |= _env_from(source, fetch)
+    room = LARGEST_EXPANSION - sum(map(len, variables.values()))
     for variable in container.get("env") or ():
         name = variable.get("name", "")
         if variable.get("valueFrom"):
@@ -45,9 +48,10 @@ def environment(pod: NodePod, container: Content, fetch: Fetch, runtime: Mapping
             if value is None:
                 continue
         else:
-            value = expand(str(variable.get("value") or ""), variables)
+            value = expand(str(variable.get("value") or ""), variables, room)
         if name and "=" not in name and "\0" not in name + value:
             variables[name] = value
+            room -= len(value)
     return variables
 
 
@@ -59,19 +63,36 @@ def command(container: Content, variables: Mapping[str, str]) -> list[str]:
             "no command: a real node runs no images, so spec.containers[].command must say what to run",
             "RunContainerError",
         )
-    expanded = [expand(str(argument), variables) for argument in arguments]
+    expanded: list[str] = []
+    room = LARGEST_EXPANSION
+    for argument in arguments:
+        expanded.append(expand(str(argument), variables, room))
+        room -= len(expanded[-1])
     if any("\0" in argument for argument in expanded):
         raise ContainerError("a zero byte in the command", "RunContainerError")
     return expanded
 
 
-def expand(text: str, variables: Mapping[str, str]) -> str:
-    """`$(NAME)` is the variable's value where there is one; `$$(NAME)` is `$(NAME)`."""
+def expand(text: str, variables: Mapping[str, str], longest: int) -> str:
+    """`$(NAME)` is the variable's value where there is one; `$$(NAME)` is `$(NAME)`.
+
+    `ContainerError` if values make it longer than `longest`: a few variables that use each other may say very much.
+    """
+    room = longest
 
     def value(match: re.Match[str]) -> str:
+        nonlocal room
         if match[1] is None:
             return "$"
-        return variables.get(match[1], match[0])
+        known = variables.get(match[1], match[0])
+        room -= len(known)
+        if room < 0:
+            raise ContainerError(
+                f"$({match[1][:80]}): variables and commands may have {LARGEST_EXPANSION} characters, with the values"
+                " of variables in them; shorten them",
+                "RunContainerError",
+            )
+        return known
 
     return REFERENCE.sub(value, text)
 

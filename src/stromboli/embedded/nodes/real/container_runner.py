@@ -84,11 +84,13 @@ class ContainerRunner:
     async def _start(self) -> ContainerProcess:
         container, sandbox = self.container, self._sandbox
         launch = container_launch(sandbox, container.spec)
-        cgroup = await sandbox.resources.create_cgroup(container.spec)
         clear_message(sandbox.mounted_volumes.path(message_path(container.spec)))
         delete_log(log_file(sandbox.folder, container.name, container.restarts - KEPT_LOGS))
-        file = LogFile(log_file(sandbox.folder, container.name, container.restarts), sandbox.context.clock)
+        cgroup = await sandbox.resources.create_cgroup(container.spec)
         try:
+            file = LogFile(
+                log_file(sandbox.folder, container.name, container.restarts), sandbox.context.clock
+            )
             return await ContainerProcess.start(
                 replace(launch, cgroup=cgroup), sandbox.context.guardian, file
             )

@@ -95,45 +95,52 @@ def _lock(folder: str) -> Iterator[int | None]:
     """The lock of the folder, which a process that inherits it goes on to hold; None if it is taken."""
     lock = os.open(f"{folder}.lock" if folder else os.devnull, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        with suppress(BlockingIOError):
-            if folder:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield lock
-            return
-        yield None
+        yield lock if not folder or _is_locked(lock) else None
     finally:
         os.close(lock)
 
 
-def kill_marked(roots: Collection[str], seconds: float = 0.1) -> bool:
+def _is_locked(file: int) -> bool:
+    """Lock a file; False if another process has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def kill_marked(roots: Collection[str], seconds: float = 0.1) -> set[str]:
     """Kill all processes whose root is one of these folders or below it, whatever their group; on Linux alone.
 
-    Whether they are gone in time.
+    The folders whose processes are not gone in time.
     """
-    wanted = {root.rstrip("/") for root in roots if root.startswith("/")}
-    return not wanted or _kill_all(_is_marked(wanted), seconds)
+    wanted = {root.rstrip("/"): root for root in roots if root.startswith("/")}
+    left = _kill_all(_marked_root(wanted), seconds) if wanted else set()
+    return {wanted[root] for root in left}
 
 
 def has_marked(root: str) -> bool:
     """Whether there are processes whose root is this folder or below it; on Linux alone."""
-    return bool(_find(_is_marked({root})))
+    return bool(_find(_marked_root({root})))
 
 
-def _is_marked(roots: Collection[str]) -> Callable[[int], bool]:
-    def is_marked(pid: int) -> bool:
+def _marked_root(roots: Collection[str]) -> Callable[[int], str]:
+    """A function that tells to which of these folders a process belongs; empty for none."""
+
+    def root_of(pid: int) -> str:
         with open(f"/proc/{pid}/environ", "rb") as file:
             _, mark, rest = (b"\0" + file.read()).partition(f"\0{ROOT}=".encode())
         folder = os.fsdecode(rest.partition(b"\0")[0]) if mark else ""
         while folder and folder not in roots:
             folder = folder.rpartition("/")[0]
-        return bool(folder)
+        return folder
 
-    return is_marked
+    return root_of
 
 
 def kill_session(leader: int) -> None:
     """Kill all processes of a session, whatever their group; on Linux alone."""
-    _kill_all(lambda pid: _stat(pid)[_SESSION] == b"%d" % leader)
+    _kill_all(lambda pid: "session" if _stat(pid)[_SESSION] == b"%d" % leader else "")
 
 
 def kill_group(leader: int, seconds: float) -> bool:
@@ -142,24 +149,25 @@ def kill_group(leader: int, seconds: float) -> bool:
         os.killpg(leader, signal.SIGKILL)
     except OSError:
         return True
-    return _kill_all(lambda pid: _stat(pid)[_GROUP] == b"%d" % leader, seconds)
+    return not _kill_all(lambda pid: "group" if _stat(pid)[_GROUP] == b"%d" % leader else "", seconds)
 
 
-def _kill_all(is_wanted: Callable[[int], bool], seconds: float = 0.1) -> bool:
-    """Kill processes; whether they are gone in time, and with them whatever they held."""
+def _kill_all(owner: Callable[[int], str], seconds: float = 0.1) -> set[str]:
+    """Kill processes that have an owner; the owners whose processes, and with them whatever they held, are not gone in
+    time.
+    """
     deadline = time.monotonic() + seconds
-    killed: set[tuple[int, bytes]] = set()
+    killed: dict[tuple[int, bytes], str] = {}
     while True:
-        pids = _find(is_wanted)
-        for pid in pids:
+        owners = _find(owner)
+        for pid, name in owners.items():
             with suppress(OSError):
-                killed.add((pid, _stat(pid)[_START]))
+                killed[pid, _stat(pid)[_START]] = name
                 os.kill(pid, signal.SIGKILL)
-        killed = {(pid, start) for pid, start in killed if _lives(pid, start)}
-        if not pids and not killed:
-            return True
-        if time.monotonic() > deadline:
-            return False
+        killed = {process: name for process, name in killed.items() if _lives(*process)}
+        left = {*owners.values(), *killed.values()}
+        if not left or time.monotonic() > deadline:
+            return left
         time.sleep(PAUSE)
 
 
@@ -180,15 +188,16 @@ def _lives(pid: int, start: bytes) -> bool:
     return False
 
 
-def _find(is_wanted: Callable[[int], bool]) -> list[int]:
+def _find(owner: Callable[[int], str]) -> dict[int, str]:
+    """The processes that have an owner."""
     if not sys.platform.startswith("linux"):
-        return []
-    pids = []
+        return {}
+    owners = {}
     for pid in (int(name) for name in os.listdir("/proc") if name.isdecimal()):
         with suppress(OSError):  # gone, or not ours to read
-            if pid != os.getpid() and is_wanted(pid) and _stat(pid)[_STATE] not in (b"Z", b"X"):
-                pids.append(pid)
-    return pids
+            if pid != os.getpid() and (name := owner(pid)) and _stat(pid)[_STATE] not in (b"Z", b"X"):
+                owners[pid] = name
+    return owners
 
 
 def kill_cgroup(folder: str) -> None:

@@ -165,10 +165,17 @@ class ProcessStdio:
 
     @classmethod
     async def pseudo_terminal(cls) -> ProcessStdio:
+        """`OSError` if no more files may be open."""
         ours, end = os.openpty()
-        terminal, writing = os.dup(ours), os.dup(ours)
-        output = await ProcessOutput.open(ours)
-        return cls(output, None, await ProcessInput.open(writing, True), terminal, [end, end, end])
+        stdio = cls(await ProcessOutput.open(ours), ends=[end, end, end])
+        try:
+            stdio.terminal = os.dup(ours)
+            stdio.stdin = await ProcessInput.open(os.dup(ours), True)
+        except OSError:
+            stdio.close_ends()
+            stdio.close()
+            raise
+        return stdio
 
     def resize(self, rows: int, columns: int) -> None:
         """The size of the window, of which processes on the terminal are told."""

@@ -40,6 +40,15 @@ def test_pods_that_end_at_the_same_time_share_a_search(tmp_path, monkeypatch):
             stray.wait()
 
 
+def test_a_pod_whose_processes_do_not_end_keeps_no_other_waiting(monkeypatch):
+    async def scenario():
+        killer = StrayProcesses()
+        return await asyncio.gather(*map(killer.kill, ("/stuck", "/other")))
+
+    monkeypatch.setattr(stray_processes, "kill_marked", lambda roots: {"/stuck"} & set(roots))
+    assert asyncio.run(scenario()) == [False, True]
+
+
 @pytest.mark.parametrize("error", [OSError("no /proc"), IndexError("a strange stat")])
 def test_a_search_that_fails_keeps_no_pod_waiting_now_or_later(monkeypatch, error):
     def search(_):

@@ -158,7 +158,7 @@ def test_a_port_has_a_number_or_a_name(port, number):
     assert resolve_port(port, SPEC) == number
 
 
-@pytest.mark.parametrize("port", ["none", "", 0, 70000, None, "-1", "²"])
+@pytest.mark.parametrize("port", ["none", "", 0, 70000, None, "-1", "²", "8" * 5000])
 def test_a_port_that_there_is_not_is_an_error(port):
     with pytest.raises(HandlerError, match="port"):
         resolve_port(port, SPEC)

@@ -50,8 +50,22 @@ def test_a_container_without_limits_is_bounded_in_its_processes_alone():
     assert has_limits({"resources": {"limits": {"cpu": "1"}}})
 
 
-def test_the_least_limit_is_one_that_the_kernel_takes():
-    assert settings(limits={"cpu": "1m"})["cpu.max"] == "1000 100000"
+@pytest.mark.parametrize(("limit", "quota"), [("1m", 1000), ("1G", 10**13), ("1P", 10**13)])
+def test_the_least_and_the_greatest_limit_are_those_that_the_kernel_takes(limit, quota):
+    assert settings(limits={"cpu": limit})["cpu.max"] == f"{quota} 100000"
+
+
+def test_a_cgroup_whose_settings_the_kernel_refuses_is_not_left(tmp_path, monkeypatch):
+    def refuse(file, text):
+        if file.name == "cpu.max":
+            raise OSError(22, "Invalid argument")
+
+    with monkeypatch.context() as kernel:
+        kernel.setattr(cgroups.Path, "write_text", refuse)
+        kernel.setattr(cgroups.Path, "exists", lambda file: True)
+        with pytest.raises(OSError, match="Invalid argument"):
+            CgroupTree(tmp_path).create("uid", "main", {"pids.max": "1", "cpu.max": "x"})
+    assert list(tmp_path.iterdir()) == []
 
 
 # -- finding

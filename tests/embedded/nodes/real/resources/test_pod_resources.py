@@ -168,22 +168,26 @@ def test_cards_of_a_former_pod_whose_processes_do_not_end_are_kept_and_others_st
 
     def kill_marked(roots, seconds):
         searched.extend(roots)
-        return not stuck[0]
+        return {str(pod) for pod in roots if "old" in pod and stuck[0]}
 
     monkeypatch.setattr(node_startup, "kill_marked", kill_marked)
 
     async def scenario():
         async with running_nodes(tmp_path, "1x8cpu,real", find_gpus=lambda: CARDS) as cluster:
-            await cluster.pod("both", command=SHOW, container=gpus(2))
-            assert "default/old hold" in await event(cluster, "both", "WaitingForGpus")
-            await cluster.pod("other", command=SHOW, container=gpus(1))
-            await cluster.phase("other", "Succeeded")
-            assert await cluster.log("other") == "GPU-1 GPU-1\n"
+            await cluster.pod("other", command=ENDLESS, container=gpus(1))
+            assert cards_of(await cluster.phase("other", "Running")) == ["GPU-1"]
+            await cluster.pod("next", command=SHOW, container=gpus(1))
+            waiting = await event(cluster, "next", "WaitingForGpus")
+            assert "processes of default/old hold" in waiting, "and not those of the pod that has ended"
             stuck[0] = False
-            await cluster.phase("both", "Succeeded")
+            await cluster.phase("next", "Succeeded")
+            assert await cluster.log("next") == "GPU-0 GPU-0\n"
 
     (tmp_path / "work" / "pods").mkdir(parents=True)
-    record = [{"uid": "uid-old", "pod": "default/old", "containers": {"main": ["GPU-0"]}}]
+    record = [
+        {"uid": f"uid-{name}", "pod": f"default/{name}", "containers": {"main": [card]}}
+        for name, card in (("old", "GPU-0"), ("ended", "GPU-1"))
+    ]
     (tmp_path / "work" / "gpus.json").write_text(json.dumps(record))
     asyncio.run(scenario())
     assert searched[-1] == str(tmp_path / "work" / "pods" / "default_old_uid-old")

@@ -28,11 +28,11 @@ class StrayProcesses:
     async def _search(self) -> None:
         while self._waiting:
             pods, self._waiting = self._waiting, {}
-            gone = False
+            left = set(pods)
             try:
-                gone = await asyncio.to_thread(kill_marked, pods.keys())
+                left = await asyncio.to_thread(kill_marked, pods.keys())
             except Exception:
                 log.exception("processes that left their containers are not found")
-            for future in pods.values():
-                future.set_result(gone)
+            for root, future in pods.items():
+                future.set_result(root not in left)
         self._searching = None

@@ -79,7 +79,8 @@ def resolve_port(port: object, spec: Content) -> int:
     number = port
     if isinstance(port, str):
         named = [each.get("containerPort") for each in spec.get("ports") or () if each.get("name") == port]
-        number = named[0] if named else int(port) if port.isascii() and port.isdecimal() else None
+        digits = port.isascii() and port.isdecimal() and len(port) <= 5
+        number = named[0] if named else int(port) if digits else None
         if number is None:
             raise HandlerError(f"port {port!r}: container {spec.get('name', '')} has no port of this name")
     if not isinstance(number, int) or not 0 < number < 65536:

@@ -69,10 +69,16 @@ class CgroupTree:
         cgroup = ContainerCgroup(folder / container)
         with suppress(FileExistsError):
             cgroup.path.mkdir()
-        for name, value in settings.items():
-            file = cgroup.path / name
-            if file.exists():
-                file.write_text(value)
+        try:
+            for name, value in settings.items():
+                file = cgroup.path / name
+                if file.exists():
+                    file.write_text(value)
+        except OSError:
+            with suppress(OSError):
+                cgroup.path.rmdir()
+                folder.rmdir()
+            raise
         return cgroup
 
     def close(self) -> None:

@@ -13,6 +13,8 @@ PERIOD = 100_000
 """Microseconds for which a quota of CPU time is."""
 LEAST_QUOTA = 1000
 """Microseconds; the kernel takes no less."""
+_GREATEST_QUOTA = 10**13
+"""Microseconds; the kernel takes little more, and no machine has as many CPUs."""
 MAX_PIDS = 16384
 """Processes and threads of a container."""
 
@@ -24,7 +26,8 @@ def cgroup_settings(container: Content) -> dict[str, str]:
     settings = {"pids.max": str(MAX_PIDS), "memory.oom.group": "1"}
     cpu, memory = _amount(milli, limits.get(names.CPU)), _amount(whole, limits.get(names.MEMORY))
     if cpu:
-        settings["cpu.max"] = f"{max(LEAST_QUOTA, cpu * PERIOD // 1000)} {PERIOD}"
+        quota = min(_GREATEST_QUOTA, max(LEAST_QUOTA, cpu * PERIOD // 1000))
+        settings["cpu.max"] = f"{quota} {PERIOD}"
     if memory:
         settings |= {"memory.max": str(memory), "memory.swap.max": "0"}
     settings["cpu.weight"] = str(_weight(_amount(milli, requests.get(names.CPU)) or cpu))

@@ -33,16 +33,17 @@ async def prepare(
         if find_cgroups is not None:
             await _find_cgroups(pods, guardian, resources, find_cgroups)
         await _await_guardian(pods, guardian)
-        if not pods.exists() or await asyncio.to_thread(kill_marked, [str(pods)], END_TIMEOUT):
-            for grant in resources.gpus.former:
+        roots = [str(pods), *(_folder(pods, grant) for grant in resources.gpus.former)]
+        left = await asyncio.to_thread(kill_marked, roots, END_TIMEOUT) if pods.exists() else set()
+        for grant in resources.gpus.former:
+            if _folder(pods, grant) not in left:
                 resources.gpus.release(grant)
     except Exception:
         log.exception("real nodes: what a former run left in %s is not known", pods)
     resources.ready.set()
-    for grant in resources.gpus.former:
-        log.warning("pod %s of the former run does not end, and keeps %s", grant.pod, sorted(grant.cards))
-        await _end_pod(pods, grant)
-        resources.gpus.release(grant)
+    async with asyncio.TaskGroup() as group:  # none waits for the cards of another
+        for grant in resources.gpus.former:
+            group.create_task(_end_pod(pods, grant, resources))
 
 
 async def _find_cgroups(
@@ -67,7 +68,13 @@ async def _await_guardian(pods: Path, guardian: ProcessGuardian) -> None:
         await asyncio.sleep(PAUSE)
 
 
-async def _end_pod(pods: Path, grant: GpuGrant) -> None:
+async def _end_pod(pods: Path, grant: GpuGrant, resources: NodeResources) -> None:
+    log.warning("pod %s of the former run does not end, and keeps %s", grant.pod, sorted(grant.cards))
+    folder = _folder(pods, grant)
+    await kill_until_gone(lambda seconds: not kill_marked([folder], seconds), f"pod {grant.pod}")
+    resources.gpus.release(grant)
+
+
+def _folder(pods: Path, grant: GpuGrant) -> str:
     namespace, _, name = grant.pod.partition("/")
-    folder = str(pod_folder(pods, namespace, name, grant.uid))
-    await kill_until_gone(lambda seconds: kill_marked([folder], seconds), f"pod {grant.pod}")
+    return str(pod_folder(pods, namespace, name, grant.uid))
