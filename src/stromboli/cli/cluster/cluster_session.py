@@ -183,7 +183,10 @@ class ClusterSession:
         """Delete an object, and what it owns after it."""
         where = self.namespace if namespace is None else namespace
         path = resource.path(where if resource.namespaced else "", name)
-        await self._send("DELETE", path, {"propagationPolicy": "Background"}, JSON, dry_run)
+        options: Manifest = {"propagationPolicy": "Background"}
+        if dry_run:
+            options["dryRun"] = [DRY_RUN]  # an API server that is sent options does not look at the query
+        await self._send("DELETE", path, options, JSON, dry_run)
 
     async def _send(self, method: str, path: str, body: Any, content_type: str, dry_run: bool) -> Manifest:
         path = with_query(path, {"dryRun": DRY_RUN if dry_run else ""})
