@@ -1,6 +1,14 @@
 """Each gate that may hold a job is told with what is short and what would let the job pass it."""
 
-from stromboli.testing.world import World
+from stromboli.engine.explanation.subjects.explanation_document import JobExplanation
+from stromboli.engine.explanation.subjects.subject_lookup import look_up
+from stromboli.engine.plugin import Plugin
+from stromboli.engine.session import Session
+from stromboli.model.cluster import Dirty
+from stromboli.simulator.cluster_loading import Loaded
+from stromboli.simulator.explain.cluster_explanation import ClusterExplainer
+from stromboli.testing.policy_text import catalog_with, policy_of
+from stromboli.testing.world import NOON, World
 from tests.manifests import hyper_node
 from tests.simulator.explain.explained_worlds import HOUR, explain_job, holding, remedies
 
@@ -198,3 +206,28 @@ def test_a_higher_priority_is_tried_where_the_policy_preempts():
     ]
     assert remedy.text == "its priority is 10 (class priority-10) instead of 5"
     assert remedy.evicts == ["default/low-1"]
+
+
+# -- plugins that fail
+
+
+class Broken(Plugin):
+    """A user's plugin that cannot be opened."""
+
+    name = "broken"
+
+    def opening(self, session: Session, changed: Dirty) -> None:
+        raise RuntimeError("no session for you")
+
+
+def test_a_plugin_that_fails_is_named_and_nothing_is_tried():
+    world = World("n1 cpu=4").job("train", cpu=1)
+    catalog = catalog_with((Broken,), ())
+    policy = policy_of(catalog, "allocate", "gang broken | predicates", "")
+    found, _ = look_up(world.cluster, "train")
+    loaded = Loaded(world.rehearsal.intake, 0.0, 0, [], {}, {})
+    (job,) = ClusterExplainer(loaded, policy, catalog, NOON).explain([found]).subjects
+    assert isinstance(job, JobExplanation)
+    assert job.state == "waits"
+    assert "plugin 'broken' failed in opening" in job.summary
+    assert job.remedies == []

@@ -19,6 +19,7 @@ from stromboli.simulator.explain.remedy_search import search_remedies
 from stromboli.simulator.explain.start_forecast import forecast_starts
 from stromboli.simulator.explain.wait_clues import WaitClues, wait_clues
 from stromboli.simulator.rehearsal import Rehearsal
+from stromboli.sources.usage_feed import LOCAL, UsageFeed
 
 WITHOUT_REMEDIES = ("cycle", "pod-group", "pipeline")
 """Gates at which there is nothing to try: something is missing, or it starts anyway."""
@@ -43,6 +44,9 @@ class ClusterExplainer:
         if self.loaded.expansion is not None:
             Rehearsal(self.loaded.intake, self.now).claims.make_from_templates()
             make_ephemeral_claims(self.loaded.intake)
+        UsageFeed(LOCAL, lambda warning: None).refresh(
+            self.loaded.intake.cluster, self.policy.metrics, self.now
+        )
         explained, clues = self._look(subjects)
         if self.with_remedies:
             for place, clue in clues.items():

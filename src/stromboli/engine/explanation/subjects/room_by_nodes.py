@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 20
 MOST_HYPER_NODES = 20
+LARGEST_LOOKED_INTO = 256
+"""Nodes of a HyperNode of which it is told who holds what it lacks."""
+MOST_KINDS = 20
+"""Kinds of pods that are looked at; other pods of a job have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ def waiting_kinds(session: Session, tasks: Sequence[Task]) -> list[WaitingKind]:
     counts: Counter[Shape] = Counter(task.shape for task in tasks)
     first = {task.shape: task for task in reversed(tasks)}
     kinds = []
-    for shape, count in counts.most_common():
+    for shape, count in counts.most_common(MOST_KINDS):
         task = first[shape]
         usable: Bools = np.zeros(len(session.cluster.columns), dtype=bool)
         with session.reporting():
@@ -117,7 +121,7 @@ def hyper_node_rooms(session: Session, tasks: Sequence[Task], needed: int) -> li
     for place in order[:MOST_HYPER_NODES]:
         domain = domains[place]
         lacks = search.lacking(domain) if fits[place] < len(tasks) else {}
-        closest = search.closest([domain]) if lacks else None
+        closest = search.closest([domain]) if lacks and len(domain.rows) <= LARGEST_LOOKED_INTO else None
         rooms.append(
             HyperNodeRoom(
                 name=domain.name,
