@@ -38,7 +38,7 @@ def forecast_starts(
             text = "Not by waiting: no job runs whose end would make room."
         return {name: StartForecast(text) for name in names}
     settings = SimulationSettings()
-    world = FutureWorld(loaded, now, settings)
+    world = FutureWorld(loaded, now, settings, measures=False)
     loop = SimulationLoop(world, policy, catalog, settings)
     records = {job.name: job for job in world.record.jobs if job.name in names}
     moments, ended = moments_for(cluster), False

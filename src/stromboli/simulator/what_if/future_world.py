@@ -49,9 +49,14 @@ class FutureWorld(TimedWorld):
     """The present of a cluster, and what follows from it as time passes."""
 
     def __init__(
-        self, loaded: Loaded, now: float, settings: SimulationSettings, assumed: float | None = None
+        self,
+        loaded: Loaded,
+        now: float,
+        settings: SimulationSettings,
+        assumed: float | None = None,
+        measures: bool = True,
     ) -> None:
-        """`assumed`: how many seconds jobs without a limit run; None: for ever."""
+        """`assumed`: seconds that jobs without a limit run; None: for ever. `measures`: what is used is recorded."""
         super().__init__(now, loaded.intake)
         self._loaded = loaded
         self._run_times = RunTimes(self.cluster.queues, assumed)
@@ -60,6 +65,7 @@ class FutureWorld(TimedWorld):
         """Of jobs in the record."""
         self._hurt: dict[Job, None] = {}
         """Jobs that lost pods at this moment."""
+        self._measures = measures
         self._requests: dict[Shape, dict[str, int]] = {}
         """What pods of each shape request, by name."""
         self._may_lack_claims = True
@@ -173,7 +179,8 @@ class FutureWorld(TimedWorld):
             self.events.schedule(end, EventKind.POD_ENDS, pod)
         if task.job is not None:
             record = self._record_of(task.job)
-            self.recorder.use(record.queue, self._requested(task), 1)
+            if self._measures:
+                self.recorder.use(record.queue, self._requested(task), 1)
             if record.started is None and _has_minimum(task.job):
                 record.started = started
 
@@ -181,7 +188,8 @@ class FutureWorld(TimedWorld):
         pod = self._running.pop(task, None)
         if pod is not None and task.job is not None:
             record = self._record_of(task.job)
-            self.recorder.use(record.queue, self._requested(task), -1)
+            if self._measures:
+                self.recorder.use(record.queue, self._requested(task), -1)
             place = self._places[task.job]
             self.recorder.add_pod(PodRecord(place, task.key, pod.node, pod.started, self.time, outcome))
         return pod
