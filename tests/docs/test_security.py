@@ -66,6 +66,34 @@ NO_BOUNDS = {
         api.wait_messages.MAX_BYTES
         api.wait_messages.MAX_SENTENCE_BYTES
         api.wait_messages.MAX_SUMMARY_BYTES
+        cli.check.definition_checks.MOST_DEPTH
+        cli.check.definition_checks.MOST_NAMED
+        cli.explain.explanation_text.MOST_LINES
+        cli.following.job_follower.MOST_EVENTS
+        cli.job.job_description.MOST_PODS
+        cli.policy.decision_differences.MOST_SHOWN
+        cli.queue.queue_names.DEEPEST
+        engine.explanation.subjects.event_history.LONGEST_TEXT
+        engine.explanation.subjects.event_history.MOST_ENTRIES
+        engine.explanation.subjects.job_subject.MOST_KINDS
+        engine.explanation.subjects.job_subject.MOST_PLACES
+        engine.explanation.subjects.node_subject.MOST_ASKED
+        engine.explanation.subjects.node_subject.MOST_JOBS
+        engine.explanation.subjects.queue_subject.MOST_BORROWERS
+        engine.explanation.subjects.queue_subject.MOST_JOBS
+        engine.explanation.subjects.resource_holders.MOST_HOLDERS
+        engine.explanation.subjects.room_by_nodes.LARGEST_LOOKED_INTO
+        engine.explanation.subjects.room_by_nodes.MOST_GROUPS
+        engine.explanation.subjects.room_by_nodes.MOST_HYPER_NODES
+        engine.explanation.subjects.room_by_nodes.MOST_KINDS
+        engine.explanation.subjects.subject_lookup.MOST_NAMED
+        simulator.explain.node_remedies.LONGEST_NAME
+        simulator.explain.node_remedies.MOST_TAINTS
+        simulator.explain.other_job_remedies.MOST_HOLDERS
+        simulator.explain.queue_remedies.MOST_QUEUES
+        simulator.explain.start_forecast.MOST_NODES
+        simulator.explain.wait_clues.MOST_HOLDERS
+        submission.bad_request.LONGEST_VALUE
         cli.cluster.cluster_errors.LONGEST_MESSAGE
         cli.cluster.description.MOST_ENTRIES
         cli.cluster.name_completion.MOST_NAMES
@@ -117,6 +145,7 @@ NO_BOUNDS = {
         plugins.fairshare.plugin.MOST_TOLD
     """,
     "beyond it a slower way leads to the same": """
+        submission.job_arrays.MAX_LISTED
         api.manifests.yaml_lines.MAX_BYTES
         api.manifests.yaml_lines.MAX_DEPTH
         api.manifests.yaml_lines.MAX_VALUES
@@ -162,6 +191,9 @@ NO_BOUNDS = {
         plugins.fairshare.usage_history.MAX_GAP
     """,
     "a default, or a number of Go": """
+        cli.check.installation_checks.MOST_SKEW
+        cli.plugin.plugin_commands.LONGEST_NAME
+        cli.queue.queue_fields.LARGEST_WEIGHT
         admission.rules.job_rules.MAX_RETRY
         api.go_scalars.MAX_DURATION
         api.resources.quantity.INT64_MAX
