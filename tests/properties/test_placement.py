@@ -349,6 +349,7 @@ def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(look_ahead, "MAX_STEPS", 3)
         monkeypatch.setattr(look_ahead, "MAX_STEPS_AT_ONCE", 5)
         monkeypatch.setattr(usage_evaluation, "BUSY_AFTER", 2)
+        monkeypatch.setattr(usage_evaluation, "AGAIN_AFTER", 2)
         monkeypatch.setattr(usage_evaluation, "COMPILED_AFTER", 2)
         monkeypatch.setattr(node_placement, "MAX_SHAPES", 2)
 

@@ -422,16 +422,12 @@ class Cluster:
         else:
             del node.tasks[task]
         if node.row >= 0:
-            self._load(task, status, node, sign)
-            if self.pod_counts and _in_pod_view(task, status):
+            in_view = _in_pod_view(task, status)
+            self.columns.weigh(node.row, task.shape, WEIGHT[status], in_view, sign)
+            if in_view and self.pod_counts:
                 self.pod_counts.add(task, node.row, sign)
         for ledger in self.ledgers_of(task.shape):
             (ledger.add if sign > 0 else ledger.remove)(task, status, node)
-
-    def _load(self, task: Task, status: Status, node: Node, sign: int) -> None:
-        self.columns.weigh(node.row, task.shape, WEIGHT[status], sign)
-        if _in_pod_view(task, status):
-            self.columns.view_add(node.row, task.shape, sign)
 
     def _load_tasks(self, nodes: list[Node]) -> None:
         """Load what is on nodes that have just got their rows, equal tasks together."""

@@ -169,19 +169,27 @@ class Columns:
 
     # -- tasks
 
-    def weigh(self, row: int, shape: Shape, weight: Weight, sign: int) -> None:
-        """Add a task's request to a node, or subtract it."""
-        vector = shape.dense(self.idle.shape[0])
-        if sign < 0:
-            vector = -vector
-        if weight.used:
-            self._idle[:, row] -= vector
-            self._used[:, row] += vector
-        if weight.releasing:
-            self._releasing[:, row] += vector
-        if weight.pipelined:
-            self._pipelined[:, row] += vector
+    def weigh(self, row: int, shape: Shape, weight: Weight, in_view: bool, sign: int) -> None:
+        """Add a task to a node, seen in the pod view or not, or subtract it."""
+        added = self._added_by(shape, weight, in_view)
+        if sign > 0:
+            self._table[:, row] += added
+        else:
+            self._table[:, row] -= added
         self._touch(row, shape if sign > 0 and weight.used and not weight.releasing else None)
+
+    def _added_by(self, shape: Shape, weight: Weight, in_view: bool) -> Ints:
+        """What a task adds to all numbers of its node: a column of the table."""
+        known = shape.added.get((weight, in_view))
+        if known is None or len(known) != len(self._table):
+            added = np.zeros((AMOUNTS, len(self.idle)), dtype=np.int64)
+            added[USED], added[IDLE] = weight.used, -weight.used
+            added[RELEASING], added[PIPELINED] = weight.releasing, weight.pipelined
+            views = np.zeros((VIEWS, VIEW_ROWS), dtype=np.int64)
+            views[VIEW_USED] = shape.view * in_view
+            known = np.concatenate([(added * shape.dense(len(self.idle))).ravel(), views.ravel()])
+            shape.added[weight, in_view] = known
+        return known
 
     def weigh_many(self, rows: list[int], shape: Shape, weight: Weight, in_view: bool) -> None:
         """Add equal tasks to their nodes, each to the one at its place in `rows`; seen in the pod view or not."""
@@ -219,14 +227,6 @@ class Columns:
         """What nodes will have free once all that is promised and all that is leaving has come to pass."""
         future: Ints = self.idle + self.releasing - self.pipelined
         return future
-
-    def view_add(self, row: int, shape: Shape, sign: int) -> None:
-        """Add a pod to the pod view of a node, or remove it."""
-        if sign > 0:
-            self._view[:, row] += shape.view
-        else:
-            self._view[:, row] -= shape.view
-        self.version[row] = self.clock  # part of the move that `weigh` counted
 
     def _touch(self, row: int, shape: Shape | None) -> None:
         self.clock += 1

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from stromboli.model.ledgers import Ledger
     from stromboli.model.requirements.placement_requirement import Demand
+    from stromboli.model.status import Weight
 
 # The rows of the pod view: a node's sums as kube-scheduler computes them, beside Volcano's (spec 04 0.1).
 VIEW_PODS, VIEW_NONZERO_CPU, VIEW_NONZERO_MEMORY, VIEW_CPU, VIEW_MEMORY, VIEW_GPU = range(6)
@@ -30,6 +31,7 @@ class Shape:
 
     __slots__ = (
         "__weakref__",
+        "added",
         "best_effort",
         "demands",
         "dims",
@@ -66,6 +68,8 @@ class Shape:
         self.incoming: NDArray[np.int64] = np.array(incoming, dtype=np.int64)
         """What scores count for it before it is on a node, in the rows of the pod view."""
         self.vector: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.added: dict[tuple[Weight, bool], NDArray[np.int64]] = {}
+        """What a task adds to the numbers of its node, by the weight of its status and whether the pod view has it."""
 
     def dense(self, rows: int) -> NDArray[np.int64]:
         """The request as one column of the node columns."""

@@ -72,6 +72,11 @@ def test_the_page_shows_every_chart_with_a_title_and_a_description():
     assert ">90.0 %<" in text
 
 
+def test_the_page_says_at_the_top_under_which_policy_it_ran():
+    page = run_page(record_of(job("a", 0, 1, 2), settings={"policy": "built-in policy", "backfill": "easy"}))
+    assert "<p>Policy: built-in policy. Backfill: easy.</p>" in page
+
+
 def test_the_page_loads_nothing_and_runs_nothing():
     page = Page(run_page(eventful_run()))
     assert page.depth == 0

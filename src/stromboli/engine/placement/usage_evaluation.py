@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 BUSY_AFTER = 8
 """Placements of a shape, each after another, after which all nodes are evaluated ahead for it."""
+AGAIN_AFTER, STEPS_PER_PLACEMENT = 64, 16
+"""They are so again after so many placements beyond the steps evaluated before, or one for so many steps if more."""
 FEW = 64
 """So many nodes are evaluated one by one, at most."""
 COMPILED_AFTER = 32
@@ -106,6 +108,7 @@ class UsageEvaluation:
         self._program: Program | None = None
         self._may_compile = True
         self._few_evaluated = self._placements = 0
+        self._busy_after = BUSY_AFTER
         self._mine = False
         self.changed = None
         self.scores = np.zeros(count)
@@ -128,9 +131,8 @@ class UsageEvaluation:
             self._put(place, *known)
         else:
             self._placements += mine
-            if mine and self._placements == BUSY_AFTER:
-                changed = np.flatnonzero(self.allowed)
-                self._evaluate(task, changed, steps_ahead(len(changed)))
+            if mine and self._placements == self._busy_after:
+                self._evaluate_ahead(task)
             else:
                 self._follow(task, steady)
         if self.changed is not None and len(self.changed) > FEW:
@@ -143,6 +145,14 @@ class UsageEvaluation:
         self.now[place] = score if now else NEVER
         if self.changed is not None:
             self.changed.append(place)
+
+    def _evaluate_ahead(self, task: Task) -> None:
+        """Evaluate all nodes some steps ahead, and do so again once enough placements went beyond these steps."""
+        places = np.flatnonzero(self.allowed)
+        steps = steps_ahead(len(places))
+        self._evaluate(task, places, steps)
+        self._placements = 0
+        self._busy_after = max(AGAIN_AFTER, len(places) * steps // STEPS_PER_PLACEMENT)
 
     def _follow(self, task: Task, steady: bool) -> None:
         """Evaluate the nodes that changed: ahead where this shape is placed again and again, else just as they are."""

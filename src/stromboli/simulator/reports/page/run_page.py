@@ -87,8 +87,9 @@ def _header(record: RunRecord, measures: Summary) -> Markup:
     offered = [(name, amount) for name, amount in record.capacity.items() if name not in SLOTS][:6]
     has = ", ".join(amount_text(name, amount) for name, amount in offered)
     lines = [element("p", f"Simulated on {nodes} ({has}), seed {record.seed}.")]
-    chosen = [f"{key} {record.settings[key]}" for key in CHOSEN if record.settings.get(key) is not None]
-    lines += [element("p", f"With {', '.join(chosen)}.")] if chosen else []
+    settings = record.settings
+    chosen = [f"{key.title()}: {settings[key]}" for key in CHOSEN if settings.get(key) is not None]
+    lines += [element("p", f"{'. '.join(chosen)}.")] if chosen else []
     if record.partial:
         lines.append(element("p", "The run was interrupted: this is as far as it came.", class_="warn"))
     lines += [element("p", note) for note in record.notes[:MOST_NOTES]]
