@@ -124,6 +124,21 @@ def test_pods_that_are_made_later_are_not_held() -> None:
     simulated.ask("RestartJob").settle()
     simulated.remove_deleted().settle()
     assert (len(simulated.alive), held(simulated)) == (2, [])
+    assert not simulated.manifests["j-worker-0"]["spec"].get("schedulingGates")
+
+
+def test_a_job_that_is_told_to_wait_no_more_goes_on() -> None:
+    job = make_job(
+        task(replicas=2, spec={"schedulingGates": [{"name": names.AFTER}]}),
+        metadata={"annotations": {names.AFTER: "a"}},
+    )
+    simulated = SimulatedJob(job, others={"a": other("a")}).settle()
+    assert len(held(simulated)) == 2
+    del simulated.job.metadata.annotations[names.AFTER]
+    simulated.settle().set_all("Running").settle()
+    assert (held(simulated), simulated.phase) == ([], "Running")
+    simulated.ask("RestartJob").settle()
+    simulated.remove_deleted().settle()
     assert simulated.manifests["j-worker-0"]["spec"]["schedulingGates"] == []
 
 

@@ -90,7 +90,7 @@ class JobController(Controller[str]):
             return
         if job.key not in self._reconciling:
             yield job.key
-        if before is None or now is None or before.status.state.phase != now.status.state.phase:
+        if before is None or now is None or _course(before) != _course(now):
             for successor in self._successors.unordered(job.key):
                 yield from self._has_news(successor.key)
 
@@ -292,6 +292,11 @@ class JobController(Controller[str]):
             return ORPHAN_COMMAND_TTL - age
         await self.context.writer.delete(command)
         return RETRY_SOON
+
+
+def _course(job: Job) -> tuple[str, str]:
+    """What jobs that wait for this one look at."""
+    return job.metadata.uid, job.status.state.phase
 
 
 def _predecessor_keys(job: Job) -> Iterator[str]:

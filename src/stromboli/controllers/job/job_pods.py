@@ -90,12 +90,13 @@ def set_gate(pod: Manifest, job: Job, holds: bool) -> None:
 
     A pod that is held is annotated with whom it waits for.
     """
-    spec = pod["spec"]
-    others = [gate for gate in spec.get("schedulingGates") or () if gate != {"name": names.AFTER}]
+    spec, gate = pod["spec"], {"name": names.AFTER}
+    gates = spec.get("schedulingGates") or []
+    others = [each for each in gates if each != gate]
     if holds:
-        spec["schedulingGates"] = [*others, {"name": names.AFTER}]
+        spec["schedulingGates"] = [*others, gate]
         pod["metadata"]["annotations"][names.AFTER] = job.metadata.annotations.get(names.AFTER, "")
-    elif names.AFTER in job.metadata.annotations:
+    elif gate in gates:
         spec["schedulingGates"] = others
 
 

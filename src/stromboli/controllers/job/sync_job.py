@@ -266,9 +266,9 @@ def _sync_pods(builder: OutcomeBuilder) -> None:
 
 
 def _lift_gates(builder: OutcomeBuilder) -> None:
-    """Let pods start once the jobs that theirs waited for have ended."""
+    """Let pods start once the jobs that theirs waited for have ended, or it waits for none any more."""
     observed = builder.observed
-    if observed.order.has_any and not observed.order.holds:
+    if not observed.order.holds:
         waiting = [pod for pod in observed.pods.named(observed.pods.held) if pod.name not in builder.deleting]
         builder.writes += [LiftGate(pod) for pod in waiting]
 

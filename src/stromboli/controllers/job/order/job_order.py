@@ -48,8 +48,6 @@ class Obstacle(NamedTuple):
 class JobOrder:
     """What follows for a job from those that it waits for."""
 
-    has_any: bool = False
-    """Whether it names any."""
     holds: bool = False
     """Whether its pods must not start yet."""
     failure: str = ""
@@ -86,19 +84,19 @@ def order_of(job: Job, find: FindJob) -> JobOrder:
     except BadPredecessors as error:
         message = names.AFTER_INVALID_MESSAGE.format(annotation=names.AFTER, problem=error)
         obstacle = Obstacle(names.AFTER_INVALID, message)
-        return JobOrder(True, True, events=(_warning(*obstacle),), obstacle=obstacle)
+        return JobOrder(True, events=(_warning(*obstacle),), obstacle=obstacle)
     before = _observed(job)
     judged = [(each, *_judge(each, find(each.name), before.get(str(each), ""))) for each in predecessors]
     observed = {str(each): seen for each, _, seen in judged if seen}
     noted = observed == before
     for each, verdict, _ in judged:
         if verdict is Verdict.NEVER:
-            return JobOrder(True, True, _failure(each, find(each.name)), observed, noted)
+            return JobOrder(True, _failure(each, find(each.name)), observed, noted)
     waiting = [each for each, verdict, _ in judged if verdict is Verdict.WAITS]
     if not waiting:
         shown = _listed([each.name for each in predecessors])
         event = UserEvent(names.NORMAL, names.AFTER_MET, names.AFTER_MET_MESSAGE.format(jobs=shown))
-        return JobOrder(True, False, "", observed, noted, () if noted else (event,))
+        return JobOrder(False, "", observed, noted, () if noted else (event,))
     return _waits(job, find, waiting, observed, noted)
 
 
@@ -137,7 +135,7 @@ def _waits(
         reason, told = names.AFTER_CYCLE, names.AFTER_CYCLE_MESSAGE.format(cycle=format_cycle(cycle))
         warnings.append(_warning(reason, told))
     events = warnings or [UserEvent(names.NORMAL, names.WAITS_FOR_JOBS, text)]
-    return JobOrder(True, True, "", observed, noted, tuple(events), Obstacle(reason, told))
+    return JobOrder(True, "", observed, noted, tuple(events), Obstacle(reason, told))
 
 
 def _cycle(job: Job, find: FindJob) -> list[str]:
