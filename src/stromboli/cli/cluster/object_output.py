@@ -13,7 +13,6 @@ import typer
 from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.cli.cluster.cluster_kinds import Manifest, full_name, name_of, namespace_of
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.request import ApiError, NoResponse
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession, ObjectList
@@ -187,33 +186,19 @@ async def _show_changes(
     fields: str,
     keep: Callable[[Manifest], bool],
 ) -> None:
-    """A row, document or name for each change; a watch that breaks is begun again where it was."""
+    """A row, document or name for each change."""
+    from stromboli.cli.cluster.lasting_watch import lasting_changes
+
     chosen = _chosen(session, resource, columns, output)
     rows = [[cell(column.value(item)) for column in chosen] for item in listed.items if keep(item)]
     widths = [max(map(len, texts)) for texts in zip([column.title for column in chosen], *rows, strict=True)]
-    version = listed.version
-    while True:
-        try:
-            async for change in session.watch(resource, version, labels=labels, fields=fields):
-                version = (change.object.get("metadata") or {}).get("resourceVersion") or version
-                if change.type == "BOOKMARK" or not keep(change.object):
-                    continue
-                if output in (ObjectFormat.TABLE, ObjectFormat.WIDE):
-                    row = [cell(column.value(change.object)) for column in chosen]
-                    widths = [max(size, len(text)) for size, text in zip(widths, row, strict=True)]
-                    typer.echo(table_lines((), [row], widths)[0])
-                else:
-                    print_document(resource, change.object, output)
-                sys.stdout.flush()
-        except NoResponse:
+    async for change in lasting_changes(session, resource, listed.version, labels=labels, fields=fields):
+        if not keep(change.object):
             continue
-        except ApiError as error:
-            if error.status != 410:
-                raise
-            version = (await session.list(resource, labels=labels, fields=fields)).version
-
-
-def tell_done(resource: Resource, name: str, verb: str, dry_run: bool = False) -> None:
-    """`job.batch.volcano.sh/train created`, as kubectl tells it."""
-    suffix = " (server dry run)" if dry_run else ""
-    typer.echo(shown(f"{full_name(resource, name)} {verb}{suffix}"))
+        if output in (ObjectFormat.TABLE, ObjectFormat.WIDE):
+            row = [cell(column.value(change.object)) for column in chosen]
+            widths = [max(size, len(text)) for size, text in zip(widths, row, strict=True)]
+            typer.echo(table_lines((), [row], widths)[0])
+        else:
+            print_document(resource, change.object, output)
+        sys.stdout.flush()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from stromboli.cli.cli_errors import Usage
-from stromboli.cli.cluster.change_options import POLL, seconds_of
+from stromboli.cli.cluster.change_options import seconds_of
 from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.cli.cluster.cluster_kinds import EVENTS, JOBS, Manifest
 from stromboli.cli.cluster.name_completion import completes
@@ -28,7 +28,6 @@ from stromboli.cli.cluster.object_output import (
 from stromboli.cli.cluster.on_cluster import on_cluster
 from stromboli.cli.cluster.readable_parts import ReadableParts
 from stromboli.cli.objects.job_events import EventScope, scopes_of
-from stromboli.kube.request import ApiError, NoResponse
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
@@ -175,21 +174,9 @@ class EventLines:
 async def _watch(
     session: ClusterSession, scope: EventScope, version: str, chosen: ChosenEvents, lines: EventLines
 ) -> None:
-    """Print what is added, until interrupted; a watch that breaks is begun again."""
-    while True:
-        try:
-            async for change in session.watch(EVENTS, version, scope.namespace, fields=scope.fields):
-                version = (change.object.get("metadata") or {}).get("resourceVersion") or version
-                if (
-                    change.type in ("ADDED", "MODIFIED")
-                    and scope.shown(change.object)
-                    and chosen.has(change.object)
-                ):
-                    lines.add(change.object)
-        except NoResponse:
-            pass
-        except ApiError as error:
-            if error.status != 410:
-                raise
-            version = (await session.list(EVENTS, scope.namespace, fields=scope.fields)).version
-        await asyncio.sleep(POLL)
+    """Print what is added, until interrupted."""
+    from stromboli.cli.cluster.lasting_watch import lasting_changes
+
+    async for change in lasting_changes(session, EVENTS, version, scope.namespace, fields=scope.fields):
+        if change.type != "DELETED" and scope.shown(change.object) and chosen.has(change.object):
+            lines.add(change.object)
