@@ -72,6 +72,33 @@ def test_srun_starts_the_tasks_of_the_pod(tmp_path: Path) -> None:
     assert sorted(run(manifest, tmp_path, 1).stdout.split()) == ["4/0", "5/1", "6/2"]
 
 
+@pytest.mark.parametrize(
+    ("options", "step", "tasks"),
+    [
+        ("-N 4 -n 5", "", ["0 1", "2", "3", "4"]),
+        ("-N 3 -n 2", "", ["0", "1", ""]),
+        ("-N 2 --ntasks-per-node=3", "-n 2", ["0", "1"]),
+        ("-N 2 --ntasks-per-node=3", "--ntasks-per-node=1", ["0", "1"]),
+        ("-N 2 --ntasks-per-node=3", "-n1 -N1 --exclusive", ["0", ""]),
+    ],
+)
+def test_tasks_are_spread_evenly_over_the_pods(
+    tmp_path: Path, options: str, step: str, tasks: list[str]
+) -> None:
+    manifest = submitted(f"#!/bin/sh\n#SBATCH {options}\nsrun {step} sh -c 'echo $SLURM_PROCID'\n")
+    shown = [run(manifest, tmp_path, index).stdout.split() for index in range(len(tasks))]
+    assert [" ".join(sorted(numbers)) for numbers in shown] == tasks
+
+
+def test_the_first_task_of_a_pod_has_the_same_number_with_and_without_srun(tmp_path: Path) -> None:
+    manifest = submitted(
+        "#!/bin/sh\n#SBATCH -N 4 -n 6\necho $SLURM_PROCID\nsrun sh -c 'echo $SLURM_PROCID'\n"
+    )
+    for index in range(4):
+        first, *started = run(manifest, tmp_path, index).stdout.split()
+        assert int(first) == min(map(int, started))
+
+
 def test_srun_starts_as_many_as_it_is_told_and_ends_with_the_worst_code(tmp_path: Path) -> None:
     script = (
         "#!/bin/sh\n#SBATCH -N 2 --ntasks-per-node=2\nsrun -n1 echo one\nsrun sh -c 'exit $SLURM_PROCID'\n"
@@ -108,6 +135,24 @@ def test_errors_may_go_to_a_file_of_their_own(tmp_path: Path) -> None:
         done = run(submitted(script), tmp_path)
         assert (done.stdout, done.stderr) == ("out\n", "err\n")
     assert ((tmp_path / "out").read_text(), (tmp_path / "err").read_text()) == ("out\nout\n", "err\nerr\n")
+
+
+@pytest.mark.parametrize("options", ["-N 2", "-a 0-1"])
+def test_pods_that_write_into_one_file_do_not_overwrite_each_other(tmp_path: Path, options: str) -> None:
+    manifest = submitted(f"#!/bin/sh\n#SBATCH {options} -o out\necho of $STROMBOLI_INDEX\n")
+    for index in (0, 1):
+        run(manifest, tmp_path, index)
+    assert (tmp_path / "out").read_text() == "of 0\nof 1\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "file"), [("-N 2", "%n"), ("-a 0-1", "%a"), ("-a 0-1", "%N"), ("-n 1", "0")]
+)
+def test_a_file_of_one_pod_begins_anew(tmp_path: Path, options: str, file: str) -> None:
+    manifest = submitted(f"#!/bin/sh\n#SBATCH {options} -o out-{file}\necho text\n")
+    for _ in range(2):
+        run(manifest, tmp_path)
+    assert [path.read_text() for path in tmp_path.glob("out-*0")] == ["text\n"]
 
 
 @pytest.mark.parametrize(

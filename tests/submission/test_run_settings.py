@@ -98,6 +98,11 @@ def test_time_limits_are_read_as_here_and_as_slurm_has_them(text: str, seconds: 
     assert time_limit(text) == seconds
 
 
+@pytest.mark.parametrize("text", ["", "0", "-1", "unlimited", "INFINITE"])
+def test_there_may_be_no_time_limit(text: str) -> None:
+    assert time_limit(text) is None
+
+
 @pytest.mark.parametrize(
     ("command", "name"),
     [

@@ -73,12 +73,29 @@ def test_a_pod_stands_for_a_node(line: str, shape: tuple[int, int, int]) -> None
 
 
 @pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("-n 1", "1"),
+        ("-N 2 --ntasks-per-node=2", "2(x2)"),
+        ("-N 2 -n 3", "2,1"),
+        ("-N 4 -n 7", "2(x3),1"),
+        ("-N 4 -n 5", "2,1(x3)"),
+        ("-N 3 -n 2", "1(x2),0"),
+        ("-N 1 -n 4 -a 0-2", "4"),
+    ],
+)
+def test_scripts_are_told_how_many_tasks_each_pod_has(line: str, text: str) -> None:
+    assert variables(slurm_job(line))["SLURM_TASKS_PER_NODE"] == text
+
+
+@pytest.mark.parametrize(
     ("line", "resources"),
     [
         ("-c 4", {"cpu": "4"}),
         ("-N 1 -n 2 -c 4", {"cpu": "8"}),
         ("--mem=4G", {"cpu": "1", "memory": "4096Mi"}),
         ("--mem=500", {"cpu": "1", "memory": "500Mi"}),
+        ("--mem=1500K", {"cpu": "1", "memory": "2Mi"}),
         ("-c 4 --mem-per-cpu=1G", {"cpu": "4", "memory": "4096Mi"}),
         ("--gres=gpu:2", {"cpu": "1", "nvidia.com/gpu": "2"}),
         ("--gres=gpu", {"cpu": "1", "nvidia.com/gpu": "1"}),

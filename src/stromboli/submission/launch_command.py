@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Sequence
 
 from stromboli.submission.job_arrays import JobArray
-from stromboli.submission.job_request import JobRequest, Script
+from stromboli.submission.job_request import JobRequest
 
 FOLDER = "/run/stromboli"
 """A volume of each pod of a script: the script itself, and the commands of Slurm that it may call."""
@@ -28,9 +28,11 @@ _PATTERNS = {
     "s": "0",
     "u": "${USER:-}",
 }
+_MARKS_OF_PODS, _MARKS_OF_INDEXES = frozenset("Nnt"), frozenset("Naj")
+"""Patterns that differ from pod to pod of a gang, or of an array."""
 _SRUN = r"""#!/bin/sh
 # The tasks of this pod, as `srun` starts those of a node. Options other than -n and its like are passed over.
-total=${SLURM_NTASKS:-1} each=${SLURM_NTASKS_PER_NODE:-${STROMBOLI_TASKS_PER_POD:-1}}
+total=${SLURM_NTASKS:-1} nodes=${SLURM_NNODES:-1} each=''
 while [ $# -gt 0 ]; do
   case "$1" in
     --) shift; break ;;
@@ -49,9 +51,10 @@ while [ $# -gt 0 ]; do
   esac
 done
 if [ $# -eq 0 ]; then echo 'srun: no command given' >&2; exit 1; fi
-first=$((SLURM_NODEID * each)) tasks=''
-here=$((total - first))
-[ "$here" -gt "$each" ] && here=$each
+[ -n "$each" ] && [ "$total" -gt $((each * nodes)) ] && total=$((each * nodes))
+here=$((total / nodes)) more=$((total % nodes)) tasks=''
+first=$((SLURM_NODEID * here + (SLURM_NODEID < more ? SLURM_NODEID : more)))
+[ "$SLURM_NODEID" -lt "$more" ] && here=$((here + 1))
 [ "$here" -le 0 ] && exit 0
 export SLURM_NTASKS=$total SLURM_NPROCS=$total SLURM_STEP_ID=0 SLURM_STEPID=0
 if [ "$here" -eq 1 ]; then export SLURM_LOCALID=0 SLURM_PROCID=$first; exec "$@"; fi
@@ -92,7 +95,7 @@ def launch(request: JobRequest, setup: Sequence[str] = (), first_rank: int = 0) 
             return [literal(word) for word in request.command]
         shell = "\n".join([*lines, 'exec "$@"'])
         return [literal(word) for word in ("sh", "-c", shell, "sh", *request.command)]
-    shell = "\n".join([*_place_lines(request, first_rank), *lines, *_script_lines(request.script)])
+    shell = "\n".join([*_place_lines(request, first_rank), *lines, *_script_lines(request)])
     return [literal(word) for word in ("sh", "-c", shell, "sh", request.script.text, *request.command)]
 
 
@@ -121,14 +124,16 @@ def _place_lines(request: JobRequest, first_rank: int) -> list[str]:
             "export SLURM_JOBID=$SLURM_JOB_ID",
         ]
     else:
+        tasks, more = divmod(request.tasks, request.replicas)
+        rest = f" + (SLURM_NODEID < {more} ? SLURM_NODEID : {more})" if more else ""
         place = [
             f"export SLURM_NODEID=$(({INDEX} + {first_rank}))",
-            f"export SLURM_PROCID=$((SLURM_NODEID * {request.tasks_per_pod}))",
+            f"export SLURM_PROCID=$((SLURM_NODEID * {tasks}{rest}))",
         ]
     return [*place, 'export SLURM_LOCALID=0 SLURM_TASK_PID=$$ SLURMD_NODENAME="${HOSTNAME:-$(hostname)}"']
 
 
-def _script_lines(script: Script) -> list[str]:
+def _script_lines(request: JobRequest) -> list[str]:
     """Write the script and what it may call, and run it."""
     return [
         f'folder="${{STROMBOLI_ROOT:-}}{FOLDER}"',
@@ -138,17 +143,18 @@ def _script_lines(script: Script) -> list[str]:
         'chmod +x "$folder/script" "$folder/bin/srun" "$folder/bin/scontrol"',
         'export PATH="$folder/bin:$PATH"',
         "shift",
-        *_run_lines(script),
+        *_run_lines(request),
     ]
 
 
-def _run_lines(script: Script) -> list[str]:
-    if not script.output and not script.error:
+def _run_lines(request: JobRequest) -> list[str]:
+    script = request.script
+    if script is None or not (script.output or script.error):
         return ['exec "$folder/script" "$@"']
     pipes, redirections = [], []
     for name, pattern in (("out", script.output), ("err", script.error)):
         if pattern:
-            pipes += _copy_lines(name, pattern, script.append)
+            pipes += _copy_lines(name, pattern, script.append or is_shared(pattern, request))
             redirections.append(f'{"2" if name == "err" else ""}> "$folder/{name}"')
     if not script.error:
         redirections.append("2>&1")
@@ -176,6 +182,14 @@ def _copy_lines(name: str, pattern: str, append: bool) -> list[str]:
         f'tee {flag}-- "$file" < "$folder/{name}"{aim} &',
         'copies="$copies $!"',
     ]
+
+
+def is_shared(pattern: str, request: JobRequest) -> bool:
+    """Whether several pods write into that file, so that none of them may begin it anew."""
+    marks = {match[2] for match in _PATTERN.finditer(pattern)}
+    return request.pods > 1 and not marks & (
+        _MARKS_OF_INDEXES if request.array is not None else _MARKS_OF_PODS
+    )
 
 
 def output_path(pattern: str) -> str:

@@ -75,11 +75,10 @@ def _of_slurm(request: JobRequest, hosts: list[str], submitted_from: str) -> dic
         "SLURM_NTASKS": str(tasks),
         "SLURM_NPROCS": str(tasks),
         "SLURM_NTASKS_PER_NODE": str(each),
-        "SLURM_TASKS_PER_NODE": f"{each}(x{nodes})" if nodes > 1 else str(each),
+        "SLURM_TASKS_PER_NODE": tasks_per_node(nodes, tasks),
         "SLURM_CPUS_PER_TASK": str(max(1, cpus // each)),
         "SLURM_CPUS_ON_NODE": str(cpus),
-        "SLURM_JOB_CPUS_PER_NODE": f"{cpus}(x{nodes})" if nodes > 1 else str(cpus),
-        "STROMBOLI_TASKS_PER_POD": str(each),
+        "SLURM_JOB_CPUS_PER_NODE": _repeated(cpus, nodes),
     }
     if request.memory:
         known["SLURM_MEM_PER_NODE"] = str(int(exact(request.memory) / 1024**2))
@@ -90,3 +89,13 @@ def _of_slurm(request: JobRequest, hosts: list[str], submitted_from: str) -> dic
             "SLURM_GPUS_ON_NODE": str(gpus),
         }
     return known
+
+
+def tasks_per_node(nodes: int, tasks: int) -> str:
+    """Tasks of each pod, as `srun` starts them: `2(x3),1` for seven of them in four pods."""
+    each, more = divmod(tasks, nodes)
+    return ",".join(filter(None, (_repeated(each + 1, more), _repeated(each, nodes - more))))
+
+
+def _repeated(number: int, times: int) -> str:
+    return "" if times < 1 else f"{number}(x{times})" if times > 1 else str(number)

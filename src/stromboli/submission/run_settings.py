@@ -24,7 +24,7 @@ from stromboli.submission.job_request import (
     generated_name,
     name_like,
 )
-from stromboli.submission.slurm_values import MAX_SECONDS, slurm_seconds
+from stromboli.submission.slurm_values import MAX_SECONDS, NO_LIMIT, slurm_seconds
 
 MAX_COMMAND_BYTES = 96 * 1024
 """Of a command with its arguments, or of a script: Linux takes no argument above 128 KiB."""
@@ -147,10 +147,10 @@ def count(option: str, text: str, default: int, most: int) -> int:
 
 
 def time_limit(text: str) -> int | None:
-    """`1h30m`, or as Slurm has it with a colon or days: `1:30:00`, `2-12`."""
+    """`1h30m`, or as Slurm has it with a colon or days: `1:30:00`, `2-12`; None for `0` or `unlimited`."""
     if not text:
         return None
-    if ":" in text or "-" in text.strip("-"):
+    if text.strip().lower() in NO_LIMIT or ":" in text or "-" in text.strip("-"):
         return slurm_seconds("--time", text)
     seconds = duration(text)
     if seconds is None or not 1 <= seconds <= MAX_SECONDS:

@@ -143,7 +143,7 @@ def _memory(options: _Options, nodes: int, each: int) -> str:
         size = slurm_bytes("#SBATCH --mem-per-gpu", text) * _gpus(options, nodes, each)
     else:
         return ""
-    return f"{max(1, size // 1024**2)}Mi" if size else ""
+    return f"{-(-size // 1024**2)}Mi" if size else ""
 
 
 def _gpus_setting(options: _Options, nodes: int, each: int) -> str:

@@ -7,7 +7,7 @@ import re
 from stromboli.submission.bad_request import BadRequest
 
 MAX_SECONDS = 10 * 366 * 86400
-_NONE = ("infinite", "unlimited", "0", "-1")
+NO_LIMIT = ("infinite", "unlimited", "0", "-1")
 _TIME = re.compile(r"(?:([0-9]{1,5})-)?([0-9]{1,7})(?::([0-9]{1,7}))?(?::([0-9]{1,7}))?", re.ASCII)
 _MEMORY = re.compile(r"([0-9]{1,12})([KMGT]?)B?", re.ASCII | re.IGNORECASE)
 _FACTORS = {"K": 1024, "": 1024**2, "M": 1024**2, "G": 1024**3, "T": 1024**4}
@@ -15,7 +15,7 @@ _FACTORS = {"K": 1024, "": 1024**2, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
 def slurm_seconds(option: str, text: str) -> int | None:
     """`30` (minutes), `30:00`, `1:30:00`, `1-12`, `1-12:30`, `1-12:30:00`; None for no limit."""
-    if text.strip().lower() in _NONE:
+    if text.strip().lower() in NO_LIMIT:
         return None
     match = _TIME.fullmatch(text.strip())
     if match is None:
