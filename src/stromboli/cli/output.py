@@ -1,13 +1,16 @@
 """Output formats: tables, JSON and YAML."""
 
+from __future__ import annotations
+
 import enum
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-import yaml
-from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 WIDE = 160
 """Columns where the output is no terminal."""
@@ -39,21 +42,32 @@ class StatusFormat(enum.StrEnum):
 
 def console() -> Console:
     """Standard output, as wide as the terminal."""
+    from rich.console import Console
+
     return Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
 
 
 def write_as(format: Format | PlanFormat | StatusFormat, value: Any) -> None:
-    """Write YAML, JSON, or JSON on one line."""
+    """Write YAML, JSON, or JSON on one line.
+
+    On a terminal only ASCII, with escapes for the rest, as some characters are commands there or turn texts around.
+    """
+    escape = sys.stdout.isatty()
     if format.value == Format.YAML.value:
-        text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDE).rstrip()
+        text = _yaml(value, escape)
     else:
         indent = None if format is PlanFormat.JSONL else 2
-        text = json.dumps(value, indent=indent, ensure_ascii=False)
+        text = json.dumps(value, indent=indent, ensure_ascii=escape)
     typer.echo(text)
 
 
-class _Dumper(yaml.SafeDumper):
-    """Repeats values instead of using anchors and aliases."""
+def _yaml(value: Any, escape: bool) -> str:
+    """Without anchors and aliases: values are repeated."""
+    import yaml
 
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
+    class Dumper(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    text: str = yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=not escape, width=WIDE)
+    return text.rstrip()

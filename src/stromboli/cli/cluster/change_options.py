@@ -121,9 +121,8 @@ async def _follow(
         except ApiError as error:
             if error.status not in (FORBIDDEN, EXPIRED):
                 raise
-        await asyncio.sleep(
-            POLL
-        )  # who may list and not watch, as with Volcano's own roles, looks again and again
+        # who may list and not watch, as with Volcano's own roles, looks again and again
+        await asyncio.sleep(POLL)
 
 
 class ProgressLine:
@@ -183,13 +182,15 @@ class ChangeReport:
         self._dry_run = dry_run
         self._kept: list[Manifest] = []
 
-    def add(self, manifest: Manifest) -> None:
+    def add(self, manifest: Manifest, resource: Resource | None = None, verb: str = "") -> None:
+        """An object that was changed; of another kind or in another way than the others, if so."""
         from stromboli.cli.cluster.object_output import ObjectFormat
 
         if self._output in (ObjectFormat.JSON, ObjectFormat.YAML):
             self._kept.append(manifest)
         else:
-            report_changes(self._resource, [manifest], self._verb, self._output, self._dry_run)
+            kind, what = resource or self._resource, verb or self._verb
+            report_changes(kind, [manifest], what, self._output, self._dry_run)
 
     def end(self) -> None:
         if self._kept:

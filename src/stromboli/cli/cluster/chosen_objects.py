@@ -74,6 +74,7 @@ async def chosen(
     names: Sequence[str],
     labels: str = "",
     failures: Failures | None = None,
+    ignore_missing: bool = False,
 ) -> list[Manifest]:
     """Objects by name, or else by labels; without failures, the first that does not exist is an error."""
     if not names:
@@ -84,7 +85,7 @@ async def chosen(
         return listed.items
     objects = []
     for name in dict.fromkeys(plain_name(resource, name) for name in names):
-        reading = session.get(resource, name)
+        reading = (session.find if ignore_missing else session.get)(resource, name)
         content = await (reading if failures is None else failures.attempt(reading))
         objects += [content] if content is not None else []
     return objects

@@ -22,6 +22,8 @@ LARGEST_LIST = 512 * 1024 * 1024
 WATCH_IDLE_SECONDS = 600.0
 """Without any event or bookmark, after which a watch is begun anew."""
 DRY_RUN = "All"
+UNKNOWN_PATH = ("404 page not found", "the server could not find the requested resource")
+"""What API servers answer where they do not serve a kind; of an object that is missing they tell the name."""
 
 
 class ObjectList(NamedTuple):
@@ -73,9 +75,11 @@ class ClusterSession:
         try:
             return _decoded(await self.client.get(resource, name, where if resource.namespaced else ""))
         except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
+            if error.status != 404:
+                raise
+            if str(error) in UNKNOWN_PATH:
+                raise absent(resource) from None
+            return None
 
     async def list(
         self, resource: Resource, namespace: str | None = None, labels: str = "", fields: str = ""
@@ -100,10 +104,7 @@ class ClusterSession:
                 continue
             except ApiError as error:
                 if error.status == 404:
-                    raise ClusterError(
-                        f"the cluster has no {resource.plural}.{resource.group or 'core'}: is Stromboli or Volcano"
-                        " installed? `stromboli check` tells"
-                    ) from None
+                    raise absent(resource) from None
                 raise
             size += len(body)
             if size > LARGEST_LIST:
@@ -153,7 +154,12 @@ class ClusterSession:
         """Create an object; with `dry_run` the API server only checks it."""
         where = self.namespace if namespace is None else namespace
         path = resource.path(where if resource.namespaced else "")
-        return await self._send("POST", path, manifest, JSON, dry_run)
+        try:
+            return await self._send("POST", path, manifest, JSON, dry_run)
+        except ApiError as error:
+            if error.status == 404 and str(error) in UNKNOWN_PATH:
+                raise absent(resource) from None
+            raise
 
     async def patch(
         self,
@@ -192,6 +198,14 @@ class ClusterSession:
         path = with_query(path, {"dryRun": DRY_RUN if dry_run else ""})
         request = Request(method, path, msgspec.json.encode(body), content_type)
         return _decoded(await self.client.send_with_retries(request))
+
+
+def absent(resource: Resource) -> ClusterError:
+    """That a cluster does not have a kind."""
+    return ClusterError(
+        f"the cluster has no {resource.plural}.{resource.group or 'core'}: is Stromboli or Volcano installed?"
+        " `stromboli check` tells"
+    )
 
 
 def _completed(manifest: Manifest, resource: Resource) -> Manifest:

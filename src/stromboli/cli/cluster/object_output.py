@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import json
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -110,23 +109,15 @@ def print_document(resource: Resource, manifest: Manifest, output: ObjectFormat)
 
 def write_document(content: object, output: ObjectFormat) -> None:
     """JSON or YAML; both escape what a terminal could take for a command."""
-    if output is ObjectFormat.YAML:
-        from stromboli.cli.output import Format, write_as
+    from stromboli.cli.output import Format, write_as
 
-        write_as(Format.YAML, content)
-    else:
-        typer.echo(json.dumps(content, indent=2, ensure_ascii=_must_escape()))
+    write_as(Format(output.value), content)
 
 
 def write_list(items: Sequence[Manifest], output: ObjectFormat) -> None:
     """Several objects as a list, in JSON or YAML."""
     content = [without_managed_fields(item) for item in items]
     write_document({"apiVersion": "v1", "kind": "List", "items": content}, output)
-
-
-def _must_escape() -> bool:
-    """On a terminal, characters beyond ASCII too, as some of them are commands there."""
-    return sys.stdout.isatty()
 
 
 def print_list(

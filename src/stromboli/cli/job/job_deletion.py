@@ -15,7 +15,7 @@ from stromboli.cli.cluster.change_options import (
     seconds_of,
     wait_until,
 )
-from stromboli.cli.cluster.chosen_objects import Failures, check_choice, chosen, confirmed, plain_name
+from stromboli.cli.cluster.chosen_objects import Failures, check_choice, chosen, confirmed
 from stromboli.cli.cluster.cluster_kinds import JOBS, Manifest, name_of
 from stromboli.cli.cluster.object_output import OUTPUT, SELECTOR, ObjectFormat
 from stromboli.cli.cluster.on_cluster import on_cluster
@@ -49,12 +49,7 @@ async def delete(
     check_choice(names, selector, every)
     longest = seconds_of(timeout)
     failures = Failures()
-    if missing and names:
-        plain = dict.fromkeys(plain_name(JOBS, name) for name in names)
-        found = [await failures.attempt(session.find(JOBS, name)) for name in plain]
-        jobs = [job for job in found if job is not None]
-    else:
-        jobs = await chosen(session, JOBS, names, selector, failures)
+    jobs = await chosen(session, JOBS, names, selector, failures, ignore_missing=missing)
     if every and not confirmed(
         JOBS, jobs, f" in namespace {session.namespace}", yes or dry_run is not DryRun.NONE
     ):

@@ -11,6 +11,7 @@ from stromboli.cli.cluster.change_options import (
     DRY_RUN,
     TIMEOUT,
     WAIT,
+    ChangeReport,
     DryRun,
     report_changes,
     seconds_of,
@@ -35,7 +36,6 @@ from stromboli.cli.objects.common_columns import (
 )
 from stromboli.cli.objects.cron_run_times import RunTimes, now_text
 from stromboli.cli.objects.kind_commands import (
-    ChangeReport,
     ObjectKind,
     add_create,
     add_delete,
@@ -127,7 +127,7 @@ def _add_switch(verb: str, suspended: bool, help: str) -> None:
         dry_run: DryRun = DRY_RUN,
         output: ObjectFormat = OUTPUT,
     ) -> None:
-        report = ChangeReport(output, dry_run)
+        report = ChangeReport(CRON_JOBS, verb, output, dry_run)
 
         async def change(name: str) -> None:
             cron = await named(session, KIND, name)
@@ -139,12 +139,12 @@ def _add_switch(verb: str, suspended: bool, help: str) -> None:
             else:
                 patch = {"spec": {"suspend": suspended}}
                 cron = await session.patch(CRON_JOBS, name_of(cron), patch, dry_run=dry_run is DryRun.SERVER)
-            report.add(CRON_JOBS, cron, past)
+            report.add(cron, verb=past)
 
         try:
             await for_each(names, change)
         finally:
-            report.end(CRON_JOBS)
+            report.end()
 
     cronjob.command(verb, cls=Command, help=help)(switch)
 

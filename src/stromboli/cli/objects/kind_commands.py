@@ -14,13 +14,13 @@ from stromboli.cli.cluster.change_options import (
     DRY_RUN,
     TIMEOUT,
     WAIT,
+    ChangeReport,
     DryRun,
-    report_changes,
     seconds_of,
     tell_change,
     wait_until,
 )
-from stromboli.cli.cluster.chosen_objects import Failures, check_choice, plain_name
+from stromboli.cli.cluster.chosen_objects import Failures, check_choice, chosen, plain_name
 from stromboli.cli.cluster.cluster_errors import ClusterError
 from stromboli.cli.cluster.cluster_kinds import Manifest, full_name, name_of, namespace_of
 from stromboli.cli.cluster.description import Description
@@ -75,25 +75,6 @@ class ObjectKind:
     @property
     def single_name(self) -> Any:
         return typer.Argument(metavar="NAME", help="Which.", autocompletion=completes(self.resource))
-
-
-class ChangeReport:
-    """Tells of each change at once, or with JSON and YAML of all of them at the end."""
-
-    def __init__(self, output: ObjectFormat, dry_run: DryRun) -> None:
-        self._output = output
-        self._dry_run = dry_run
-        self._kept: list[Manifest] = []
-
-    def add(self, resource: Resource, manifest: Manifest, verb: str) -> None:
-        if self._output in (ObjectFormat.JSON, ObjectFormat.YAML):
-            self._kept.append(manifest)
-        else:
-            report_changes(resource, [manifest], verb, self._output, self._dry_run)
-
-    def end(self, resource: Resource) -> None:
-        if self._kept:
-            report_changes(resource, self._kept, "", self._output, self._dry_run)
 
 
 async def for_each(items: Iterable[Item], work: Callable[[Item], Awaitable[None]]) -> None:
@@ -237,19 +218,19 @@ async def create(
     manifests.sort(key=lambda pair: resources.index(pair[0]))
     places = [namespace_for(session, manifest) for _, manifest in manifests]
     created: list[Manifest] = []
-    report = ChangeReport(output, dry_run)
+    report = ChangeReport(resources[-1], "created", output, dry_run)
 
     async def send(work: tuple[tuple[Resource, Manifest], str]) -> None:
         (resource, manifest), namespace = work
         if dry_run is not DryRun.CLIENT:
             manifest = await session.create(resource, manifest, namespace, dry_run is DryRun.SERVER)
         created.append(manifest)
-        report.add(resource, manifest, "created")
+        report.add(manifest, resource)
 
     try:
         await for_each(zip(manifests, places, strict=True), send)
     finally:
-        report.end(resources[-1])
+        report.end()
     return created
 
 
@@ -272,26 +253,21 @@ def add_delete(app: typer.Typer, kind: ObjectKind) -> None:
     ) -> None:
         seconds = seconds_of(timeout)
         check_choice(names or (), selector)
-        chosen = [plain_name(resource, name) for name in names or ()]
-        if selector:
-            chosen = [name_of(item) for item in (await session.list(resource, labels=selector)).items]
+        report, failures = ChangeReport(resource, "deleted", output, dry_run), Failures()
 
-        report = ChangeReport(output, dry_run)
-
-        async def delete(name: str) -> None:
-            if await session.find(resource, name) is None and ignore_not_found:
-                return
-            known = await session.get(resource, name)
+        async def delete(known: Manifest) -> None:
             if dry_run is not DryRun.CLIENT:
-                await session.delete(resource, name, dry_run=dry_run is DryRun.SERVER)
-            report.add(resource, known, "deleted")
+                await session.delete(resource, name_of(known), dry_run=dry_run is DryRun.SERVER)
+            report.add(known)
             if wait and dry_run is DryRun.NONE:
                 await until_gone(session, resource, known, seconds)
 
         try:
-            await for_each(chosen, delete)
+            for known in await chosen(session, resource, names or (), selector, failures, ignore_not_found):
+                await failures.attempt(delete(known))
         finally:
-            report.end(resource)
+            report.end()
+        failures.end()
 
     app.command("delete", cls=Command, help=f"Delete {resource.kind}s, and what they own.")(delete_objects)
 

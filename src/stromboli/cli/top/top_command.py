@@ -134,8 +134,8 @@ async def _print_once(
         raise ClusterError(f"not all could be read within {LONGEST_LIST_SECONDS:g} seconds: {why}") from None
     if watches.sees_nothing:
         raise ClusterError(watches.refusals[0])
-    for refusal in watches.refusals:
-        print_note(refusal)
+    for problem in watches.refusals + watches.absences:
+        print_note(problem)
     if output is not TopFormat.TABLE:
         write_document(content.snapshot(time.time()), ObjectFormat(output.value))
         return

@@ -15,7 +15,7 @@ from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.cli.cluster.cluster_errors import refusal_text, shown
 from stromboli.cli.top.cluster_records import ClusterRecords, Event
-from stromboli.kube.api_resources import EVENTS, RESOURCES
+from stromboli.kube.api_resources import EVENTS, RESOURCES, absence
 from stromboli.kube.reflector import Reflector, WatchScope
 from stromboli.kube.request import ApiError
 
@@ -104,17 +104,22 @@ class TopWatches:
         return [each.refused for each in self.reflectors if each.refused]
 
     @property
+    def absences(self) -> list[str]:
+        """Which kinds the cluster does not have."""
+        return [absence(each.resource) for each in self.reflectors if each.installed is False]
+
+    @property
     def sees_nothing(self) -> bool:
         return all(each.refused for each in self.reflectors)
 
     def problems(self) -> list[str]:
-        """What is wrong with the watches, the missing rights first."""
+        """What is wrong with the watches, the missing rights and kinds first."""
         failing = [
             shown(f"{each.resource.plural}: {each.problem}")
             for each in self.reflectors
             if each.problem and not each.refused
         ]
-        return self.refusals + failing
+        return self.refusals + self.absences + failing
 
     def progress(self) -> str:
         """What was read so far, until everything is listed."""
