@@ -182,3 +182,32 @@ def test_who_may_not_create_jobs_hears_which_right_is_missing(cluster: CommandCl
     result = cluster.run("run", "-n", space, *IMAGE, "--", "true", kubeconfig=viewer)
     assert result.exit_code == 1
     assert "may not create jobs.batch.volcano.sh" in result.stderr
+
+
+def test_the_roles_of_volcano_are_enough_to_follow_a_job(cluster: CommandCluster, space: str) -> None:
+    """Its editors may list jobs and not watch them."""
+    verbs = ["create", "get", "list"]
+    editor = cluster.account(
+        space,
+        "editor",
+        {"apiGroups": ["batch.volcano.sh"], "resources": ["jobs"], "verbs": verbs},
+        {"apiGroups": [""], "resources": ["pods", "pods/log"], "verbs": ["get", "list"]},
+    )
+
+    def act() -> None:
+        cluster.wait(lambda: "bad" in cluster.names("jobs", space), "the job")
+        cluster.start_pods("bad", space, 1)
+        ends(cluster, space, "bad", "Failed", 7)
+
+    with cluster.meanwhile(act):
+        result = cluster.run("run", "-n", space, *IMAGE, "--name", "bad", "--", "false", kubeconfig=editor)
+    assert result.exit_code == 7, result.output
+
+
+def test_who_may_not_see_pods_hears_that_the_job_goes_on(cluster: CommandCluster, space: str) -> None:
+    rule = {"apiGroups": ["batch.volcano.sh"], "resources": ["jobs"], "verbs": ["create", "get", "list"]}
+    submitter = cluster.account(space, "submitter", rule)
+    result = cluster.run("run", "-n", space, *IMAGE, "--name", "on", "--", "true", kubeconfig=submitter)
+    assert result.exit_code == 1
+    assert "job.batch.volcano.sh/on goes on" in result.stderr
+    assert "may not list pods" in result.stderr

@@ -49,7 +49,9 @@ def _object(name: str, version: str = "1") -> dict[str, Any]:
     return {"metadata": {"name": name, "resourceVersion": version}}
 
 
-def heard(lists: list[Answer], *watches: list[str | Exception]) -> tuple[list[str], list[str], list[str]]:
+def heard(
+    lists: list[Answer], *watches: list[str | Exception], known: tuple[str, ...] = ()
+) -> tuple[list[str], list[str], list[str]]:
     """What is heard of objects, from which versions was watched, and what is told."""
     changes: list[str] = []
     told: list[str] = []
@@ -60,7 +62,7 @@ def heard(lists: list[Answer], *watches: list[str | Exception]) -> tuple[list[st
         def changed(name: str, manifest: Any) -> None:
             changes.append(f"{name}{'' if manifest else ' gone'}")
 
-        watch = ObjectWatch(cluster, JOBS, "team", changed, tell=told.append)  # type: ignore[arg-type]
+        watch = ObjectWatch(cluster, JOBS, "team", changed, tell=told.append, known=known)  # type: ignore[arg-type]
         running = asyncio.ensure_future(watch.run())
         silent = asyncio.ensure_future(cluster.silent.wait())
         await asyncio.wait({running, silent}, return_when=asyncio.FIRST_COMPLETED, timeout=30)
@@ -77,6 +79,7 @@ def heard(lists: list[Answer], *watches: list[str | Exception]) -> tuple[list[st
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_watch, "BACKOFF", Backoff(first=0.001, longest=0.002))
+    monkeypatch.setattr(object_watch, "LOOK_AGAIN", 0.001)
 
 
 def test_a_watch_that_breaks_goes_on_after_the_last_change() -> None:
@@ -102,3 +105,13 @@ def test_a_server_that_is_away_is_tried_again_and_told_once() -> None:
 def test_a_refusal_for_good_ends_it() -> None:
     with pytest.raises(ApiError, match="may not"):
         heard([ApiError(403, "Forbidden", "may not")])
+
+
+def test_who_may_list_and_not_watch_looks_again_and_again() -> None:
+    refusal = ApiError(403, "Forbidden", 'User "ann" cannot watch resource "jobs"')
+    changes, versions, told = heard([["a"], ["a", "b"], ["b"]], [refusal], [refusal])
+    assert (changes, versions, told) == (["a", "a", "b", "a gone", "b"], ["10", "10", "10"], [])
+
+
+def test_an_object_that_goes_before_it_is_listed_is_gone() -> None:
+    assert heard([[]], known=("a",))[0] == ["a gone"]

@@ -136,7 +136,13 @@ class JobFollower:
     def _job_watch(self) -> ObjectWatch:
         fields = f"metadata.name={self._name}"
         return ObjectWatch(
-            self._session, JOBS, self._namespace, self._job_changed, fields=fields, tell=self._screen.tell
+            self._session,
+            JOBS,
+            self._namespace,
+            self._job_changed,
+            fields=fields,
+            tell=self._screen.tell,
+            known=(self._name,),
         )
 
     def _pod_watch(self) -> ObjectWatch:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from stromboli.cli.cluster.cluster_kinds import Manifest, name_of
@@ -14,7 +14,9 @@ from stromboli.kube.request import ApiError, NoResponse, is_transient
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
 
-EXPIRED = 410
+FORBIDDEN, EXPIRED = 403, 410
+LOOK_AGAIN = 1.0
+"""Seconds from look to look for users who may list objects and not watch them, as with Volcano's own roles."""
 BACKOFF = Backoff(first=0.2, longest=10.0)
 TOLD_AFTER = 3
 """Failures in a row until the user hears of them."""
@@ -34,7 +36,9 @@ class ObjectWatch:
         labels: str = "",
         fields: str = "",
         tell: Callable[[str], None] = lambda text: None,
+        known: Iterable[str] = (),
     ) -> None:
+        """`known` are names of objects that were there: whoever asked is told if they are gone."""
         self._session = session
         self._resource = resource
         self._namespace = namespace
@@ -42,11 +46,9 @@ class ObjectWatch:
         self._labels = labels
         self._fields = fields
         self._tell = tell
-        self._known: set[str] = set()
+        self._known = set(known)
         self._version = ""
         self._failures = 0
-        self.listed = asyncio.Event()
-        """Set once all objects that were there have been told."""
 
     async def run(self) -> None:
         """Until cancelled; `ApiError` if the API server refuses for good."""
@@ -54,16 +56,29 @@ class ObjectWatch:
             try:
                 if not self._version:
                     await self._list()
-                if not await self._watch():
+                if not await self._watch_if_allowed():
                     await asyncio.sleep(BACKOFF.pause(1))  # a server that ends every watch at once
             except ApiError as error:
                 self._version = ""
-                if error.status != EXPIRED:
-                    if not is_transient(error):
-                        raise
+                if error.status == EXPIRED:
+                    await asyncio.sleep(BACKOFF.pause(1))
+                elif is_transient(error):
                     await self._pause(error)
+                else:
+                    raise
             except NoResponse as error:
                 await self._pause(error)
+
+    async def _watch_if_allowed(self) -> bool:
+        """Watch, or else let some time pass before the next list."""
+        try:
+            return await self._watch()
+        except ApiError as error:
+            if error.status != FORBIDDEN:
+                raise
+        self._version = ""
+        await asyncio.sleep(LOOK_AGAIN)
+        return True
 
     async def _pause(self, error: Exception) -> None:
         self._failures += 1
@@ -79,7 +94,6 @@ class ObjectWatch:
         for item in listed.items:
             self._changed(name_of(item), item)
         self._known, self._version, self._failures = present, listed.version, 0
-        self.listed.set()
 
     async def _watch(self) -> bool:
         """Whether it said anything before it ended."""

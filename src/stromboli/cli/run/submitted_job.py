@@ -107,22 +107,28 @@ def _announce(submission: Submission, created: Manifest, screen: FollowScreen, h
 async def follow_to_end(session: ClusterSession, job: Manifest, screen: FollowScreen) -> int:
     """The exit code of the job, or of a command that ends before it."""
     name = name_of(job)
-    end = await until_interrupted(follow_job(session, session.namespace, name, screen, created=job), screen)
+    where = f" -n {session.namespace}"
+    goes_on = (
+        f"{full_name(JOBS, name)} goes on: `stromboli job logs -f{where} {name}` shows it again,"
+        f" `stromboli job delete{where} {name}` ends it"
+    )
+    try:
+        following = follow_job(session, session.namespace, name, screen, created=job)
+        end = await until_interrupted(following, screen)
+    except (ApiError, ClusterError):
+        screen.tell(goes_on)
+        raise
     if not isinstance(end, Interrupted):
         if end.exit_code:
             screen.tell(
                 f"error: {full_name(JOBS, name)} {_outcome(end.phase)}: {end.message or 'no reason given'}"
             )
         return end.exit_code
-    where = f" -n {session.namespace}"
     if end.wish is Wish.CANCEL:
         await session.delete(JOBS, name)
         screen.tell(f"{full_name(JOBS, name)} cancelled and deleted")
     else:
-        screen.tell(
-            f"{full_name(JOBS, name)} goes on: `stromboli job logs -f{where} {name}` shows it again,"
-            f" `stromboli job delete{where} {name}` ends it"
-        )
+        screen.tell(goes_on)
     return end.exit_code
 
 
