@@ -19,6 +19,7 @@ MAX_TEXT = 16 * 1024
 COMPLETED = "Completed"
 NOT_COMPLETED = frozenset({"Failed", "Terminated", "Aborted"})
 ENDED = NOT_COMPLETED | {COMPLETED}
+"""Phases of a job after which nothing happens by itself."""
 _NOT_STARTED = frozenset({"", "Pending"})
 
 

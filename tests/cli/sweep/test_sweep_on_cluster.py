@@ -13,11 +13,12 @@ import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
+from stromboli.cli.cluster.cluster_kinds import JOBS, PODS
 from stromboli.cli.main import app
 from stromboli.cli.output import Format
 from stromboli.cli.sweep.local_sweep import planned
 from stromboli.cli.sweep.sweep_job_manifests import manifests
-from stromboli.cli.sweep.sweep_job_requests import CLAIMS, JOBS, PODS, SweepJobRequests
+from stromboli.cli.sweep.sweep_job_requests import CLAIMS, SweepJobRequests
 from stromboli.cli.sweep.sweep_options import SweepOptions
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import find_access

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import names
+from stromboli.api.predecessors import ENDED
 from stromboli.cli.cluster.cluster_errors import ClusterError
 from stromboli.cli.cluster.cluster_kinds import EVENTS, JOBS, POD_GROUPS, PODS, Manifest, name_of
 from stromboli.cli.following.follow_screen import FollowScreen
-from stromboli.cli.following.job_wait import ENDED, message_of, phase_of, wait_sentence
+from stromboli.cli.following.job_wait import message_of, phase_of, wait_sentence
 from stromboli.cli.following.log_streams import LogQuery, LogStreams
 from stromboli.cli.following.object_watch import ObjectWatch
 from stromboli.cli.following.pod_trouble import ended_at, failure_code, joined, trouble

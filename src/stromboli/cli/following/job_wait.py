@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from stromboli.api.predecessors import ENDED
 from stromboli.cli.following.pod_trouble import joined, trouble
 
 Manifest = dict[str, Any]
-ENDED = ("Completed", "Failed", "Aborted", "Terminated")
-"""Phases after which nothing happens by itself."""
 
 
 def state_of(job: Manifest | None) -> Manifest:

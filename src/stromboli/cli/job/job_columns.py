@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from stromboli.api import names
+from stromboli.api.predecessors import ENDED
 from stromboli.api.wait_messages import headline
 from stromboli.cli.cluster.cluster_kinds import Manifest, name_of
 from stromboli.cli.cluster.object_output import NAME_COLUMN, NONE, Column
-from stromboli.cli.following.job_wait import ENDED, message_of, phase_of, state_of, wait_sentence
+from stromboli.cli.following.job_wait import message_of, phase_of, state_of, wait_sentence
 from stromboli.embedded.tables.age_text import age, duration_text, instant
 
 PENDING = "Pending"

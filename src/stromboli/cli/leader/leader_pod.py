@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from stromboli.cli.cluster.cluster_kinds import LEASES, PODS
 from stromboli.kube.api_client import Client
-from stromboli.kube.api_resources import LEASES, Resource
 from stromboli.kube.request import ApiError
 
-PODS = Resource("", "v1", "pods", "Pod")
 LEASE_NAMESPACE, LEASE_NAME = "volcano-system", "volcano"
 """The Lease that schedulers elect their leader by, in Volcano's manifests and in ours."""
 DEFAULT_PORT = 8080

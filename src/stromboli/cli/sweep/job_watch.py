@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from stromboli.api.errors import printable
+from stromboli.api.predecessors import ENDED
+from stromboli.cli.following.job_wait import message_of, phase_of
 from stromboli.cli.following.pod_trouble import joined, trouble
-from stromboli.cli.sweep.sweep_job_requests import ENDED, SweepJobRequests, message, phase
+from stromboli.cli.sweep.sweep_job_requests import SweepJobRequests
 from stromboli.cli.sweep.sweep_progress import Counts, SweepProgress, counts_in
 from stromboli.kube.request import ApiError, NoResponse, is_transient
 from stromboli.simulator.sweeps.cluster_job import Manifest
@@ -63,9 +65,9 @@ class JobWatch:
                 await self._count(found)
                 if job is None:
                     return self._end("Deleted", "somebody deleted it")
-                self._tell(self._requests.name, message(job) if phase(job) != "Running" else "")
-                if phase(job) in ENDED:
-                    return self._end(phase(job), message(job))
+                self._tell(self._requests.name, message_of(job) if phase_of(job) != "Running" else "")
+                if phase_of(job) in ENDED:
+                    return self._end(phase_of(job), message_of(job))
             except (ApiError, NoResponse) as error:
                 if not is_transient(error):
                     raise

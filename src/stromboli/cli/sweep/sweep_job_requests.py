@@ -5,23 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 
 from stromboli.api import names
+from stromboli.api.predecessors import ENDED
+from stromboli.cli.cluster.cluster_kinds import JOBS, NODES, PODS
+from stromboli.cli.following.job_wait import phase_of
 from stromboli.kube.api_client import Client, with_query
 from stromboli.kube.api_resources import Resource, resource_of
 from stromboli.kube.request import ApiError, NoResponse, Request
 from stromboli.simulator.sweeps.cluster_job import RUNS_ANNOTATION, Manifest
 
-JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
-PODS = Resource("", "v1", "pods", "Pod")
-NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 VOLUMES = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
-ENDED = ("Completed", "Failed", "Aborted", "Terminated")
-"""Phases after which nothing happens by itself."""
 LOG_LINES = 20
 LOG_BYTES = 16 * 1024
 DELETION_SECONDS = 60.0
@@ -45,7 +42,7 @@ class SweepJobRequests:
     async def running_job(self) -> Manifest | None:
         """The Job, if it is there and has not ended."""
         job = await self.job()
-        if job is None or job["metadata"].get("deletionTimestamp") or phase(job) in ENDED:
+        if job is None or job["metadata"].get("deletionTimestamp") or phase_of(job) in ENDED:
             return None
         return job
 
@@ -129,21 +126,7 @@ class SweepJobRequests:
         return found
 
 
-def phase(job: Manifest) -> str:
-    """Of a Job; empty until its controller has seen it."""
-    return str(_state(job).get("phase") or "")
-
-
 def runs_of(job: Manifest) -> int:
     """How many runs a Job was created for."""
     text = (job["metadata"].get("annotations") or {}).get(RUNS_ANNOTATION, "")
     return int(text) if text.isdecimal() else 0
-
-
-def message(job: Manifest) -> str:
-    state = _state(job)
-    return ": ".join(str(state[key]) for key in ("reason", "message") if state.get(key))
-
-
-def _state(job: Manifest) -> dict[str, Any]:
-    return (job.get("status") or {}).get("state") or {}
