@@ -11,6 +11,8 @@ import typer
 
 BAD_INPUT = 2
 """Exit status for wrong usage or input; 1 is for a plan that failed, 0 for the rest."""
+REFUSED = 1
+"""Exit status if a cluster refuses, does not answer, or does not have what is asked for."""
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
 

@@ -86,6 +86,27 @@ def test_a_scheduler_without_ready_replicas_fails_and_fewer_than_wanted_are_a_wa
     assert f"no Deployment of the admission in namespace {NAMESPACE}" in texts
 
 
+def test_volcanos_own_scheduler_that_made_way_for_another_is_fine() -> None:
+    facts = healthy()
+    retired = named("volcano-scheduler", spec={"replicas": 0}, status={})
+    facts.objects["Deployment"].append(retired)
+    facts.objects["Lease"].append(lease("vc-scheduler", age=86_400))
+    assert {result.state.value for result in check_installation(facts)} == {"ok"}
+
+
+def test_schedulers_that_are_all_scaled_to_0_fail_and_two_that_run_are_a_warning() -> None:
+    facts = healthy()
+    facts.objects["Deployment"] = [deployment(part, 0, 0) for part in ("scheduler", "controllers")]
+    (stopped,) = results(facts, "failed")
+    assert stopped.text == "Deployment stromboli-scheduler is scaled to 0"
+    assert stopped.way_out == "kubectl scale -n volcano-system deployment/stromboli-scheduler --replicas=1"
+    facts = healthy()
+    other = {"replicas": 1}, {"readyReplicas": 1}
+    facts.objects["Deployment"].append(named("volcano-scheduler", spec=other[0], status=other[1]))
+    (twice,) = results(facts, "warning")
+    assert twice.text.startswith("stromboli-scheduler and volcano-scheduler both run")
+
+
 def test_a_leader_that_is_silent_fails() -> None:
     facts = healthy()
     facts.objects["Lease"] = [lease("volcano", age=120), lease("vc-controller-manager", holder="")]

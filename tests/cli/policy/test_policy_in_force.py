@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,23 @@ def test_a_dry_run_changes_nothing(policy_command: Run) -> None:
     assert policy_command("show", "--in-force", *key).stdout == ""
 
 
+def test_a_policy_is_printed_as_it_is_so_that_it_can_be_mended(policy_command: Run, tmp_path: Path) -> None:
+    key = ("--configmap", f"{NAMESPACE}/fifth")
+    text = f"{NO_ROOM}# {'long ' * 1000}\t\u202e\n"
+    assert policy_command("apply", written(tmp_path, text), *key, "--yes").exit_code == 0
+    assert policy_command("show", "--in-force", *key).stdout == text
+    nothing = policy_command("show", "--in-force", "--configmap", f"{NAMESPACE}/none")
+    assert (nothing.exit_code, nothing.stdout) == (0, "")
+    assert "the built-in one is in force: `stromboli policy show default`" in nothing.stderr
+
+
+def test_a_cluster_that_does_not_answer_is_no_difference(run: Run, server: Path, tmp_path: Path) -> None:
+    gone = tmp_path / "kubeconfig"
+    gone.write_text(re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:1", server.read_text()))
+    result = run("policy", "diff", "--preset", "basic", "--kubeconfig", gone)
+    assert (result.exit_code, result.stdout) == (2, "")
+
+
 def test_a_preset_or_a_file_is_needed_and_the_config_map_has_a_namespace(policy_command: Run) -> None:
     assert "give a file or --preset NAME" in policy_command("diff").stderr
     wrong = policy_command("diff", "--preset", "basic", "--configmap", "nowhere")
@@ -132,3 +150,12 @@ def test_the_file_of_a_cluster_of_up_is_replaced_unless_it_has_changed_meanwhile
     assert [entry.name for entry in tmp_path.iterdir()] == [file.name]
     with pytest.raises(Exception, match="has changed meanwhile"):
         asyncio.run(put_policy(nobody, place, PRESETS["basic"], dry_run=False))
+
+
+def test_a_link_to_the_file_of_a_policy_stays_a_link(tmp_path: Path) -> None:
+    file, link = written(tmp_path, PRESETS["basic"]), tmp_path / "link"
+    link.symlink_to(file)
+    nobody: Any = None
+    place = PolicyPlace(str(link), PRESETS["basic"], file=link)
+    asyncio.run(put_policy(nobody, place, PRESETS["full"], dry_run=False))
+    assert (file.read_text(), link.is_symlink()) == (PRESETS["full"], True)

@@ -41,7 +41,7 @@ async def check(
     from stromboli.cli.check.policy_check import check_policy
 
     facts = await read_facts(session, system_namespace)
-    results = [*check_installation(facts), *await check_policy(session)]
+    results = [*check_installation(facts), *await check_policy(session, system_namespace)]
     if output is Format.TABLE:
         _print(results)
     else:

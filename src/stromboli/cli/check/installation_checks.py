@@ -75,21 +75,38 @@ def _deployments(facts: InstallationFacts) -> Iterator[CheckResult]:
         return
     deployments = {name_of(item): item for item in facts.objects.get("Deployment", ())}
     for part in ("scheduler", "controllers", "admission"):
-        names = [name for name in deployments if part.rstrip("s") in name]
-        if not names:
-            text = f"no Deployment of the {part} in namespace {facts.namespace}"
-            yield (failed if part == "scheduler" else warning)(part, text, INSTALL)
-        for name in names:
-            yield _deployment(part, name, deployments[name])
+        of_part = {name: item for name, item in deployments.items() if part.rstrip("s") in name}
+        yield from _component(part, of_part, facts.namespace)
+
+
+def _component(part: str, deployments: dict[str, Manifest], namespace: str) -> Iterator[CheckResult]:
+    """A component by its Deployments; one that is scaled to 0 may be Volcano's, in whose place another works."""
+    tell = failed if part == "scheduler" else warning
+    working = [name for name, deployment in deployments.items() if _replicas(deployment)]
+    if not deployments:
+        yield tell(part, f"no Deployment of the {part} in namespace {namespace}", INSTALL)
+    elif not working:
+        name = next(iter(deployments))
+        where = f"-n {namespace} deployment/{name}"
+        yield tell(part, f"Deployment {name} is scaled to 0", f"kubectl scale {where} --replicas=1")
+    for name in working:
+        yield _deployment(part, name, deployments[name])
+    if len(working) > 1 and part != "admission":
+        yield warning(
+            part,
+            f"{' and '.join(sorted(working))} both run: unless all of them elect a leader, they work at once",
+            f"kubectl scale -n {namespace} deployment/NAME --replicas=0 for the one that is not wanted",
+        )
+
+
+def _replicas(deployment: Manifest) -> int:
+    return int((deployment.get("spec") or {}).get("replicas", 1))
 
 
 def _deployment(part: str, name: str, deployment: Manifest) -> CheckResult:
-    wanted = int((deployment.get("spec") or {}).get("replicas", 1))
-    ready = int((deployment.get("status") or {}).get("readyReplicas") or 0)
+    wanted, ready = _replicas(deployment), int((deployment.get("status") or {}).get("readyReplicas") or 0)
     text = f"Deployment {name}: {ready} of {wanted} replicas ready"
     where = f"-n {namespace_of(deployment)} deployment/{name}"
-    if wanted == 0:
-        return warning(part, f"Deployment {name} is scaled to 0", f"kubectl scale {where} --replicas=1")
     if ready == 0:
         return failed(part, text, f"kubectl describe {where}; kubectl logs {where}")
     return ok(part, text) if ready >= wanted else warning(part, text, f"kubectl describe {where}")
@@ -111,8 +128,9 @@ def _leases(facts: InstallationFacts) -> Iterator[CheckResult]:
                 f"nobody has taken the lease {names[0]} in namespace {facts.namespace}",
                 "fine with --leader-elect=false; otherwise the component does not run",
             )
-        for name in present:
-            yield _lease(part, name, leases[name], facts.now)
+        else:  # of those that went before, an old one may be left
+            latest = max(present, key=lambda name: moment_of(leases[name].get("renewTime")) or 0.0)
+            yield _lease(part, latest, leases[latest], facts.now)
 
 
 def _lease(part: str, name: str, lease: Manifest, now: float) -> CheckResult:

@@ -9,7 +9,14 @@ from typing import Any
 import msgspec
 
 from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text
-from stromboli.cli.cluster.cluster_kinds import LEASES, NODES, QUEUES, Manifest
+from stromboli.cli.cluster.cluster_kinds import (
+    LEASES,
+    MUTATING_WEBHOOKS,
+    NODES,
+    QUEUES,
+    VALIDATING_WEBHOOKS,
+    Manifest,
+)
 from stromboli.cli.cluster.cluster_session import ClusterSession
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.request import ApiError, Request
@@ -19,17 +26,8 @@ DEFINITIONS = Resource(
 )
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
-MUTATING = Resource(
-    "admissionregistration.k8s.io",
-    "v1",
-    "mutatingwebhookconfigurations",
-    "MutatingWebhookConfiguration",
-    namespaced=False,
-)
-VALIDATING = MUTATING._replace(
-    plural="validatingwebhookconfigurations", kind="ValidatingWebhookConfiguration"
-)
 SELF_REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+FORBIDDEN = 403
 ACCESS_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
@@ -74,15 +72,19 @@ async def read_facts(session: ClusterSession, namespace: str) -> InstallationFac
     """All facts; a server that does not answer at all is an error."""
     client = session.client
     facts = InstallationFacts(client.access.server, namespace, session.running is not None)
-    version = msgspec.json.decode(await client.send(Request("GET", "/version")))
-    facts.version = str(version.get("gitVersion") or "")
+    try:
+        facts.version = str((await session.send(Request("GET", "/version"))).get("gitVersion") or "")
+    except ApiError as error:
+        if error.status != FORBIDDEN:
+            raise
+        facts.version = "its version is not told"
     await _read_user(session, facts)
     for resource, where in (
         (DEFINITIONS, ""),
         (DEPLOYMENTS, namespace),
         (LEASES, namespace),
-        (MUTATING, ""),
-        (VALIDATING, ""),
+        (MUTATING_WEBHOOKS, ""),
+        (VALIDATING_WEBHOOKS, ""),
         (ENDPOINT_SLICES, namespace),
         (QUEUES, ""),
         (NODES, ""),
@@ -102,10 +104,7 @@ async def _review(session: ClusterSession, path: str, kind: str, spec: Any = Non
     body = {"apiVersion": group_version, "kind": kind, "metadata": {}} | (
         {} if spec is None else {"spec": spec}
     )
-    answer: Manifest = msgspec.json.decode(
-        await session.client.send(Request("POST", path, msgspec.json.encode(body)))
-    )
-    return answer
+    return await session.send(Request("POST", path, msgspec.json.encode(body)))
 
 
 async def _read_user(session: ClusterSession, facts: InstallationFacts) -> None:

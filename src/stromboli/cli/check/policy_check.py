@@ -14,10 +14,10 @@ CHECK = "policy"
 MEND = "stromboli policy show --in-force > policy.yaml; mend it; stromboli policy apply policy.yaml"
 
 
-async def check_policy(session: ClusterSession) -> list[CheckResult]:
+async def check_policy(session: ClusterSession, namespace: str) -> list[CheckResult]:
     """What `policy check` says of it; plugins of the cluster's own are not known here."""
     try:
-        place = await find_policy(session, DEFAULT_KEY)
+        place = await find_policy(session, DEFAULT_KEY._replace(namespace=namespace))
     except ApiError as error:
         return [skipped(CHECK, refusal_text(error))]
     except ClusterError as error:

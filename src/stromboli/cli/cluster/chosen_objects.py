@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from stromboli.cli.cli_errors import Usage, print_error
-from stromboli.cli.cluster.cluster_errors import REFUSED, ClusterError, refusal_text, shown
+from stromboli.cli.cli_errors import REFUSED, Usage, print_error
+from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text, shown
 from stromboli.cli.cluster.cluster_kinds import Manifest, name_of
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.request import ApiError

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 from stromboli.api.errors import printable
+from stromboli.cli.cli_errors import REFUSED
 from stromboli.kube.request import ApiError
 
-REFUSED = 1
-"""Exit status if the cluster refuses, does not answer, or does not have what is asked for."""
 TIMED_OUT = 124
 """Exit status if it has not come true within --timeout, as that of `timeout`."""
 LONGEST_MESSAGE = 2000

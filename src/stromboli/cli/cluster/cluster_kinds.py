@@ -21,6 +21,16 @@ PODS = Resource("", "v1", "pods", "Pod")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+MUTATING_WEBHOOKS = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    namespaced=False,
+)
+VALIDATING_WEBHOOKS = MUTATING_WEBHOOKS._replace(
+    plural="validatingwebhookconfigurations", kind="ValidatingWebhookConfiguration"
+)
 
 __all__ = [
     "COMMANDS",
@@ -32,11 +42,13 @@ __all__ = [
     "JOB_FLOWS",
     "JOB_TEMPLATES",
     "LEASES",
+    "MUTATING_WEBHOOKS",
     "NAMESPACES",
     "NODES",
     "PODS",
     "POD_GROUPS",
     "QUEUES",
+    "VALIDATING_WEBHOOKS",
     "Manifest",
     "full_name",
     "name_of",

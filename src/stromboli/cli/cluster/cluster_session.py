@@ -196,7 +196,10 @@ class ClusterSession:
 
     async def _send(self, method: str, path: str, body: Any, content_type: str, dry_run: bool) -> Manifest:
         path = with_query(path, {"dryRun": DRY_RUN if dry_run else ""})
-        request = Request(method, path, msgspec.json.encode(body), content_type)
+        return await self.send(Request(method, path, msgspec.json.encode(body), content_type))
+
+    async def send(self, request: Request) -> Manifest:
+        """Any request that an object answers."""
         return _decoded(await self.client.send_with_retries(request))
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from stromboli.cli.cli_errors import INTERRUPTED, Usage, print_error
+from stromboli.cli.cli_errors import INTERRUPTED, REFUSED, Usage, print_error
 from stromboli.cli.data_option import data_folder
 
 if TYPE_CHECKING:
@@ -100,22 +100,30 @@ ALL_NAMESPACES = _parameter(
 
 
 def on_cluster(
-    namespaced: bool = True, all_namespaces: bool = False
+    namespaced: bool = True, all_namespaces: bool = False, refused: int = REFUSED
 ) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """A command of `async def command(session, ...)`; with -n if `namespaced`, and -A if it can list all of them."""
+    """A command of `async def command(session, ...)`; with -n if `namespaced`, and -A if it can list all of them.
+
+    `refused` is the exit status if the cluster refuses, for commands to which 1 means something else.
+    """
     added = [*CLUSTER_PARAMETERS]
     added += [NAMESPACE] if namespaced or all_namespaces else []
     added += [ALL_NAMESPACES] if all_namespaces else []
-    return _command_with(added)
+    return _command_with(added, lambda _: True, refused)
+
+
+def on_cluster_if(option: str) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """The same for a command that needs a cluster only if an option is given: its session is None otherwise."""
+    return _command_with([*CLUSTER_PARAMETERS], lambda values: bool(values[option]))
 
 
 def on_cluster_unless(option: str) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
     """The same for a command that needs no cluster if an option is given: its session is None then."""
-    return _command_with([*CLUSTER_PARAMETERS], unless=option)
+    return _command_with([*CLUSTER_PARAMETERS], lambda values: not values[option])
 
 
 def _command_with(
-    added: list[inspect.Parameter], unless: str = ""
+    added: list[inspect.Parameter], needs_cluster: Callable[[dict[str, Any]], bool], refused: int = REFUSED
 ) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
     names = [parameter.name for parameter in added]
 
@@ -123,10 +131,10 @@ def _command_with(
         @functools.wraps(function)
         def command(**values: Any) -> None:
             target = ClusterTarget(**{name: values.pop(name) for name in names})
-            if values.get(unless):
-                run_to_its_end(function(None, **values))
+            if needs_cluster(values):
+                run_on_cluster(target, lambda session: function(session, **values), refused)
             else:
-                run_on_cluster(target, lambda session: function(session, **values))
+                run_to_its_end(function(None, **values), refused)
 
         own = [_evaluated(parameter, function) for parameter in _own_parameters(function)]
         command.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
@@ -148,14 +156,16 @@ def _evaluated(parameter: inspect.Parameter, function: Callable[..., Any]) -> in
     return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=annotation)
 
 
-def run_on_cluster(target: ClusterTarget, work: Callable[[ClusterSession], Awaitable[None]]) -> None:
-    """Run a coroutine with a session; a cluster that refuses or does not answer ends it with exit status 1."""
-    run_to_its_end(_with_session(target, work))
+def run_on_cluster(
+    target: ClusterTarget, work: Callable[[ClusterSession], Awaitable[None]], refused: int = REFUSED
+) -> None:
+    """Run a coroutine with a session; a cluster that refuses or does not answer ends it with an exit status."""
+    run_to_its_end(_with_session(target, work), refused)
 
 
-def run_to_its_end(work: Awaitable[None]) -> None:
-    """Run what asks a server; one that refuses or does not answer ends it with exit status 1."""
-    from stromboli.cli.cluster.cluster_errors import REFUSED, ClusterError, refusal_text, shown
+def run_to_its_end(work: Awaitable[None], refused: int = REFUSED) -> None:
+    """Run what asks a server; one that refuses or does not answer ends it with an exit status."""
+    from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text, shown
     from stromboli.kube.credentials import BadConfig
     from stromboli.kube.request import ApiError, NoResponse
 
@@ -163,10 +173,11 @@ def run_to_its_end(work: Awaitable[None]) -> None:
         asyncio.run(_awaited(work))
     except ApiError as error:
         print_error(refusal_text(error))
-        raise typer.Exit(REFUSED) from None
+        raise typer.Exit(refused) from None
     except (NoResponse, BadConfig, ClusterError) as error:
         print_error(shown(str(error)))
-        raise typer.Exit(getattr(error, "exit_status", REFUSED)) from None
+        status = getattr(error, "exit_status", REFUSED)
+        raise typer.Exit(refused if status == REFUSED else status) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
 

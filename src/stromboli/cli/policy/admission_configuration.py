@@ -14,20 +14,12 @@ from stromboli.api.manifests.yaml_lines import MAX_BYTES
 from stromboli.cli.cli_errors import Usage, print_warning
 from stromboli.cli.cluster.change_options import DryRun
 from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text, shown
-from stromboli.cli.cluster.cluster_kinds import CONFIG_MAPS, name_of
+from stromboli.cli.cluster.cluster_kinds import CONFIG_MAPS, MUTATING_WEBHOOKS, name_of
 from stromboli.cli.cluster.cluster_session import ClusterSession
 from stromboli.cli.policy.policy_place import ConfigMapKey, PolicyPlace, put_policy
-from stromboli.kube.api_resources import Resource
 from stromboli.kube.request import ApiError
 
 ADMISSION_KEY = ConfigMapKey("volcano-system", "volcano-admission-configmap", "volcano-admission.conf")
-WEBHOOKS = Resource(
-    "admissionregistration.k8s.io",
-    "v1",
-    "mutatingwebhookconfigurations",
-    "MutatingWebhookConfiguration",
-    namespaced=False,
-)
 PODS_WEBHOOK = "mutatepod.volcano.sh"
 
 
@@ -78,7 +70,7 @@ def _read(file: str) -> str:
 async def _warn_if_unasked(session: ClusterSession) -> None:
     """Groups work only where the API server asks admission about pods."""
     try:
-        configurations = (await session.list(WEBHOOKS)).items
+        configurations = (await session.list(MUTATING_WEBHOOKS)).items
     except ApiError as error:
         print_warning(f"whether pods are sent to admission is not known: {refusal_text(error)}")
         return

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from stromboli.cli.cli_errors import Usage, print_error, print_note, print_warning
+from stromboli.cli.cli_errors import BAD_INPUT, Usage, print_error, print_note, print_warning
 from stromboli.cli.cluster.change_options import DRY_RUN, DryRun
-from stromboli.cli.cluster.on_cluster import ClusterTarget, on_cluster, run_on_cluster
+from stromboli.cli.cluster.on_cluster import on_cluster, on_cluster_if
 from stromboli.cli.command_group import Command, subcommands
-from stromboli.cli.data_option import data_folder
 from stromboli.cli.output import Format, write_as
 from stromboli.cli.policy_options import PLUGINS_DIR, preset_names, preset_source, read_policy
 from stromboli.extensions import load_catalog
@@ -45,7 +44,9 @@ PRESET = typer.Option(
 
 
 @policy.command(cls=Command)
-def show(
+@on_cluster_if("in_force")
+async def show(
+    session: ClusterSession | None,
     name: str | None = typer.Argument(
         None,
         help="A preset, or `default` for the built-in policy; without it, all names.",
@@ -56,36 +57,33 @@ def show(
     ),
     config_map: str = CONFIG_MAP,
     key: str = KEY,
-    data: Path | None = typer.Option(
-        None,
-        "--data",
-        parser=data_folder,
-        metavar="DIR",
-        help="The folder of a cluster of `stromboli up`.",
-    ),
-    kubeconfig: str = typer.Option(
-        "", "--kubeconfig", metavar="FILE", show_default=False, help="Any other cluster."
-    ),
-    context: str = typer.Option(
-        "", "--context", metavar="NAME", show_default=False, help="A context of the kubeconfig."
-    ),
 ) -> None:
-    """Print a policy as a file that you could have written: one that comes along, or the one in force on a cluster."""
-    if in_force:
+    """Print a policy as a file that you could have written: one that comes along, or the one in force on a cluster.
+
+    Exit status 0, 1 if the cluster refuses, 2 for a wrong command line.
+    """
+    if session is not None:
         if name is not None:
             raise Usage(f"{name} and --in-force exclude each other: give one of them")
-        target = ClusterTarget(data, kubeconfig, context)
-        run_on_cluster(target, lambda session: _show_in_force(session, config_map, key))
+        _print_in_force(await _place(session, config_map, key))
     elif name is None:
         typer.echo("\n".join(PRESETS))
     else:
         typer.echo(preset_source(name), nl=False)
 
 
-async def _show_in_force(session: ClusterSession, config_map: str, key: str) -> None:
-    """The text on standard output, where it is kept on standard error."""
-    place = await _place(session, config_map, key)
-    print_note(f"from {place.origin}")
+def _print_in_force(place: PolicyPlace) -> None:
+    """The text on standard output, as it is unless that is a terminal; where it is kept on standard error."""
+    if not place.text.strip():
+        print_note(
+            f"{_shown(place.origin)} has no policy, so the built-in one is in force:"
+            " `stromboli policy show default` prints it"
+        )
+        return
+    print_note(f"from {_shown(place.origin)}")
+    if not sys.stdout.isatty():
+        typer.echo(place.text, nl=not place.text.endswith("\n"))
+        return
     for line in place.text.splitlines():
         typer.echo(_shown(line))
 
@@ -123,7 +121,7 @@ def check(
 
 
 @policy.command(cls=Command)
-@on_cluster(namespaced=False)
+@on_cluster(namespaced=False, refused=BAD_INPUT)
 async def diff(
     session: ClusterSession,
     file: str | None = FILE,
@@ -140,7 +138,7 @@ async def diff(
 ) -> None:
     """Compare a policy with the one in force on a cluster: settings, and what would be decided otherwise.
 
-    Exit status 0 if they do the same, 1 if they differ, 2 for a policy that is wrong.
+    Exit status 0 if they do the same, 1 if they differ, 2 for a policy that is wrong or a cluster that refuses.
     """
     catalog = load_catalog(plugins_dir)
     wanted = _wanted(file, preset, catalog)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from stromboli.api.manifests.yaml_lines import MAX_BYTES
 from stromboli.cli.cli_errors import Usage
@@ -17,8 +17,7 @@ from stromboli.kube.request import ApiError
 from stromboli.policy.presets import PRESETS, preset
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigMapKey:
+class ConfigMapKey(NamedTuple):
     """A key of a ConfigMap."""
 
     namespace: str
@@ -117,12 +116,16 @@ async def _write_config_map(
 
 
 def _write_file(path: Path, text: str) -> None:
-    """All of it or nothing, as the cluster may read it at any moment."""
+    """All of it or nothing, as the cluster may read it at any moment; a link goes on pointing to the file."""
+    path = path.resolve()
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(unfinished, path.stat().st_mode & 0o777)
-        os.replace(unfinished, path)
+        try:
+            with unfinished.open("x", encoding="utf-8") as file:
+                os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
+                file.write(text)
+            os.replace(unfinished, path)
+        finally:
+            unfinished.unlink(missing_ok=True)
     except OSError as error:
         raise ClusterError(f"{path}: cannot be written: {error.strerror}") from None
