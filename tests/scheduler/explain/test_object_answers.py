@@ -14,8 +14,8 @@ from stromboli.model.queue import Queue
 from stromboli.scheduler.explain.decision_history import DecisionHistory
 from stromboli.scheduler.explain.explain_paths import Question
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer
-from stromboli.scheduler.explain.object_answers import LONGEST_REMEMBERED, ObjectAnswers
-from tests.manifests import group, node, pod, queue
+from stromboli.scheduler.explain.object_answers import ELSEWHERE, LONGEST_REMEMBERED, ObjectAnswers
+from tests.manifests import group, hyper_node, native_group, node, pod, queue
 from tests.properties.living import LivingWorld, engine
 
 TIERS = ("priority, gang", "drf, predicates, proportion, nodeorder")
@@ -117,6 +117,56 @@ def test_fair_shares_are_remembered_for_jobs_and_queues() -> None:
     assert job["usage of the user"].endswith("and 50 % of it now")
     assert not job["usage of the user"].startswith("0 ")
     assert answer(outcome, "queues", "default").remembered["fairshare"]["usage"].endswith("50 % of it now")
+
+
+def test_who_holds_room_in_another_namespace_is_not_named() -> None:
+    topology = {"mode": "hard", "highestTierAllowed": 1}
+    objects = [
+        queue(),
+        node("n1", cpu=6),
+        node("n2", cpu=4),
+        hyper_node("r1", nodes=["n1"]),
+        hyper_node("r2", nodes=["n2"]),
+        group("secret", 1, namespace="rivals"),
+        pod("secret-0", "secret", cpu=2, on="n1", namespace="rivals"),
+        pod("lonely", cpu=0.5, on="n1", namespace="rivals"),
+        group("ours", 1),
+        pod("ours-0", "ours", cpu=1, on="n1"),
+        pod("ours-1", "ours", cpu=4, on="n2"),
+        group("train", 4, networkTopology=topology),
+        *(pod(f"train-{n}", "train", cpu=1) for n in range(4)),
+    ]
+    actions = "enqueue, allocate"
+    world = LivingWorld(objects, lambda: engine("gang, predicates, network-topology-aware", actions=actions))
+    outcome = world.cycle()
+    told = answer(outcome, "podgroups", "train")
+    assert told.explanation is not None
+    assert told.explanation.closest is not None
+    text = msgspec.json.encode(told).decode() + answer(outcome, "pods", "train-1").pod
+    assert "rivals" not in text
+    assert {holder.job for holder in told.explanation.closest.holders} == {ELSEWHERE, "default/ours"}
+    assert told.explanation.closest.text in told.explanation.message
+
+
+def test_a_group_of_kubernetes_itself_has_a_history_of_its_own() -> None:
+    gang = [native_group("train", 1), pod("native-0", native="train", cpu=1)]
+    objects = [queue(), node("n1"), group("train", 1), pod("train-0", "train", cpu=64), *gang]
+    world = LivingWorld(objects, lambda: engine(*TIERS, actions="enqueue, allocate"))
+    history, outcome = DecisionHistory(1.0), world.cycle()
+    history.note_decisions(world.intake.cluster, outcome.decisions, 2.0)
+    history.note_outcome(outcome)
+    kinds = {
+        resource: [
+            entry.kind
+            for entry in ObjectAnswers(history)
+            .of(Question(resource, "default", "train"), outcome)
+            .history.entries
+        ]
+        for resource in ("podgroups", "podgroups.scheduling.k8s.io")
+    }
+    assert "bound" in kinds["podgroups.scheduling.k8s.io"]
+    assert "waits" in kinds["podgroups"]
+    assert "bound" not in kinds["podgroups"]
 
 
 def random_world(chance: random.Random) -> LivingWorld:

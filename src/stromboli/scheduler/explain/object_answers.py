@@ -15,6 +15,8 @@ from stromboli.scheduler.explain.leader_answer import LeaderAnswer, PromisedStar
 
 if TYPE_CHECKING:
     from stromboli.engine.cycle import Outcome
+    from stromboli.engine.explanation.closest_domain import ClosestDomain
+    from stromboli.engine.explanation.wait_explanation import WaitExplanation
     from stromboli.model.cluster import Cluster
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
@@ -25,8 +27,10 @@ MOST_REMEMBERED_TEXTS = 16
 """Texts that a plugin tells about an object."""
 LONGEST_REMEMBERED = 500
 """Characters of each of them."""
-MOST_PROMISED_NAMES = 100
-"""Nodes or jobs of a promise that are named."""
+MOST_PROMISED_NAMES = 5
+"""Nodes or jobs of a promise that are named: as many as in its event."""
+ELSEWHERE = "a job of another namespace"
+"""In place of its name, which events do not tell either."""
 _GROUP_KINDS = {"podgroups": VOLCANO_GROUP, "podgroups.scheduling.k8s.io": KIND}
 _VOLCANO_JOBS = "batch.volcano.sh/"
 
@@ -76,8 +80,10 @@ class ObjectAnswers:
         cluster = outcome.session.cluster
         task = _task(cluster, question) if question.resource == "pods" else None
         job = task.job if task is not None else _job(cluster, question)
+        explanation = outcome.explain(job) if job is not None else None
         if task is not None:
-            answer = replace(answer, known=True, pod=outcome.explain_task(task))
+            text = _without_others(outcome.explain_task(task), explanation, task.namespace)
+            answer = replace(answer, known=True, pod=text)
         if job is None:
             kind = _GROUP_KINDS.get(question.resource)
             history = self._history.of(JobId(kind, *question[1:])) if kind else History()
@@ -88,11 +94,35 @@ class ObjectAnswers:
             job=job.name,
             phase=job.phase,
             queue=job.queue.name if job.queue is not None else "",
-            explanation=outcome.explain(job),
+            explanation=_for_namespace(explanation, job.namespace),
             promise=_promise(outcome, job),
             remembered=_remembered(outcome, job),
             history=self._history.of(job.id),
         )
+
+
+def _for_namespace(explanation: WaitExplanation | None, namespace: str) -> WaitExplanation | None:
+    """An explanation that does not name who holds room in other namespaces."""
+    if explanation is None or explanation.closest is None:
+        return explanation
+    message = _without_others(explanation.message, explanation, namespace)
+    return replace(explanation, message=message, closest=_closest(explanation.closest, namespace))
+
+
+def _without_others(text: str, explanation: WaitExplanation | None, namespace: str) -> str:
+    """A text without names of jobs in other namespaces, if it tells of the closest domain."""
+    closest = explanation.closest if explanation is not None else None
+    return text if closest is None else text.replace(closest.text, _closest(closest, namespace).text)
+
+
+def _closest(closest: ClosestDomain, namespace: str) -> ClosestDomain:
+    holders = tuple(
+        holder
+        if holder.job.removeprefix("pod ").startswith(f"{namespace}/")
+        else holder._replace(job=ELSEWHERE)
+        for holder in closest.holders
+    )
+    return replace(closest, holders=holders)
 
 
 def _job_asked(cluster: Cluster, question: Question) -> Job | None:
