@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +12,14 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 from stromboli.cli.cluster.cluster_kinds import COMMANDS, JOBS, POD_GROUPS, PODS, QUEUES
 from stromboli.cli.vcctl import entry_points
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import find_access
+from stromboli.kube.request import Request
 from tests.embedded.background_server import background_server
 
 Manifest = dict[str, Any]
@@ -108,6 +112,10 @@ def test_run_takes_a_file_and_honours_its_namespace(call: Call, tmp_path: Path) 
     ("line", "text"),
     [
         ("vcctl job run", "Failed to run job: job name cannot be left blank"),
+        (
+            "vcctl job run -f none.yaml",
+            "Failed to run job: failed to read file, err: open none.yaml: No such file or directory",
+        ),
         (
             "vcctl job run -N x -R cpu",
             "Failed to run job: invalid argument syntax cpu, expected <resource>=<value>",
@@ -294,3 +302,96 @@ def test_hostile_words_are_shown_harmlessly(call: Call) -> None:
         status, out, err = call(line, *words)
         assert status != 0
         assert "\x1b" not in out + err
+
+
+# -- how calls begin and end
+
+
+def test_common_flags_may_stand_before_the_group(call: Call, server: Path) -> None:
+    status, out, _ = call(f"vcctl -v 4 --log_flush_frequency=1s -k {server} queue list")
+    assert (status, out.split()[:2]) == (0, ["Name", "Weight"])
+    status, out, err = call("vcctl --frob job list")
+    assert (status, out, err) == (WRONG_USAGE, "", "Error: unknown flag: --frob\n")
+
+
+def test_a_file_that_is_no_yaml_is_told_in_volcanos_words(call: Call, tmp_path: Path) -> None:
+    for text in ("a: [", "", "kind: Job\n"):
+        file = tmp_path / "bad.yaml"
+        file.write_text(text)
+        status, out, _ = call("vcctl job run -f", str(file))
+        assert status == FAILED
+        assert out.startswith("Failed to run job: failed to unmarshal file, err:  ")
+
+
+def test_a_reader_that_goes_away_ends_a_command_without_a_traceback(server: Path, tmp_path: Path) -> None:
+    script = "from stromboli.cli.vcctl.entry_points import vcctl; vcctl()"
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-c", script, "queue", "list"],
+        env={**os.environ, "KUBECONFIG": str(server), "HOME": str(tmp_path)},
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=120,
+        check=False,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+# -- users who may read little
+
+
+def test_who_may_not_list_pod_groups_still_sees_queues_by_vqueues(call: Call, tmp_path: Path) -> None:
+    reader = account(call, tmp_path, "queues", "jobs")
+    call("vcctl queue create -n seen")
+    status, out, _ = call(f"vqueues -n seen -k {reader}")
+    assert (status, out.splitlines()[1].split()) == (0, ["seen", "1", "0", "0", "0", "0"]), out
+    status, out, _ = call(f"vcctl queue list -k {reader}")
+    assert status == FAILED
+    assert out.startswith("Failed to list queue: failed to list podgroups with err: user ")
+    status, out, _ = call(f"vcctl queue get -n seen -k {reader}")
+    assert out.startswith("Failed to get queue: failed to list podgroup for queue seen with err: user ")
+
+
+def test_who_may_not_list_events_sees_the_job_and_is_told_on_standard_error(
+    call: Call, tmp_path: Path
+) -> None:
+    reader = account(call, tmp_path, "jobs")
+    call("vcctl job run -N watched")
+    status, out, err = call(f"vcctl job view -N watched -k {reader}")
+    assert (status, out.splitlines()[0]) == (0, "Name:       \twatched")
+    assert "Events" not in out
+    assert err.startswith("Failed to list events: user ")
+
+
+def account(call: Call, folder: Path, *resources: str) -> Path:
+    """The kubeconfig of somebody who may get and list these of Volcano's kinds, and nothing else."""
+    name = f"reader-of-{'-'.join(resources)}"
+    rbac = "rbac.authorization.k8s.io"
+    rules = [{"apiGroups": ["*"], "resources": list(resources), "verbs": ["get", "list"]}]
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": "default"}
+    reference = {"apiGroup": rbac, "kind": "ClusterRole", "name": name}
+    role = Resource(rbac, "v1", "clusterroles", "ClusterRole", namespaced=False)
+    binding = Resource(rbac, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+    accounts = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+    call.create(accounts, {"metadata": {"name": name}}, "default")
+    call.create(role, {"metadata": {"name": name}, "rules": rules})
+    call.create(binding, {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]})
+    return signed_in(call, folder, name)
+
+
+def signed_in(call: Call, folder: Path, name: str) -> Path:
+    """The kubeconfig of the server with the token of an account in the place of the administrator's certificate."""
+    path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
+
+    async def token() -> str:
+        async with Client(find_access(str(call.server))) as client:
+            body = await client.send(Request("POST", path, b'{"spec": {}}'))
+        return str(msgspec.json.decode(body)["status"]["token"])
+
+    config = yaml.safe_load(call.server.read_text())
+    config["users"][0]["user"] = {"token": asyncio.run(token())}
+    file = folder / f"{name}.kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    return file

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import typer
 
@@ -14,7 +15,7 @@ from stromboli.cli.cli_errors import INTERRUPTED, Usage, checked_output
 from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text, shown
 from stromboli.cli.cluster.cluster_session import ClusterSession
 from stromboli.cli.cluster.on_cluster import DEFAULT_NAMESPACE
-from stromboli.cli.vcctl.vcctl_flags import FlagError, Words, parse_words, usage
+from stromboli.cli.vcctl.vcctl_flags import FlagError, Words, parse_words, usage, with_flags_last
 from stromboli.cli.vcctl.vcctl_flows import JOBFLOW_COMMANDS, JOBTEMPLATE_COMMANDS
 from stromboli.cli.vcctl.vcctl_jobs import JOB_COMMANDS, SINGLE_COMMANDS
 from stromboli.cli.vcctl.vcctl_pods import POD_COMMANDS
@@ -39,12 +40,16 @@ VERSION = "version"
 
 
 def vcctl() -> None:
-    _end(run_vcctl(sys.argv[1:]))
+    _end(lambda: run_vcctl(sys.argv[1:]))
 
 
 def run_vcctl(words: Sequence[str]) -> int:
     """Carry out a command line; gives the exit status."""
-    group, *rest = words or ("--help",)
+    try:
+        group, *rest = with_flags_last(words) or ("--help",)
+    except FlagError as error:
+        typer.echo(shown(f"Error: {error}"), err=True)
+        return WRONG_USAGE
     if group in ("-h", "--help", "help"):
         helps = [(name, help) for name, (help, _) in GROUPS.items()]
         typer.echo(usage("vcctl", (), [*helps, (VERSION, "Print the version information")]))
@@ -66,7 +71,7 @@ def run_vcctl(words: Sequence[str]) -> int:
 
 
 def _single(name: str, command: VcctlCommand) -> None:
-    _end(_run(name, command, sys.argv[1:], "Failed to"))
+    _end(lambda: _run(name, command, sys.argv[1:], "Failed to"))
 
 
 def vsub() -> None:
@@ -93,9 +98,14 @@ def vresume() -> None:
     _single("vresume", SINGLE_COMMANDS["vresume"])
 
 
-def _end(status: int) -> None:
-    with checked_output():
-        raise SystemExit(status)
+def _end(work: Callable[[], int]) -> None:
+    """Exit with the status of the work; a reader of its output that went away ends it quietly."""
+    try:
+        with checked_output():
+            raise SystemExit(work())
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
 
 
 def _run(path: str, command: VcctlCommand, arguments: Sequence[str], failure: str) -> int:

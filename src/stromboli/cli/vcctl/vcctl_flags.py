@@ -75,6 +75,17 @@ def parse_words(flags: Sequence[Flag], words: Sequence[str]) -> Words:
     return Words(values, frozenset(given), rest)
 
 
+def with_flags_last(words: Sequence[str]) -> list[str]:
+    """A command line whose common flags before the first word, as in `vcctl -v 4 job list`, stand behind the others."""
+    known = {flag.name: flag for flag in (*COMMON, *LOGGING, HELP)}
+    shorts = {flag.short: flag for flag in known.values() if flag.short}
+    begin = 0
+    while begin < len(words) and words[begin].startswith("-"):
+        flag, value = _flag_of(words[begin], known, shorts)
+        begin += 1 if flag.boolean or value is not None else 2
+    return [*words[begin:], *words[:begin]]
+
+
 def _flag_of(word: str, known: dict[str, Flag], shorts: dict[str, Flag]) -> tuple[Flag, str | None]:
     if word.startswith("--"):
         name, equals, value = word[2:].partition("=")

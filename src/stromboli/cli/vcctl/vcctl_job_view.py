@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+import typer
 
 from stromboli.cli.cluster.cluster_errors import refusal_text, shown
 from stromboli.cli.cluster.cluster_kinds import EVENTS, JOBS, Manifest, name_of, namespace_of
@@ -25,7 +26,7 @@ async def job_view(session: ClusterSession, job: Manifest) -> str:
     try:
         events = (await session.list(EVENTS, namespace_of(job), fields=f"involvedObject.name={name}")).items
     except ApiError as error:
-        lines.append(f"Failed to list events: {refusal_text(error)}")
+        typer.echo(f"Failed to list events: {refusal_text(error)}", err=True)
     else:
         lines += _events(name, events)
     return "\n".join(_shown(line) for line in lines)

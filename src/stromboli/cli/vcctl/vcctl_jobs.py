@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from stromboli.api import names
+from stromboli.cli.cli_errors import Usage
 from stromboli.cli.cluster.bus_commands import send_command
 from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.cli.cluster.cluster_kinds import JOBS, Manifest, name_of, namespace_of
@@ -75,7 +76,15 @@ async def run(call: Call) -> None:
 def _from_file(path: str) -> Manifest:
     if ".yaml" not in path and ".yml" not in path:
         raise VcctlError("only support yaml file")
-    manifest = read_manifests([path])[0][1]
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise VcctlError(f"failed to read file, err: open {path}: {error.strerror}") from None
+    try:
+        manifest = read_manifests([path])[0][1]
+    except Usage as error:
+        raise VcctlError(f"failed to unmarshal file, err:  {error}") from None
     if manifest.get("kind") not in (None, JOBS.kind):
         raise VcctlError(f"{path}: a {manifest.get('kind')}, and a Job is needed")
     return {**manifest, "apiVersion": JOBS.api_version, "kind": JOBS.kind}

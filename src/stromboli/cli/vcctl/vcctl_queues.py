@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import typer
 
-from stromboli.api import names
 from stromboli.cli.cluster.bus_commands import send_command
+from stromboli.cli.cluster.cluster_errors import refusal_text
 from stromboli.cli.cluster.cluster_kinds import POD_GROUPS, QUEUES, Manifest, name_of
+from stromboli.cli.cluster.group_members import queue_of
 from stromboli.cli.vcctl.vcctl_flags import Flag
 from stromboli.cli.vcctl.vcctl_session import Call, VcctlCommand, VcctlError
 from stromboli.cli.vcctl.vcctl_tables import NO_RESOURCES, print_fixed
+from stromboli.kube.request import ApiError
 
 COMMAND_NAMESPACE = "default"
 PHASES = ("Inqueue", "Pending", "Running", "Unknown", "Completed")
@@ -61,36 +64,63 @@ async def operate(call: Call) -> None:
 
 
 async def list_queues(call: Call) -> None:
-    await _show(call, (await call.session.list(QUEUES)).items, COLUMNS)
+    queues = (await call.session.list(QUEUES)).items
+    if not queues:
+        typer.echo(NO_RESOURCES)
+        return
+    try:
+        counts = await _counts(call)
+    except ApiError as error:
+        raise VcctlError(f"failed to list podgroups with err: {refusal_text(error)}") from None
+    _print(queues, COLUMNS, counts)
 
 
 async def get(call: Call) -> None:
     if not call.name:
         raise VcctlError("name is mandatory to get the particular queue details")
-    await _show(call, [await call.existing(QUEUES, call.name)], COLUMNS)
+    queue = await call.existing(QUEUES, call.name)
+    try:
+        counts = await _counts(call)
+    except ApiError as error:
+        text = f"failed to list podgroup for queue {call.name} with err: {refusal_text(error)}"
+        raise VcctlError(text) from None
+    _print([queue], COLUMNS, counts)
 
 
 async def list_or_get(call: Call) -> None:
-    """`vqueues`: counts are live, while the status that Volcano's reads is always 0."""
+    """`vqueues`: counts are live, while the status that Volcano's reads is always 0.
+
+    Who may not list PodGroups, which Volcano's does not read, sees the counts of the status.
+    """
     if call.name:
         queues = [await call.existing(QUEUES, call.name)]
     else:
         queues = (await call.session.list(QUEUES)).items
-    await _show(call, queues, SINGLE_COLUMNS)
-
-
-async def _show(call: Call, queues: list[Manifest], columns: tuple[str, ...]) -> None:
     if not queues:
         typer.echo(NO_RESOURCES)
         return
-    groups = (await call.session.list(POD_GROUPS, "")).items
-    counts = Counter(
-        (
-            (group.get("spec") or {}).get("queue") or names.DEFAULT_QUEUE,
-            (group.get("status") or {}).get("phase"),
+    try:
+        counts = await _counts(call)
+    except ApiError:
+        counts = Counter(
+            {
+                (name_of(queue), phase): int((queue.get("status") or {}).get(phase.lower()) or 0)
+                for queue in queues
+                for phase in PHASES
+            }
         )
-        for group in groups
+    _print(queues, SINGLE_COLUMNS, counts)
+
+
+async def _counts(call: Call) -> Counter[tuple[str, str]]:
+    """How many PodGroups of each queue are in each phase."""
+    return Counter(
+        (queue_of(group), str((group.get("status") or {}).get("phase") or ""))
+        for group in (await call.session.list(POD_GROUPS, "")).items
     )
+
+
+def _print(queues: list[Manifest], columns: tuple[str, ...], counts: Mapping[tuple[str, str], int]) -> None:
     rows = []
     for queue in queues:
         spec, status = queue.get("spec") or {}, queue.get("status") or {}
@@ -99,7 +129,7 @@ async def _show(call: Call, queues: list[Manifest], columns: tuple[str, ...]) ->
             "Weight": spec.get("weight", 0),
             "State": status.get("state", ""),
             "Parent": spec.get("parent", ""),
-            **{phase: counts[name_of(queue), phase] for phase in PHASES},
+            **{phase: counts.get((name_of(queue), phase), 0) for phase in PHASES},
         }
         rows.append([cells[column] for column in columns])
     print_fixed(columns, (25, *[8] * (len(columns) - 1)), rows)
