@@ -127,6 +127,7 @@ async def scheduler(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]
         schedule_period=config.period,
         schedule_on_change=config.on_change,
         shutdown_timeout=SHUTDOWN_TIMEOUT,
+        enable_explain=True,
     )
     metrics = CycleMetrics(Metrics())
     count = partial(metrics.request_sent, config.access.server.partition("://")[2])
@@ -138,7 +139,8 @@ async def scheduler(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]
             await ensure_queues(client, options.default_queue)
             await wait_until_synced(replica.watches, options.resource_sync_timeout)
             async with _task(replica.lead(), "scheduler", replica.stop) as task:
-                config.explanations.connect(replica.explanations.answer)
+                if replica.explanations is not None:
+                    config.explanations.connect(replica.explanations.answer)
                 config.metrics.connect(Introspection(options, client, replica, None, metrics.metrics).metrics)
                 yield task
 

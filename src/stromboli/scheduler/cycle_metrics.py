@@ -170,6 +170,8 @@ class CycleMetrics:
             if amounts is not None:
                 named = {dims.names[dim]: float(amount) for dim, amount in amounts.items()}
                 metrics.amounts[family].set(name, named)
+            else:
+                metrics.amounts[family].remove(name)
         share = dominant_share(queue.allocated, deserved)
         metrics.queue_share.labels(name).set(share)
         metrics.queue_weight.labels(name).set(queue.weight)

@@ -137,11 +137,11 @@ class Process(ElectedProcess[Options]):
         def add_routes(app: web.Application) -> None:
             if self.options.enable_pprof:
                 add_debug_routes(introspection, DelegatedAuthorization(client), app)
-            if self.options.enable_explain:
+            explanations = self._replica.explanations if self._replica is not None else None
+            if explanations is not None:
                 authorization = DelegatedAuthorization(client, rights=RIGHTS)
-                assert self._replica is not None
                 ExplainEndpoint(
-                    self._replica.explanations,
+                    explanations,
                     authorization,
                     introspection.standing_by,
                     self._identity,

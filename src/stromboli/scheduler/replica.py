@@ -24,6 +24,7 @@ from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.cycle_thread import CycleThread
 from stromboli.scheduler.decision_log import unusable_event
+from stromboli.scheduler.explain.decision_history import DecisionHistory
 from stromboli.scheduler.explain.explanations import Explanations
 from stromboli.scheduler.explain.object_answers import ObjectAnswers
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
@@ -71,12 +72,14 @@ class Replica:
             cycle_metrics.pod_arrived,
         )
         self.mirror.cluster.volumes.ignored_provisioners |= set(options.ignored_provisioners)
+        history = DecisionHistory() if options.enable_explain else None
         self.world = KubernetesWorld(
             self.mirror,
             self._submit,
             patience=options.gang_bind_timeout,
             shards=node_shards(options),
             guard=cycle_metrics.metrics.guard,
+            history=history,
         )
         self.writer = DecisionWriter(
             client,
@@ -101,9 +104,12 @@ class Replica:
             interruptible=False,  # signals reach the main thread alone
         )
         self.scheduler.announce_policy()
-        self.explanations = Explanations(
-            self.seam, ObjectAnswers(self.world.history), self.world.is_unchanged
+        self.explanations = (
+            Explanations(self.seam, ObjectAnswers(history), self.world.is_unchanged)
+            if history is not None
+            else None
         )
+        """None if nobody may ask; nothing is remembered then."""
         self.thread = CycleThread(
             self.world,
             self.scheduler,

@@ -92,9 +92,12 @@ class QueueAmounts:
             self._others.labels(queue, resource).set(amounts.get(resource, 0.0))
 
     def remove(self, queue: str) -> None:
+        """The queue is gone, or has no such amounts any more."""
+        if queue not in self._seen:
+            return
         for gauge in (self._cpu, self._memory):
             forget(gauge, queue)
-        for resource in self._seen.pop(queue, ()):
+        for resource in self._seen.pop(queue):
             forget(self._others, queue, resource)
 
 

@@ -88,6 +88,13 @@ def test_what_becomes_of_a_job_is_told_in_its_order() -> None:
     assert all(entry.source == "leader" for entry in history.of(TRAIN).entries)
 
 
+def test_it_begins_with_the_first_cycle_however_long_a_replica_stood_by() -> None:
+    history, cluster = DecisionHistory(), cluster_with("train")
+    for moment in (5.0, 9.0):
+        history.note_decisions(cluster, binds(cluster, "train"), NOW + moment)
+    assert history.since == NOW + 5.0
+
+
 def test_an_eviction_names_the_action_for_whom_and_who_chose() -> None:
     history, cluster = DecisionHistory(NOW), cluster_with("train", "urgent")
     why = {"beneficiary": "default/urgent", "chosen_by": "tier 1 (gang)"}

@@ -54,6 +54,7 @@ class DecisionHistory:
     """The records of all jobs."""
 
     def __init__(self, since: float = 0.0) -> None:
+        """Begins with the first cycle unless `since` is given: a replica may stand by for long."""
         self._since = since
         self._records: dict[JobId, HistoryRecord] = {}
         """Those with the latest entries come last."""
@@ -95,6 +96,7 @@ class DecisionHistory:
 
     def note_decisions(self, cluster: Cluster, decisions: Sequence[Decision], now: float) -> None:
         """Decisions were handed over."""
+        self._since = self._since or now
         bound: dict[Job, list[PodDecision]] = {}
         released: dict[Job, list[PodDecision]] = {}
         evicted: dict[_Eviction, list[Evict]] = {}
@@ -147,6 +149,7 @@ class DecisionHistory:
     def note_outcome(self, outcome: Outcome) -> None:
         """A cycle told jobs why they wait: those for whom that is new."""
         cluster, rules, now = outcome.session.cluster, outcome.session.rules, outcome.session.now
+        self._since = self._since or now
         for decision in outcome.decisions:
             if type(decision) is not Event or decision.job is None or decision.kind != decision.job.kind:
                 continue

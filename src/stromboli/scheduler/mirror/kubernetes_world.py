@@ -84,7 +84,7 @@ class KubernetesWorld:
         self._pending: list[tuple[float, WriteFailure]] = []
         """Failures, and when to undo the decision; until then the task keeps its place."""
         self._partial_gangs = PartialGangs(patience) if patience > 0 else None
-        self.history = history if history is not None else DecisionHistory(wall())
+        self._history = history
         self._applied = -1
         """How many changes had been applied when the last cycle ended."""
 
@@ -136,8 +136,9 @@ class KubernetesWorld:
         self._applied = self._mirror.applied
         if outcome.session.phases:
             self._mirror.news.note_phases()
-        with self._guard("history"):
-            self.history.note_outcome(outcome)
+        if self._history is not None:
+            with self._guard("history"):
+                self._history.note_outcome(outcome)
 
     def is_unchanged(self) -> bool:
         """Whether the cluster is as the last cycle left it."""
@@ -176,9 +177,9 @@ class KubernetesWorld:
         """Undo a decision in the model; conditions and events that say why."""
         decision = failure.decision
         task = self.cluster.tasks.get(decision.uid)
-        if task is not None and task.job is not None and not failure.gone:
+        if self._history is not None and task is not None and task.job is not None and not failure.gone:
             with self._guard("history"):
-                self.history.note_failure(task.job, decision, failure.why, self._wall())
+                self._history.note_failure(task.job, decision, failure.why, self._wall())
         if isinstance(decision, Evict):
             log.warning("evicting %s failed: %s", decision.key, failure.why)
             if task is not None:
@@ -208,8 +209,9 @@ class KubernetesWorld:
     # -- decisions
 
     def execute(self, decisions: Sequence[Decision]) -> None:
-        with self._guard("history"):
-            self.history.note_decisions(self.cluster, decisions, self._wall())
+        if self._history is not None:
+            with self._guard("history"):
+                self._history.note_decisions(self.cluster, decisions, self._wall())
         for decision in decisions:
             if isinstance(decision, Evict) and (task := self.cluster.tasks.get(decision.uid)) is not None:
                 task.assumed = Status.RELEASING
