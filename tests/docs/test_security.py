@@ -72,7 +72,6 @@ NO_BOUNDS = {
         cli.following.job_follower.MOST_EVENTS
         cli.job.job_description.MOST_PODS
         cli.policy.decision_differences.MOST_SHOWN
-        cli.queue.queue_names.DEEPEST
         engine.explanation.subjects.event_history.LONGEST_TEXT
         engine.explanation.subjects.event_history.MOST_ENTRIES
         engine.explanation.subjects.job_subject.MOST_KINDS
@@ -107,7 +106,7 @@ NO_BOUNDS = {
         cli.objects.hypernode_commands.MOST_MEMBERS
         cli.objects.jobtemplate_commands.MOST_JOBS
         cli.objects.podgroup_commands.MOST_MEMBERS
-        cli.objects.tree_lines.DEEPEST
+        cli.cluster.tree_branches.DEEPEST
         cli.top.cluster_records.LONGEST_REASON
         cli.top.cluster_records.MOST_NEWS
         cli.top.top_screen.LONGEST_FILTER

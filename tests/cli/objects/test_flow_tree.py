@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.cli.cluster.tree_branches import tree_lines
 from stromboli.cli.objects.cron_run_times import RunTimes
 from stromboli.cli.objects.flow_steps import step_tree
-from stromboli.cli.objects.tree_lines import tree_lines
 
 Manifest = dict[str, Any]
 

@@ -22,13 +22,13 @@ TREE = queues(root="", research="root", vision="research", speech="research", de
 
 
 def test_children_stand_below_their_parents_in_order() -> None:
-    drawn = [f"{branch.first}{branch.name}" for branch in branches_of(TREE, "root")]
+    drawn = [f"{branch.first}{branch.node}" for branch in branches_of(TREE, "root")]
     assert drawn == ["root", "├─ default", "└─ research", "   ├─ speech", "   └─ vision"]
 
 
 def test_a_circle_of_parents_is_drawn_once() -> None:
     circle = queues(a="b", b="a")
-    assert [branch.name for branch in branches_of(circle, "a")] == ["a", "b"]
+    assert [branch.node for branch in branches_of(circle, "a")] == ["a", "b"]
     assert below(list(circle.values()), "a") == ["b"]
     assert tree_content(circle, {}, "a")["queues"][0]["queues"] == []
 

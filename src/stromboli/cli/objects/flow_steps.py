@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass, field
 
 from stromboli.cli.cluster.cluster_kinds import Manifest, name_of
+from stromboli.cli.cluster.tree_branches import tree_lines
 from stromboli.cli.objects.common_columns import items, nested
-from stromboli.cli.objects.tree_lines import tree_lines
 from stromboli.embedded.tables.age_text import duration_text, instant
 
 MOST_STEPS = 1000

@@ -8,8 +8,8 @@ import typer
 
 from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.cli.cluster.object_output import table_lines
+from stromboli.cli.cluster.tree_branches import branches
 from stromboli.cli.cluster.usage_bar import usage_bar
-from stromboli.cli.objects.tree_lines import tree_lines
 from stromboli.cli.status.resource_columns import short_bytes
 
 Content = dict[str, Any]
@@ -22,10 +22,13 @@ def print_tree(content: Content, wide: bool) -> None:
     if not roots and not content.get("leftOutHyperNodes"):
         typer.echo("No hypernodes found.", err=True)
         return
-    rows = _rows(roots, wide)
-    drawn = tree_lines(roots, lambda each: each["hyperNodes"], lambda each: str(each["name"]))
-    titles = ["NAME", "TIER", "NODES FREE", "IN USE", "LARGEST GANG", *_titles(roots, wide)]
-    for line in table_lines(titles, [[name, *row] for name, row in zip(drawn, rows, strict=True)]):
+    resources = _resources(roots)
+    titles = ["NAME", "TIER", "NODES FREE", "IN USE", "LARGEST GANG", *_titles(resources, wide)]
+    rows = [
+        [f"{branch.first}{branch.node['name']}", *_row(branch.node, resources, wide)]
+        for branch in branches(roots, lambda each: each["hyperNodes"])
+    ]
+    for line in table_lines(titles, rows):
         typer.echo(line)
     for name, why in sorted(content.get("leftOutHyperNodes", {}).items()):
         typer.echo(shown(f"left out: {name}: {why}"))
@@ -35,31 +38,23 @@ def _resources(roots: list[Content]) -> list[str]:
     return [unit for unit in UNITS if unit != "nodes" and any(unit in each["rooms"] for each in roots)]
 
 
-def _titles(roots: list[Content], wide: bool) -> list[str]:
-    titles = [f"{UNITS[unit]} FREE" for unit in _resources(roots)]
-    return titles + ([f"LARGEST {UNITS[unit]}" for unit in _resources(roots)] if wide else [])
+def _titles(resources: list[str], wide: bool) -> list[str]:
+    titles = [f"{UNITS[unit]} FREE" for unit in resources]
+    return titles + ([f"LARGEST {UNITS[unit]}" for unit in resources] if wide else [])
 
 
-def _rows(roots: list[Content], wide: bool) -> list[list[object]]:
-    resources, rows = _resources(roots), []
-
-    def walk(each: Content) -> None:
-        rooms, nodes = each["rooms"], each["rooms"].get("nodes", {"total": 0, "free": 0, "largestGang": 0})
-        tier = f"{each['tier']} {each['tierName']}".rstrip()
-        used = nodes["total"] - nodes["free"]
-        row: list[object] = [tier, f"{nodes['free']:g}/{nodes['total']:g}", usage_bar(used, nodes["total"])]
-        row.append(f"{nodes['largestGang']:g}")
-        row += [_free(rooms.get(unit), unit) for unit in resources]
-        row += (
-            [_amount(rooms.get(unit, {}).get("largestGang", 0), unit) for unit in resources] if wide else []
-        )
-        rows.append(row)
-        for child in each["hyperNodes"]:
-            walk(child)
-
-    for root in roots:
-        walk(root)
-    return rows
+def _row(hyper_node: Content, resources: list[str], wide: bool) -> list[object]:
+    rooms = hyper_node["rooms"]
+    nodes = rooms.get("nodes", {"total": 0, "free": 0, "largestGang": 0})
+    largest = [_amount(rooms.get(unit, {}).get("largestGang", 0), unit) for unit in resources]
+    return [
+        f"{hyper_node['tier']} {hyper_node['tierName']}".rstrip(),
+        f"{nodes['free']:g}/{nodes['total']:g}",
+        usage_bar(nodes["total"] - nodes["free"], nodes["total"]),
+        f"{nodes['largestGang']:g}",
+        *(_free(rooms.get(unit), unit) for unit in resources),
+        *(largest if wide else ()),
+    ]
 
 
 def _free(room: Content | None, unit: str) -> str:

@@ -10,8 +10,6 @@ from stromboli.api import names
 from stromboli.cli.cluster.cluster_kinds import QUEUES, Manifest, name_of
 from stromboli.cli.cluster.name_completion import completes
 
-DEEPEST = 100
-"""Levels of a tree that are looked at; admission allows 64."""
 QUEUE_NAME = typer.Argument(
     ..., metavar="NAME", show_default=False, help="The queue.", autocompletion=completes(QUEUES)
 )

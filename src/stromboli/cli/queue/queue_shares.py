@@ -12,7 +12,8 @@ from stromboli.api.resources.quantity import QuantityError, exact
 from stromboli.api.resources.resource_lists import amount_text
 from stromboli.cli.cluster.cluster_kinds import Manifest, name_of
 from stromboli.cli.cluster.readable_parts import ReadableParts
-from stromboli.cli.queue.queue_names import DEEPEST, parent_of, spec_of_queue
+from stromboli.cli.cluster.tree_branches import DEEPEST
+from stromboli.cli.queue.queue_names import parent_of, spec_of_queue
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession

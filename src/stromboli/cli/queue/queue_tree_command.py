@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,8 +19,9 @@ from stromboli.cli.cluster.name_completion import completes
 from stromboli.cli.cluster.object_output import OUTPUT, ObjectFormat, table_lines, write_document
 from stromboli.cli.cluster.on_cluster import on_cluster
 from stromboli.cli.cluster.readable_parts import ReadableParts
+from stromboli.cli.cluster.tree_branches import DEEPEST, Branch, branches
 from stromboli.cli.cluster.usage_bar import BORROWED, USED, usage_bar
-from stromboli.cli.queue.queue_names import DEEPEST, parent_of, spec_of_queue, state_of_queue
+from stromboli.cli.queue.queue_names import parent_of, spec_of_queue, state_of_queue
 from stromboli.cli.queue.queue_shares import PARTS, Share, amount_of, read_shares
 from stromboli.cli.status.resource_columns import NONE, short_bytes
 
@@ -30,14 +31,6 @@ if TYPE_CHECKING:
 BAR = 20
 GREEN, YELLOW = 32, 33
 TITLES = ("QUEUE", "STATE", "WEIGHT", "RESOURCE", "USED OF DESERVED", *(part.upper() for part in PARTS))
-
-
-class Branch(NamedTuple):
-    """A queue, and what is drawn in front of it and of what stands below it."""
-
-    name: str
-    first: str
-    rest: str
 
 
 @on_cluster(namespaced=False)
@@ -64,7 +57,7 @@ async def tree(
     branches = list(branches_of(queues, root))
     if output is ObjectFormat.NAME:
         for branch in branches:
-            typer.echo(shown(full_name(QUEUES, branch.name)))
+            typer.echo(shown(full_name(QUEUES, branch.node)))
         return
     parts = ReadableParts()
     shares = await read_shares(session, list(queues.values()), parts)
@@ -78,37 +71,29 @@ async def tree(
     parts.tell()
 
 
-def children_of(queues: Mapping[str, Manifest], name: str) -> list[str]:
-    return sorted(each for each, queue in queues.items() if parent_of(queue) == name and each != name)
-
-
-def _below(queues: Mapping[str, Manifest], name: str, above: tuple[str, ...]) -> list[str]:
-    """What is drawn below a queue: no circle, and no more levels than anybody can read."""
-    if len(above) >= DEEPEST:
-        return []
-    return [child for child in children_of(queues, name) if child not in above]
-
-
-def branches_of(
-    queues: Mapping[str, Manifest], name: str, first: str = "", rest: str = "", above: tuple[str, ...] = ()
-) -> Iterator[Branch]:
+def branches_of(queues: Mapping[str, Manifest], root: str) -> Iterator[Branch[str]]:
     """A queue and all below it, in order; a circle is drawn once."""
-    below = _below(queues, name, above)
-    yield Branch(name, first, rest + ("│  " if below else "   "))
-    for position, child in enumerate(below):
-        last = position == len(below) - 1
-        inner = rest + ("   " if last else "│  ")
-        yield from branches_of(queues, child, rest + ("└─ " if last else "├─ "), inner, (*above, name))
+    children = _children(queues, root)
+    return branches([root], lambda name: children.get(name, []))
+
+
+def _children(queues: Mapping[str, Manifest], root: str) -> dict[str, list[str]]:
+    """The queues right below each, by name; the root is below none, also where parents form a circle."""
+    children: dict[str, list[str]] = {}
+    for name in sorted(queues):
+        if name != root:
+            children.setdefault(parent_of(queues[name]), []).append(name)
+    return children
 
 
 def tree_text(
-    branches: list[Branch], queues: Mapping[str, Manifest], shares: Mapping[str, Share]
+    branches: list[Branch[str]], queues: Mapping[str, Manifest], shares: Mapping[str, Share]
 ) -> list[str]:
     """A line for each resource of each queue."""
     rows: list[list[object]] = []
     for branch in branches:
-        queue, share = queues.get(branch.name), shares.get(branch.name, {})
-        head = [f"{branch.first}{branch.name}", state_of_queue(queue), _weight(queue)]
+        queue, share = queues.get(branch.node), shares.get(branch.node, {})
+        head = [f"{branch.first}{branch.node}", state_of_queue(queue), _weight(queue)]
         for position, resource in enumerate(resources_in(share)):
             rows.append(
                 [
@@ -165,21 +150,27 @@ def coloured(line: str) -> str:
     return re.sub(f"{BORROWED}+", lambda match: f"\x1b[{YELLOW}m{match[0]}\x1b[0m", line)
 
 
-def tree_content(
-    queues: Mapping[str, Manifest], shares: Mapping[str, Share], name: str, above: tuple[str, ...] = ()
-) -> dict[str, Any]:
+def tree_content(queues: Mapping[str, Manifest], shares: Mapping[str, Share], root: str) -> dict[str, Any]:
     """The same as nested data."""
-    queue = queues.get(name)
-    share = shares.get(name, {})
-    content: dict[str, Any] = {"name": name, "state": state_of_queue(queue), "weight": _weight(queue) or 1}
-    content |= {part: share.get(part) for part in PARTS if share.get(part)}
-    below = _below(queues, name, above)
-    return content | {"queues": [tree_content(queues, shares, child, (*above, name)) for child in below]}
+    children = _children(queues, root)
+
+    def content(name: str, level: int) -> dict[str, Any]:
+        queue, share = queues.get(name), shares.get(name, {})
+        below = children.get(name, []) if level < DEEPEST else []
+        return {
+            "name": name,
+            "state": state_of_queue(queue),
+            "weight": _weight(queue) or 1,
+            **{part: share.get(part) for part in PARTS if share.get(part)},
+            "queues": [content(child, level + 1) for child in below],
+        }
+
+    return content(root, 0)
 
 
-def _tell_lost(queues: Mapping[str, Manifest], branches: list[Branch]) -> None:
+def _tell_lost(queues: Mapping[str, Manifest], branches: list[Branch[str]]) -> None:
     """Queues whose parents do not lead to the root."""
-    drawn = {branch.name for branch in branches}
+    drawn = {branch.node for branch in branches}
     for name in sorted(set(queues) - drawn):
         parent = parent_of(queues[name])
         why = f"its parent {parent} does not exist" if parent not in queues else f"its parent is {parent}"
