@@ -141,6 +141,16 @@ def test_a_resource_that_a_queue_no_longer_holds_is_shown_as_zero() -> None:
     assert value(story.text, series) == 0
 
 
+def test_a_capability_that_was_taken_away_is_no_longer_shown() -> None:
+    story = Story(queues="other capability=cpu:1")
+    series = 'volcano_queue_capacity_milli_cpu{queue_name="other"}'
+    assert value(story.cycle(), series) == 1000
+    story.world.add(queue("other"))
+    text = story.cycle()
+    assert series not in text
+    assert 'volcano_queue_share{queue_name="other"}' in text
+
+
 def test_what_became_of_decisions() -> None:
     story = Story()
     bind = Bind("ns", "p", "u", "n1", "ns/j")
