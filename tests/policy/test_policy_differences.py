@@ -53,3 +53,13 @@ def test_arguments_of_actions_count_where_both_policies_run_the_action() -> None
     changed = PLAIN + "configurations:\n- name: enqueue\n  arguments:\n    letUrgentThrough: true\n"
     (only,) = differences(PLAIN, changed)
     assert only == PolicyDifference("action enqueue: letUrgentThrough", "false", "true")
+
+
+def test_a_plugin_that_is_listed_twice_is_compared_twice() -> None:
+    twice = PLAIN + "- plugins:\n  - name: gang\n    enableJobReady: false\n"
+    changed = twice.replace(
+        "  - name: gang\n  - name: binpack", "  - name: gang\n    enablePreemptable: false\n  - name: binpack"
+    )
+    before, after = (load_policy(text, CATALOG, lenient=True) for text in (twice, changed))
+    (only,) = policy_differences(before, after)
+    assert only == PolicyDifference("plugin gang: enablePreemptable", "true", "false")

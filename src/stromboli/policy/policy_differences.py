@@ -53,7 +53,12 @@ def _plugins(before: Policy, after: Policy) -> Iterator[PolicyDifference]:
 
 
 def _by_name(policy: Policy) -> dict[str, PluginEntry]:
-    return {entry.name: entry for entry in policy.plugins}
+    """Plugins by name; one that is listed again, as `gang (2)`."""
+    entries: dict[str, PluginEntry] = {}
+    for entry in policy.plugins:
+        times = 1 + sum(known.name == entry.name for known in entries.values())
+        entries[entry.name if times == 1 else f"{entry.name} ({times})"] = entry
+    return entries
 
 
 def _plugin_settings(entry: PluginEntry) -> dict[str, Any]:

@@ -41,7 +41,8 @@ def test_what_is_there_is_not_touched(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["My", "a b", "../x", "-x", "x" * 64, "class", "gang", "allocate", "\x1b[2J"]
+    "name",
+    ["My", "a b", "../x", "-x", "x" * 64, "class", "gang", "allocate", "\x1b[2J", "json", "numpy", "tests"],
 )
 def test_names_that_no_policy_could_have_or_that_are_taken_are_refused(
     run: Run, tmp_path: Path, name: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import typer
@@ -14,6 +15,8 @@ from stromboli.cli.command_group import Command, subcommands
 plugin = subcommands("Begin a plugin or an action of your own.")
 
 LONGEST_NAME = 63
+OWN_FILES = ("conftest", "tests")
+"""Modules that the tests of a plugin have."""
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
@@ -66,3 +69,7 @@ def _check(name: str) -> None:
     catalog = load_catalog()
     if name in catalog.plugins or name in catalog.actions:
         raise Usage(f"{name} is a plugin or an action that comes along: choose another name")
+    module = name.replace("-", "_")
+    spec = find_spec(module)
+    if module in OWN_FILES or (spec is not None and spec.origin):
+        raise Usage(f"{module} is a module of Python, pytest or an installed package: choose another name")
