@@ -10,7 +10,7 @@ import typer
 
 from stromboli.cli.cli_errors import REFUSED, Usage, print_error
 from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text, shown
-from stromboli.cli.cluster.cluster_kinds import Manifest, name_of
+from stromboli.cli.cluster.cluster_kinds import Manifest, kind_names, name_of
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.request import ApiError
 
@@ -53,10 +53,10 @@ def plain_name(resource: Resource, text: str) -> str:
     kind, slash, name = text.partition("/")
     if not slash and text:
         return text
-    singular, plural = resource.kind.lower(), resource.plural
-    known = {singular, plural, f"{singular}.{resource.group}", f"{plural}.{resource.group}"}
-    if kind.lower() not in known or not name:
-        raise Usage(shown(f'"{text}" names no {resource.kind}: write its name, or {singular}/NAME'))
+    if kind.lower() not in kind_names(resource) or not name:
+        raise Usage(
+            shown(f'"{text}" names no {resource.kind}: write its name, or {resource.kind.lower()}/NAME')
+        )
     return name
 
 

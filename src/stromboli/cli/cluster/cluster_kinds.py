@@ -51,6 +51,7 @@ __all__ = [
     "VALIDATING_WEBHOOKS",
     "Manifest",
     "full_name",
+    "kind_names",
     "name_of",
     "namespace_of",
 ]
@@ -60,6 +61,12 @@ def full_name(resource: Resource, name: str) -> str:
     """As kubectl writes it: `job.batch.volcano.sh/train`, `pod/train-worker-0`."""
     group = f".{resource.group}" if resource.group else ""
     return f"{resource.kind.lower()}{group}/{name}"
+
+
+def kind_names(resource: Resource) -> frozenset[str]:
+    """What a kind may be called: `job`, `jobs`, `job.batch.volcano.sh`, `jobs.batch.volcano.sh`."""
+    plain = resource.kind.lower(), resource.plural
+    return frozenset((*plain, *(f"{name}.{resource.group}" for name in plain if resource.group)))
 
 
 def name_of(manifest: Manifest) -> str:

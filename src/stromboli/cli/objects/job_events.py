@@ -21,6 +21,7 @@ from stromboli.cli.cluster.cluster_kinds import (
     PODS,
     QUEUES,
     Manifest,
+    kind_names,
 )
 from stromboli.cli.objects.common_columns import items, nested
 from stromboli.kube.api_resources import Resource
@@ -48,14 +49,7 @@ def resource_named(kind: str) -> Resource:
     """`pod`, `pods`, `po`, `job.batch.volcano.sh`."""
     wanted = kind.lower()
     for resource in KINDS:
-        singular = resource.kind.lower()
-        accepted = {
-            singular,
-            resource.plural,
-            f"{singular}.{resource.group}",
-            f"{resource.plural}.{resource.group}",
-        }
-        if wanted in accepted:
+        if wanted in kind_names(resource):
             return resource
     if wanted in SHORT_NAMES:
         return SHORT_NAMES[wanted]
