@@ -13,7 +13,8 @@ from stromboli.cli.following.log_streams import LogLine, LogQuery, LogStreams
 from stromboli.cli.following.rank_prefix import PodRanks
 from stromboli.kube.request import ApiError, NoResponse
 
-Answer = list[bytes | Exception]
+Answer = list[bytes | float | Exception]
+"""Pieces, seconds of silence, and how it breaks."""
 
 
 class Logs:
@@ -32,7 +33,10 @@ class Logs:
             for piece in pieces:
                 if isinstance(piece, Exception):
                     raise piece
-                yield piece
+                if isinstance(piece, float):
+                    await asyncio.sleep(piece)
+                else:
+                    yield piece
 
         yield come()
 
@@ -48,7 +52,7 @@ def pod(name: str = "j-worker-0", restarts: int = 0, **state: Any) -> dict[str, 
 
 
 def followed(
-    logs: Logs, *pods: dict[str, Any], replicas: int = 1, **query: Any
+    logs: Logs, *pods: dict[str, Any], replicas: int = 1, patience: float = 20.0, **query: Any
 ) -> tuple[list[str], list[str]]:
     """What is printed and what is told."""
     printed: list[LogLine] = []
@@ -60,7 +64,7 @@ def followed(
         ranks = PodRanks({"spec": {"tasks": [{"name": "worker", "replicas": replicas}]}})
         for each in pods:
             streams.observe(each, ranks)
-        await streams.finish(20)
+        await streams.finish(patience)
         await streams.close()
 
     asyncio.run(story())
@@ -112,3 +116,18 @@ def test_what_is_asked_for_is_passed_on() -> None:
     logs = Logs([])
     followed(logs, pod(), follow=False, tail=5, since_seconds=60)
     assert logs.asked == [{"container": "main", "timestamps": "true", "tailLines": "5", "sinceSeconds": "60"}]
+
+
+def test_the_last_line_comes_once_though_it_has_no_end() -> None:
+    logs = Logs([at(1, "one"), NoResponse("reset")], [at(1, "one").rstrip()])
+    assert followed(logs, pod()) == (["one"], [])
+
+
+def test_logs_are_read_to_their_end_as_long_as_lines_come() -> None:
+    lines: Answer = [piece for second in range(25) for piece in (0.1, at(second, str(second)))]
+    assert followed(Logs(lines), pod(), patience=2.0) == ([str(second) for second in range(25)], [])
+
+
+def test_a_log_that_stays_silent_is_given_up_and_told() -> None:
+    shown, told = followed(Logs([at(1, "one"), 3600.0]), pod(), patience=0.2)
+    assert (shown, told) == (["one"], ["nothing has come for 0.2 s of logs that have not ended: 1 of them"])

@@ -29,7 +29,9 @@ FAILED = 1
 TELL_AFTER = 1.0
 """Seconds until a job that waits says why: most start sooner."""
 DRAIN_SECONDS = 10.0
-"""For the rest of the logs, once the job has ended."""
+"""For the next line of any log, once the job has ended."""
+READ_SECONDS = 60.0
+"""For the next line of a log that is not followed."""
 LAST_PODS_SECONDS = 2.0
 """For the last state of pods, once the job has ended."""
 MOST_EVENTS = 200
@@ -87,7 +89,7 @@ async def print_logs(
         streams = LogStreams(session, namespace, query, screen.line, screen.tell)
         streams.observe(pod, ranks)
         try:
-            await streams.finish(float("inf") if query.follow else DRAIN_SECONDS * 30)
+            await streams.finish(float("inf") if query.follow else READ_SECONDS)
         finally:
             await streams.close()
     return len(pods)

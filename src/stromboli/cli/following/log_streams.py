@@ -83,6 +83,8 @@ class LogStreams:
         self._tell = tell
         self._slots = asyncio.Semaphore(STREAMS)
         self._readers: dict[_Run, asyncio.Task[None]] = {}
+        self._printed = 0
+        """How many lines."""
 
     def observe(self, pod: Manifest, ranks: PodRanks) -> None:
         """Begin to read the logs of those containers of a pod that have started, if they are asked for."""
@@ -104,10 +106,16 @@ class LogStreams:
         return bool(self._readers)
 
     async def finish(self, seconds: float) -> None:
-        """Wait until all logs have ended, but not longer than that."""
-        running = [task for task in self._readers.values() if not task.done()]
-        if running:
-            await asyncio.wait(running, timeout=seconds)
+        """Wait until all logs have ended, or none of them has had a line for so long."""
+        running = {task for task in self._readers.values() if not task.done()}
+        while running:
+            before = self._printed
+            _, running = await asyncio.wait(running, timeout=seconds)
+            if running and self._printed == before:
+                self._tell(
+                    f"nothing has come for {seconds:g} s of logs that have not ended: {len(running)} of them"
+                )
+                return
 
     async def close(self) -> None:
         """Read no further."""
@@ -127,6 +135,7 @@ class LogStreams:
                         if self._query.timestamps and stamp:
                             text = f"{shown(stamp)} {text}"
                         self._print(LogLine(rank, prefix, text))
+                        self._printed += 1
                     return
                 except (ApiError, NoResponse) as error:
                     failures += 1
@@ -146,11 +155,11 @@ class LogStreams:
         ) as log:
             async for piece in log:
                 for line in cutter.feed(piece):
-                    stamp, rest = split_timestamp(line)
-                    if not last or not stamp or time_key(stamp) > time_key(last):
-                        yield stamp, rest
+                    if stamped := _after(last, line):
+                        yield stamped
             for line in cutter.end():
-                yield split_timestamp(line)
+                if stamped := _after(last, line):
+                    yield stamped
 
     def _parameters(self, run: _Run, last: str) -> dict[str, str | int]:
         query = self._query
@@ -166,6 +175,12 @@ class LogStreams:
         if query.tail is not None and not last:
             parameters["tailLines"] = query.tail
         return parameters
+
+
+def _after(last: str, line: bytes) -> tuple[str, bytes] | None:
+    """A line with its time; none if it is one that came before the connection broke."""
+    stamp, rest = split_timestamp(line)
+    return None if last and stamp and time_key(stamp) <= time_key(last) else (stamp, rest)
 
 
 def _started(pod: Manifest, query: LogQuery) -> list[tuple[str, int]]:

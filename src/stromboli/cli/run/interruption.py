@@ -84,14 +84,16 @@ class _Question:
 
     def _answer(self, loop: asyncio.AbstractEventLoop) -> None:
         answer = sys.stdin.readline()
-        self.close(loop)
+        self.close(loop, is_answered=True)
         if answer.strip().lower()[:1] == "c":
             self._answered(Wish.CANCEL)
         elif not answer or answer.strip().lower()[:1] == "d":
             self._answered(Wish.DETACH)
 
-    def close(self, loop: asyncio.AbstractEventLoop) -> None:
+    def close(self, loop: asyncio.AbstractEventLoop, is_answered: bool = False) -> None:
         if self.is_open:
             self.is_open = False
+            if not is_answered:
+                sys.stderr.write("\n")  # what follows does not belong to the question
             loop.remove_reader(sys.stdin.fileno())
             self._screen.go_on()
