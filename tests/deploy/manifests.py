@@ -28,11 +28,12 @@ def documents(path: Path) -> list[Manifest]:
 def build(folder: Path) -> list[Manifest]:
     """The objects of a kustomization, with its namespace and image tags."""
     (plan,) = documents(folder / "kustomization.yaml")
-    unknown = plan.keys() - {"apiVersion", "kind", "namespace", "resources", "images"}
+    unknown = plan.keys() - {"apiVersion", "kind", "namespace", "resources", "images", "configMapGenerator"}
     assert not unknown, f"{folder}: teach build() about {unknown}"
     made = [
         copy.deepcopy(manifest) for part in plan.get("resources", []) for manifest in _part(folder / part)
     ]
+    made += [_config_map(folder, generator) for generator in plan.get("configMapGenerator", [])]
     for manifest in made:
         if "namespace" in plan and manifest["kind"] not in CLUSTER_WIDE:
             manifest["metadata"]["namespace"] = plan["namespace"]
@@ -45,6 +46,21 @@ def build(folder: Path) -> list[Manifest]:
 
 def _part(path: Path) -> list[Manifest]:
     return build(path) if path.is_dir() else documents(path)
+
+
+def _config_map(folder: Path, generator: Manifest) -> Manifest:
+    options = generator["options"]
+    assert options["disableNameSuffixHash"], f"{folder}: a name with a hash is more than build() knows"
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": generator["name"],
+            "labels": options["labels"],
+            "annotations": options["annotations"],
+        },
+        "data": {name: (folder / name).read_text() for name in generator["files"]},
+    }
 
 
 def containers(manifest: Manifest) -> Iterator[Manifest]:

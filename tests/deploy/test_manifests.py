@@ -32,7 +32,12 @@ from tests.deploy.manifests import (
 from tests.docs.pages import blocks
 
 LABELS = {"app.kubernetes.io/name": "stromboli", "app.kubernetes.io/component": "scheduler"}
-OVERLAYS = [DEPLOY / "crds", DEPLOY / "overlays" / "standalone", DEPLOY / "overlays" / "takeover"]
+OVERLAYS = [
+    DEPLOY / "crds",
+    DEPLOY / "monitoring",
+    DEPLOY / "overlays" / "standalone",
+    DEPLOY / "overlays" / "takeover",
+]
 POD: Manifest = only(STANDALONE, "Deployment")["spec"]["template"]
 (CONTAINER,) = POD["spec"]["containers"]
 
@@ -59,7 +64,7 @@ def test_every_manifest_belongs_somewhere() -> None:
 
 def _listed(plan: Path) -> list[Path]:
     (content,) = documents(plan)
-    return [(plan.parent / part).resolve() for part in content["resources"]]
+    return [(plan.parent / part).resolve() for part in content.get("resources", [])]
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl")
