@@ -335,7 +335,7 @@ def test_what_is_wrong_has_a_sentence_and_an_exit_status(run: Run, server: Path,
     stranger = tmp_path / "stranger"
     stranger.write_text(re.sub(r'("?token"?: *"?)[^"\s]+', r"\1nobody", server.read_text()))
     refused = run("status", "--kubeconfig", stranger, env=environment(tmp_path))
-    assert (refused.exit_code, " refuses: " in refused.stderr) == (1, True), refused.stderr
+    assert (refused.exit_code, "does not know you" in refused.stderr) == (1, True), refused.stderr
     silent = run("status", "--kubeconfig", away, env=environment(tmp_path))
     assert silent.exit_code == 1
-    assert "https://127.0.0.1:1 does not answer" in silent.stderr
+    assert "the cluster does not answer: GET https://127.0.0.1:1/" in silent.stderr

@@ -174,7 +174,10 @@ def run_to_its_end(work: Awaitable[None], refused: int = REFUSED) -> None:
     except ApiError as error:
         print_error(refusal_text(error))
         raise typer.Exit(refused) from None
-    except (NoResponse, BadConfig, ClusterError) as error:
+    except NoResponse as error:
+        print_error(shown(f"the cluster does not answer: {error}") + "; is it running, and the one you mean?")
+        raise typer.Exit(refused) from None
+    except (BadConfig, ClusterError) as error:
         print_error(shown(str(error)))
         status = getattr(error, "exit_status", REFUSED)
         raise typer.Exit(refused if status == REFUSED else status) from None

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from stromboli.cli.cli_errors import Usage, print_error
-from stromboli.cli.data_option import data_folder
+from stromboli.cli.cluster.on_cluster import on_cluster
 from stromboli.cli.output import StatusFormat, console, write_as
 from stromboli.cli.policy_options import PLUGINS_DIR, chosen_policy, preset_names
-from stromboli.cli.up.cluster_choice import find_api_server
-from stromboli.embedded.running_clusters import FolderError
 from stromboli.extensions import load_catalog
-from stromboli.kube.credentials import BadConfig
-from stromboli.kube.request import ApiError, NoResponse
+
+if TYPE_CHECKING:
+    from stromboli.cli.cluster.cluster_session import ClusterSession
 
 
-def status(
-    data: Path | None = typer.Option(
-        None,
-        "--data",
-        parser=data_folder,
-        metavar="DIR",
-        help="The folder of a cluster of `stromboli up`.",
-    ),
-    kubeconfig: str = typer.Option(
-        "", "--kubeconfig", metavar="FILE", help="Any other cluster; $KUBECONFIG unless given."
-    ),
-    context: str = typer.Option("", "--context", metavar="NAME", help="A context of the kubeconfig."),
+@on_cluster(namespaced=False)
+async def status(
+    session: ClusterSession,
     policy: Path | None = typer.Option(
         None, "--policy", metavar="FILE", help="The policy that divides shares; the cluster's unless given."
     ),
@@ -50,16 +39,7 @@ def status(
 
     catalog = load_catalog(plugins_dir)
     chosen = chosen_policy(policy, preset, catalog, lenient=True)
-    try:
-        access, running = find_api_server(data, kubeconfig, context)
-    except (FolderError, BadConfig) as error:
-        raise Usage(str(error)) from None
-    try:
-        summary = asyncio.run(read_status(access, running, catalog, chosen))
-    except (NoResponse, ApiError, BadConfig) as error:
-        refused = isinstance(error, ApiError)
-        print_error(f"{access.server} {'refuses' if refused else 'does not answer'}: {error}")
-        raise typer.Exit(1) from None
+    summary = await read_status(session.client.access, session.running, catalog, chosen)
     if output in (StatusFormat.TABLE, StatusFormat.WIDE):
         print_status(console(), summary, wide=output is StatusFormat.WIDE)
     else:
