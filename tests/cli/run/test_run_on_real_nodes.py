@@ -115,6 +115,32 @@ def test_hostile_output_is_shown_harmlessly(up: Up, tmp_path: Path) -> None:
     assert max(map(len, long)) < 64 * 1024
 
 
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [(["run", "--name", "endless", "--", "yes"], 141), (["job", "logs", "-f", "endless"], -13)],
+)
+def test_commands_end_when_nobody_reads_them_any_more(
+    up: Up, tmp_path: Path, command: list[str], code: int
+) -> None:
+    if command[0] == "job":
+        typed(up, tmp_path, "run", "--name", "endless", "--detach", "--", "yes")
+    with subprocess.Popen(
+        [*STROMBOLI, *command],
+        env=up.environment,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"y\n"
+        running.stdout.close()
+        try:
+            assert running.wait(SECONDS) == code
+        finally:
+            running.kill()
+            typed(up, tmp_path, "job", "delete", "endless")
+
+
 def test_a_job_that_waits_says_why(up: Up, tmp_path: Path) -> None:
     with subprocess.Popen(
         [*STROMBOLI, "run", "--cpus", "1000", "--name", "huge", "--", "true"],

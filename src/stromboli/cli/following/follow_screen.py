@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import sys
+from collections.abc import Callable
 
 from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.cli.following.log_lines import coloured
@@ -26,6 +29,8 @@ class FollowScreen:
         self._told = ""
         self._held: list[LogLine] | None = None
         """Lines that wait while the user is asked something."""
+        self.reader_gone: Callable[[], None] = end_by_sigpipe
+        """Called when nobody reads standard output any more, as after `| head`."""
 
     def hold(self) -> None:
         """Print nothing until `go_on`."""
@@ -46,8 +51,12 @@ class FollowScreen:
             return
         self._clear()
         prefix = coloured(line.prefix, line.rank) if self._colours and line.prefix else line.prefix
-        sys.stdout.write(f"{prefix}{line.text}\n")
-        sys.stdout.flush()
+        try:
+            sys.stdout.write(f"{prefix}{line.text}\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains at its end
+            self.reader_gone()
 
     def waits(self, text: str) -> None:
         """Why it waits; nothing once it does not."""
@@ -80,3 +89,9 @@ class FollowScreen:
     def close(self) -> None:
         """Leave the terminal as it was."""
         self._clear()
+
+
+def end_by_sigpipe() -> None:
+    """End as programs do that Python has not told to ignore this signal."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGPIPE)

@@ -48,6 +48,7 @@ async def until_interrupted(work: Coroutine[Any, Any, Result], screen: FollowScr
     loop.add_signal_handler(signal.SIGINT, on_interrupt)
     for number in DETACHING:
         loop.add_signal_handler(number, _settle, interrupted, Wish.DETACH, number)
+    screen.reader_gone = lambda: _settle(interrupted, Wish.DETACH, signal.SIGPIPE)
     try:
         ends: list[asyncio.Future[Any]] = [following, interrupted]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)

@@ -43,7 +43,8 @@ async def run(
     or SIGHUP.
 
     Exit status: that of the container that failed, 0 if the job completed, 1 if it did not otherwise or the cluster
-    refuses, 2 for a wrong command line, 130 after Ctrl-C (129, 143 after SIGHUP, SIGTERM).
+    refuses, 2 for a wrong command line, 130 after Ctrl-C (129, 143 after SIGHUP, SIGTERM,
+    141 if nobody reads its output any more).
     """
     from stromboli.cli.run.local_surroundings import surroundings
     from stromboli.cli.run.submitted_job import Submission, submit_job
