@@ -15,6 +15,7 @@ from stromboli.embedded.http.json_responses import json_response
 from stromboli.embedded.kinds.status_errors import bad_request
 from stromboli.embedded.rbac.policy_rules import Attributes, User
 from stromboli.scheduler.explain.explain_paths import BAD_PATH, Question, parse_path
+from stromboli.scheduler.explain.explanations import TooManyQuestions
 from stromboli.scheduler.thread_seam import Unavailable
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class ClusterExplanations:
         try:
             answer = await self._ask(question)
         except Unavailable as error:
-            raise StatusError(503, str(error), retry_after=1) from None
+            status = 429 if isinstance(error, TooManyQuestions) else 503
+            raise StatusError(status, str(error), retry_after=1) from None
         if not answer.known and not answer.history.entries:
             raise StatusError(404, question.not_found)
         return json_response(msgspec.json.encode(replace(answer, leader=LEADER)))
