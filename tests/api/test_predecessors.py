@@ -22,9 +22,10 @@ PHASES = (
     "Completed",
     "Failed",
     "Terminated",
+    "Aborting",
     "Aborted",
 )
-ENDS = {"Completed", "Failed", "Terminated", "Aborted"}
+ENDS = {"Completed", "Failed", "Terminated"}
 
 
 def test_names_and_conditions_are_read() -> None:
@@ -43,7 +44,7 @@ def test_what_every_phase_means(after: After) -> None:
         After.OK: ({"Completed"}, ENDS - {"Completed"}),
         After.ANY: (ENDS, set()),
         After.NOT_OK: (ENDS - {"Completed"}, {"Completed"}),
-        After.STARTED: (set(PHASES) - {"", "Pending"}, set()),
+        After.STARTED: (set(PHASES) - {"", "Pending", "Aborting", "Aborted"}, set()),
     }
     assert (met, never) == expected[after]
 

@@ -17,10 +17,12 @@ MAX_PREDECESSORS = 100
 MAX_TEXT = 16 * 1024
 """Bytes of the annotation."""
 COMPLETED = "Completed"
-NOT_COMPLETED = frozenset({"Failed", "Terminated", "Aborted"})
-ENDED = NOT_COMPLETED | {COMPLETED}
+SUSPENDED = frozenset({"Aborting", "Aborted"})
+"""Phases from which a job goes on if it is resumed."""
+FINISHED = frozenset({COMPLETED, "Failed", "Terminated"})
+ENDED = FINISHED | {"Aborted"}
 """Phases of a job after which nothing happens by itself."""
-_NOT_STARTED = frozenset({"", "Pending"})
+_NOT_STARTED = SUSPENDED | {"", "Pending"}
 
 
 class After(StrEnum):
@@ -65,7 +67,7 @@ class Predecessor(NamedTuple):
         """What it means that the other job is in this phase."""
         if self.after is After.STARTED:
             return Verdict.WAITS if phase in _NOT_STARTED else Verdict.MET
-        if phase not in ENDED:
+        if phase not in FINISHED:
             return Verdict.WAITS
         if self.after is After.ANY or (phase == COMPLETED) == (self.after is After.OK):
             return Verdict.MET

@@ -52,7 +52,7 @@ def test_pods_are_held_until_the_other_job_has_completed() -> None:
     assert reasons(simulated)[-1] == "AfterMet"
 
 
-@pytest.mark.parametrize("phase", ["Failed", "Terminated", "Aborted"])
+@pytest.mark.parametrize("phase", ["Failed", "Terminated"])
 def test_a_job_that_did_not_complete_fails_the_one_that_waits_for_it(phase: str) -> None:
     simulated = has_phase(waiting("prepare", other("prepare")), "prepare", phase)
     assert (simulated.phase, simulated.alive) == ("Failed", [])
@@ -62,8 +62,17 @@ def test_a_job_that_did_not_complete_fails_the_one_that_waits_for_it(phase: str)
     assert simulated.group is None
 
 
+@pytest.mark.parametrize("condition", ["afterok", "afterany", "afternotok", "after"])
+def test_a_job_that_is_suspended_is_waited_for_until_it_is_resumed(condition: str) -> None:
+    simulated = has_phase(waiting(f"{condition}:prepare", other("prepare", "Pending")), "prepare", "Aborted")
+    assert (len(held(simulated)), simulated.phase) == (2, "Pending")
+    assert "job prepare, which is suspended" in simulated.job.status.state.message
+    has_phase(simulated, "prepare", "Running")
+    assert "suspended" not in simulated.job.status.state.message
+
+
 def test_any_end_will_do_if_the_job_says_so() -> None:
-    for phase in ("Completed", "Failed", "Terminated", "Aborted"):
+    for phase in ("Completed", "Failed", "Terminated"):
         assert held(has_phase(waiting("afterany:clean", other("clean")), "clean", phase)) == []
 
 

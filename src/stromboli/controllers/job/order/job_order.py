@@ -17,6 +17,7 @@ from stromboli.api import names
 from stromboli.api.name_cycles import find_cycle, format_cycle
 from stromboli.api.predecessors import (
     MEANING,
+    SUSPENDED,
     BadPredecessors,
     Predecessor,
     Verdict,
@@ -120,7 +121,7 @@ def _failure(each: Predecessor, other: Job | None) -> str:
 def _waits(
     job: Job, find: FindJob, waiting: list[Predecessor], observed: Mapping[str, str], noted: bool
 ) -> JobOrder:
-    shown = _listed([f"{MEANING[each.after]} of job {each.name}" for each in waiting])
+    shown = _listed([f"{MEANING[each.after]} of job {_described(each.name, find)}" for each in waiting])
     text = names.WAITS_FOR_JOBS_MESSAGE.format(jobs=shown, annotation=names.AFTER)
     reason, told = names.WAITS_FOR_JOBS, text
     warnings = []
@@ -136,6 +137,12 @@ def _waits(
         warnings.append(_warning(reason, told))
     events = warnings or [UserEvent(names.NORMAL, names.WAITS_FOR_JOBS, text)]
     return JobOrder(True, "", observed, noted, tuple(events), Obstacle(reason, told))
+
+
+def _described(name: str, find: FindJob) -> str:
+    other = find(name)
+    is_suspended = other is not None and other.status.state.phase in SUSPENDED
+    return f"{name}, which is suspended" if is_suspended else name
 
 
 def _cycle(job: Job, find: FindJob) -> list[str]:
