@@ -1,4 +1,4 @@
-"""`-w` goes on when a watch breaks, expires, or meets a server that is away; it does not ask without a pause."""
+"""`-w` and `--wait` go on when a watch breaks or expires, or the server is away, and pause before they ask again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from stromboli.cli.cluster import lasting_watch
+from stromboli.cli.cluster import change_options, lasting_watch
+from stromboli.cli.cluster.change_options import wait_until
 from stromboli.cli.cluster.cluster_kinds import JOBS
 from stromboli.cli.cluster.lasting_watch import lasting_changes
 from stromboli.kube.rate_limits import Backoff
@@ -83,3 +84,36 @@ def test_a_server_that_stays_away_is_told_once(capsys: pytest.CaptureFixture[str
     away = [NoResponse("connection \x1b[2J refused")]
     changes([], *[list(away) for _ in range(5)])
     assert capsys.readouterr().err.count("trying again: connection \\x1b[2J refused") == 1
+
+
+# -- waits
+
+
+def awaited(lists: list[Answer], *watches: list[str | Exception]) -> str:
+    """The version in which a job is at last, of a wait for one of 9 or later; `gone` if it is."""
+    cluster: Any = Cluster(lists, list(watches))
+
+    def reached(current: Any) -> bool:
+        return current is None or int(current["metadata"]["resourceVersion"]) >= 9
+
+    async def story() -> Any:
+        return await wait_until(cluster, JOBS, "train", reached, 60.0, "default")
+
+    last = asyncio.run(story())
+    return "gone" if last is None else str(last["metadata"]["resourceVersion"])
+
+
+def test_a_wait_outlives_a_server_that_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change_options, "POLL", 0.0)
+    away = NoResponse("away")
+    assert awaited([["train"], away, ApiError(503), ["train"]], [away], ["MODIFIED train 9"]) == "9"
+    assert awaited([["train"], []], [EXPIRED]) == "gone"
+    assert awaited([["train"], ["train"], []], [ApiError(403)], [ApiError(403)]) == "gone"
+
+
+def test_a_wait_ends_where_the_cluster_never_answered_or_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change_options, "POLL", 0.0)
+    with pytest.raises(NoResponse):
+        awaited([NoResponse("away")])
+    with pytest.raises(ApiError, match="may not list"):
+        awaited([["train"], ApiError(403, "Forbidden", "may not list")], [EXPIRED])

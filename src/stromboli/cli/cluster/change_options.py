@@ -7,7 +7,7 @@ import enum
 import math
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -16,10 +16,10 @@ from stromboli.cli.cli_errors import Usage
 from stromboli.cli.cluster.cluster_errors import TimedOut, shown
 from stromboli.cli.cluster.cluster_kinds import Manifest, full_name, name_of
 from stromboli.kube.api_resources import Resource
-from stromboli.kube.request import ApiError, NoResponse
+from stromboli.kube.request import ApiError, NoResponse, is_transient
 
 if TYPE_CHECKING:
-    from stromboli.cli.cluster.cluster_session import ClusterSession
+    from stromboli.cli.cluster.cluster_session import ClusterSession, ObjectChange, ObjectList
     from stromboli.cli.cluster.object_output import ObjectFormat
 
 POLL = 0.5
@@ -99,30 +99,34 @@ async def _follow(
     namespace: str,
     note: Callable[[Manifest | None], None] | None,
 ) -> Manifest | None:
-    fields = f"metadata.name={name}"
+    """List and watch until it is as wanted; who may not watch, as with Volcano's own roles, looks again and again."""
+    fields, answered = f"metadata.name={name}", False
     while True:
-        listed = await session.list(resource, namespace, fields=fields)
-        current = listed.items[0] if listed.items else None
-        if reached(current):
-            return current
-        if note is not None:
-            note(current)
         try:
-            async for change in session.watch(resource, listed.version, namespace, fields=fields):
-                if change.type == "BOOKMARK":
-                    continue
-                current = None if change.type == "DELETED" else change.object
+            listed = await session.list(resource, namespace, "", fields)
+            answered = True
+            states = _states(listed, session.watch(resource, listed.version, namespace, "", fields))
+            async for current in states:
                 if reached(current):
                     return current
                 if note is not None:
                     note(current)
-        except NoResponse:
-            pass
-        except ApiError as error:
-            if error.status not in (FORBIDDEN, EXPIRED):
+        except (NoResponse, ApiError) as error:
+            if not answered or not is_transient(error):
                 raise
-        # who may list and not watch, as with Volcano's own roles, looks again and again
         await asyncio.sleep(POLL)
+
+
+async def _states(listed: ObjectList, changes: AsyncIterator[ObjectChange]) -> AsyncIterator[Manifest | None]:
+    """An object as it was listed, and after each change; None where it does not exist."""
+    yield listed.items[0] if listed.items else None
+    try:
+        async for change in changes:
+            if change.type != "BOOKMARK":
+                yield None if change.type == "DELETED" else change.object
+    except ApiError as error:
+        if error.status not in (FORBIDDEN, EXPIRED):
+            raise
 
 
 class ProgressLine:
