@@ -61,7 +61,7 @@ class Terminal:
             stdin=slave,
             stdout=slave,
             stderr=slave,
-            env={**os.environ, "TERM": "xterm-256color"},
+            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"},
         )
         self.text = ""
 
@@ -83,12 +83,21 @@ class Terminal:
         self.text = ""
 
     def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
         os.close(self.master)
         os.close(self.slave)
 
 
-def test_top_is_live_obeys_keys_and_leaves_the_terminal_as_it_was(server: Path) -> None:
-    terminal = Terminal("top", "--kubeconfig", str(server))
+@pytest.fixture
+def terminal(server: Path) -> Iterator[Terminal]:
+    """With a live screen in it."""
+    opened = Terminal("top", "--kubeconfig", str(server))
+    yield opened
+    opened.close()
+
+
+def test_top_is_live_obeys_keys_and_leaves_the_terminal_as_it_was(server: Path, terminal: Terminal) -> None:
     terminal.wait_for("Nodes 1")
     create(
         server,
@@ -116,4 +125,3 @@ def test_top_is_live_obeys_keys_and_leaves_the_terminal_as_it_was(server: Path) 
     assert "\x1b[?1049l" in terminal.text  # back from the alternate screen
     assert "\x1b[?25h" in terminal.text  # with the cursor
     assert termios.tcgetattr(terminal.slave) == terminal.before
-    terminal.close()

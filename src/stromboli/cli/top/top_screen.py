@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from rich.console import Console, Group
+from rich.console import Console, ConsoleDimensions, Group
 from rich.live import Live
 from rich.text import Text
 
@@ -90,12 +91,20 @@ class TopScreen:
         self.state.problems = self._watches.problems()
         if not self._watches.is_listed:
             self.state.problems.append(self._watches.progress())
+        self._console.size = self._size()
         width, height = self._console.size
         lines = draw(self._content, self.state, width, height, time.time())
         for line in lines:
             line.no_wrap = True
         update(Group(*lines), refresh=True)
         self._cost = time.monotonic() - self._drawn_at
+
+    def _size(self) -> ConsoleDimensions:
+        """Of the terminal as it is now: $COLUMNS and $LINES tell of when they were set."""
+        try:
+            return ConsoleDimensions(*os.get_terminal_size(self._console.file.fileno()))
+        except (OSError, ValueError):
+            return self._console.size
 
     # -- keys
 
