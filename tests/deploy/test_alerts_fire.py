@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,12 +31,9 @@ def _series(metric: str, **labels: str) -> str:
     return f"{metric}{{{pairs}}}"
 
 
-def histogram(metric: str, quick: str, all: str, bound: str, **labels: str) -> Series:
-    """How many values are below a bound, and how many there are."""
-    return {
-        scheduler(f"{metric}_bucket", le=bound, **labels): quick,
-        scheduler(f"{metric}_bucket", le="+Inf", **labels): all,
-    }
+def histogram(of: Callable[..., str], metric: str, counts: Series, **labels: str) -> Series:
+    """How many values are below each bound."""
+    return {of(f"{metric}_bucket", le=bound, **labels): count for bound, count in counts.items()}
 
 
 CYCLE = "volcano_e2e_scheduling_latency_milliseconds"
@@ -49,9 +47,9 @@ HEALTHY: Series = {
     controllers("stromboli_leader"): "1+0",
     controllers("stromboli_controller_dropped_events"): "0+0",
     controllers("stromboli_controller_failing", controller="job"): "0+0",
-    **histogram(CYCLE, "0+10", "0+10", "300"),
-    **histogram(STAGE, "0+10", "0+10", "500", stage="Bind"),
-    **histogram(CREATION, "0+10", "0+10", "300"),
+    **histogram(scheduler, CYCLE, {"300": "0+10", "+Inf": "0+10"}),
+    **histogram(scheduler, STAGE, {"500": "0+10", "+Inf": "0+10"}, stage="Bind"),
+    **histogram(controllers, CREATION, {"300": "0+10", "+Inf": "0+10"}),
     scheduler("stromboli_lost_cycles_total"): "0+0",
     scheduler("stromboli_dropped_events"): "7+0",
     scheduler("stromboli_decisions_total", decision="Bind"): "0+100",
@@ -78,13 +76,13 @@ HEALTHY: Series = {
 ILL: dict[str, Series] = {
     "StromboliNoLeader": {scheduler("stromboli_leader"): "0+0"},
     "StromboliTwoLeaders": {scheduler("stromboli_leader", "b"): "1+0"},
-    "StromboliCycleTooLong": histogram(CYCLE, "0+1", "0+10", "3000"),
+    "StromboliCycleTooLong": histogram(scheduler, CYCLE, {"300": "0+1", "3000": "0+10"}),
     "StromboliLostCycles": {scheduler("stromboli_lost_cycles_total"): "0+1"},
     "StromboliPluginSetAside": {scheduler("stromboli_plugin_set_aside", plugin="p", point="score"): "1+0"},
     "StromboliPluginHangs": {scheduler("stromboli_plugin_running_seconds", plugin="p", point="x"): "5+60"},
     "StromboliStaleMirror": {scheduler("stromboli_mirror_lag_seconds", "b"): "6+0"},
     "StromboliBindsFail": {scheduler("volcano_schedule_attempts_total", result="error"): "0+2"},
-    "StromboliBindsSlow": histogram(STAGE, "0+1", "0+10", "500", stage="Bind"),
+    "StromboliBindsSlow": histogram(scheduler, STAGE, {"500": "0+1"}, stage="Bind"),
     "StromboliWritesFail": {scheduler("stromboli_write_failures_total", decision="Bind"): "0+2"},
     "StromboliEventsLeftOut": {scheduler("stromboli_dropped_events"): "7+1"},
     "StromboliStarvingGang": {scheduler("stromboli_queue_oldest_pending_seconds", queue_name="q"): "600+60"},
@@ -102,7 +100,7 @@ ILL: dict[str, Series] = {
     },
     "StromboliControllersNoLeader": {controllers("stromboli_leader"): "0+0"},
     "StromboliSyncsFail": {controllers("stromboli_controller_failing", controller="job"): "1+0"},
-    "StromboliPodsMadeLate": histogram(CREATION, "0+1", "0+10", "20000"),
+    "StromboliPodsMadeLate": histogram(controllers, CREATION, {"300": "0+1", "20000": "0+10"}),
 }
 OVER_CPU = {scheduler("volcano_queue_allocated_milli_cpu", queue_name="q"): "4100+0"}
 OVER_MEMORY = {scheduler("volcano_queue_capacity_memory_bytes", queue_name="q"): "3000+0"}

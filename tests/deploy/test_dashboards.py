@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -131,3 +134,18 @@ def test_red_lines_are_where_stromboli_metrics_no_longer_says_fine() -> None:
     }
     shares_and_counts = {0.5, 1.0, 2.0}
     assert drawn == seconds | milliseconds | shares_and_counts
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="no promtool")
+def test_prometheus_itself_reads_the_expressions(tmp_path: Path) -> None:
+    texts = [
+        target["expr"].replace("$__rate_interval", "5m")
+        for page in PAGES.values()
+        for panel in page["panels"]
+        for target in panel.get("targets", [])
+    ]
+    rules = [{"record": f"panel:{number}", "expr": text} for number, text in enumerate(texts)]
+    file = tmp_path / "expressions.yml"
+    file.write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))
+    done = subprocess.run(["promtool", "check", "rules", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
