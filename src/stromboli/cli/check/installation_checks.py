@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime
 
 from stromboli.cli.check.check_result import CheckResult, failed, ok, skipped, warning
 from stromboli.cli.check.installation_facts import InstallationFacts
 from stromboli.cli.cluster.cluster_kinds import Manifest, name_of, namespace_of
+from stromboli.embedded.tables.age_text import instant
 
 MOST_SKEW = 5.0
 """Seconds by which clocks may differ without anybody noticing."""
@@ -48,7 +48,7 @@ def _api_server(facts: InstallationFacts) -> Iterator[CheckResult]:
 
 def _clock(facts: InstallationFacts) -> Iterator[CheckResult]:
     """The clocks of this machine and of the API server; certificates, leases and ages go by them."""
-    moment = moment_of(facts.server_time)
+    moment = instant(facts.server_time)
     if moment is None:
         if not facts.is_local:
             yield skipped("clock", "the API server does not tell its time")
@@ -129,13 +129,13 @@ def _leases(facts: InstallationFacts) -> Iterator[CheckResult]:
                 "fine with --leader-elect=false; otherwise the component does not run",
             )
         else:  # of those that went before, an old one may be left
-            latest = max(present, key=lambda name: moment_of(leases[name].get("renewTime")) or 0.0)
+            latest = max(present, key=lambda name: instant(leases[name].get("renewTime")) or 0.0)
             yield _lease(part, latest, leases[latest], facts.now)
 
 
 def _lease(part: str, name: str, lease: Manifest, now: float) -> CheckResult:
     check, holder = f"{part} lease", str(lease.get("holderIdentity") or "")
-    renewed, duration = moment_of(lease.get("renewTime")), float(lease.get("leaseDurationSeconds") or 15)
+    renewed, duration = instant(lease.get("renewTime")), float(lease.get("leaseDurationSeconds") or 15)
     if not holder or renewed is None:
         return failed(check, f"lease {name} has no holder", "is the component running? Its log says why not")
     age = now - renewed
@@ -204,14 +204,3 @@ def _rights(facts: InstallationFacts) -> Iterator[CheckResult]:
         )
     else:
         yield ok("rights", "you may do what everyday commands do")
-
-
-def moment_of(text: object) -> float | None:
-    """A time as Kubernetes writes it, in seconds since 1970."""
-    if not isinstance(text, str) or not text:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment.timestamp() if moment.tzinfo is not None else None

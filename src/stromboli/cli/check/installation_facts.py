@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text
+from stromboli.cli.cluster.cluster_errors import FORBIDDEN, ClusterError, refusal_text
 from stromboli.cli.cluster.cluster_kinds import (
     LEASES,
     MUTATING_WEBHOOKS,
@@ -27,7 +27,6 @@ DEFINITIONS = Resource(
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 SELF_REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-FORBIDDEN = 403
 ACCESS_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from stromboli.cli.cli_errors import Usage
-from stromboli.cli.cluster.cluster_errors import TimedOut, shown
+from stromboli.cli.cluster.cluster_errors import EXPIRED, FORBIDDEN, TimedOut, shown
 from stromboli.cli.cluster.cluster_kinds import Manifest, full_name, name_of
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.request import ApiError, NoResponse, is_transient
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 POLL = 0.5
 """Seconds until a broken watch is begun again."""
-FORBIDDEN, EXPIRED = 403, 410
 
 
 class DryRun(enum.StrEnum):

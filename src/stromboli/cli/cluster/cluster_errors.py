@@ -8,6 +8,8 @@ from stromboli.api.errors import printable
 from stromboli.cli.cli_errors import REFUSED
 from stromboli.kube.request import ApiError
 
+FORBIDDEN, EXPIRED = 403, 410
+"""What an API server answers who lacks a right, or asks for a version that it has forgotten."""
 TIMED_OUT = 124
 """Exit status if it has not come true within --timeout, as that of `timeout`."""
 LONGEST_MESSAGE = 2000

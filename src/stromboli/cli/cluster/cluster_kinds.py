@@ -20,6 +20,7 @@ HYPER_NODES = Resource("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNo
 PODS = Resource("", "v1", "pods", "Pod")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 MUTATING_WEBHOOKS = Resource(
     "admissionregistration.k8s.io",
@@ -47,6 +48,7 @@ __all__ = [
     "NODES",
     "PODS",
     "POD_GROUPS",
+    "PRIORITY_CLASSES",
     "QUEUES",
     "VALIDATING_WEBHOOKS",
     "Manifest",

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from stromboli.cli.cli_errors import print_note
-from stromboli.cli.cluster.cluster_errors import shown
+from stromboli.cli.cluster.cluster_errors import EXPIRED, shown
 from stromboli.cli.cluster.cluster_kinds import Manifest
 from stromboli.cli.cluster.cluster_session import ObjectChange
 from stromboli.kube.api_resources import Resource
@@ -17,7 +17,6 @@ from stromboli.kube.request import ApiError, NoResponse, is_transient
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
 
-EXPIRED = 410
 BACKOFF = Backoff(first=0.5, longest=10.0)
 TOLD_AFTER = 3
 """Failures in a row until the user hears of them."""

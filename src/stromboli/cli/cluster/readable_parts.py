@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, TypeVar
 
 from stromboli.cli.cli_errors import print_note
-from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text, shown
+from stromboli.cli.cluster.cluster_errors import FORBIDDEN, ClusterError, refusal_text, shown
 from stromboli.kube.request import ApiError
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
     from stromboli.kube.api_resources import Resource
 
-FORBIDDEN = 403
 Result = TypeVar("Result")
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from stromboli.cli.cli_errors import Usage
-from stromboli.cli.cluster.change_options import DRY_RUN, FORBIDDEN, DryRun, report_changes
+from stromboli.cli.cluster.change_options import DRY_RUN, DryRun, report_changes
 from stromboli.cli.cluster.chosen_objects import plain_name
-from stromboli.cli.cluster.cluster_errors import ClusterError, shown
+from stromboli.cli.cluster.cluster_errors import FORBIDDEN, ClusterError, shown
 from stromboli.cli.cluster.cluster_kinds import JOBS, Manifest, full_name, name_of
 from stromboli.cli.cluster.object_output import OUTPUT, ObjectFormat
 from stromboli.cli.cluster.on_cluster import on_cluster
