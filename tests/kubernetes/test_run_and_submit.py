@@ -152,6 +152,27 @@ def test_admission_of_the_cluster_does_not_have_to_know_the_jobs(cluster: Comman
     assert "job.batch.volcano.sh/nobody does not exist" in result.stderr
 
 
+def test_a_priority_class_that_does_not_exist_is_told_before_the_job_is_made(
+    cluster: CommandCluster, space: str
+) -> None:
+    result = cluster.run("run", "-n", space, *IMAGE, "--priority", "nobody", "-d", "--", "true")
+    assert (result.exit_code, cluster.names("jobs", space)) == (1, [])
+    assert "--priority nobody: priorityclass.scheduling.k8s.io/nobody does not exist; there " in result.stderr
+
+
+def test_options_after_a_script_are_for_the_script_and_that_is_told(
+    cluster: CommandCluster, space: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "plain.sh"
+    script.write_text("#!/bin/sh\necho $@\n")
+    result = cluster.run(
+        "submit", "-n", space, *IMAGE, "--name", "plain", str(script), "--dry-run=client", "--lr"
+    )
+    assert (result.exit_code, cluster.names("jobs", space)) == (0, ["plain"])
+    assert "note: --dry-run stands after the script" in result.stderr
+    assert "--lr" not in result.stderr
+
+
 def test_a_name_that_is_taken_is_told_with_the_way_out(cluster: CommandCluster, space: str) -> None:
     cluster.output("run", "-n", space, *IMAGE, "--name", "same", "-d", "--", "true")
     result = cluster.run("run", "-n", space, *IMAGE, "--name", "same", "-d", "--", "true")

@@ -72,6 +72,11 @@ def test_what_cannot_be_is_refused_with_the_option_and_the_value(settings: dict[
     assert why.replace("\\\\", "\\").replace("\\[", "[") in str(refused.value)
 
 
+def test_jobs_that_are_awaited_may_be_written_as_output_prints_their_names() -> None:
+    asked = request("true", after=("job.batch.volcano.sh/a", "afterany:jobs/b:job/c", "jobs"))
+    assert [str(each) for each in asked.after] == ["afterok:a", "afterany:b", "afterany:c", "afterok:jobs"]
+
+
 def test_a_cluster_elsewhere_needs_an_image() -> None:
     with pytest.raises(BadRequest, match="STROMBOLI_IMAGE"):
         request_of(RunSettings(), ["true"], Surroundings())

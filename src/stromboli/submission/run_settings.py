@@ -26,6 +26,7 @@ from stromboli.submission.job_request import (
 )
 from stromboli.submission.slurm_values import MAX_SECONDS, NO_LIMIT, slurm_seconds
 
+_KIND_OF_JOB = re.compile(r"(?<![^,: ])jobs?(\.batch\.volcano\.sh)?/")
 MAX_COMMAND_BYTES = 96 * 1024
 """Of a command with its arguments, or of a script: Linux takes no argument above 128 KiB."""
 MAX_ENV = 500
@@ -263,10 +264,11 @@ def _image(text: str) -> str:
 
 
 def _after(given: Sequence[str]) -> tuple[Predecessor, ...]:
+    """Names of jobs, also as `-o name` prints them: job.batch.volcano.sh/train."""
     if not given:
         return ()
     try:
-        return parse_predecessors(",".join(given))
+        return parse_predecessors(_KIND_OF_JOB.sub("", ",".join(given)))
     except BadPredecessors as error:
         raise BadRequest("--after", ",".join(given), str(error)) from None
 

@@ -113,7 +113,7 @@ UNMET = (
     *_unmet("a job reads nothing: its input is empty", "input/i"),
     *_unmet("containers are made by Kubernetes; give them volumes in a manifest", "container-mounts"),
     *_unmet("the folder is given with --chdir", "container-workdir"),
-    *_unmet("a script is given as a file", "wrap"),
+    *_unmet("`stromboli run -- COMMAND` submits a command without a script", "wrap"),
 )
 BY_NAME = {option.name: option for option in (*HONOURED, *UNMET)}
 BY_LETTER = {option.letter: option for option in (*HONOURED, *UNMET) if option.letter}

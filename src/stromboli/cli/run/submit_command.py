@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,15 @@ from stromboli.cli.cluster.change_options import DRY_RUN, DryRun
 from stromboli.cli.cluster.object_output import OUTPUT, ObjectFormat
 from stromboli.cli.cluster.on_cluster import on_cluster
 from stromboli.cli.run.run_command import QUIET
-from stromboli.cli.run.run_options import with_settings
+from stromboli.cli.run.run_options import LISTS, SETTINGS, with_settings
 from stromboli.submission.bad_request import BadRequest
 from stromboli.submission.run_settings import MAX_COMMAND_BYTES, RunSettings, request_of
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
+
+OPTIONS = {*SETTINGS, *LISTS, "wait", "follow", "quiet", "dry-run", "output", "namespace"}
+"""Options that a user may mean for this command."""
 
 
 @on_cluster()
@@ -37,7 +41,8 @@ async def submit(
 ) -> None:
     """Submit a script as a job, with options from its comments: #STROMBOLI, and Slurm's #SBATCH.
 
-    Options of the command line come before those of the script. What #SBATCH asks for and cannot be had is told on
+    Options of the command line count more than those of the script, and stand before its name: what follows is given
+    to the script. What #SBATCH asks for and cannot be had is told on
     standard error. The script runs in every pod of the job, with the variables SLURM_* that it would have on Slurm.
 
     Exit status 0 once it is submitted, 1 if the cluster refuses, 2 for a wrong command line or script; with --wait
@@ -55,11 +60,21 @@ async def submit(
     except BadRequest as error:
         raise Usage(str(error)) from None
     if not quiet:
-        for note in notes:
+        for note in (*_late_options(arguments or ()), *notes):
             FollowScreen().tell(f"note: {note}")
     follow = wait or waits
     announcement = "" if output is not ObjectFormat.TABLE else "Submitted job {name}"
     await submit_job(session, request, here, Submission(dry_run, output, follow, quiet, announcement))
+
+
+def _late_options(arguments: Sequence[str]) -> list[str]:
+    """Options of this command that stand after the script: they are the script's, as with sbatch, perhaps unwished."""
+    late = [word.partition("=")[0] for word in arguments if word.startswith("--")]
+    return [
+        f"{option} stands after the script, so the script gets it; options of `stromboli submit` come before"
+        for option in dict.fromkeys(late)
+        if option.removeprefix("--") in OPTIONS
+    ]
 
 
 def _from_comments(text: str, name: str) -> tuple[RunSettings, list[str], bool]:

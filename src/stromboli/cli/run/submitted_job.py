@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from stromboli.cli.cluster.change_options import DryRun, report_changes
-from stromboli.cli.cluster.cluster_errors import ClusterError
-from stromboli.cli.cluster.cluster_kinds import JOBS, Manifest, full_name, name_of
+from stromboli.cli.cluster.cluster_errors import ClusterError, shown
+from stromboli.cli.cluster.cluster_kinds import JOBS, PRIORITY_CLASSES, Manifest, full_name, name_of
 from stromboli.cli.cluster.object_output import ObjectFormat
 from stromboli.cli.following.follow_screen import FollowScreen
 from stromboli.cli.following.job_follower import follow_job
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
 
 CONFLICT = 409
+SHOWN_CLASSES = 10
+"""Names of priority classes in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ async def submit_job(
         report_changes(JOBS, [manifest], "created", _shown(submission), submission.dry_run)
         return
     await _check_predecessors(session, request)
+    await _check_priority(session, request.priority)
     created = await _create(session, manifest, submission.dry_run is DryRun.SERVER)
     if submission.dry_run is DryRun.SERVER:
         report_changes(JOBS, [created], "created", _shown(submission), submission.dry_run)
@@ -86,6 +89,22 @@ async def _check_predecessors(session: ClusterSession, request: JobRequest) -> N
             )
         if each.verdict(phase_of(job)) == "never":
             raise ClusterError(f"--after {each}: {full_name(JOBS, each.name)} is {phase_of(job)} already")
+
+
+async def _check_priority(session: ClusterSession, name: str) -> None:
+    """Without its PriorityClass a job is accepted, but never gets a pod; who may not read classes is not stopped."""
+    if not name:
+        return
+    try:
+        if await session.find(PRIORITY_CLASSES, name) is not None:
+            return
+        known = sorted(map(name_of, (await session.list(PRIORITY_CLASSES)).items))
+    except ApiError:
+        return
+    there = f"there are {', '.join(known[:SHOWN_CLASSES])}" if known else "there is none"
+    raise ClusterError(
+        shown(f"--priority {name}: {full_name(PRIORITY_CLASSES, name)} does not exist; {there}")
+    )
 
 
 def _announce(submission: Submission, created: Manifest, screen: FollowScreen, here: Here) -> None:
