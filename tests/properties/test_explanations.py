@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from hypothesis import given
 
 from stromboli.api.decoding import decode
 from stromboli.api.types.meta import Object
+from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.explanation.subjects.explanation_document import JobExplanation, ObjectChange, Remedy
 from stromboli.engine.explanation.subjects.subject_lookup import Found
 from stromboli.model.cluster import Cluster
@@ -20,7 +22,9 @@ from stromboli.model.job import JobId
 from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import PERIOD, Scheduler
 from stromboli.simulator.cluster_loading import Loaded
-from stromboli.simulator.explain.cluster_explanation import ClusterExplainer
+from stromboli.simulator.explain.cluster_explanation import WITHOUT_REMEDIES, ClusterExplainer
+from stromboli.simulator.explain.remedy_search import search_remedies
+from stromboli.simulator.explain.wait_clues import WaitClues, wait_clues
 from stromboli.simulator.rehearsal import Rehearsal
 from stromboli.testing.policy_text import known_extensions, policy_of
 from tests.manifests import EPOCH
@@ -193,6 +197,35 @@ def test_remedies_hold_where_jobs_contend(name):
         check(objects, policy_named(name))
 
     holds()
+
+
+def clues_of(loaded: Loaded, policy: Policy) -> list[WaitClues]:
+    """What a cycle left behind about all who wait."""
+
+    def look(outcome: Outcome) -> list[WaitClues]:
+        waiting = [(job, outcome.explain(job)) for job in loaded.intake.cluster.jobs.values()]
+        return [
+            wait_clues(outcome, job, wait)
+            for job, wait in waiting
+            if wait is not None and wait.gate not in WITHOUT_REMEDIES
+        ]
+
+    return Engine(policy, known_extensions(), tells=False).rehearse(loaded.intake.cluster, NOW, look)
+
+
+@pytest.mark.parametrize("name", ["stock", "capacity", "evicting", "gangs evicting", "fair share"])
+def test_trials_that_leave_out_who_waits_for_room_come_to_the_same(name):
+    policy = policy_named(name)
+
+    @examples(12)
+    @given(contests())
+    def same(objects):
+        loaded = loaded_from(objects)
+        for clues in clues_of(loaded, policy):
+            search = partial(search_remedies, loaded.intake, policy, known_extensions(), NOW)
+            assert search(clues) == search(replace(clues, waits=None))
+
+    same()
 
 
 @pytest.mark.parametrize("name", ["stock", "capacity", "high priority"])

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from stromboli.engine.attribution import raise_attributed
 from stromboli.engine.catalog import Catalog
-from stromboli.engine.decisions import Decision
+from stromboli.engine.decisions import Bind, Decision, Evict
 from stromboli.engine.explanation.wait_explanation import WaitExplanation, explain_job, explain_task
 from stromboli.engine.explanation.wait_gates import WaitCauses
 from stromboli.engine.failing_plugins import CostlyJobs, Culprit, FailingPlugins
@@ -62,6 +63,12 @@ class Outcome:
         """Pods held for a node that is still being freed when the actions have run."""
         return self.session.uncommitted.pipelined
 
+    def moved_jobs(self) -> set[Job]:
+        """The jobs of the pods that were bound or evicted."""
+        tasks = self.session.cluster.tasks
+        moved = (tasks[each.uid].job for each in self.decisions if isinstance(each, Bind | Evict))
+        return {job for job in moved if job is not None}
+
     def explain(self, job: Job) -> WaitExplanation | None:
         """Why a job waits; none if it does not. To be asked before the cluster changes again."""
         return explain_job(self.causes, job, self.lost)
@@ -69,6 +76,21 @@ class Outcome:
     def explain_task(self, task: Task) -> str:
         """Why one pod waits, in a sentence; empty if it does not."""
         return explain_task(self.causes, task, self.lost)
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsedParts:
+    """How much of a cycle is rehearsed."""
+
+    enough: Callable[[Outcome], bool] = lambda outcome: False
+    """Whether what else would be decided does not matter; asked between actions, and between turns of jobs."""
+    closes: Callable[[Outcome], bool] = lambda outcome: True
+    """Whether the end of the cycle matters: if not, there are decisions to look at, but neither reasons nor phases."""
+    waits: RoomWaits | None = None
+    """The jobs that another engine of the same policy found no room for, before what changed since; none if unknown."""
+
+
+ALL_PARTS = RehearsedParts()
 
 
 class Engine:
@@ -153,6 +175,7 @@ class Engine:
         self._advance(cluster, now)
         if self._last is not None and self._skips and self._fixed_point.holds(cluster, now):
             return self._repeat(cluster, now, self._last)
+        self._waits.open(cluster)
         session = self._session(cluster, now)
         outcome = Outcome([], session, WaitCauses(session))
         try:
@@ -178,23 +201,33 @@ class Engine:
         return outcome
 
     def rehearse(
-        self, cluster: Cluster, now: float, look: Callable[[Outcome], Seen], closes: bool = True
+        self,
+        cluster: Cluster,
+        now: float,
+        look: Callable[[Outcome], Seen],
+        parts: RehearsedParts = ALL_PARTS,
     ) -> Seen:
         """Run a cycle, let `look` see its outcome and the cluster after it, and take everything back.
 
-        Unless it `closes`, only decisions are looked at, neither reasons nor phases. Nothing else may be asked of an
-        engine that has rehearsed: its plugins remember what did not happen.
+        Nothing else may be asked of an engine that has rehearsed: its plugins remember what did not happen.
         """
         memory, unsettled = deepcopy(cluster.memory), dict(cluster.unsettled)
-        self._advance(cluster, now)
+        self._open_waits(cluster, now, parts.waits)
         session = self._session(cluster, now)
         outcome = Outcome(session.decisions, session, WaitCauses(session))
         try:
+            session.is_over = partial(parts.enough, outcome)
             self._decide(session, outcome)
+            closes = parts.closes(outcome)
             if closes:
                 self._close_quietly(session)
             with session.finished_for_now():
                 cluster.listeners = []
+                if closes and self._skips:
+                    self._waits.close(session)
+                    self._waits.wake(
+                        outcome.moved_jobs()
+                    )  # they are not what they were noted as once it is taken back
                 return look(outcome)
         except CycleLost as error:
             session.abort()
@@ -205,12 +238,24 @@ class Engine:
             cluster.memory, cluster.unsettled = memory, unsettled
             cluster.mark_all_dirty()
 
+    def _open_waits(self, cluster: Cluster, now: float, waits: RoomWaits | None) -> None:
+        """Who waits for room is known from another engine, or everybody is tried."""
+        if waits is None or isinstance(self._waits, OrderedWaits):
+            self._advance(cluster, now)
+            self._waits.open(cluster)
+        else:
+            cluster.settle()
+            self._waits = waits.copy()
+            self._waits.open(cluster)
+            self._advance(cluster, now)
+
     def _decide(self, session: Session, outcome: Outcome) -> None:
-        """Open and act; whatever is raised is a cycle lost."""
+        """Open and act, until that is enough; whatever is raised is a cycle lost."""
         with self._losing():
             self._open(session, outcome)
             for action in self._actions:
-                action(session)
+                if not session.is_over():
+                    action(session)
 
     def _close_quietly(self, session: Session) -> None:
         with self._losing():
@@ -250,7 +295,6 @@ class Engine:
         return Outcome([], session, last.causes, repeated=True)
 
     def _session(self, cluster: Cluster, now: float) -> Session:
-        self._waits.open(cluster)
         cluster.touched.clear()
         session = self._new_session(cluster, now)
         cluster.dirty = Dirty(everything=False)

@@ -38,7 +38,7 @@ from stromboli.model.status import Status
 from stromboli.model.task import Condition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from stromboli.engine.placement.node_functions import Bools
     from stromboli.engine.plugin import HeldBack
@@ -113,6 +113,8 @@ class Session(Transaction):
         """Tasks that were let out of their queue's gate in this session."""
         self.waits = RoomWaits()
         """Jobs that nobody tries because they wait for more room than there is."""
+        self.is_over: Callable[[], bool] = lambda: False
+        """Whether nobody cares for what else is decided, as in a rehearsal that has seen enough."""
         self._placement = placement
         self._unmet: dict[Job, Unmet | None] = {}
         self._confinement = Confinement(self)

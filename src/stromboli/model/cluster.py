@@ -191,6 +191,12 @@ class Cluster:
         self.dirty = Dirty()
         self.touched.clear()
 
+    def forget_changes(self) -> None:
+        """From here on, only what changes is dirty."""
+        self.settle()
+        self.dirty = Dirty(everything=False)
+        self.touched.clear()
+
     def set_shard(self, shard: Shard) -> None:
         """Change the nodes of this scheduler; what is cached about nodes becomes invalid."""
         before, self.shard = self.shard, shard

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.engine.waiting.room_bound import RoomBound
@@ -63,6 +63,13 @@ class RoomWaits:
         self._of_job: dict[Job, Hashable] = {}
         self.bound = RoomBound()
 
+    def copy(self) -> RoomWaits:
+        """The same jobs, to be woken by themselves."""
+        waits = RoomWaits()
+        waits._groups = {key: replace(group, jobs=dict(group.jobs)) for key, group in self._groups.items()}
+        waits._of_job = dict(self._of_job)
+        return waits
+
     def __contains__(self, job: Job) -> bool:
         return job in self._of_job
 
@@ -81,12 +88,12 @@ class RoomWaits:
             self._groups.clear()
             self._of_job.clear()
         else:
-            self._wake(cluster.touched)
+            self.wake(cluster.touched)
 
     def worth_placing(self, session: Session) -> list[Job]:
         """The jobs with something to place, less those for which there is no room; in which order does not matter."""
         for group in self._helped(session, lambda group: self._may_take(session, group)):
-            self._wake(list(group.jobs))
+            self.wake(list(group.jobs))
         return self.awake(session)
 
     def _may_take(self, session: Session, group: WaitGroup) -> bool:
@@ -105,7 +112,7 @@ class RoomWaits:
         for group in self._helped(session, may_help):
             for job in group.jobs:
                 self.recall(session, job)
-            self._wake(list(group.jobs))
+            self.wake(list(group.jobs))
         return self._not_hopeless(session)
 
     def _helped(self, session: Session, may_help: Callable[[WaitGroup], bool]) -> list[WaitGroup]:
@@ -126,7 +133,8 @@ class RoomWaits:
         except session.confined:
             return False  # whoever fails here will fail over each of these jobs, and be named
 
-    def _wake(self, jobs: Iterable[Job]) -> None:
+    def wake(self, jobs: Iterable[Job]) -> None:
+        """Try these jobs again."""
         changed: dict[Hashable, None] = {}
         for job in jobs:
             key = self._of_job.pop(job, None)
@@ -146,7 +154,7 @@ class RoomWaits:
         """A session has come to its end: those that it found no room for wait, unless there could be some."""
         moved = [job for job in session.cluster.dirty.jobs if job in self._of_job]
         earlier = {job: self._groups[self._of_job[job]].jobs[job] for job in moved}
-        self._wake(moved)
+        self.wake(moved)
         for job in self._not_hopeless(session):
             if waits_for_room(session, job):
                 with suppress(*session.confined):  # whoever fails here fails over the job, and is named then

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from stromboli.engine.catalog import Catalog
-from stromboli.engine.cycle import Engine, Outcome
+from stromboli.engine.cycle import Engine, Outcome, RehearsedParts
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.engine.explanation.subjects.explanation_document import ObjectChange
+from stromboli.engine.waiting.room_waits import RoomWaits
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.intake.sub_jobs import sub_job_of
 from stromboli.model.job import Job, JobId
@@ -31,14 +31,31 @@ class Trial:
     starts: bool
     cycles: int = 1
     evicts: list[str] = field(default_factory=list)
-    may_start_later: bool = False
-    """Whether somebody was evicted, so that another cycle may come to something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked of a cycle: whether a job starts in it, under these actions, after cycles that evicted these."""
+
+    job: JobId
+    actions: Sequence[str]
+    cycle: int = 1
+    evicted: list[str] = field(default_factory=list)
 
 
 class StartTrials:
     """Runs cycles on changed clusters, each time from the same present."""
 
-    def __init__(self, intake: Intake, policy: Policy, catalog: Catalog, now: float) -> None:
+    def __init__(
+        self,
+        intake: Intake,
+        policy: Policy,
+        catalog: Catalog,
+        now: float,
+        waits: RoomWaits | None = None,
+    ) -> None:
+        """`waits`: who waits for room at the present, so that only those are tried whom a change may help."""
+        self._waits = waits
         self._intake = intake
         self._policy = policy
         self._catalog = catalog
@@ -51,29 +68,36 @@ class StartTrials:
 
     def run(self, job: JobId, changes: Sequence[ObjectChange] = (), actions: Sequence[str] = ()) -> Trial:
         """Whether a job would start with these changes, under these actions."""
+        self._intake.cluster.forget_changes()
         with applied(self._intake, changes):
-            return self._cycle(job, actions, 1, [])
+            return self._cycle(_Asked(job, actions), None if actions else self._waits)
 
-    def _cycle(self, id: JobId, actions: Sequence[str], number: int, evicted: list[str]) -> Trial:
-        """One cycle, of which only the decisions matter; it is run anew with its end if another follows."""
-        cluster, now = self._intake.cluster, self._now + (number - 1) * PERIOD
-        trial = self.engine(actions).rehearse(cluster, now, partial(self._trial, id, number, evicted), False)
-        if trial.starts or not trial.may_start_later:
-            return trial
+    def _cycle(self, asked: _Asked, waits: RoomWaits | None) -> Trial:
+        """One cycle, of which only the decisions matter, unless another follows as somebody was evicted."""
+        cluster, now = self._intake.cluster, self._now + (asked.cycle - 1) * PERIOD
 
-        def follow(outcome: Outcome) -> Trial:
+        def has_begun(outcome: Outcome) -> bool:
+            job = cluster.jobs.get(asked.job)
+            return job is not None and has_started(outcome, job)
+
+        def is_followed(outcome: Outcome) -> bool:
+            evicts = any(isinstance(decision, Evict) for decision in outcome.decisions)
+            return evicts and asked.cycle < MOST_CYCLES and not has_begun(outcome)
+
+        def look(outcome: Outcome) -> Trial:
+            if outcome.lost is not None:
+                return Trial(False, asked.cycle)
+            gone = [decision.key for decision in outcome.decisions if isinstance(decision, Evict)]
+            trial = Trial(has_begun(outcome), asked.cycle, [*asked.evicted, *gone])
+            if not is_followed(outcome):
+                return trial
             with self._come_true(outcome) as possible:
-                return self._cycle(id, actions, number + 1, trial.evicts) if possible else trial
+                following = _Asked(asked.job, asked.actions, asked.cycle + 1, trial.evicts)
+                return self._cycle(following, outcome.session.waits) if possible else trial
 
-        return self.engine(actions).rehearse(cluster, now, follow)
-
-    def _trial(self, id: JobId, number: int, evicted: list[str], outcome: Outcome) -> Trial:
-        job = self._intake.cluster.jobs.get(id)
-        if job is None or outcome.lost is not None:
-            return Trial(False, number)
-        gone = [decision.key for decision in outcome.decisions if isinstance(decision, Evict)]
-        starts = has_started(outcome, job)
-        return Trial(starts, number, [*evicted, *gone], bool(gone) and number < MOST_CYCLES)
+        return self.engine(asked.actions).rehearse(
+            cluster, now, look, RehearsedParts(has_begun, is_followed, waits)
+        )
 
     @contextmanager
     def _come_true(self, outcome: Outcome) -> Iterator[bool]:
@@ -102,8 +126,9 @@ class StartTrials:
 
 def has_started(outcome: Outcome, job: Job) -> bool:
     """Whether pods of it were bound in the cycle, so that as many run as must start together."""
-    bound = any(decision.uid in job.tasks for decision in outcome.decisions if isinstance(decision, Bind))
-    return bound and job.ready_count >= max(job.minimum, 1)
+    if job.ready_count < max(job.minimum, 1):
+        return False
+    return any(decision.uid in job.tasks for decision in outcome.decisions if isinstance(decision, Bind))
 
 
 def _enter_again(intake: Intake, task: Task) -> None:

@@ -27,6 +27,7 @@ def applied(intake: Intake, changes: Sequence[ObjectChange]) -> Iterator[None]:
         for change in changes:
             undone.callback(_apply(intake, change))
         yield
+    intake.cluster.settle()
 
 
 def merged(target: Any, patch: Any) -> Any:

@@ -42,7 +42,8 @@ def search_remedies(
     intake: Intake, policy: Policy, catalog: Catalog, now: float, clues: WaitClues
 ) -> Remedies:
     """Try what is worth trying for a job that waits; the cluster is as before after that."""
-    trials = RemedyTrials(intake.cluster, StartTrials(intake, policy, catalog, now), policy, clues, now)
+    starts = StartTrials(intake, policy, catalog, now, clues.waits)
+    trials = RemedyTrials(intake.cluster, starts, policy, clues, now)
     for family in (*FIRST, *(NEXT if clues.tasks else ())):
         family(trials)
     return trials.remedies

@@ -16,6 +16,7 @@ from stromboli.engine.explanation.subjects.room_by_nodes import WaitingKind, wai
 if TYPE_CHECKING:
     from stromboli.engine.cycle import Outcome
     from stromboli.engine.explanation.wait_explanation import WaitExplanation
+    from stromboli.engine.waiting.room_waits import RoomWaits
     from stromboli.model.job import Job, JobId
     from stromboli.model.node_columns import Bools, Ints
     from stromboli.model.task import Task
@@ -43,6 +44,8 @@ class WaitClues:
     """All that nodes answered."""
     promised: float | None = None
     """When the first of the jobs starts that were promised a start."""
+    waits: RoomWaits | None = None
+    """The jobs for which there was no room in the cycle."""
     hits: list[Hit] = field(default_factory=list)
     """Limits of its queue, and of those above, that leave too little for all its pods."""
 
@@ -68,6 +71,7 @@ def wait_clues(outcome: Outcome, job: Job, wait: WaitExplanation) -> WaitClues:
         reasons={
             reason.text for verdict in outcome.causes.verdicts(job).values() for reason in verdict.reasons
         },
+        waits=session.waits,
     )
     if wait.gate == "backfill":
         clues.promised = _first_promise(outcome, job)
