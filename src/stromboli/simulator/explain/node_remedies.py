@@ -9,7 +9,7 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.engine.explanation.subjects.explanation_document import ObjectChange, Remedy
-from stromboli.engine.explanation.subjects.quantity_texts import node_group_name
+from stromboli.engine.explanation.subjects.quantity_texts import NodeGroupNames
 from stromboli.model.cluster import Cluster
 from stromboli.model.node_columns import Node
 from stromboli.model.task import Task
@@ -92,7 +92,7 @@ def add_nodes(trials: RemedyTrials) -> None:
         if count > MOST_NODES:
             continue
         changes = [_new_node(trials.cluster, node, number) for number in range(count)]
-        verb, group = "is" if count == 1 else "are", node_group_name(trials.cluster, node)
+        verb, group = "is" if count == 1 else "are", NodeGroupNames(trials.cluster).of(node)
         text = f"there {verb} {counted(count, 'more node')} like {node.name} ({group})"
         if trials.attempt(Remedy("nodes", text, changes)):
             return
@@ -103,8 +103,9 @@ def add_nodes(trials: RemedyTrials) -> None:
 def _examples(trials: RemedyTrials) -> Iterator[Node]:
     """A usable node of each group of like nodes."""
     seen: set[str] = set()
+    groups = NodeGroupNames(trials.cluster)
     for node in trials.cluster.columns.nodes:
-        if trials.clues.usable[node.row] and (name := node_group_name(trials.cluster, node)) not in seen:
+        if trials.clues.usable[node.row] and (name := groups.of(node)) not in seen:
             seen.add(name)
             yield node
 

@@ -31,11 +31,25 @@ def quantity(cluster: Cluster, dim: int, amount: float) -> str:
     return resource_list({name: int(amount)})[name]
 
 
-def node_group_name(cluster: Cluster, node: Node) -> str:
-    """The instance type of a node, or else its size as `stromboli up --nodes` takes it."""
-    for label in INSTANCE_TYPES:
-        if node.labels.get(label):
-            return node.labels[label]
+class NodeGroupNames:
+    """The names of groups of like nodes; nodes of a size are named once."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._by_size: dict[tuple[tuple[int, float], ...], str] = {}
+
+    def of(self, node: Node) -> str:
+        """The instance type of a node, or else its size as `stromboli up --nodes` takes it."""
+        for label in INSTANCE_TYPES:
+            if node.labels.get(label):
+                return node.labels[label]
+        size = tuple(node.allocatable.items())
+        if size not in self._by_size:
+            self._by_size[size] = _size_name(self._cluster, node)
+        return self._by_size[size]
+
+
+def _size_name(cluster: Cluster, node: Node) -> str:
     sizes = quantities(cluster, node.allocatable)
     parts = [f"{sizes.pop(names.CPU, '0')}cpu", sizes.pop(names.MEMORY, "0")]
     gpus = [f"{amount}gpu" for name, amount in sizes.items() if is_gpu(name) and amount != "0"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from stromboli.engine.explanation.closest_domain import DomainSearch
 from stromboli.engine.explanation.subjects.explanation_document import HyperNodeRoom, NodeGroupRoom
-from stromboli.engine.explanation.subjects.quantity_texts import node_group_name, quantities
+from stromboli.engine.explanation.subjects.quantity_texts import NodeGroupNames, quantities
 from stromboli.model.dimensions import PODS
 
 if TYPE_CHECKING:
@@ -68,8 +68,9 @@ def node_group_rooms(session: Session, kinds: Sequence[WaitingKind]) -> list[Nod
     """By groups of like nodes, those with most room first."""
     cluster = session.cluster
     groups: dict[str, list[int]] = {}
+    names = NodeGroupNames(cluster)
     for node in cluster.columns.nodes:
-        groups.setdefault(node_group_name(cluster, node), []).append(node.row)
+        groups.setdefault(names.of(node), []).append(node.row)
     rooms = [_room(cluster, name, np.array(rows), kinds) for name, rows in groups.items()]
     return sorted(rooms, key=lambda room: (-room.fits, -room.usable, room.name))[:MOST_GROUPS]
 
