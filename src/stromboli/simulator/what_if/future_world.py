@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
+from math import inf
 
 from stromboli.engine.decisions import Evict
 from stromboli.model.amounts import Amounts
@@ -70,21 +70,36 @@ class FutureWorld(TimedWorld):
         """What pods of each shape request, by name."""
         self._may_lack_claims = True
         """Whether pods came to wait since claims were last made for those that do."""
-        nodes = nodes_of(self.cluster)
+        nodes = nodes_of(self.cluster) if measures else {}
         self.record = new_record("", nodes, settings)
         self.recorder = RunRecorder(self.record, capacity_of(nodes))
         self.events.schedule(0.0, EventKind.JOB_SUBMITTED, None)  # the first cycle
         for job in self.cluster.jobs.values():
             self._record_of(job)
-        for task in list(self.cluster.tasks.values()):
+        self._enter_present(now)
+
+    def _enter_present(self, now: float) -> None:
+        """Pods that are on their nodes already; those that end together are one event."""
+        ending: dict[float, list[RunningPod]] = {}
+        started: dict[Job, float] = {}
+        for task in self.cluster.tasks.values():
             if task.status is Status.RELEASING:
                 self.events.schedule(GRACE_PERIOD, EventKind.POD_ENDS, task)
             elif task.status in HOLDING and task.node is not None:
-                self._enter(
-                    task,
-                    0.0 if task.started is None else task.started - now,
-                    self._run_times.end_of(task, now) - now,
-                )
+                since = 0.0 if task.started is None else task.started - now
+                end = self._run_times.end_of(task, now) - now
+                pod = self._running[task] = RunningPod(task, task.node.name, since, end)
+                if end < inf:
+                    ending.setdefault(end, []).append(pod)
+                if task.job is not None:
+                    started.setdefault(task.job, since)
+                    if self._measures:
+                        self._measure(task, 1)
+        for end, pods in ending.items():
+            self.events.schedule(end, EventKind.POD_ENDS, pods)
+        for job, since in started.items():
+            if _has_minimum(job):
+                self._record_of(job).started = since
 
     # -- what happens
 
@@ -106,17 +121,19 @@ class FutureWorld(TimedWorld):
         self._enter(task, self.time, self.time + self._run_times.of(task).seconds)
 
     def is_stale(self, event: ScheduledEvent) -> bool:
-        pod = event.subject
-        return isinstance(pod, RunningPod) and self._running.get(pod.task) is not pod
+        pods = event.subject
+        return isinstance(pods, list) and not any(self._running.get(pod.task) is pod for pod in pods)
 
     def happen(self, event: ScheduledEvent) -> None:
         if isinstance(event.subject, Task):
             self.vanish(event.subject)
-        elif isinstance(event.subject, RunningPod):
-            task = event.subject.task
-            self._leave(task, SUCCEEDED)
-            self.finish(task)
-            self._note_end(task.job)
+        elif isinstance(event.subject, list):
+            for pod in event.subject:
+                task = pod.task
+                if self._running.get(task) is pod:
+                    self._leave(task, SUCCEEDED)
+                    self.finish(task)
+                    self._note_end(task.job)
 
     def drop_misfits(self) -> None:
         """Everybody waits as long as it takes."""
@@ -164,7 +181,7 @@ class FutureWorld(TimedWorld):
         place = self._places.get(job)
         if place is None:
             place = self._places[job] = len(self.record.jobs)
-            requests = in_units(self._named(job.total))
+            requests = in_units(self._named(job.total)) if self._measures else {}
             queue = job.queue.name if job.queue is not None else ""
             created, limit = job.created - self.epoch, job_time_limit(job, self.cluster.queues)
             self.record.jobs.append(
@@ -175,24 +192,28 @@ class FutureWorld(TimedWorld):
     def _enter(self, task: Task, started: float, end: float) -> None:
         assert task.node is not None
         pod = self._running[task] = RunningPod(task, task.node.name, started, end)
-        if isfinite(end):
-            self.events.schedule(end, EventKind.POD_ENDS, pod)
+        self.events.schedule(end, EventKind.POD_ENDS, [pod])
         if task.job is not None:
             record = self._record_of(task.job)
             if self._measures:
-                self.recorder.use(record.queue, self._requested(task), 1)
+                self._measure(task, 1)
             if record.started is None and _has_minimum(task.job):
                 record.started = started
 
     def _leave(self, task: Task, outcome: str) -> RunningPod | None:
         pod = self._running.pop(task, None)
         if pod is not None and task.job is not None:
-            record = self._record_of(task.job)
+            self._record_of(task.job)
             if self._measures:
-                self.recorder.use(record.queue, self._requested(task), -1)
+                self._measure(task, -1)
             place = self._places[task.job]
             self.recorder.add_pod(PodRecord(place, task.key, pod.node, pod.started, self.time, outcome))
         return pod
+
+    def _measure(self, task: Task, times: int) -> None:
+        """A pod of a job uses what it requests from now on, or no longer."""
+        assert task.job is not None
+        self.recorder.use(self._record_of(task.job).queue, self._requested(task), times)
 
     def _requested(self, task: Task) -> dict[str, int]:
         named = self._requests.get(task.shape)
