@@ -11,13 +11,13 @@ import typer
 from stromboli.api.manifests.manifest_sources import STDIN
 from stromboli.api.manifests.yaml_lines import MAX_BYTES
 from stromboli.cli.cli_errors import Usage
-from stromboli.engine.catalog import Catalog
 from stromboli.policy.policy import Policy, PolicyError, default_policy, load_policy
 from stromboli.policy.policy_file import PolicyFile
 from stromboli.policy.presets import PRESETS
 from stromboli.policy.presets import preset as preset_text
 
 if TYPE_CHECKING:
+    from stromboli.engine.catalog import Catalog
     from stromboli.simulator.cluster_loading import Loaded
 
 PLUGINS_DIR = typer.Option(

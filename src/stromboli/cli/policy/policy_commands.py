@@ -14,7 +14,6 @@ from stromboli.cli.cluster.on_cluster import on_cluster, on_cluster_if
 from stromboli.cli.command_group import Command, subcommands
 from stromboli.cli.output import Format, write_as
 from stromboli.cli.policy_options import PLUGINS_DIR, preset_names, preset_source, read_policy
-from stromboli.extensions import load_catalog
 from stromboli.policy.policy import Policy, PolicyError, load_policy
 from stromboli.policy.policy_differences import PolicyDifference, policy_differences
 from stromboli.policy.presets import PRESETS
@@ -103,7 +102,7 @@ def check(
     """Say what is wrong with a policy, by file and line. The exit status is 1 if anything is."""
     errors: tuple[str, ...] = ()
     try:
-        checked = read_policy(file, load_catalog(plugins_dir), lenient)
+        checked = read_policy(file, _catalog(plugins_dir), lenient)
         warnings = checked.warnings
     except PolicyError as error:
         errors, warnings = error.errors, error.warnings
@@ -140,7 +139,7 @@ async def diff(
 
     Exit status 0 if they do the same, 1 if they differ, 2 for a policy that is wrong or a cluster that refuses.
     """
-    catalog = load_catalog(plugins_dir)
+    catalog = _catalog(plugins_dir)
     wanted = _wanted(file, preset, catalog)
     place = await _place(session, config_map, key)
     before = _in_force(place, catalog)
@@ -183,7 +182,7 @@ async def apply(
             raise Usage("--admission needs a file")
         await apply_admission(session, file, dry_run, yes)
         return
-    catalog = load_catalog(plugins_dir)
+    catalog = _catalog(plugins_dir)
     wanted = _wanted(file, preset, catalog)
     place = await _place(session, config_map, key)
     differences = policy_differences(_in_force(place, catalog), wanted)
@@ -197,6 +196,13 @@ async def apply(
         typer.confirm(f"Replace {_shown(place.origin)}?", abort=True)
     await put_policy(session, place, wanted.source, dry_run is DryRun.SERVER)
     typer.echo(f"{_shown(place.origin)} replaced{' (server dry run)' if dry_run is DryRun.SERVER else ''}")
+
+
+def _catalog(plugins_dir: Path | None) -> Catalog:
+    """All actions and plugins; `policy show` needs none of them."""
+    from stromboli.extensions import load_catalog
+
+    return load_catalog(plugins_dir)
 
 
 def _wanted(file: str | None, preset: str | None, catalog: Catalog) -> Policy:
