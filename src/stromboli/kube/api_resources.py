@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -172,7 +173,8 @@ def _maturity(version: str) -> tuple[int, ...]:
 async def discover(client: RequestSender) -> dict[type[Object], Resource]:
     """The kinds we read that this server has, and where."""
     fixed = {kind: resource for kind, resource in RESOURCES.items() if kind is not NativePodGroup}
-    offered = {root: await plurals(client, root) for root in {resource.root for resource in fixed.values()}}
+    roots = sorted({resource.root for resource in fixed.values()})
+    offered = dict(zip(roots, await asyncio.gather(*(plurals(client, root) for root in roots)), strict=True))
     present = {
         kind: resource for kind, resource in fixed.items() if resource.plural in offered[resource.root]
     }

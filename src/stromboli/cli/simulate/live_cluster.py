@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import typer
@@ -39,6 +39,7 @@ UNREAD: tuple[type[Object], ...] = (ConfigMap, NodeShard)
 LARGEST_CLUSTER = MAX_FILE
 """Bytes of all objects together, as the API server sends them."""
 FORBIDDEN = 403
+LISTS_AT_A_TIME = 6
 
 
 class LiveCluster(NamedTuple):
@@ -65,29 +66,17 @@ def read_live_cluster(data: Path | None, kubeconfig: str, context: str, catalog:
 
 async def read_cluster(access: Access, running: RunningCluster | None, catalog: Catalog) -> LiveCluster:
     """All that a scheduler reads of a cluster; what may not be listed is noted if it can be done without."""
-    objects: list[Object] = []
-    notes: list[str] = []
-    refused: list[str] = []
-    size = 0
     async with Client(access) as client:
         offered = await discover(client)
-        notes += [absence(RESOURCES[kind]) for kind in REQUIRED if kind not in offered]
-        for kind, resource in offered.items():
-            if kind in UNREAD:
-                continue
-            try:
-                async for page in list_pages(client, resource, kind):
-                    size += page.size
-                    if size > LARGEST_CLUSTER:
-                        raise Usage(f"{access.server}: its objects are larger than {LARGEST_CLUSTER} bytes")
-                    objects += [decoded.object for decoded in page.objects if decoded.object is not None]
-            except ApiError as error:
-                if error.status != FORBIDDEN or kind in REQUIRED:
-                    raise
-                refused.append(f"{resource.plural}.{resource.group}".removesuffix("."))
+        lists = ObjectLists(client)
+        wanted = {kind: resource for kind, resource in offered.items() if kind not in UNREAD}
+        listed = await all_or_first_error([lists.read(kind, resource) for kind, resource in wanted.items()])
         policy = await policy_in_force(client, running, catalog)
-    if refused:
-        notes.append(f"it is as if there were none of these, as they may not be listed: {', '.join(refused)}")
+    objects = [obj for objects_of_kind in listed for obj in objects_of_kind]
+    notes = [absence(RESOURCES[kind]) for kind in REQUIRED if kind not in offered]
+    if lists.refused:
+        refused = ", ".join(sorted(lists.refused))
+        notes.append(f"it is as if there were none of these, as they may not be listed: {refused}")
     present = PresentCluster(
         access.server,
         lambda _: _sources(access.server, objects, offered),
@@ -96,6 +85,49 @@ async def read_cluster(access: Access, running: RunningCluster | None, catalog: 
         tuple(notes),
     )
     return LiveCluster(present, policy, objects)
+
+
+class ObjectLists:
+    """Reads lists of objects, several at a time: most are short, and the way to the server is long."""
+
+    def __init__(self, client: Client) -> None:
+        self.refused: list[str] = []
+        """What may not be listed and can be done without."""
+        self._client = client
+        self._size = 0
+        self._seats = asyncio.Semaphore(LISTS_AT_A_TIME)
+
+    async def read(self, kind: type[Object], resource: Resource) -> list[Object]:
+        """All objects of a kind."""
+        objects: list[Object] = []
+        try:
+            async with self._seats:
+                async for page in list_pages(self._client, resource, kind):
+                    self._weigh(page.size)
+                    objects += [decoded.object for decoded in page.objects if decoded.object is not None]
+        except ApiError as error:
+            if error.status != FORBIDDEN or kind in REQUIRED:
+                raise
+            self.refused.append(f"{resource.plural}.{resource.group}".removesuffix("."))
+            return []
+        return objects
+
+    def _weigh(self, size: int) -> None:
+        self._size += size
+        if self._size > LARGEST_CLUSTER:
+            server = self._client.access.server
+            raise Usage(f"{server}: its objects are larger than {LARGEST_CLUSTER} bytes")
+
+
+async def all_or_first_error(reads: Sequence[Coroutine[Any, Any, list[Object]]]) -> list[list[Object]]:
+    """The results of all; if one fails, the others are given up."""
+    tasks = [asyncio.create_task(read) for read in reads]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _sources(
