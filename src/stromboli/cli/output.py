@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,11 @@ def console() -> Console:
     from rich.console import Console
 
     return Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
+
+
+def has_colours() -> bool:
+    """Whether standard output shows colours: on a terminal, unless its user wants none ($NO_COLOR)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 def write_as(format: Format | PlanFormat | StatusFormat, value: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import typer
@@ -10,7 +9,7 @@ import typer
 from stromboli.cli.check.check_result import CheckResult, CheckState
 from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.cli.cluster.on_cluster import on_cluster
-from stromboli.cli.output import Format, write_as
+from stromboli.cli.output import Format, has_colours, write_as
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
@@ -62,7 +61,7 @@ def _print(results: list[CheckResult]) -> None:
     widest = max(len(result.check) for result in results)
     for result in results:
         state = f"{result.state.value:7}"
-        if sys.stdout.isatty():
+        if has_colours():
             state = typer.style(state, fg=COLOURS[result.state])
         typer.echo(f"{state}  {result.check:{widest}}  {shown(result.text)}")
         if result.way_out:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -137,7 +137,7 @@ class ClusterSession:
         splitter = LineSplitter()
         async with self.client.stream(path, WATCH_IDLE_SECONDS) as pieces:
             async for piece in pieces:
-                for line in splitter.feed(piece):
+                for line in _lines(splitter, piece, resource):
                     event = _decoded(line)
                     object = event.get("object") or {}
                     if event.get("type") == "ERROR":
@@ -209,6 +209,14 @@ def absent(resource: Resource) -> ClusterError:
         f"the cluster has no {resource.plural}.{resource.group or 'core'}: is Stromboli or Volcano installed?"
         " `stromboli check` tells"
     )
+
+
+def _lines(splitter: LineSplitter, piece: bytes, resource: Resource) -> Iterator[bytes]:
+    """The lines of a watch that a piece completes."""
+    try:
+        yield from splitter.feed(piece)
+    except ValueError as error:
+        raise ClusterError(f"the watch of {resource.plural} sends what no object can be: {error}") from None
 
 
 def _completed(manifest: Manifest, resource: Resource) -> Manifest:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.cli.following.log_lines import coloured
 from stromboli.cli.following.log_streams import LogLine
+from stromboli.cli.output import has_colours
 
 CLEAR_LINE = "\r\x1b[K"
 MOST_HELD = 10_000
@@ -24,7 +25,7 @@ class FollowScreen:
         """`quiet`: nothing but logs and the end."""
         self._quiet = quiet
         self._is_terminal = sys.stderr.isatty()
-        self._colours = sys.stdout.isatty()
+        self._colours = has_colours()
         self._waiting = ""
         self._told = ""
         self._held: list[LogLine] | None = None

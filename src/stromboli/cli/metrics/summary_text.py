@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import typer
 
 from stromboli.api.errors import printable
@@ -14,6 +12,7 @@ from stromboli.cli.metrics.metrics_summary import MetricsSummary, part_table
 from stromboli.cli.metrics.prometheus_text import LONGEST_LINE
 from stromboli.cli.metrics.queue_rows import queue_table
 from stromboli.cli.metrics.summary_line import LineState
+from stromboli.cli.output import has_colours
 
 MOST_QUEUES = 20
 """Rows without -o wide."""
@@ -47,7 +46,7 @@ def _print_lines(summary: MetricsSummary) -> None:
     widest = max((len(line.topic) for line in summary.lines), default=0)
     for line in summary.lines:
         state = f"{line.state.value:4}"
-        if sys.stdout.isatty():
+        if has_colours():
             state = typer.style(state, fg=COLOURS[line.state])
         typer.echo(f"{state}  {line.topic:{widest}}  {shown(line.text)}")
         if line.way_out:

@@ -12,7 +12,7 @@ from stromboli.cli.cli_errors import BAD_INPUT, Usage, print_error, print_note, 
 from stromboli.cli.cluster.change_options import DRY_RUN, DryRun
 from stromboli.cli.cluster.on_cluster import on_cluster, on_cluster_if
 from stromboli.cli.command_group import Command, subcommands
-from stromboli.cli.output import Format, write_as
+from stromboli.cli.output import Format, has_colours, write_as
 from stromboli.cli.policy_options import PLUGINS_DIR, preset_names, preset_source, read_policy
 from stromboli.policy.policy import Policy, PolicyError, load_policy
 from stromboli.policy.policy_differences import PolicyDifference, policy_differences
@@ -272,7 +272,7 @@ def _show_differences(
 
 
 def _line(mark: str, text: str, colour: str) -> None:
-    typer.secho(f"    {mark} {_shown(text)}", fg=colour if sys.stdout.isatty() else None)
+    typer.secho(f"    {mark} {_shown(text)}", fg=colour if has_colours() else None)
 
 
 def _shown(text: str) -> str:

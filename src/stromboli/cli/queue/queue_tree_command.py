@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +19,7 @@ from stromboli.cli.cluster.on_cluster import on_cluster
 from stromboli.cli.cluster.readable_parts import ReadableParts
 from stromboli.cli.cluster.tree_branches import DEEPEST, Branch, branches
 from stromboli.cli.cluster.usage_bar import BORROWED, USED, usage_bar
+from stromboli.cli.output import has_colours
 from stromboli.cli.queue.queue_names import parent_of, spec_of_queue, state_of_queue
 from stromboli.cli.queue.queue_shares import PARTS, Share, amount_of, read_shares
 from stromboli.cli.status.resource_columns import NONE, short_bytes
@@ -144,7 +143,7 @@ def _text(resource: str, amount: float | None) -> str:
 
 def coloured(line: str) -> str:
     """On a terminal, what is borrowed stands out."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+    if not has_colours():
         return line
     line = re.sub(f"{USED}+", lambda match: f"\x1b[{GREEN}m{match[0]}\x1b[0m", line)
     return re.sub(f"{BORROWED}+", lambda match: f"\x1b[{YELLOW}m{match[0]}\x1b[0m", line)
