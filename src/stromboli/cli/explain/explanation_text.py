@@ -93,11 +93,13 @@ class SubjectText:
         self._print_room(job)
         self._print_holders(job)
         self._print_remedies(job)
-        if job.forecast is not None:
+        starts = [start for start in (job.promise, job.forecast) if start is not None]
+        if starts:
             self._title("When")
-            self._line(f"  {job.forecast.text}")
-            if job.forecast.after:
-                self._line(f"  After the end of {_some(job.forecast.after)}, on {_some(job.forecast.nodes)}.")
+        for start in starts:
+            self._line(f"  {start.text}")
+            if start.after:
+                self._line(f"  After the end of {_some(start.after)}, on {_some(start.nodes)}.")
 
     def _print_room(self, job: JobExplanation) -> None:
         if job.room:

@@ -154,6 +154,18 @@ class StartForecast(Struct):
     not_before: str | None = None
 
 
+class StartPromise(Struct):
+    """When it starts at the latest, as the leader has promised."""
+
+    text: str
+    start: str | None = None
+    nodes: list[str] = []
+    after: list[str] = []
+    """The jobs that are expected to end before."""
+    overdue: bool = False
+    """Whether it waits for jobs that are over their time limits."""
+
+
 class PodPlace(Struct):
     """Pods of a job on a node."""
 
@@ -199,6 +211,8 @@ class JobExplanation(SubjectBase, kw_only=True, tag="job", tag_field="subject"):
     untried: int = 0
     """What could have been tried too, had there been time."""
     forecast: StartForecast | None = None
+    promise: StartPromise | None = None
+    """From the leader alone."""
     places: list[PodPlace] = []
     since: str | None = None
     until: str | None = None

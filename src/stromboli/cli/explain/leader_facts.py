@@ -1,0 +1,42 @@
+"""What the leader knows of a subject besides its objects, added to what is explained from them."""
+
+from __future__ import annotations
+
+from stromboli.cli.cluster.cluster_errors import shown
+from stromboli.engine.explanation.backfill_causes import time_text
+from stromboli.engine.explanation.subjects.explanation_document import JobExplanation, StartPromise, Subject
+from stromboli.scheduler.explain.leader_answer import LeaderAnswer, PromisedStart
+
+
+def add_leader_facts(subject: Subject, answer: LeaderAnswer) -> None:
+    """Add history, what plugins remember, the start that was promised, and what the leader sees otherwise."""
+    history = answer.history
+    history.leader = answer.leader
+    subject.history = subject.history.merged(history)
+    subject.remembered = answer.remembered
+    if answer.lost:
+        subject.notes.append(f"The leader's last cycle came to nothing: {shown(answer.lost)}")
+    if isinstance(subject, JobExplanation) and subject.state in ("waits", "starts"):
+        subject.promise = _promise(answer.promise) if answer.promise is not None else None
+        _add_other_cause(subject, answer)
+
+
+def _promise(promised: PromisedStart) -> StartPromise:
+    start = time_text(promised.start)
+    text = f"Promised by the leader: a start by {start} at the latest."
+    if promised.overdue:
+        text = "The leader has promised it the room of jobs that are over their time limits: they may end any time."
+    return StartPromise(
+        text,
+        None if promised.overdue else start,
+        list(promised.nodes),
+        list(promised.after),
+        promised.overdue,
+    )
+
+
+def _add_other_cause(job: JobExplanation, answer: LeaderAnswer) -> None:
+    """The leader may see what objects do not tell, such as what its plugins remember."""
+    wait = answer.explanation
+    if wait is not None and (job.wait is None or job.wait.gate != wait.gate):
+        job.notes.append(f"The leader said at {time_text(answer.time)}: {shown(wait.message)}")
