@@ -50,6 +50,33 @@ def test_a_job_that_has_no_pods_yet_is_told_what_would_let_it_start(cluster: Com
     assert any("do not exist yet" in note for note in job["notes"])
 
 
+def test_a_suspended_job_is_explained_although_the_scheduler_does_not_see_it(cluster: CommandCluster) -> None:
+    cluster.place_of("suspended")
+    cluster.make("jobs", {"metadata": {"name": "held"}, "spec": job_spec()}, "suspended")
+    cluster.wait(lambda: cluster.names("podgroups", "suspended"), "the PodGroup of held")
+    cluster.output("job", "suspend", "held", "-n", "suspended", "--wait")
+    cluster.wait(lambda: not cluster.names("podgroups", "suspended"), "no PodGroup of held")
+    text = cluster.output("explain", "job/held", "-n", "suspended")
+    assert "Job suspended/held is suspended (Aborted): `stromboli job resume -n suspended held`" in text
+
+
+def test_a_job_whose_pods_the_cluster_refuses_is_told_why_it_has_none(cluster: CommandCluster) -> None:
+    cluster.place_of("refused")
+    spec = {**job_spec(), "priorityClassName": "nobody"}
+    cluster.make("jobs", {"metadata": {"name": "podless"}, "spec": spec}, "refused")
+    cluster.wait(lambda: cluster.names("podgroups", "refused"), "the PodGroup of podless")
+    (group,) = cluster.names("podgroups", "refused")
+    cluster.patch("podgroups", group, {"status": {"phase": "Inqueue"}}, "refused")
+    cluster.wait(
+        lambda: "FailedCreate" in [reason for reason, _ in cluster.events("refused", "podless")], "the event"
+    )
+    text = cluster.output("explain", "podless", "-n", "refused")
+    assert "Job refused/podless has no pods: Error creating pods" in text
+    assert "no PriorityClass with name nobody was found" in text
+    cluster.delete("jobs", "podless", "refused")
+    cluster.wait(lambda: not cluster.names("podgroups", "refused"), "no PodGroup of podless")
+
+
 def test_a_queue_and_a_node_are_explained_beside_it(cluster: CommandCluster) -> None:
     text = cluster.output("explain", "queue/default", "node/n1", "-n", "explained")
     assert "Queue default is open: 0 jobs hold room in it, 1 waits" in text

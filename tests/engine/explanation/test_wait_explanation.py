@@ -201,6 +201,14 @@ def test_a_pod_larger_than_any_node_is_told_so() -> None:
     assert (explanation.reason, explanation.message) == ("Larger than any node", text.format(99))
 
 
+def test_all_that_no_node_has_enough_of_is_told_at_once() -> None:
+    explanation = waiting(World(nodes="n1 cpu=8; n2 cpu=4").job("a", cpu=99, gpu=3))
+    assert explanation.message == (
+        "a-0 asks for cpu 99, nvidia.com/gpu 3, the most that a node has is cpu 8, nvidia.com/gpu 0"
+    )
+    assert [short.resource for short in explanation.shortages] == ["cpu", "nvidia.com/gpu"]
+
+
 def test_room_that_is_being_freed_is_worth_waiting_for() -> None:
     world = World(nodes="n1 cpu=2").add(leaving("n1", cpu=2))
     result = world.job("a", cpu=2).run("enqueue, allocate", "gang")

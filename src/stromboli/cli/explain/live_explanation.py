@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from stromboli.api import names
 from stromboli.cli.cluster.cluster_errors import refusal_text, shown
 from stromboli.cli.cluster.cluster_kinds import EVENTS, JOBS
 from stromboli.cli.cluster.object_events import Happening, happening, merged
 from stromboli.cli.cluster.on_cluster import run_on_cluster
 from stromboli.cli.explain.file_explanation import explained, explainer_of, find_subjects
-from stromboli.cli.explain.leader_facts import add_leader_facts
+from stromboli.cli.explain.groupless_jobs import groupless_jobs
 from stromboli.cli.leader.leader_query import Unreachable, ask_leader
 from stromboli.cli.policy_options import chosen_policy
 from stromboli.cli.simulate.live_cluster import read_cluster
@@ -46,10 +47,13 @@ async def _explain(
     policy = chosen or live.policy.policy
     loaded = load_objects(live.objects)
     name, now = session.client.access.server, live.present.now
-    subjects = find_subjects(loaded.intake.cluster, options.names, session.namespace)
+    groupless = await groupless_jobs(session, loaded.intake.cluster, options.names)
+    with_pods = [text for text in options.names if text not in groupless]
+    subjects = find_subjects(loaded.intake.cluster, with_pods, session.namespace)
     for found, notes in subjects:
         await _add_pods_to_come(session, loaded.intake, found, notes)
     explanation = explained(explainer_of(options, loaded, policy, catalog, now), subjects, name)
+    explanation.subjects += groupless.values()
     explanation.policy = policy.source_name if chosen else live.policy.origin
     explanation.warnings += list(live.present.notes)
     for subject in explanation.subjects:
@@ -62,7 +66,7 @@ async def _explain(
 async def _add_pods_to_come(session: ClusterSession, intake: Intake, found: Found, notes: list[str]) -> None:
     """A Job that is not let in has no pods: they are thought to be there, as its controller would make them."""
     job = found.job
-    owner = job.owner if job is not None and not job.tasks else None
+    owner = job.owner if job is not None and not job.tasks and job.waits_for_queue else None
     if job is None or owner is None or (owner.kind, owner.api_version) != (JOBS.kind, JOBS.api_version):
         return
     try:
@@ -72,25 +76,26 @@ async def _add_pods_to_come(session: ClusterSession, intake: Intake, found: Foun
         return
     count = add_pods_to_come(intake, job, manifest) if manifest is not None else 0
     if count:
-        notes.append(
-            f"Its {count} pods do not exist yet: they are made when it is let in, as Job {owner.name} says."
-        )
+        pods = "pod does not exist yet: it is" if count == 1 else f"{count} pods do not exist yet: they are"
+        notes.append(f"Its {pods} made when it is let in, as Job {owner.name} says.")
 
 
 async def _add_events(session: ClusterSession, subject: Subject) -> None:
     """What Events tell of a job, its PodGroup and its pods, or of a queue or a node."""
     if not isinstance(subject, JobExplanation):
         return
-    names = {subject.pod_group, subject.name, subject.pod} - {""}
+    objects = {subject.pod_group, subject.name, subject.pod} - {""}
     try:
         told: list[Happening] = []
-        for name in sorted(names):
+        for name in sorted(objects):
             fields = f"involvedObject.name={name}"
             listed = await session.list(EVENTS, subject.namespace, fields=fields)
             told += map(happening, listed.items)
     except ApiError as error:
         subject.notes.append(f"Its events could not be read: {refusal_text(error)}")
         return
+    if subject.state == "empty":
+        subject.summary += _missing_pods_text(told)
     entries = [
         HistoryEntry(
             time=time_text(each.last),
@@ -102,6 +107,12 @@ async def _add_events(session: ClusterSession, subject: Subject) -> None:
         for each in merged(told)
     ]
     subject.history = subject.history.merged(history_of(entries))
+
+
+def _missing_pods_text(told: Sequence[Happening]) -> str:
+    """Why a job that was let in has no pods, as its controller said last."""
+    failures = [each for each in told if each.reason == names.FAILED_CREATE]
+    return f": {max(failures, key=lambda each: each.last).message}" if failures else ""
 
 
 async def _add_leader(
@@ -120,4 +131,7 @@ async def _add_leader(
             explanation.warnings.append(shown(answer.note))
         return
     explanation.source = "leader and objects"
-    add_leader_facts(subject, answer)
+    history = answer.history
+    history.leader = answer.leader
+    subject.history = subject.history.merged(history)
+    subject.remembered = answer.remembered

@@ -90,7 +90,8 @@ class NodeCauses:
         session, task = self._session, self._first_waiting(job)
         too_large = self._larger_than_any_node(task) if task else None
         if task is not None and too_large is not None:
-            summary = f"no node is large enough for its {too_large.shortages[0].resource}"
+            lacking = " and ".join(each.resource for each in too_large.shortages)
+            summary = f"no node is large enough for its {lacking}"
             hint = "ask for less, or add a larger node"
             return Cause("nodes", summary, hint, partial(self._too_large_details, task, hint))
         short = exceeds_cluster(session, job)

@@ -115,14 +115,20 @@ def enqueue_way_out(cluster: Cluster, job: Job, known: str) -> WayOut:
 def larger_than_any_node(cluster: Cluster, task: Task) -> WayOut | None:
     """What a task asks for that no node has, even an empty one."""
     columns, dims = cluster.columns, cluster.dims
-    for dim in dims.ordered(task.request):
-        sizes, asked = columns.allocatable[dim], task.request[dim]
-        if len(sizes) and asked > sizes.max():
-            size, node = int(sizes.max()), columns.nodes[int(sizes.argmax())].name
-            wanted, largest = amount_text(dims, dim, asked), amount_text(dims, dim, size)
-            text = f"{task.name} asks for {wanted}, the largest node ({node}) has {largest}"
-            return WayOut(text, (shortage(dims, dim, asked, size),))
-    return None
+    if not len(columns):
+        return None
+    most = {dim: int(columns.allocatable[dim].max()) for dim in dims.ordered(task.request)}
+    short = {dim: size for dim, size in most.items() if task.request[dim] > size}
+    if not short:
+        return None
+    asked = amounts_text(dims, {dim: task.request[dim] for dim in short})
+    if len(short) == 1:
+        ((dim, size),) = short.items()
+        node = columns.nodes[int(columns.allocatable[dim].argmax())].name
+        text = f"{task.name} asks for {asked}, the largest node ({node}) has {amount_text(dims, dim, size)}"
+    else:
+        text = f"{task.name} asks for {asked}, the most that a node has is {amounts_text(dims, short)}"
+    return WayOut(text, tuple(shortage(dims, dim, task.request[dim], size) for dim, size in short.items()))
 
 
 def _free_way_out(session: Session, task: Task, dim: int) -> WayOut:

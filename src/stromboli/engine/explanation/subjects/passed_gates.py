@@ -75,4 +75,6 @@ def _admission(job: Job) -> tuple[bool, str]:
 
 
 def _gang(job: Job) -> tuple[bool, str]:
-    return job.complete, f"{job.valid_count} of the {job.minimum} pods that must start together exist"
+    if job.complete:
+        return True, f"{job.minimum} of its {job.valid_count} pods must start together"
+    return False, f"{job.valid_count} of the {job.minimum} pods that must start together exist"
