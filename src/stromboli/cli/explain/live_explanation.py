@@ -13,6 +13,7 @@ from stromboli.cli.cluster.object_events import Happening, happening, merged
 from stromboli.cli.cluster.on_cluster import run_on_cluster
 from stromboli.cli.explain.file_explanation import explained, explainer_of, find_subjects
 from stromboli.cli.explain.groupless_jobs import groupless_jobs
+from stromboli.cli.explain.leader_facts import add_leader_facts
 from stromboli.cli.leader.leader_query import Unreachable, ask_leader
 from stromboli.cli.policy_options import chosen_policy
 from stromboli.cli.simulate.live_cluster import read_cluster
@@ -131,7 +132,4 @@ async def _add_leader(
             explanation.warnings.append(shown(answer.note))
         return
     explanation.source = "leader and objects"
-    history = answer.history
-    history.leader = answer.leader
-    subject.history = subject.history.merged(history)
-    subject.remembered = answer.remembered
+    add_leader_facts(subject, answer)
