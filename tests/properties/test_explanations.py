@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,11 +11,17 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from stromboli.api.decoding import decode
 from stromboli.api.types.meta import Object
 from stromboli.engine.cycle import Engine, Outcome
-from stromboli.engine.explanation.subjects.explanation_document import JobExplanation, ObjectChange, Remedy
+from stromboli.engine.explanation.subjects.explanation_document import (
+    JobExplanation,
+    ObjectChange,
+    Remedy,
+    StartForecast,
+)
 from stromboli.engine.explanation.subjects.subject_lookup import Found
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
@@ -24,12 +31,13 @@ from stromboli.scheduling_loop import PERIOD, Scheduler
 from stromboli.simulator.cluster_loading import Loaded
 from stromboli.simulator.explain.cluster_explanation import WITHOUT_REMEDIES, ClusterExplainer
 from stromboli.simulator.explain.remedy_search import search_remedies
+from stromboli.simulator.explain.start_forecast import forecast_starts
 from stromboli.simulator.explain.wait_clues import WaitClues, wait_clues
 from stromboli.simulator.rehearsal import Rehearsal
 from stromboli.testing.policy_text import known_extensions, policy_of
 from tests.manifests import EPOCH
 from tests.properties.strategies import contests, examples, worlds
-from tests.properties.test_jobs_that_wait import POLICIES
+from tests.properties.test_jobs_that_wait import POLICIES, limited
 from tests.properties.topology_worlds import topology_worlds
 
 NOW = EPOCH + 1000.0
@@ -224,6 +232,26 @@ def test_trials_that_leave_out_who_waits_for_room_come_to_the_same(name):
         for clues in clues_of(loaded, policy):
             search = partial(search_remedies, loaded.intake, policy, known_extensions(), NOW)
             assert search(clues) == search(replace(clues, waits=None))
+
+    same()
+
+
+@pytest.mark.parametrize("name", ["stock", "evicting", "fair share"])
+def test_forecasts_that_leave_out_who_waits_for_room_come_to_the_same(name):
+    policy = policy_named(name)
+
+    def forecast(objects: Sequence[Object], recalls: bool) -> dict[str, StartForecast]:
+        loaded = loaded_from(objects)
+        clues = clues_of(loaded, policy)
+        waits = clues[0].waits if clues and recalls else None
+        waiting = [clue.tasks[0].job.key for clue in clues if clue.tasks]
+        return forecast_starts(loaded, policy, known_extensions(), NOW, waiting, waits)
+
+    @examples(12)
+    @given(contests(), st.randoms(use_true_random=False))
+    def same(objects, chance):
+        with_limits = list(limited(objects, chance))
+        assert forecast(deepcopy(with_limits), True) == forecast(deepcopy(with_limits), False)
 
     same()
 

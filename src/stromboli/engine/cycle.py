@@ -116,6 +116,8 @@ class Engine:
         self._skips = skips
         self._fixed_point = FixedPoint()
         self._waits: RoomWaits = RoomWaits()
+        self._recalled: RoomWaits | None = None
+        """With which the next cycle begins."""
         self._last: Outcome | None = None
         """Of the last cycle that ran."""
         self.policy = policy
@@ -170,12 +172,17 @@ class Engine:
             plugin for plugin in self.rules.plugins if type(plugin).on_move is not Plugin.on_move
         ]
 
+    def recall(self, cluster: Cluster, waits: RoomWaits | None) -> None:
+        """Before the first cycle: for whom another engine of this policy found no room, until anything changes."""
+        cluster.forget_changes()
+        self._recalled = waits
+
     def cycle(self, cluster: Cluster, now: float) -> Outcome:
         """Open, run the actions, close. A lost cycle decides nothing and changes nothing."""
-        self._advance(cluster, now)
+        waits, self._recalled = self._recalled, None
+        self._open_waits(cluster, now, waits)
         if self._last is not None and self._skips and self._fixed_point.holds(cluster, now):
             return self._repeat(cluster, now, self._last)
-        self._waits.open(cluster)
         session = self._session(cluster, now)
         outcome = Outcome([], session, WaitCauses(session))
         try:

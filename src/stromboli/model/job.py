@@ -340,6 +340,8 @@ class Job(TaskCounts):
 
     def without_gated(self, amounts: Amounts, own_gate: str) -> Amounts:
         """The amounts less what gated tasks request, nothing below zero."""
+        if not amounts:
+            return amounts
         gated = self.gated_resources(own_gate)
         if is_empty(gated):
             return amounts

@@ -12,6 +12,7 @@ from stromboli.engine.explanation.subjects.event_history import History
 from stromboli.engine.explanation.subjects.explained_subject import explain_found
 from stromboli.engine.explanation.subjects.explanation_document import Explanation, JobExplanation, Subject
 from stromboli.engine.explanation.subjects.subject_lookup import Found
+from stromboli.engine.waiting.room_waits import RoomWaits
 from stromboli.policy.policy import Policy
 from stromboli.simulator.cluster_loading import Loaded
 from stromboli.simulator.ephemeral_claims import make_ephemeral_claims
@@ -52,7 +53,8 @@ class ClusterExplainer:
             for place, clue in clues.items():
                 self._add_remedies(explained[place], clue)
         if self.with_forecast:
-            self._add_forecasts(explained)
+            waits = next((clue.waits for clue in clues.values()), None)
+            self._add_forecasts(explained, waits)
         for subject in explained:
             key = (
                 f"{subject.namespace}/{subject.pod_group}"
@@ -90,13 +92,13 @@ class ClusterExplainer:
             found = search_remedies(self.loaded.intake, self.policy, self.catalog, self.now, clues)
             subject.remedies, subject.in_vain, subject.untried = found.helpful, found.in_vain, found.untried
 
-    def _add_forecasts(self, explained: Sequence[Subject]) -> None:
+    def _add_forecasts(self, explained: Sequence[Subject], waits: RoomWaits | None) -> None:
         waiting = {
             f"{subject.namespace}/{subject.pod_group}": subject
             for subject in explained
             if isinstance(subject, JobExplanation) and subject.state == "waits" and subject.pods.waiting
         }
         if waiting:
-            starts = forecast_starts(self.loaded, self.policy, self.catalog, self.now, waiting)
+            starts = forecast_starts(self.loaded, self.policy, self.catalog, self.now, waiting, waits)
             for key, subject in waiting.items():
                 subject.forecast = starts.get(key)

@@ -8,6 +8,7 @@ from math import isfinite
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.explanation.backfill_causes import time_text
 from stromboli.engine.explanation.subjects.explanation_document import StartForecast
+from stromboli.engine.waiting.room_waits import RoomWaits
 from stromboli.model.cluster import Cluster
 from stromboli.model.job import Job
 from stromboli.model.status import Status
@@ -27,9 +28,17 @@ FEWEST_MOMENTS, MOST_MOMENTS = 5, 2_000
 
 
 def forecast_starts(
-    loaded: Loaded, policy: Policy, catalog: Catalog, now: float, names: Collection[str]
+    loaded: Loaded,
+    policy: Policy,
+    catalog: Catalog,
+    now: float,
+    names: Collection[str],
+    waits: RoomWaits | None = None,
 ) -> dict[str, StartForecast]:
-    """When these jobs start; the loaded cluster is used up by that. Where nobody has a time limit it is not tried."""
+    """When these jobs start; the loaded cluster is used up by that. Where nobody has a time limit it is not tried.
+
+    `waits`: the jobs for which there was no room in the cycle at the present.
+    """
     cluster = loaded.intake.cluster
     known, unknown = _ends(cluster, now)
     if not known:
@@ -40,6 +49,7 @@ def forecast_starts(
     settings = SimulationSettings()
     world = FutureWorld(loaded, now, settings, measures=False)
     loop = SimulationLoop(world, policy, catalog, settings)
+    loop.recall(waits)
     records = {job.name: job for job in world.record.jobs if job.name in names}
     moments, ended = moments_for(cluster), False
     while moments > 0 and not ended and any(record.started is None for record in records.values()):

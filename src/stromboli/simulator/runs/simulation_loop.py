@@ -11,6 +11,7 @@ from stromboli.engine.decisions import Bind
 from stromboli.engine.queue_limits import deserved_share, own_limits
 from stromboli.engine.session import Session
 from stromboli.engine.waiting.fixed_point import WORDS
+from stromboli.engine.waiting.room_waits import RoomWaits
 from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import Scheduler
 from stromboli.simulator.runs.event_queue import EventKind
@@ -75,6 +76,10 @@ class SimulationLoop:
         """When something happened or was decided for the last time."""
         self._session: Session | None = None
         """Of the last cycle that ran."""
+
+    def recall(self, waits: RoomWaits | None) -> None:
+        """Begin with the jobs for which a cycle at the present found no room."""
+        self._scheduler.engine.recall(self.world.cluster, waits)
 
     def step(self) -> bool:
         """Go on to the next moment at which anything happens; False if there is none."""
