@@ -39,6 +39,8 @@ def test_assignments_and_flags_make_one_spec() -> None:
         ("deserved=4", "write resources as cpu=4,memory=8Gi"),
         ("deserved=cpu=4,cpu=5", "cpu is given twice"),
         ("deserved.cpu=much", "write 4, 500m or 8Gi"),
+        ("deserved=cpu=4,gpu=8", "deserved.gpu: no resource of Kubernetes; .* such as nvidia.com/gpu"),
+        ("capability.fpga=1", "capability.fpga: no resource of Kubernetes; .* such as example.com/fpga"),
         ("parent=A B", "no name of a queue"),
         ("colour=red", "no field of a queue; there are weight, capability"),
         ("weight", "write FIELD=VALUE"),
@@ -66,3 +68,9 @@ def test_a_list_that_is_set_replaces_the_old_one_and_an_entry_joins_it() -> None
     assert whole == {"deserved": {"cpu": "6", "memory": None}, "guarantee": {"resource": None}}
     entry = spec_patch(current, changes_of(["deserved.cpu=6", "deserved.memory="]))
     assert entry == {"deserved": {"cpu": "6", "memory": None}}
+
+
+def test_a_resource_without_a_domain_can_be_removed_and_those_of_kubernetes_need_none() -> None:
+    current = {"deserved": {"gpu": "4"}}
+    patch = spec_patch(current, changes_of(["deserved.gpu=", "capability=hugepages-2Mi=1Gi,pods=10"]))
+    assert patch == {"deserved": {"gpu": None}, "capability": {"hugepages-2Mi": "1Gi", "pods": "10"}}

@@ -17,6 +17,9 @@ STRATEGIES = ("fifo", "traverse")
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 LARGEST_WEIGHT = 65535
+PLAIN_RESOURCES = ("cpu", "memory", "pods", "ephemeral-storage", "storage")
+PLAIN_PREFIXES = ("hugepages-", "attachable-volumes-")
+"""What Kubernetes itself calls resources; all others have a domain."""
 
 
 def _bad(field: str, text: str, problem: str) -> Usage:
@@ -77,8 +80,19 @@ def resources(field: str, text: str) -> dict[str, str]:
             raise _bad(field, text, "write resources as cpu=4,memory=8Gi,nvidia.com/gpu=8")
         if name in amounts:
             raise _bad(field, text, f"{name} is given twice")
+        check_resource(field, name)
         amounts[name] = quantity(f"{field}.{name}", amount)
     return amounts
+
+
+def check_resource(field: str, name: str) -> None:
+    """Nodes have no resource of a plain name but Kubernetes' own, so that an amount of it would mean nothing."""
+    if "/" in name or name in PLAIN_RESOURCES or name.startswith(PLAIN_PREFIXES):
+        return
+    meant = "nvidia.com/gpu" if name.lower() in ("gpu", "gpus") else f"example.com/{name}"
+    raise Usage(
+        shown(f"{field}.{name}: no resource of Kubernetes; write it with its domain, such as {meant}")
+    )
 
 
 class QueueField(NamedTuple):
@@ -169,6 +183,8 @@ def changes_of(
 
 def _change(name: str, text: str) -> FieldChange:
     path, read = _field(name)
+    if read is quantity and text:
+        check_resource(name.removesuffix(f".{path[-1]}"), path[-1])
     return FieldChange(path, read(name, text) if text else None)
 
 
