@@ -137,6 +137,26 @@ def test_an_installation_is_read_part_by_part(plane: ControlPlane, namespace: st
     )
 
 
+def test_a_plugin_of_the_cluster_is_known_by_its_folder(
+    plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    policy = 'actions: "allocate"\ntiers:\n- plugins:\n  - name: my-order\n'
+    plane.request(
+        "POST",
+        f"/api/v1/namespaces/{namespace}/configmaps",
+        {"metadata": {"name": "volcano-scheduler-configmap"}, "data": {"volcano-scheduler.conf": policy}},
+    )
+    options = ("check", "--system-namespace", namespace, "-o", "json")
+    unknown = run(plane, tmp_path, *options)
+    (told,) = [each for each in json.loads(unknown.stdout)["checks"] if each["check"] == "policy"]
+    assert (told["state"], "--plugins-dir" in told["wayOut"]) == ("warning", True), told
+    folder = tmp_path / "own"
+    folder.mkdir()
+    own = "from stromboli.engine.plugin import Plugin\n\nclass Own(Plugin):\n    name = 'my-order'\n"
+    (folder / "own.py").write_text(own)
+    assert states(run(plane, tmp_path, *options, "--plugins-dir", str(folder)))["policy"] == {"ok"}
+
+
 def test_a_user_who_may_read_nothing_is_told_every_right_that_is_missing(
     plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -10,6 +11,7 @@ from stromboli.cli.check.check_result import CheckResult, CheckState
 from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.cli.cluster.on_cluster import on_cluster
 from stromboli.cli.output import Format, has_colours, write_as
+from stromboli.cli.policy_options import PLUGINS_DIR
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
@@ -28,6 +30,7 @@ async def check(
     system_namespace: str = typer.Option(
         "volcano-system", "--system-namespace", metavar="NAME", help="Where the components are installed."
     ),
+    plugins_dir: Path | None = PLUGINS_DIR,
     output: Format = typer.Option(Format.TABLE, "--output", "-o", help="How to show it."),
 ) -> None:
     """Say whether the installation on a cluster is healthy: API server, clock, kinds, components, leases, webhooks,
@@ -40,7 +43,7 @@ async def check(
     from stromboli.cli.check.policy_check import check_policy
 
     facts = await read_facts(session, system_namespace)
-    results = [*check_installation(facts), *await check_policy(session, system_namespace)]
+    results = [*check_installation(facts), *await check_policy(session, system_namespace, plugins_dir)]
     if output is Format.TABLE:
         _print(results)
     else:
