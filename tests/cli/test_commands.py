@@ -10,6 +10,8 @@ import pytest
 from typer.testing import Result
 
 from stromboli import __version__
+from stromboli.cli.command_group import ELSEWHERE
+from stromboli.cli.main import Commands
 from stromboli.policy.presets import PRESETS
 
 Run = Callable[..., Result]
@@ -21,6 +23,22 @@ def test_version_and_help(run: Run) -> None:
         result = run(*arguments)
         assert result.exit_code == 0
         assert "Usage: " in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("word", "ours"), [("sbatch", "submit"), ("squeue", "job list"), ("logs", "job logs"), ("get", "job get")]
+)
+def test_a_word_of_slurm_or_kubectl_leads_to_the_command(run: Run, word: str, ours: str) -> None:
+    result = run(word, "something")
+    assert result.exit_code == 2
+    assert f"No such command '{word}'; here it is `stromboli {ours}`." in result.stderr
+
+
+def test_words_from_elsewhere_are_no_commands_and_lead_to_commands(run: Run) -> None:
+    commands = set(Commands.table())
+    assert not commands & set(ELSEWHERE)
+    for ours in set(ELSEWHERE.values()):
+        assert run(*ours.split(), "--help").exit_code == 0, ours
 
 
 def test_it_is_a_module_too() -> None:

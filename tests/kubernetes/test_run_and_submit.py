@@ -160,6 +160,12 @@ def test_a_priority_class_that_does_not_exist_is_told_before_the_job_is_made(
     assert "--priority nobody: priorityclass.scheduling.k8s.io/nobody does not exist; there " in result.stderr
 
 
+def test_a_namespace_that_does_not_exist_is_told_with_the_way_out(cluster: CommandCluster) -> None:
+    result = cluster.run("run", "-n", "nowhere", *IMAGE, "-d", "--", "true")
+    assert result.exit_code == 1
+    assert 'namespaces "nowhere" not found: choose another with -n, or create it' in result.stderr
+
+
 def test_options_after_a_script_are_for_the_script_and_that_is_told(
     cluster: CommandCluster, space: str, tmp_path: Path
 ) -> None:

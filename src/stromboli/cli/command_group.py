@@ -12,6 +12,28 @@ from typer.main import get_command
 from stromboli.api.go_scalars import boolean
 from stromboli.cli.cli_errors import BAD_INPUT, checked_output, is_expected, messages_of, print_error
 
+ELSEWHERE = {
+    "sbatch": "submit",
+    "srun": "run",
+    "squeue": "job list",
+    "scancel": "job delete",
+    "sinfo": "status",
+    "sacct": "job describe",
+    "logs": "job logs",
+    "get": "job get",
+    "list": "job list",
+    "ps": "job list",
+    "describe": "job describe",
+    "delete": "job delete",
+    "cancel": "job delete",
+    "wait": "job wait",
+    "suspend": "job suspend",
+    "resume": "job resume",
+    "scale": "job scale",
+    "create": "job run",
+}
+"""What users of Slurm and kubectl type, and the command that does it."""
+
 
 def subcommands(help: str) -> typer.Typer:
     """A group within a command. Help is plain text, as coloured panels take longer than most commands."""
@@ -98,6 +120,8 @@ class CommandGroup(TyperGroup):
             return super().main(*arguments, **settings)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in self.commands and (ours := ELSEWHERE.get(args[0])):
+            ctx.fail(f"No such command '{args[0]}'; here it is `stromboli {ours}`.")
         name, command, rest = super().resolve_command(ctx, args)
         return name, command.load() if isinstance(command, LazyCommand) else command, rest
 

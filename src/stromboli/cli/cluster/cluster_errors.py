@@ -18,6 +18,7 @@ _FORBIDDEN = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) (?:resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
     r'(?: in the namespace "(?P<namespace>[^"]*)"| at the cluster scope)?|path "(?P<path>[^"]*)")'
 )
+_NO_NAMESPACE = re.compile(r'namespaces "(?P<name>[a-z0-9-]+)" not found$')
 
 
 class ClusterError(Exception):
@@ -39,6 +40,8 @@ def refusal_text(error: ApiError) -> str:
         return f"the API server does not know you: {text}; log in again, or choose another --context"
     if error.status == 403 and (match := _FORBIDDEN.search(str(error))):
         return missing_right(match)
+    if error.status == 404 and (missing := _NO_NAMESPACE.search(text)):
+        return f"{text}: choose another with -n, or create it: kubectl create namespace {missing['name']}"
     return text
 
 
