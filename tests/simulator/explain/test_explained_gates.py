@@ -106,6 +106,24 @@ def test_a_cordoned_node_would_do_if_it_were_uncordoned():
     assert remedies(job) == {"uncordon": "node n1 is uncordoned"}
 
 
+def test_the_end_of_other_jobs_does_not_let_a_pod_onto_a_cordoned_node():
+    world = World("n1 cpu=4").job("old", cpu=1, running_on="n1", annotations=HOUR).job("waits", cpu=1)
+    node = world.cluster.nodes["n1"].object
+    assert node is not None
+    node.spec.unschedulable = True
+    forecast = explain_job(world.add(node), "waits").forecast
+    assert forecast is not None
+    assert forecast.text == "It does not start, even when all jobs that run now have ended."
+
+
+def test_whoever_waits_for_a_job_without_a_time_limit_is_told_that_nobody_knows():
+    world = World("n1 cpu=4; n2 cpu=4").job("old", cpu=2, running_on="n1", annotations=HOUR)
+    world.job("endless", cpu=4, running_on="n2").job("waits", pods=2, cpu=4)
+    forecast = explain_job(world, "waits").forecast
+    assert forecast is not None
+    assert forecast.text == "Nobody knows: it does not start before jobs have ended that have no time limit."
+
+
 def test_a_tainted_node_would_do_for_pods_that_tolerate_the_taint():
     job = explain_job(World("n1 cpu=4 +team=ml:NoSchedule").job("waits", cpu=1), "waits")
     assert remedies(job) == {"toleration": "its pods tolerate team=ml:NoSchedule"}
@@ -130,8 +148,10 @@ def test_a_job_held_back_by_a_rule_waits_for_one_that_was_promised_a_start():
 
 def test_scheduling_gates_hold_pods_until_somebody_removes_them():
     world = World("n1 cpu=4").job("held", cpu=1, spec={"schedulingGates": [{"name": "example.com/review"}]})
-    job = explain_job(world, "held")
+    job = explain_job(world.job("old", cpu=1, running_on="n1", annotations=HOUR), "held")
     assert holding(job) == "gang"
+    assert job.forecast is not None
+    assert "its pods wait at scheduling gates" in job.forecast.text
     assert remedies(job) == {
         "scheduling-gates": "the scheduling gates of its pods are removed (example.com/review)"
     }

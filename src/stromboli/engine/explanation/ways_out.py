@@ -37,7 +37,7 @@ _STORAGE_MISSING = '" not found'
 """How messages about a missing claim, volume or class end."""
 
 _PLAIN = {
-    names.NODE_UNSCHEDULABLE: "kubectl uncordon one of the nodes",
+    names.NODE_UNSCHEDULABLE: "uncordon one of the nodes: kubectl uncordon NODE",
     names.POD_NUMBER_EXCEEDED: "every node has its full number of pods: wait, add nodes or raise their limit",
     names.INSUFFICIENT.format(names.PODS): "every node has its full number of pods: wait or add nodes",
     names.PORTS_TAKEN: "another pod has the host port on every node: choose another port",

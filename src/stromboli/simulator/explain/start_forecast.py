@@ -24,6 +24,7 @@ from stromboli.simulator.what_if.run_times import RunTimes
 MOST_NODES = 20
 WORK = 400_000
 """What a run may look at: moments times nodes, jobs, and four times the pods that wait."""
+GATED = "Nobody knows: its pods wait at scheduling gates, whatever room there is."
 FEWEST_MOMENTS, MOST_MOMENTS = 5, 2_000
 
 
@@ -40,12 +41,12 @@ def forecast_starts(
     `waits`: the jobs for which there was no room in the cycle at the present.
     """
     cluster = loaded.intake.cluster
-    known, unknown = _ends(cluster, now)
-    if not known:
+    if not _has_known_end(cluster, now):
         text = "Nobody knows: none of the jobs that run has a time limit."
         if not any(job.allocated_count for job in cluster.jobs.values()):
             text = "Not by waiting: no job runs whose end would make room."
         return {name: StartForecast(text) for name in names}
+    gated = {job.key for job in cluster.jobs.values() if job.key in names and _is_gated(job)}
     settings = SimulationSettings()
     world = FutureWorld(loaded, now, settings, measures=False)
     loop = SimulationLoop(world, policy, catalog, settings)
@@ -58,8 +59,11 @@ def forecast_starts(
     jobs = {job.key: job for job in cluster.jobs.values() if job.key in names}
     forecasts = {}
     for name, record in records.items():
-        if record.started is None:
-            forecasts[name] = _unstarted(now + world.time, ended, unknown)
+        if record.started is None and name in gated:
+            forecasts[name] = StartForecast(GATED)
+        elif record.started is None:
+            held = any(job.allocated_count for job in cluster.jobs.values())
+            forecasts[name] = _unstarted(now + world.time, ended, held)
         else:
             forecasts[name] = _started(world.record, record, jobs[name], now)
     return forecasts
@@ -72,27 +76,27 @@ def moments_for(cluster: Cluster) -> int:
     return max(FEWEST_MOMENTS, min(MOST_MOMENTS, WORK // cost))
 
 
-def _ends(cluster: Cluster, now: float) -> tuple[bool, bool]:
-    """Whether it is known of any job when it ends, and whether it is not known of any."""
-    run_times, known, unknown = RunTimes(cluster.queues), False, False
+def _has_known_end(cluster: Cluster, now: float) -> bool:
+    """Whether it is known of any job when it ends."""
+    run_times = RunTimes(cluster.queues)
     for job in cluster.jobs.values():
         tasks = [*job.by_status[Status.RUNNING], *job.by_status[Status.BOUND]]
-        if job.counts[Status.RELEASING]:
-            known = True
-        if tasks and isfinite(run_times.end_of(tasks[0], now)):
-            known = True
-        elif tasks or any(job.by_status[Status.PENDING]):
-            unknown = (
-                unknown or bool(tasks) or run_times.stated(next(iter(job.by_status[Status.PENDING]))) is None
-            )
-    return known, unknown
+        if job.counts[Status.RELEASING] or (tasks and isfinite(run_times.end_of(tasks[0], now))):
+            return True
+    return False
 
 
-def _unstarted(until: float, ended: bool, unknown: bool) -> StartForecast:
+def _is_gated(job: Job) -> bool:
+    waiting = job.by_status[Status.PENDING]
+    return bool(waiting) and all(task.gates for task in waiting)
+
+
+def _unstarted(until: float, ended: bool, held: bool) -> StartForecast:
+    """`held`: jobs hold room at the end of all that is known."""
     if not ended:
         moment = time_text(until)
         return StartForecast(f"Not before {moment}; what comes later was not looked at.", not_before=moment)
-    if unknown:
+    if held:
         return StartForecast(
             "Nobody knows: it does not start before jobs have ended that have no time limit."
         )
