@@ -1,7 +1,8 @@
 """How long an explanation takes at 5,000 nodes and 50,000 pods: from objects in memory to the whole document.
 
 `python -m bench explanations` prints processor time of each part. The objects are decoded already, as an API server's
-lists are while the next page is on its way. Some jobs have time limits, so that the start can be foreseen.
+lists are while the next page is on its way. Some jobs have time limits, so that the start can be foreseen. Of several
+repetitions the quickest counts.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import gc
 import random
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -29,6 +31,7 @@ SEED = 20261101
 NOW = 1793534400.0
 STARTED = "2026-11-01T11:59:00Z"
 SUBJECTS = ("job-0", "running-0", "queue/default", "node/node-00000")
+BACKFILL = Path("examples/backfill/policy.yaml").read_text(encoding="utf-8")
 TARGET = 1.0
 """Seconds for one explanation, loading included."""
 
@@ -40,7 +43,8 @@ class Case(Struct):
     waiting: int
     """Gangs of twenty."""
     limits: bool
-    policy: str = "default"
+    policy: str = preset("default")
+    subjects: tuple[str, ...] = ("job-0",)
 
 
 class Figures(Struct):
@@ -56,9 +60,10 @@ class Figures(Struct):
 
 CASES = (
     Case("no limits", 25, False),
-    Case("time limits", 25, True),
-    Case("500 gangs wait", 500, True),
-    Case("evicting", 25, False, "full"),
+    Case("time limits", 25, True, subjects=SUBJECTS),
+    Case("500 gangs wait", 500, True, subjects=("job-0", "job-99")),
+    Case("evicting", 25, False, preset("full")),
+    Case("backfill", 25, True, BACKFILL),
 )
 
 
@@ -76,10 +81,18 @@ def objects_of(sizes: Sizes, limits: bool) -> list[Object]:
     return [each for each in objects if each is not None]
 
 
-def measure(case: Case, objects: Sequence[Object], subject: str) -> Figures:
-    """Load the objects and explain one subject."""
+def measure(case: Case, objects: Sequence[Object], subject: str, repetitions: int = 3) -> Figures:
+    """Load the objects and explain one subject, several times."""
+    return min((_measure_once(case, objects, subject) for _ in range(repetitions)), key=_together)
+
+
+def _together(figures: Figures) -> float:
+    return figures.load + figures.explain
+
+
+def _measure_once(case: Case, objects: Sequence[Object], subject: str) -> Figures:
     catalog = load_catalog(None)
-    policy = load_policy(preset(case.policy), catalog, case.policy)
+    policy = load_policy(case.policy, catalog, case.name)
     gc.collect()
     begin = time.process_time()
     loaded = load_objects(objects)
@@ -99,7 +112,7 @@ def report(figures: list[Figures], markdown: bool = False) -> str:
             each.subject,
             f"{each.load:.2f}",
             f"{each.explain:.2f}",
-            f"{each.load + each.explain:.2f}",
+            f"{_together(each):.2f}",
             str(each.remedies),
             str(each.untried),
         ]
@@ -114,8 +127,7 @@ def run(nodes: int = 5000, jobs: int = 2500) -> list[Figures]:
     for case in CASES:
         sizes = Sizes(nodes=nodes, gangs=case.waiting, members=20, running=jobs)
         objects = objects_of(sizes, case.limits)
-        subjects = SUBJECTS if case is CASES[1] else SUBJECTS[:1]
-        figures += [measure(case, objects, subject) for subject in subjects]
+        figures += [measure(case, objects, subject) for subject in case.subjects]
     return figures
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stromboli.model.cluster import Change, Cluster, Dirty
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Ints
+    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
 Floats = NDArray[np.float64]
@@ -59,12 +60,45 @@ class ExpectedEnds:
             dirty.everything or dirty.nodes or limits_changed or dims != self._requests.shape[1]
         )
         if self.was_rebuilt:
-            self._clear()
-            self._requests = np.zeros((FIRST_SLOTS, dims), dtype=np.int64)
-            self._recount(cluster.jobs.values())
+            self._rebuild(cluster, dims)
         self.changes, self.ended_early = [], False
         if not self.was_rebuilt:  # nobody knows when those start that have not: now, at the earliest
             self._recount(dict.fromkeys((*dirty.jobs, *(task.job for task in self._not_started if task.job))))
+
+    def _rebuild(self, cluster: Cluster, dims: int) -> None:
+        """Count everybody at once."""
+        self._clear()
+        tasks: list[Task] = []
+        ends: list[float] = []
+        for job in cluster.jobs.values():
+            of_job = [
+                task
+                for status in HOLDING
+                for task in job.by_status[status]
+                if task.node is not None and task.node.row >= 0
+            ]
+            if of_job:
+                self._of_job[job] = set(of_job)
+                tasks += of_job
+                ends += self._ends_of(job, of_job)
+        self._not_started = {task for task in tasks if task.started is None and task.scheduled_at is None}
+        self._slots = dict(zip(tasks, range(len(tasks)), strict=True))
+        self._lay_out(tasks, ends, dims)
+
+    def _lay_out(self, tasks: list[Task], ends: list[float], dims: int) -> None:
+        """The columns of these tasks, with as many slots to spare."""
+        count = len(tasks)
+        size = max(FIRST_SLOTS, 2 * count)
+        self.tasks = [*tasks, *([None] * (size - count))]
+        self._unused = list(range(size - 1, count - 1, -1))
+        self._ends, self._rows = np.full(size, inf), np.zeros(size, dtype=np.int64)
+        self._requests = np.zeros((size, dims), dtype=np.int64)
+        self._ends[:count] = ends
+        self._rows[:count] = [task.node.row for task in tasks if task.node is not None]
+        shapes: dict[Shape, int] = {}
+        places = [shapes.setdefault(task.shape, len(shapes)) for task in tasks]
+        if shapes:
+            self._requests[:count] = np.array([shape.dense(dims) for shape in shapes])[places]
 
     def _recount(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
@@ -143,8 +177,17 @@ class ExpectedEnds:
         return inf if limit is None else limit
 
     def _end(self, task: Task) -> float:
+        return self._start(task) + self.limit(task)
+
+    def _ends_of(self, job: Job, tasks: Iterable[Task]) -> list[float]:
+        """The ends of tasks of one job."""
+        default = self._limits.of(job.queue)
+        limits = ((task, time_limit(task, default)) for task in tasks)
+        return [inf if limit is None else self._start(task) + limit for task, limit in limits]
+
+    def _start(self, task: Task) -> float:
         start = task.started if task.started is not None else task.scheduled_at
-        return (self._now if start is None else start) + self.limit(task)
+        return self._now if start is None else start
 
     # -- what will be free
 
