@@ -65,6 +65,12 @@ def test_an_incomplete_gang_would_start_with_a_smaller_minimum():
     assert remedies(job)["minimum"] == "2 of its 5 pods are enough to start (minMember 2)"
 
 
+def test_the_minimum_that_the_capability_of_a_queue_leaves_room_for_is_named():
+    world = World("n1 cpu=32", "small capability=cpu:4").job("big", pods=8, cpu=1, queue="small")
+    job = explain_job(world, "big", "enqueue, allocate", "gang | predicates capacity")
+    assert remedies(job)["minimum"] == "4 of its 8 pods are enough to start (minMember 4)"
+
+
 def test_a_gang_without_room_is_told_what_is_short_where_and_who_holds_it_until_when():
     world = World("n1 cpu=8; n2 cpu=8", "a; b")
     world.job("old", pods=2, cpu=6, queue="a", running_on="n1 n2", annotations=HOUR)

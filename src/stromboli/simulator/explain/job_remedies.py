@@ -20,6 +20,9 @@ from stromboli.simulator.explain.smaller_requests import (
     rounded_down,
 )
 
+MOST_RAISES = 2
+"""Trials of a larger minimum than one with which a job starts."""
+
 
 def remove_gates(trials: RemedyTrials) -> None:
     gated = [task for task in trials.job.by_status[Status.PENDING] if task.gates]
@@ -35,9 +38,26 @@ def lower_minimum(trials: RemedyTrials) -> None:
     """The largest minimum with which it starts, as far as few trials tell; none if no pod has room as it is."""
     job = trials.job
     likely = min(job.ready_count + trials.pods_with_room(), len(job.tasks), job.minimum - 1)
+    too_many = likely + 1
     for minimum in dict.fromkeys((likely, likely * 3 // 4, likely // 2)):
         if minimum >= 1 and _start_with(trials, minimum):
+            _raise_minimum(trials, minimum, too_many)
             return
+        too_many = minimum
+
+
+def _raise_minimum(trials: RemedyTrials, enough: int, too_many: int) -> None:
+    """Put a larger minimum that helps too in the place of the last remedy, in few trials."""
+    helpful = trials.remedies.helpful
+    for _ in range(MOST_RAISES):
+        middle = (enough + too_many) // 2
+        if middle == enough or trials.exhausted:
+            return
+        if _start_with(trials, middle):
+            del helpful[-2]
+            enough = middle
+        else:
+            too_many = middle
 
 
 def start_with_one(trials: RemedyTrials) -> None:
