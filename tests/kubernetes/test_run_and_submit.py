@@ -166,6 +166,15 @@ def test_a_namespace_that_does_not_exist_is_told_with_the_way_out(cluster: Comma
     assert 'namespaces "nowhere" not found: choose another with -n, or create it' in result.stderr
 
 
+@pytest.mark.parametrize(("command", "told"), [(["echo a && echo b"], True), (["echo", "a b"], False)])
+def test_a_line_for_a_shell_is_told_how_to_be_given(
+    cluster: CommandCluster, space: str, command: list[str], told: bool
+) -> None:
+    result = cluster.run("run", "-n", space, *IMAGE, "-d", "--", *command)
+    assert result.exit_code == 0
+    assert ("note: that is a single word with spaces" in result.stderr) is told
+
+
 def test_options_after_a_script_are_for_the_script_and_that_is_told(
     cluster: CommandCluster, space: str, tmp_path: Path
 ) -> None:

@@ -46,10 +46,15 @@ async def run(
     refuses, 2 for a wrong command line, 130 after Ctrl-C (129, 143 after SIGHUP, SIGTERM,
     141 if nobody reads its output any more).
     """
+    from stromboli.cli.following.follow_screen import FollowScreen
     from stromboli.cli.run.local_surroundings import surroundings
     from stromboli.cli.run.submitted_job import Submission, submit_job
 
     here = await surroundings(session)
+    if len(command or ()) == 1 and " " in command[0] and not quiet:
+        FollowScreen().tell(
+            "note: that is a single word with spaces; a line for a shell is given with: -- sh -c '...'"
+        )
     try:
         request = request_of(settings, command or (), here.surroundings)
     except BadRequest as error:
