@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -36,7 +37,7 @@ from stromboli.simulator.explain.wait_clues import WaitClues, wait_clues
 from stromboli.simulator.rehearsal import Rehearsal
 from stromboli.testing.policy_text import known_extensions, policy_of
 from tests.manifests import EPOCH
-from tests.properties.strategies import contests, examples, worlds
+from tests.properties.strategies import contest, contests, examples, nativised, worlds
 from tests.properties.test_jobs_that_wait import POLICIES, limited
 from tests.properties.topology_worlds import topology_worlds
 
@@ -205,6 +206,11 @@ def test_remedies_hold_where_jobs_contend(name):
         check(objects, policy_named(name))
 
     holds()
+
+
+def test_a_job_that_loses_a_pod_in_the_cycle_in_which_it_starts_has_not_started():
+    objects = nativised(contest(random.Random(23839), 1, 3), random.Random(23840))
+    check(objects, policy_named("within switches"))
 
 
 def clues_of(loaded: Loaded, policy: Policy) -> list[WaitClues]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Engine, Outcome, RehearsedParts
 from stromboli.engine.decisions import Bind, Evict
+from stromboli.engine.explanation.subjects.eviction_answers import EVICTING
 from stromboli.engine.explanation.subjects.explanation_document import ObjectChange
 from stromboli.engine.waiting.room_waits import RoomWaits
 from stromboli.model.intake.object_intake import Intake
@@ -20,6 +21,10 @@ from stromboli.policy.policy import Policy
 from stromboli.scheduling_loop import PERIOD
 from stromboli.simulator.explain.model_changes import applied
 
+PLACING = frozenset(("enqueue", "allocate", "backfill"))
+"""Actions that evict nobody."""
+KNOWN_ACTIONS = PLACING.union(EVICTING)
+"""Those, and actions that evict none but pods that ran before the cycle."""
 MOST_CYCLES = 2
 """The second is for those for whom somebody was evicted in the first."""
 
@@ -95,9 +100,17 @@ class StartTrials:
                 following = _Asked(asked.job, asked.actions, asked.cycle + 1, trial.evicts)
                 return self._cycle(following, outcome.session.waits) if possible else trial
 
-        return self.engine(asked.actions).rehearse(
-            cluster, now, look, RehearsedParts(has_begun, is_followed, waits)
-        )
+        parts = RehearsedParts(closes=is_followed, waits=waits)
+        if self._stays_started(asked):
+            parts = replace(parts, enough=has_begun)
+        return self.engine(asked.actions).rehearse(cluster, now, look, parts)
+
+    def _stays_started(self, asked: _Asked) -> bool:
+        """Whether no action could undo the start of a job in the same cycle: by evicting pods of it that ran before."""
+        actions, job = asked.actions or self._policy.actions, self._intake.cluster.jobs.get(asked.job)
+        if job is None or not KNOWN_ACTIONS.issuperset(actions):
+            return False
+        return not job.allocated_count or PLACING.issuperset(actions)
 
     @contextmanager
     def _come_true(self, outcome: Outcome) -> Iterator[bool]:

@@ -44,6 +44,8 @@ def search_remedies(
     """Try what is worth trying for a job that waits; the cluster is as before after that."""
     starts = StartTrials(intake, policy, catalog, now, clues.waits)
     trials = RemedyTrials(intake.cluster, starts, policy, clues, now)
-    for family in (*FIRST, *(NEXT if clues.tasks else ())):
+    families = (*FIRST, *(NEXT if clues.tasks else ()))
+    for place, family in enumerate(families):
+        trials.begin_family(len(families) - place)
         family(trials)
     return trials.remedies

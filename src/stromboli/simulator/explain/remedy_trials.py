@@ -50,18 +50,25 @@ class RemedyTrials:
             self._cost *= 2  # victims are sought too
         self._work = max(WORK, FEWEST_TRIALS * self._cost)
         self._left = MOST_TRIALS
+        self._left_of_family = MOST_TRIALS
 
     @property
     def job(self) -> Job:
         return self.cluster.jobs[self.clues.id]
 
+    def begin_family(self, families: int) -> None:
+        """Remedies of one kind follow; where fewer trials are left than kinds, each kind has one of them."""
+        left = min(self._left, self._work // self._cost)
+        self._left_of_family = 1 if left < families else left
+
     def attempt(self, remedy: Remedy, in_vain: str = "") -> bool:
         """Whether the job starts with a remedy, which is then kept; `in_vain` names it if it does not help."""
         cost = self._cost + (len(self.cluster.tasks) if remedy.actions else 0)  # victims are sought among all
-        if self._left <= 0 or cost > self._work:
+        if min(self._left, self._left_of_family) <= 0 or cost > self._work:
             self.remedies.untried += 1
             return False
         self._left -= 1
+        self._left_of_family -= 1
         self._work -= cost
         trial = self._trials.run(self.clues.id, remedy.changes, remedy.actions)
         if trial.starts:

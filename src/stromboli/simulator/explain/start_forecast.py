@@ -22,7 +22,7 @@ from stromboli.simulator.what_if.run_differences import ends_before
 from stromboli.simulator.what_if.run_times import RunTimes
 
 MOST_NODES = 20
-WORK = 400_000
+WORK = 250_000
 """What a run may look at: moments times nodes, jobs, and four times the pods that wait."""
 GATED = "Nobody knows: its pods wait at scheduling gates, whatever room there is."
 FEWEST_MOMENTS, MOST_MOMENTS = 5, 2_000
