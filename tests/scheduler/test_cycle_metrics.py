@@ -208,6 +208,17 @@ def test_whatever_a_plugin_says_of_a_queue_the_others_are_shown(
     assert value(text, 'volcano_unschedule_task_count{job_id="runs"}') == 0
 
 
+def test_a_job_that_is_not_let_in_counts_although_it_has_no_pods_yet() -> None:
+    story = Story()
+    podless = group("podless", 3, created=0)
+    podless["spec"]["minResources"] = {"cpu": "3"}
+    story.world.add({**podless, "status": {"phase": "Pending"}})
+    text = story.cycle()
+    assert value(text, 'stromboli_queue_pending_jobs{queue_name="default"}') == 1
+    assert value(text, 'stromboli_queue_pending_tasks{queue_name="default"}') == 0
+    assert value(text, 'stromboli_queue_oldest_pending_seconds{queue_name="default"}') == 100
+
+
 def test_a_plugin_that_fails_when_the_metrics_ask_it_is_counted() -> None:
     story = Story()
     outcome = story.world.step().outcome

@@ -128,7 +128,8 @@ class CycleMetrics:
         jobs: Counter[str] = Counter()
         tasks: Counter[str] = Counter()
         oldest: dict[str, float] = {}
-        for job in list(cluster.backlog):
+        podless = [job for job in cluster.waiting if job.group is not None and not job.tasks]
+        for job in [*cluster.backlog, *podless]:  # a Job gets its pods when it is let in
             if job.queue is not None:
                 name = job.queue.name
                 jobs[name] += 1

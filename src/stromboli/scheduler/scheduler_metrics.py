@@ -180,7 +180,9 @@ class Metrics(MetricSet):
 
     def _add_own(self) -> None:
         own = OWN_PREFIX
-        self.pending_jobs = self._gauge("queue_pending_jobs", "Jobs with pending tasks", QUEUE, own)
+        self.pending_jobs = self._gauge(
+            "queue_pending_jobs", "Jobs that wait to be let in or to be placed", QUEUE, own
+        )
         self.pending_tasks = self._gauge("queue_pending_tasks", "Pending tasks", QUEUE, own)
         self.oldest = self._gauge("queue_oldest_pending_seconds", "Age of the oldest pending job", QUEUE, own)
         self.decisions = self._counter("decisions_total", "Decisions, by kind", ("decision",), own)
