@@ -257,3 +257,9 @@ def test_a_plugin_that_fails_is_named_and_nothing_is_tried():
     assert job.state == "waits"
     assert "plugin 'broken' failed in opening" in job.summary
     assert job.remedies == []
+
+
+def test_remedies_that_are_too_large_to_be_tried_are_not_said_to_be_in_vain() -> None:
+    job = explain_job(World("n1 cpu=1").job("wide", pods=100, minimum=100, cpu=1), "wide")
+    assert job.untried > 0
+    assert not any("more nodes" in text for text in job.in_vain)

@@ -160,7 +160,8 @@ class SubjectText:
             head = "It would still wait with" if job.remedies else "Tried in vain"
             self._line(f"  {head}: {'; '.join(job.in_vain)}.", "dim")
         if job.untried:
-            self._line(f"  {job.untried} more remedies were not tried: the cluster is large.", "dim")
+            more = "1 more remedy was" if job.untried == 1 else f"{job.untried} more remedies were"
+            self._line(f"  {more} not tried: that would take too long.", "dim")
 
     # -- queues and nodes
 

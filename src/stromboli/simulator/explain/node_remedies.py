@@ -44,7 +44,10 @@ def _uncordon(trials: RemedyTrials) -> None:
     cordoned.sort(key=lambda node: (-_room_on(trials, node), node.name))
     for count in dict.fromkeys((1, min(len(cordoned), trials.clues.needed), len(cordoned))):
         chosen = [node.name for node in cordoned[:count]]
-        if not chosen or count > MOST_NODES:
+        if not chosen:
+            continue
+        if count > MOST_NODES:
+            trials.leave_out()
             continue
         text = (
             f"node {chosen[0]} is uncordoned" if count == 1 else f"nodes {first_few(chosen)} are uncordoned"
@@ -90,6 +93,7 @@ def add_nodes(trials: RemedyTrials) -> None:
     missing = max(trials.clues.needed - trials.pods_with_room(), 1)
     for count in dict.fromkeys((-(-missing // holds), -(-trials.clues.needed // holds))):
         if count > MOST_NODES:
+            trials.leave_out()
             continue
         changes = [_new_node(trials.cluster, node, number) for number in range(count)]
         verb, group = "is" if count == 1 else "are", NodeGroupNames(trials.cluster).of(node)

@@ -78,6 +78,10 @@ class RemedyTrials:
             self.remedies.in_vain.append(in_vain)
         return trial.starts
 
+    def leave_out(self) -> None:
+        """A remedy is too large to be tried."""
+        self.remedies.untried += 1
+
     @property
     def exhausted(self) -> bool:
         """Whether remedies were left out, so that what did not help may not have been tried."""
