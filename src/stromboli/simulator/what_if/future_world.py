@@ -82,12 +82,16 @@ class FutureWorld(TimedWorld):
         """Pods that are on their nodes already; those that end together are one event."""
         ending: dict[float, list[RunningPod]] = {}
         started: dict[Job, float] = {}
+        last: Task | None = None
+        since = end = 0.0
         for task in self.cluster.tasks.values():
             if task.status is Status.RELEASING:
                 self.events.schedule(GRACE_PERIOD, EventKind.POD_ENDS, task)
             elif task.status in HOLDING and task.node is not None:
-                since = 0.0 if task.started is None else task.started - now
-                end = self._run_times.end_of(task, now) - now
+                if last is None or not _end_together(last, task):
+                    last = task
+                    since = 0.0 if task.started is None else task.started - now
+                    end = self._run_times.end_of(task, now) - now
                 pod = self._running[task] = RunningPod(task, task.node.name, since, end)
                 if end < inf:
                     ending.setdefault(end, []).append(pod)
@@ -240,6 +244,17 @@ class FutureWorld(TimedWorld):
         self.record.end = self.time
         self.recorder.close()
         self.record.notes += self.notes.lines()
+
+
+def _end_together(one: Task, other: Task) -> bool:
+    """Whether two pods began together, and all that is said of how long they run is the same."""
+    return (
+        one.job is other.job
+        and one.annotations is other.annotations
+        and one.started == other.started
+        and one.deadline == other.deadline
+        and one.time_limit == other.time_limit
+    )
 
 
 def _has_minimum(job: Job) -> bool:
