@@ -18,7 +18,7 @@ from stromboli.cli.leader.leader_query import Unreachable, ask_leader
 from stromboli.cli.policy_options import chosen_policy
 from stromboli.cli.simulate.live_cluster import read_cluster
 from stromboli.engine.explanation.backfill_causes import time_text
-from stromboli.engine.explanation.subjects.event_history import HistoryEntry, history_of
+from stromboli.engine.explanation.subjects.event_history import HistoryEntry, history_of, without_wrappings
 from stromboli.engine.explanation.subjects.explanation_document import Explanation, JobExplanation, Subject
 from stromboli.extensions import load_catalog
 from stromboli.kube.request import ApiError
@@ -60,6 +60,7 @@ async def _explain(
     for subject in explanation.subjects:
         await _add_events(session, subject)
         await _add_leader(session, subject, explanation, options.leader)
+        subject.history.entries = without_wrappings(subject.history.entries)
     explanation.warnings = list(dict.fromkeys(explanation.warnings))
     show(explanation)
 
