@@ -20,7 +20,7 @@ from stromboli.simulator.explain.smaller_requests import (
     rounded_down,
 )
 
-MOST_RAISES = 2
+LARGER_MINIMA = 2
 """Trials of a larger minimum than one with which a job starts."""
 
 
@@ -49,7 +49,7 @@ def lower_minimum(trials: RemedyTrials) -> None:
 def _raise_minimum(trials: RemedyTrials, enough: int, too_many: int) -> None:
     """Put a larger minimum that helps too in the place of the last remedy, in few trials."""
     helpful = trials.remedies.helpful
-    for _ in range(MOST_RAISES):
+    for _ in range(LARGER_MINIMA):
         middle = (enough + too_many) // 2
         if middle == enough or trials.exhausted:
             return
