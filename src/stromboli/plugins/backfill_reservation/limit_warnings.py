@@ -36,11 +36,11 @@ def warn_of_limits(session: Session, dirty: Dirty) -> None:
 
 
 def _unreadable_of(job: Job) -> str | None:
-    text = unreadable_limit(job.annotations)
+    text = unreadable_limit(job.annotations) if job.time_limit is None else None
     if text is not None:
         return text
     first = next(iter(job.tasks.values()), None)
-    return unreadable_limit(first.annotations) if first is not None else None
+    return unreadable_limit(first.annotations) if first is not None and first.time_limit is None else None
 
 
 def _message(text: str) -> str:

@@ -23,7 +23,7 @@ from stromboli.simulator.explain.model_changes import applied
 
 PLACING = frozenset(("enqueue", "allocate", "backfill"))
 """Actions that evict nobody."""
-KNOWN_ACTIONS = PLACING.union(EVICTING)
+KNOWN_ACTIONS = PLACING.union(EVICTING, ("shuffle",))
 """Those, and actions that evict none but pods that ran before the cycle."""
 MOST_CYCLES = 2
 """The second is for those for whom somebody was evicted in the first."""

@@ -21,6 +21,8 @@ MOST_TRIALS = 24
 FEWEST_TRIALS = 3
 WORK = 50_000
 """What all trials together may look at: nodes, jobs, and four times the pods that wait; about a quarter of a second."""
+MOST_WORK = 100_000
+"""What the fewest trials may look at, but for the first."""
 
 
 @dataclass(slots=True)
@@ -48,7 +50,7 @@ class RemedyTrials:
         self._cost = max(len(cluster.nodes) + len(cluster.jobs) + 4 * waiting, 1)
         if any(action in policy.actions for action in EVICTING):
             self._cost *= 2  # victims are sought too
-        self._work = max(WORK, FEWEST_TRIALS * self._cost)
+        self._work = max(WORK, min(FEWEST_TRIALS * self._cost, MOST_WORK), self._cost)
         self._left = MOST_TRIALS
         self._left_of_family = MOST_TRIALS
 

@@ -25,7 +25,7 @@ MOST_NODES = 20
 WORK = 250_000
 """What a run may look at: moments times nodes, jobs, and four times the pods that wait."""
 GATED = "Nobody knows: its pods wait at scheduling gates, whatever room there is."
-FEWEST_MOMENTS, MOST_MOMENTS = 5, 2_000
+FEWEST_MOMENTS, MOST_MOMENTS = 3, 2_000
 
 
 def forecast_starts(
