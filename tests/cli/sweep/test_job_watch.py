@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from stromboli.cli.output import Format
 from stromboli.cli.following.pod_trouble import trouble
+from stromboli.cli.output import Format
 from stromboli.cli.sweep.job_watch import JobEnd, JobWatch
 from stromboli.cli.sweep.sweep_on_cluster import ClusterSweep
 from stromboli.cli.sweep.sweep_options import ClusterOptions, SweepOptions

@@ -199,7 +199,9 @@ def _waits_for_jobs(job: Job) -> Cause:
     """Its controller holds its pods until other jobs have ended."""
     others = job.annotations.get(names.AFTER, "")[:200] or "its annotation names none"
     text = f"it waits for other jobs: {others}"
-    hint = "nothing to do: it goes on when those have ended as it asks for, and its events tell if they cannot"
+    hint = (
+        "nothing to do: it goes on when those have ended as it asks for, and its events tell if they cannot"
+    )
     return Cause("scheduling-gates", text, hint, lambda: Details("SchedulingGated", text, hint))
 
 
