@@ -89,3 +89,25 @@ def test_a_user_who_may_not_list_nodes_is_told_which_right_is_missing(cluster: C
     result = cluster.run("explain", "train", "-n", "explained", kubeconfig=somebody)
     assert result.exit_code == 1
     assert 'has the verb "list" on "' in result.stderr
+
+
+def test_a_user_of_one_namespace_is_told_what_the_objects_of_a_job_say(cluster: CommandCluster) -> None:
+    groups = ["batch.volcano.sh", "scheduling.volcano.sh", ""]
+    rules = {"apiGroups": groups, "resources": ["jobs", "podgroups", "events"], "verbs": ["get", "list"]}
+    member = cluster.account("explained", "member", rules)
+    result = cluster.run("explain", "train", "-n", "explained", "-o", "json", kubeconfig=member)
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    (job,) = document["subjects"]
+    assert (job["name"], job["state"], job["queue"], job["pods"]["minimum"]) == (
+        "train",
+        "waits",
+        "default",
+        3,
+    )
+    assert job["remedies"] == []
+    assert any(
+        "reading the whole cluster" in text and "may not list" in text for text in document["warnings"]
+    )
+    nothing = cluster.run("explain", "queue/default", "-n", "explained", kubeconfig=member)
+    assert (nothing.exit_code, "may not list" in nothing.stderr) == (1, True)

@@ -81,7 +81,8 @@ class SubjectText:
     def _print_wait(self, job: JobExplanation) -> None:
         wait = job.wait
         assert wait is not None
-        self._title("Gates")
+        if job.gates:
+            self._title("Gates")
         for gate in job.gates:
             self._line(f"  {MARKS[gate.state]} {gate.gate}: {gate.text}", STYLES[gate.state])
         if wait.hint:

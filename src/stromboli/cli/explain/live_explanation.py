@@ -14,12 +14,14 @@ from stromboli.cli.cluster.on_cluster import run_on_cluster
 from stromboli.cli.explain.file_explanation import explained, explainer_of, find_subjects
 from stromboli.cli.explain.groupless_jobs import groupless_jobs
 from stromboli.cli.explain.leader_facts import add_leader_facts
+from stromboli.cli.explain.own_objects import own_jobs
 from stromboli.cli.leader.leader_query import Unreachable, ask_leader
 from stromboli.cli.policy_options import chosen_policy
 from stromboli.cli.simulate.live_cluster import read_cluster
 from stromboli.engine.explanation.backfill_causes import time_text
 from stromboli.engine.explanation.subjects.event_history import HistoryEntry, history_of, without_wrappings
 from stromboli.engine.explanation.subjects.explanation_document import Explanation, JobExplanation, Subject
+from stromboli.engine.explanation.subjects.job_subject import wait_reason
 from stromboli.extensions import load_catalog
 from stromboli.kube.request import ApiError
 from stromboli.simulator.cluster_loading import load_objects
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from stromboli.cli.explain.explain_command import ExplainOptions
     from stromboli.engine.explanation.subjects.subject_lookup import Found
     from stromboli.model.intake.object_intake import Intake
+    from stromboli.scheduler.explain.leader_answer import LeaderAnswer
 
+FORBIDDEN = 403
 RESOURCES = {"Queue": "queues", "Node": "nodes"}
 
 
@@ -44,7 +48,13 @@ async def _explain(
 ) -> None:
     catalog = load_catalog(options.plugins_dir)
     chosen = chosen_policy(options.policy, options.preset, catalog, options.lenient)
-    live = await read_cluster(session.client.access, session.running, catalog)
+    try:
+        live = await read_cluster(session.client.access, session.running, catalog)
+    except ApiError as error:
+        if error.status != FORBIDDEN:
+            raise
+        show(await _within_rights(options, session, error))
+        return
     policy = chosen or live.policy.policy
     loaded = load_objects(live.objects)
     name, now = session.client.access.server, live.present.now
@@ -63,6 +73,28 @@ async def _explain(
         subject.history.entries = without_wrappings(subject.history.entries)
     explanation.warnings = list(dict.fromkeys(explanation.warnings))
     show(explanation)
+
+
+async def _within_rights(options: ExplainOptions, session: ClusterSession, refusal: ApiError) -> Explanation:
+    """What a user is told who may not read the whole cluster; the refusal if that is nothing."""
+    try:
+        jobs = await own_jobs(session, options.names)
+    except ApiError:
+        raise refusal from None
+    if len(jobs) < len(options.names):
+        raise refusal
+    explanation = Explanation(cluster=session.client.access.server, subjects=[*jobs])
+    for job in jobs:
+        await _add_events(session, job)
+        answer = await _add_leader(session, job, explanation, options.leader)
+        if answer is not None and answer.explanation is not None:
+            job.wait = wait_reason(answer.explanation)
+            job.summary = shown(f"{job.kind} {job.namespace}/{job.name} waits: {job.wait.message}")
+        job.history.entries = without_wrappings(job.history.entries)
+    explanation.warnings.append(
+        f"what would help cannot be tried, as that takes reading the whole cluster: {refusal_text(refusal)}"
+    )
+    return explanation
 
 
 async def _add_pods_to_come(session: ClusterSession, intake: Intake, found: Found, notes: list[str]) -> None:
@@ -119,18 +151,19 @@ def _missing_pods_text(told: Sequence[Happening]) -> str:
 
 async def _add_leader(
     session: ClusterSession, subject: Subject, explanation: Explanation, leader: str
-) -> None:
+) -> LeaderAnswer | None:
     """What the leader remembers; a cluster without our scheduler has nobody to ask."""
     if isinstance(subject, JobExplanation):
         resource, name = "podgroups.scheduling.k8s.io" if subject.native else "podgroups", subject.pod_group
         if not name:
-            return
+            return None
     else:
         resource, name = RESOURCES[subject.kind], subject.name
     answer = await ask_leader(session, resource, subject.namespace, name, leader)
     if isinstance(answer, Unreachable):
         if answer.note:
             explanation.warnings.append(shown(answer.note))
-        return
+        return None
     explanation.source = "leader and objects"
     add_leader_facts(subject, answer)
+    return answer

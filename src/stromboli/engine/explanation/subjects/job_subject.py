@@ -129,9 +129,9 @@ def waiting_tasks(job: Job) -> list[Task]:
     return sorted(tasks, key=lambda task: task.order)
 
 
-def _add_wait(outcome: EndedCycle, job: Job, wait: WaitExplanation, explained: JobExplanation) -> None:
-    session = outcome.session
-    explained.wait = WaitReason(
+def wait_reason(wait: WaitExplanation) -> WaitReason:
+    """Why a job waits, as the document has it."""
+    return WaitReason(
         gate=wait.gate,
         reason=wait.reason,
         message=wait.message,
@@ -139,6 +139,11 @@ def _add_wait(outcome: EndedCycle, job: Job, wait: WaitExplanation, explained: J
         shortages=[_shortage(each) for each in wait.shortages],
         node_reasons=dict(wait.counts),
     )
+
+
+def _add_wait(outcome: EndedCycle, job: Job, wait: WaitExplanation, explained: JobExplanation) -> None:
+    session = outcome.session
+    explained.wait = wait_reason(wait)
     explained.gates = gate_states(session, job, wait)
     tasks = waiting_tasks(job)
     if not tasks or wait.gate not in ROOM_GATES or not len(session.cluster.columns):
