@@ -373,7 +373,10 @@ def test_services_and_deployments_stand_for_their_pods_and_an_error_tells_if_not
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_the_python_client_streams(tmp_path: Path) -> None:
+    """That client's own thread may still write to a connection which was closed under it, and breaks over that."""
+
     def use(port: int) -> None:
         kubernetes.config.load_kube_config(str(tmp_path / "kubeconfig"))
         core = kubernetes.client.CoreV1Api()
