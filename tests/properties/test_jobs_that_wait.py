@@ -227,6 +227,8 @@ def acts(world: LivingWorld, outcome: Outcome) -> object:
 @example(seed=7776538)  # a task is held for room that is being freed, behind a job that no node could take
 @example(seed=2931992880)  # the places of a reservation are tried in the cycle after the one that found them
 @example(seed=372501218)  # a gang of which a part runs is told a promise, and nothing else about it is new
+@example(seed=10889)  # room comes for two jobs that run and have more pods than they need
+@example(seed=1991666754)
 @examples(8)
 def test_skipping_who_cannot_be_helped_decides_as_trying_everybody_does(policy: str, seed: int) -> None:
     objects = nativised(contest(random.Random(seed), 3, 3), random.Random(seed + 1))

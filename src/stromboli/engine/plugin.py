@@ -307,7 +307,8 @@ class Plugin:
     def may_overtake(self, waiting: WaitingColumns) -> Ints | None:
         """Which of the jobs that wait in order could pass `held_back`, by slot; None: any could.
 
-        It decides nothing: once a plugin of `no_room` answers, others have no turn.
+        It decides nothing: once a plugin of `no_room` answers, others have no turn. `no_room` has not told of jobs that
+        run and have more pods than they need, nor of those without a turn so far (`waiting.had_turn`).
         """
         return None
 

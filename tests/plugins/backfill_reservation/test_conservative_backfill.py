@@ -6,7 +6,8 @@ import pytest
 
 from stromboli.plugins.backfill_reservation import promised_starts
 from stromboli.plugins.backfill_reservation.booking import Booking
-from tests.manifests import pod
+from stromboli.testing import World
+from tests.manifests import pod, policy
 from tests.plugins.backfill_reservation.backfill_worlds import NOON, job, step, world
 
 
@@ -181,3 +182,46 @@ def test_who_was_held_for_room_that_is_being_freed_starts_once_it_is_free(mode: 
     for _ in range(4):
         assert step(here).pipelined == {"default/second-0": "n1"}
     assert step(here.remove(leaving)).bound_per_job == {"default/second": 1}
+
+
+def test_every_job_that_runs_gets_its_further_pods_once_there_is_room() -> None:
+    here = world("n1 cpu=12,memory=100Gi,pods=100", mode="conservative")
+    job(here, "running", 6, "1h")
+    step(here)
+    for name in ("first", "second"):
+        job(here, name, 3, "1h", pods=2, minimum=1)
+    assert step(here).bound_per_job == {"default/first": 1, "default/second": 1}
+    assert [step(here).bound_per_job for _ in range(2)] == [{}, {}]
+    here.finish("running-0")
+    assert step(here).bound_per_job == {"default/first": 1, "default/second": 1}
+
+
+def test_all_jobs_that_came_while_their_queue_had_its_share_are_tried_once_it_has_not() -> None:
+    backfill = ("backfill-reservation", {"mode": "conservative"})
+    plugins = policy("allocate", "priority gang predicates proportion", backfill)
+    here = World("n1 cpu=9,memory=9Gi,pods=9", "small capability=cpu:4,memory:4Gi,pods:2", policy=plugins)
+    terms = {"memory": "2Gi", "queue": "small"}
+    job(here, "running", 2, "1h", pods=2, **terms)
+    step(here)
+    for name in ("first", "second"):
+        job(here, name, 2, "1h", **terms)
+    assert [step(here).bound_per_job for _ in range(2)] == [{}, {}]
+    here.finish("running-0")
+    here.finish("running-1")
+    assert step(here).bound_per_job == {"default/first": 1, "default/second": 1}
+
+
+def test_every_promise_by_search_improves_when_something_ends_early() -> None:
+    here = world("; ".join(f"n{number} cpu=4,memory=9Gi,pods=9" for number in range(3)), mode="conservative")
+    for number in range(3):
+        job(here, f"running{number}", 4, "1h")
+    step(here)
+    term = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    for name in ("first", "second", "third"):
+        job(here, name, 4, "30m", labels={"app": "a"}, spec={"affinity": apart})
+    assert len(step(here).promised) == 3
+    assert step(here).bound_per_job == {}
+    here.finish("running1-0")
+    here.finish("running2-0")
+    assert step(here).bound_per_job == {"default/first": 1, "default/second": 1}

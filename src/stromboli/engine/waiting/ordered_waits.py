@@ -45,6 +45,8 @@ class OrderedWaits(RoomWaits):
         self._keys: dict[Job, tuple[Queue, Entry]] = {}
         self._attempts: dict[Job, Attempt] = {}
         self._awake: dict[Job, None] = {}
+        self._had_turn: set[Job] = set()
+        """The jobs that had a turn in this session."""
         self._limits = QueueLimits()
 
     def __contains__(self, job: Job) -> bool:
@@ -60,6 +62,7 @@ class OrderedWaits(RoomWaits):
 
     def open(self, cluster: Cluster) -> None:
         super().open(cluster)
+        self._had_turn.clear()
         if self._limits.update(cluster, cluster.dirty) or cluster.dirty.everything or cluster.dirty.nodes:
             self.columns, self._entries, self._keys, self._attempts = WaitingColumns(), {}, {}, {}
             self._awake = dict(cluster.backlog)
@@ -86,6 +89,13 @@ class OrderedWaits(RoomWaits):
     def turns(self, session: Session) -> OrderedTurns:
         """Who has a turn in `allocate`, one after the other."""
         return OrderedTurns(session, self)
+
+    def note_turn(self, job: Job) -> None:
+        """A job has its turn: plugins hear of it if it finds no room."""
+        self._had_turn.add(job)
+        slot = self.columns.slots.get(job)
+        if slot is not None:
+            self.columns.had_turn[slot] = True
 
     def worth_placing(self, session: Session) -> list[Job]:
         return list(session.cluster.backlog)
@@ -118,7 +128,8 @@ class OrderedWaits(RoomWaits):
         task, needed = next(iter(pending)), session.rules.tasks_needed(job)
         key = session.job_key(job)
         dims = len(session.cluster.columns.idle)
-        slot = self.columns.add(job, task, needed, inf if limit is None else limit, dims)
+        longest, had_turn = inf if limit is None else limit, job in self._had_turn
+        slot = self.columns.add(job, task, needed, longest, dims, had_turn)
         self._keys[job] = queue, (key, slot)
         insort(self._entries.setdefault(queue, []), (key, slot))
         self._attempts[job] = attempt_of(session, job)
@@ -164,6 +175,7 @@ class OrderedTurns:
         jobs = self._jobs = session.jobs_by_queue([*waits.awake(session), *first])
         for queue, job in jobs.turns(skip=session.rules.overused):
             sleeping = self._next.get(queue) is job
+            waits.note_turn(job)
             yield job
             if not self._chosen:
                 self._choose(jobs)

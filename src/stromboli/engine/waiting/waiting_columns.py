@@ -34,12 +34,14 @@ class WaitingColumns:
         self._needed: Floats = np.ones(FIRST_SLOTS)
         self.limits: Floats = np.full(FIRST_SLOTS, inf)
         """Seconds that each job runs at most; infinity if nobody says."""
+        self.had_turn: Bools = np.ones(FIRST_SLOTS, dtype=bool)
+        """Whether each job has had a turn since it waits; none has while its queue has had its share."""
         self._unused = list(range(FIRST_SLOTS))[::-1]
 
     def __len__(self) -> int:
         return len(self.slots)
 
-    def add(self, job: Job, task: Task, needed: int, limit: float, dims: int) -> int:
+    def add(self, job: Job, task: Task, needed: int, limit: float, dims: int, had_turn: bool = True) -> int:
         """Let a job wait that needs so many tasks to start."""
         if dims > self._requests.shape[1]:
             self._widen(dims)
@@ -48,13 +50,14 @@ class WaitingColumns:
         slot = self._unused.pop()
         self.jobs[slot], self.tasks[slot], self.slots[job] = job, task, slot
         self._requests[slot] = task.shape.dense(dims)
-        self._needed[slot], self.limits[slot] = needed, limit
+        self._needed[slot], self.limits[slot], self.had_turn[slot] = needed, limit, had_turn
         return slot
 
     def remove(self, job: Job) -> None:
         slot = self.slots.pop(job)
         self.jobs[slot] = self.tasks[slot] = None
         self._requests[slot] = inf
+        self.had_turn[slot] = True
         self._unused.append(slot)
 
     def needed(self, slot: int) -> int:
@@ -74,6 +77,7 @@ class WaitingColumns:
         self._requests = np.vstack((self._requests, np.full((count, self._requests.shape[1]), inf)))
         self._needed = np.concatenate((self._needed, np.ones(count)))
         self.limits = np.concatenate((self.limits, np.full(count, inf)))
+        self.had_turn = np.concatenate((self.had_turn, np.ones(count, dtype=bool)))
         self._unused = list(range(count, 2 * count))[::-1]
 
     def may_fit(self, free: Ints) -> Bools:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from functools import cache
 from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from stromboli.plugins.backfill_reservation.promised_starts import MAX_CELLS, MA
 from stromboli.plugins.backfill_reservation.reservation_search import ReservationSearch
 
 if TYPE_CHECKING:
-    from stromboli.engine.waiting.waiting_columns import WaitingColumns
+    from stromboli.engine.waiting.waiting_columns import Bools, WaitingColumns
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Ints
     from stromboli.model.task import Task
@@ -138,14 +139,39 @@ class ConservativeBackfill(PromisedStarts):
     def may_overtake(self, waiting: WaitingColumns) -> Ints | None:
         due = [booking.job for booking in self._due()]
         few = MAX_UNPROMISED
+        fitting = waiting.may_fit(self.session.cluster.columns.future_idle)
         unpromised = [job for job in list(self._unpromised)[: few * few] if job in waiting.slots]
         if not self._has_depth():
-            fitting = waiting.may_fit(self.session.cluster.columns.future_idle)
             unpromised = [job for job in unpromised if fitting[waiting.slots[job]]]
         postponed = islice(self._postponed, MAX_READ // LEAST_READ + 1)
-        chosen = (*due, *postponed, *unpromised[:few])
-        slots = [waiting.slots[job] for job in chosen if job in waiting.slots]
-        return np.array(sorted(set(slots)), dtype=np.int64)
+        chosen = (*due, *postponed, *unpromised[:few], *self._promised_by_search())
+        slots = {waiting.slots[job] for job in chosen if job in waiting.slots}
+        slots.update(self._not_held_back(waiting, fitting), self._without_turn(waiting))
+        return np.array(sorted(slots), dtype=np.int64)
+
+    def _promised_by_search(self) -> list[Job]:
+        """The jobs for which an earlier start is searched when they have their turn, as room came."""
+        return [job for job, booking in self._bookings.items() if self._room_came and booking.usable is None]
+
+    def _not_held_back(self, waiting: WaitingColumns, fitting: Bools) -> Iterator[int]:
+        """The slots of jobs that may fit now and wait for no moment.
+
+        These have more pods than they needed to start, so nothing is promised to them, or a search found their places.
+        """
+        for slot in np.flatnonzero(fitting).tolist():
+            job = waiting.jobs[slot]
+            if job is not None and job not in self._unpromised and job not in self._postponed:
+                booking = self._bookings.get(job)
+                if booking is None or booking.usable is None:
+                    yield slot
+
+    def _without_turn(self, waiting: WaitingColumns) -> Iterator[int]:
+        """The slots of jobs that had no turn as their queue had had its share, which it has no longer."""
+        is_overused = cache(self.session.rules.overused)
+        for slot in np.flatnonzero(~waiting.had_turn).tolist():
+            job = waiting.jobs[slot]
+            if job is not None and job.queue is not None and not is_overused(job.queue):
+                yield slot
 
     def shape_key(self, task: Task) -> Any:
         if task.job is None or task.best_effort:
