@@ -229,6 +229,7 @@ def acts(world: LivingWorld, outcome: Outcome) -> object:
 @example(seed=372501218)  # a gang of which a part runs is told a promise, and nothing else about it is new
 @example(seed=10889)  # room comes for two jobs that run and have more pods than they need
 @example(seed=1991666754)
+@example(seed=3419571936)  # the time of a reservation comes, and the queue of its job may not take more
 @examples(8)
 def test_skipping_who_cannot_be_helped_decides_as_trying_everybody_does(policy: str, seed: int) -> None:
     objects = nativised(contest(random.Random(seed), 3, 3), random.Random(seed + 1))

@@ -99,13 +99,14 @@ def _is_held_back(session: Session, job: Job) -> bool:
 
 def _allocate_where_reserved(session: Session, job: Job) -> None:
     """Place a job where room was reserved for it, if that is there: all of its tasks that have a place, or none."""
-    places = session.rules.reserved_places(job)
-    if not places:
+    places, queue = session.rules.reserved_places(job), job.queue
+    if not places or queue is None:
         return
     with session.statement() as trial:
         for task, node in places.items():
-            waits = task in job.by_status[Status.PENDING]  # its pod may have changed or gone since
-            place = session.place(task, session.only(node)) if waits else None
+            # since the places were found its pod may have changed or gone, and its queue may have taken more
+            may_start = task in job.by_status[Status.PENDING] and session.rules.allocatable(queue, task)
+            place = session.place(task, session.only(node)) if may_start else None
             if not isinstance(place, Place) or not place.now or trial.assign(task, place) is not None:
                 return
         if session.rules.job_ready(job):
