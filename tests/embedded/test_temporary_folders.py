@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,9 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_temporary_folder_of_a_killed_cluster_goes_with_the_next(tmp_path: Path) -> None:
     killed, runs, adopted = (DataFolder(None) for _ in range(3))
+    for thread in threading.enumerate():
+        if thread.name == "abandoned folders":  # each of them looks for such folders, too
+            thread.join(60)
     for folder in (killed, adopted):
         os.close(folder._lock)  # as the kernel does when a process is killed
     kept = DataFolder(adopted.path)
