@@ -13,8 +13,8 @@ from stromboli.cli.cluster.change_options import (
     ChangeReport,
     DryRun,
     seconds_of,
-    wait_until,
 )
+from stromboli.cli.cluster.changed_objects import change_each, until_gone
 from stromboli.cli.cluster.chosen_objects import Failures, check_choice, chosen, confirmed
 from stromboli.cli.cluster.cluster_kinds import JOBS, Manifest, name_of
 from stromboli.cli.cluster.object_output import OUTPUT, SELECTOR, ObjectFormat
@@ -55,15 +55,13 @@ async def delete(
     ):
         print_note("nothing is deleted")
         raise typer.Exit(1)
-    report, deleted = ChangeReport(JOBS, "deleted", output, dry_run), []
-    for job in jobs:
-        if await failures.attempt(_delete(session, job, dry_run)):
-            deleted.append(job)
-            report.add(job)
-    report.end()
-    if wait and dry_run is DryRun.NONE:
-        for job in deleted:
-            await failures.attempt(_gone(session, job, longest))
+    await change_each(
+        jobs,
+        lambda job: _delete(session, job, dry_run),
+        ChangeReport(JOBS, "deleted", output, dry_run),
+        failures,
+        (lambda job: until_gone(session, JOBS, job, longest)) if wait and dry_run is DryRun.NONE else None,
+    )
     failures.end()
 
 
@@ -72,17 +70,3 @@ async def _delete(session: ClusterSession, job: Manifest, dry_run: DryRun) -> bo
     if dry_run is not DryRun.CLIENT:
         await session.delete(JOBS, name_of(job), dry_run=dry_run is DryRun.SERVER)
     return True
-
-
-async def _gone(session: ClusterSession, job: Manifest, timeout: float) -> None:
-    """Until it does not exist; another job of its name is another."""
-    uid = job["metadata"].get("uid")
-    await wait_until(
-        session,
-        JOBS,
-        name_of(job),
-        lambda current: current is None or current["metadata"].get("uid") != uid,
-        timeout,
-        meaning="the job is gone",
-        tell=lambda current: f"waiting until {name_of(job)} is gone",
-    )

@@ -14,6 +14,7 @@ from stromboli.cli.cluster.change_options import (
     DryRun,
     seconds_of,
 )
+from stromboli.cli.cluster.changed_objects import change_each
 from stromboli.cli.cluster.chosen_objects import Failures, check_choice, chosen
 from stromboli.cli.cluster.cluster_errors import ClusterError, shown
 from stromboli.cli.cluster.cluster_kinds import JOBS, Manifest, full_name, name_of
@@ -95,15 +96,15 @@ async def _command(
     check_choice(names, selector)
     longest = seconds_of(timeout)
     failures = Failures()
-    commanded = []
-    for job in await chosen(session, JOBS, names, selector, failures):
-        if await failures.attempt(_send(session, job, order, dry_run)):
-            commanded.append(name_of(job))
-            report.add(job)
-    report.end()
-    if wait and dry_run is DryRun.NONE:
-        for name in commanded:
-            await failures.attempt(await_goal(session, name, goal_of(order.goal), longest))
+    await change_each(
+        await chosen(session, JOBS, names, selector, failures),
+        lambda job: _send(session, job, order, dry_run),
+        report,
+        failures,
+        (lambda job: await_goal(session, name_of(job), goal_of(order.goal), longest))
+        if wait and dry_run is DryRun.NONE
+        else None,
+    )
     failures.end()
 
 

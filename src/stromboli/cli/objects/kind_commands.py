@@ -20,6 +20,7 @@ from stromboli.cli.cluster.change_options import (
     tell_change,
     wait_until,
 )
+from stromboli.cli.cluster.changed_objects import until_gone
 from stromboli.cli.cluster.chosen_objects import Failures, check_choice, chosen, plain_name
 from stromboli.cli.cluster.cluster_errors import ClusterError
 from stromboli.cli.cluster.cluster_kinds import Manifest, full_name, name_of, namespace_of
@@ -309,13 +310,3 @@ async def until_ended(
 
     await wait_until(session, resource, name, reached, seconds, namespace, "it has ended")
     tell_change(resource, name, "has ended")
-
-
-async def until_gone(session: ClusterSession, resource: Resource, known: Manifest, seconds: float) -> None:
-    """Wait until an object is gone, or another has its name."""
-    name, uid = name_of(known), (known.get("metadata") or {}).get("uid")
-
-    def gone(current: Manifest | None) -> bool:
-        return current is None or (current.get("metadata") or {}).get("uid") != uid
-
-    await wait_until(session, resource, name, gone, seconds, meaning="it is gone")

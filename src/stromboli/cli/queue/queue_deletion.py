@@ -13,8 +13,8 @@ from stromboli.cli.cluster.change_options import (
     ChangeReport,
     DryRun,
     seconds_of,
-    wait_until,
 )
+from stromboli.cli.cluster.changed_objects import change_each, until_gone
 from stromboli.cli.cluster.chosen_objects import Failures, chosen
 from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text
 from stromboli.cli.cluster.cluster_kinds import QUEUES, Manifest, full_name, name_of
@@ -48,15 +48,15 @@ async def delete(
     Exit status 0, 1 if one cannot be deleted, 2 for a wrong command line, 124 after --timeout.
     """
     longest, failures, parts = seconds_of(timeout), Failures(), ReadableParts()
-    report, deleted = ChangeReport(QUEUES, "deleted", output, dry_run), []
-    for queue in await chosen(session, QUEUES, queue_names, failures=failures):
-        if await failures.attempt(_delete(session, queue, force, parts, dry_run)):
-            deleted.append(queue)
-            report.add(queue)
-    report.end()
-    if wait and dry_run is DryRun.NONE:
-        for queue in deleted:
-            await failures.attempt(_gone(session, queue, longest))
+    await change_each(
+        await chosen(session, QUEUES, queue_names, failures=failures),
+        lambda queue: _delete(session, queue, force, parts, dry_run),
+        ChangeReport(QUEUES, "deleted", output, dry_run),
+        failures,
+        (lambda queue: until_gone(session, QUEUES, queue, longest))
+        if wait and dry_run is DryRun.NONE
+        else None,
+    )
     parts.tell()
     failures.end()
 
@@ -69,20 +69,6 @@ async def _delete(
     if dry_run is not DryRun.CLIENT:
         await _send(session, queue, dry_run is DryRun.SERVER)
     return True
-
-
-async def _gone(session: ClusterSession, queue: Manifest, timeout: float) -> None:
-    """Until it does not exist; another queue of its name is another."""
-    uid = queue["metadata"].get("uid")
-    await wait_until(
-        session,
-        QUEUES,
-        name_of(queue),
-        lambda current: current is None or current["metadata"].get("uid") != uid,
-        timeout,
-        meaning="the queue is gone",
-        tell=lambda current: f"waiting until {name_of(queue)} is gone",
-    )
 
 
 async def _check(session: ClusterSession, queue: Manifest, force: bool, parts: ReadableParts) -> None:

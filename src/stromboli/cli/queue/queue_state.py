@@ -18,6 +18,7 @@ from stromboli.cli.cluster.change_options import (
     ProgressLine,
     seconds_of,
 )
+from stromboli.cli.cluster.changed_objects import change_each
 from stromboli.cli.cluster.chosen_objects import Failures, chosen
 from stromboli.cli.cluster.cluster_errors import ClusterError, TimedOut, shown
 from stromboli.cli.cluster.cluster_kinds import POD_GROUPS, QUEUES, Manifest, full_name, name_of
@@ -51,15 +52,15 @@ async def open_queues(
     Exit status 0, 1 if one cannot be opened, 2 for a wrong command line, 124 after --timeout.
     """
     longest, failures = seconds_of(timeout), Failures()
-    report, opened = ChangeReport(QUEUES, "opened", output, dry_run), []
-    for queue in await chosen(session, QUEUES, queue_names, failures=failures):
-        if await failures.attempt(_open(session, queue, dry_run)):
-            opened.append(name_of(queue))
-            report.add(queue)
-    report.end()
-    if wait and dry_run is DryRun.NONE:
-        for name in opened:
-            await failures.attempt(until_open(session, name, longest))
+    await change_each(
+        await chosen(session, QUEUES, queue_names, failures=failures),
+        lambda queue: _open(session, queue, dry_run),
+        ChangeReport(QUEUES, "opened", output, dry_run),
+        failures,
+        (lambda queue: until_open(session, name_of(queue), longest))
+        if wait and dry_run is DryRun.NONE
+        else None,
+    )
     failures.end()
 
 
@@ -95,15 +96,15 @@ async def close_queues(
     Exit status 0, 1 if one cannot be closed, 2 for a wrong command line, 124 after --timeout.
     """
     longest, failures = seconds_of(timeout), Failures()
-    report, closed = ChangeReport(QUEUES, "closed", output, dry_run), []
-    for queue in await chosen(session, QUEUES, queue_names, failures=failures):
-        if await failures.attempt(_close(session, queue, dry_run)):
-            closed.append(name_of(queue))
-            report.add(queue)
-    report.end()
-    if wait and dry_run is DryRun.NONE:
-        for name in closed:
-            await failures.attempt(until_closed(session, name, longest))
+    await change_each(
+        await chosen(session, QUEUES, queue_names, failures=failures),
+        lambda queue: _close(session, queue, dry_run),
+        ChangeReport(QUEUES, "closed", output, dry_run),
+        failures,
+        (lambda queue: until_closed(session, name_of(queue), longest))
+        if wait and dry_run is DryRun.NONE
+        else None,
+    )
     failures.end()
 
 
