@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from stromboli.api import names
+from stromboli.api.manifests.merge_patches import merged
 from stromboli.api.name_rules import dns_subdomain_errors
 from stromboli.cli.cli_errors import Usage
 from stromboli.cli.cluster.change_options import (
@@ -194,7 +195,7 @@ async def set_fields(
     queue = await session.get(QUEUES, name)
     patch = spec_patch(spec_of_queue(queue), changes)
     if dry_run is DryRun.CLIENT:
-        changed = _merged(queue, {"spec": patch})
+        changed = merged(queue, {"spec": patch})
     else:
         changed = await _patched(session, queue, patch, dry_run is DryRun.SERVER)
     is_same = spec_of_queue(changed) == spec_of_queue(queue)
@@ -215,16 +216,3 @@ async def _patched(session: ClusterSession, queue: Manifest, patch: Manifest, dr
             f"{full_name(QUEUES, name)} is {state}, and such a queue cannot be changed: wait until it is Closed"
             f" (`stromboli queue close {name} --wait`), or open it; {refusal_text(error)}"
         ) from None
-
-
-def _merged(target: Any, patch: Any) -> Any:
-    """What a merge patch makes of an object."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = _merged(result.get(key), value)
-    return result

@@ -11,6 +11,7 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.api.decoding import decode
+from stromboli.api.manifests.merge_patches import merged
 from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.api.types.pod import Pod, PodSpec
 from stromboli.engine.explanation.subjects.explanation_document import ObjectChange
@@ -28,19 +29,6 @@ def applied(intake: Intake, changes: Sequence[ObjectChange]) -> Iterator[None]:
             undone.callback(_apply(intake, change))
         yield
     intake.cluster.settle()
-
-
-def merged(target: Any, patch: Any) -> Any:
-    """A JSON merge patch: null removes, maps go into maps, all else replaces."""
-    if not isinstance(patch, Mapping):
-        return patch
-    result = dict(target) if isinstance(target, Mapping) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = merged(result.get(key), value)
-    return result
 
 
 def as_manifest(object: Object) -> dict[str, Any]:
