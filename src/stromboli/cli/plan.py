@@ -17,10 +17,11 @@ from stromboli.cli.plan_text import print_plan
 from stromboli.cli.policy_options import (
     LENIENT,
     PLUGINS_DIR,
+    POLICY,
+    PRESET,
     case_policy,
     chosen_policy,
     policy_beside,
-    preset_names,
 )
 from stromboli.engine.catalog import Catalog
 from stromboli.extensions import load_catalog
@@ -56,16 +57,8 @@ def plan(
         metavar="PATH",
         help="A manifest file, a folder, a case file, or - for standard input; more may follow.",
     ),
-    policy: Path | None = typer.Option(
-        None, "--policy", metavar="FILE", help="Volcano's scheduler configuration file."
-    ),
-    preset: str | None = typer.Option(
-        None,
-        "--preset",
-        metavar="NAME",
-        help="A policy from `stromboli policy show`.",
-        autocompletion=preset_names,
-    ),
+    policy: Path | None = POLICY,
+    preset: str | None = PRESET,
     cycles: int = typer.Option(
         1, "--cycles", min=1, help="Cycles to run; in between, what was decided comes true."
     ),

@@ -31,6 +31,21 @@ LENIENT = typer.Option(
 )
 
 
+def preset_names(prefix: str) -> list[str]:
+    """Completions for shells."""
+    return [name for name in PRESETS if name.startswith(prefix)]
+
+
+POLICY = typer.Option(None, "--policy", metavar="FILE", help="Volcano's scheduler configuration file.")
+PRESET = typer.Option(
+    None,
+    "--preset",
+    metavar="NAME",
+    help="A policy from `stromboli policy show`.",
+    autocompletion=preset_names,
+)
+
+
 def chosen_policy(file: Path | None, preset: str | None, catalog: Catalog, lenient: bool) -> Policy | None:
     """The policy that the options name, if they do."""
     if file is not None and preset is not None:
@@ -47,11 +62,6 @@ def read_policy(file: str, catalog: Catalog, lenient: bool) -> Policy:
     if file == STDIN:
         return load_policy(sys.stdin.buffer.read(MAX_BYTES + 1), catalog, file, lenient)
     return PolicyFile(Path(file), catalog, lenient).current
-
-
-def preset_names(prefix: str) -> list[str]:
-    """Completions for shells."""
-    return [name for name in PRESETS if name.startswith(prefix)]
 
 
 def case_policy(text: str | None, catalog: Catalog, where: str, lenient: bool) -> Policy:

@@ -14,7 +14,7 @@ from stromboli.cli.cluster.on_cluster import (
     complete_namespaces,
 )
 from stromboli.cli.output import Format
-from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, preset_names
+from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, POLICY, PRESET
 
 if TYPE_CHECKING:
     from stromboli.engine.explanation.subjects.explanation_document import Explanation
@@ -85,16 +85,8 @@ def explain(
         autocompletion=complete_namespaces,
     ),
     output: Format = typer.Option(Format.TABLE, "-o", "--output", help="How to show it."),
-    policy: Path | None = typer.Option(
-        None, "--policy", metavar="FILE", help="Volcano's scheduler configuration file."
-    ),
-    preset: str | None = typer.Option(
-        None,
-        "--preset",
-        metavar="NAME",
-        help="A policy from `stromboli policy show`.",
-        autocompletion=preset_names,
-    ),
+    policy: Path | None = POLICY,
+    preset: str | None = PRESET,
     trials: bool = typer.Option(
         True, "--trials/--no-trials", help="Try what would let a job start, and foresee when it will."
     ),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stromboli.cli.cli_errors import Usage
 from stromboli.cli.output import StatusFormat
-from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR
+from stromboli.cli.policy_options import LENIENT, PLUGINS_DIR, POLICY, PRESET
 from stromboli.cli.simulate import simulate_options as options_of
 from stromboli.cli.simulate.option_effects import FILES, OPENB, SUBMIT, SWF, WORKLOAD, check_effects
 from stromboli.cli.simulate.report_files import (
@@ -33,8 +33,8 @@ def simulate(
     data: Path | None = options_of.DATA,
     kubeconfig: str = options_of.KUBECONFIG,
     context: str = options_of.CONTEXT,
-    policy: Path | None = options_of.POLICY,
-    preset: str | None = options_of.PRESET,
+    policy: Path | None = POLICY,
+    preset: str | None = PRESET,
     backfill: Backfill | None = options_of.BACKFILL,
     score: Score | None = options_of.SCORE,
     nodes: list[str] = options_of.NODES,

@@ -10,7 +10,6 @@ import typer
 
 from stromboli.cli.data_option import data_folder
 from stromboli.cli.output import StatusFormat
-from stromboli.cli.policy_options import preset_names
 from stromboli.cli.simulate.report_files import PlotFormat
 
 
@@ -96,14 +95,6 @@ KUBECONFIG = typer.Option(
     "", "--kubeconfig", metavar="FILE", help="The live cluster of --submit; $KUBECONFIG unless given."
 )
 CONTEXT = typer.Option("", "--context", metavar="NAME", help="A context of the kubeconfig.")
-POLICY = typer.Option(None, "--policy", metavar="FILE", help="Volcano's scheduler configuration file.")
-PRESET = typer.Option(
-    None,
-    "--preset",
-    metavar="NAME",
-    help="A policy from `stromboli policy show`.",
-    autocompletion=preset_names,
-)
 BACKFILL = typer.Option(
     None,
     "--backfill",
