@@ -107,8 +107,8 @@ NO_BOUNDS = {
         cli.objects.jobtemplate_commands.MOST_JOBS
         cli.objects.podgroup_commands.MOST_MEMBERS
         cli.cluster.tree_branches.DEEPEST
-        cli.top.cluster_records.LONGEST_REASON
-        cli.top.cluster_records.MOST_NEWS
+        cli.live.cluster_records.LONGEST_REASON
+        cli.live.cluster_records.MOST_NEWS
         cli.top.top_screen.LONGEST_FILTER
         cli.plan_text.MAX_LINES
         cli.metrics.queue_rows.MOST_NAMED
@@ -152,9 +152,9 @@ NO_BOUNDS = {
         api.object_reading.MAX_SPECS
         api.object_reading.MAX_SPEC_BYTES
         api.schemas.field_suggestions.MAX_LENGTH
-        cli.top.cluster_records.MOST_REQUESTS
+        cli.live.cluster_records.MOST_REQUESTS
         cli.top.keyboard.BYTES_AT_ONCE
-        cli.top.top_content.MOST_LISTS
+        cli.live.cluster_content.MOST_LISTS
         engine.placement.node_expressions.MAX_EXPRESSIONS
         engine.placement.look_ahead.MAX_STEPS
         engine.placement.look_ahead.MAX_STEPS_AT_ONCE

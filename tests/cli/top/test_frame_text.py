@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from stromboli.api.decoding import decode
-from stromboli.cli.top.cluster_records import ClusterRecords
+from stromboli.cli.live.cluster_content import ClusterContent
+from stromboli.cli.live.cluster_records import ClusterRecords
 from stromboli.cli.top.frame_text import ScreenState, draw, fitted
 from stromboli.cli.top.keyboard import keys_in
-from stromboli.cli.top.top_content import TopContent
 from stromboli.cli.top.top_screen import TopScreen, frame
 from stromboli.cli.top.top_views import TABS, amount_text
 from stromboli.simulator.cluster_notation import nodes, queues
@@ -32,17 +32,19 @@ MANY = (
 )
 
 
-def content_of(*manifests: Any) -> TopContent:
+def content_of(*manifests: Any) -> ClusterContent:
     records = ClusterRecords()
     for manifest in manifests:
         records.put(decode(manifest), new=True)
-    return TopContent(records, None, None)
+    return ClusterContent(records, None, None)
 
 
 CONTENT = content_of(*MANY)
 
 
-def text(state: ScreenState, width: int = 80, height: int = 24, content: TopContent = CONTENT) -> list[str]:
+def text(
+    state: ScreenState, width: int = 80, height: int = 24, content: ClusterContent = CONTENT
+) -> list[str]:
     return [line.plain.rstrip() for line in draw(content, state, width, height, time.time())]
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.cli.cluster.usage_bar import usage_bar
-from stromboli.cli.top.top_content import TopContent
+from stromboli.cli.live.cluster_content import ClusterContent
 from stromboli.cli.top.top_views import TABS, TITLES, VIEWS, View, of_text
 
 Content = dict[str, Any]
@@ -49,7 +49,7 @@ class ScreenState:
         return self.sortings.get(view.title, 0) % len(view.sortings)
 
 
-def draw(content: TopContent, state: ScreenState, width: int, height: int, now: float) -> list[Text]:
+def draw(content: ClusterContent, state: ScreenState, width: int, height: int, now: float) -> list[Text]:
     """A frame: never more lines, nor wider ones."""
     width, height = max(width, SMALLEST_WIDTH), max(height, SMALLEST_HEIGHT)
     head = _head(content, state, width, now)
@@ -65,7 +65,7 @@ def draw(content: TopContent, state: ScreenState, width: int, height: int, now: 
 # -- head and foot
 
 
-def _head(content: TopContent, state: ScreenState, width: int, now: float) -> list[Text]:
+def _head(content: ClusterContent, state: ScreenState, width: int, now: float) -> list[Text]:
     summary = content.summary()
     clock = time.strftime("%H:%M:%S", time.localtime(now)) + (" paused" if state.paused else "")
     title = fitted(shown(f"stromboli top  {state.where}"), width - len(clock) - 1)
@@ -117,7 +117,7 @@ def _foot(state: ScreenState, width: int) -> Text:
 # -- tables
 
 
-def _all(content: TopContent, state: ScreenState, width: int, room: int, now: float) -> list[Text]:
+def _all(content: ClusterContent, state: ScreenState, width: int, room: int, now: float) -> list[Text]:
     """All views below each other: each at least a few rows, what is left to those that have more."""
     views = list(VIEWS)
     wanted = [len(view.chosen(content, state.sorting(view), state.filter)) + 1 for view in views]
@@ -144,7 +144,7 @@ def _shared_out(wanted: Sequence[int], room: int) -> list[int]:
 
 
 def _table(
-    content: TopContent,
+    content: ClusterContent,
     state: ScreenState,
     view: View,
     width: int,

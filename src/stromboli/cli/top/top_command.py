@@ -17,9 +17,9 @@ from stromboli.cli.cluster.on_cluster import on_cluster
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
+    from stromboli.cli.live.cluster_content import ClusterContent
+    from stromboli.cli.live.record_watches import RecordWatches
     from stromboli.cli.top.frame_text import ScreenState
-    from stromboli.cli.top.top_content import TopContent
-    from stromboli.cli.top.top_watches import TopWatches
 
 WITHOUT_TERMINAL = (100, 40)
 """Columns and lines of a frame where there is no terminal."""
@@ -70,15 +70,16 @@ async def top(
 
     Exit status 0, 1 if the cluster refuses or does not answer, 2 for a wrong command line.
     """
-    from stromboli.cli.top.cluster_records import ClusterRecords
+    from stromboli.cli.live.cluster_records import ClusterRecords
+    from stromboli.cli.live.record_watches import RecordWatches
     from stromboli.cli.top.frame_text import ScreenState
-    from stromboli.cli.top.top_watches import TopWatches, silent_log
+    from stromboli.cli.top.top_screen import silent_log
 
     state = ScreenState(tab=list(TopView).index(view), filter=filter[:100], where=_where(session))
     _choose_sorting(state, sort)
     once = once or output is not TopFormat.TABLE or not sys.stdout.isatty()
     async with silent_log():
-        watches = TopWatches(session, ClusterRecords(), lists_only=once)
+        watches = RecordWatches(session, ClusterRecords(), lists_only=once)
         async with watches.running():
             content = await _content(session, watches)
             if once:
@@ -104,10 +105,10 @@ def _choose_sorting(state: ScreenState, sort: str) -> None:
     state.sortings[state.view.title] = orders.index(sort)
 
 
-async def _content(session: ClusterSession, watches: TopWatches) -> TopContent:
+async def _content(session: ClusterSession, watches: RecordWatches) -> ClusterContent:
     """With the policy in force, read while the watches list."""
+    from stromboli.cli.live.cluster_content import ClusterContent
     from stromboli.cli.status.cluster_policy import policy_in_force
-    from stromboli.cli.top.top_content import TopContent
     from stromboli.extensions import load_catalog
     from stromboli.kube.request import NoResponse
 
@@ -116,11 +117,11 @@ async def _content(session: ClusterSession, watches: TopWatches) -> TopContent:
         policy = await policy_in_force(session.client, session.running, catalog)
     except NoResponse:
         policy = None
-    return TopContent(watches.records, policy, catalog)
+    return ClusterContent(watches.records, policy, catalog)
 
 
 async def _print_once(
-    content: TopContent, watches: TopWatches, state: ScreenState, output: TopFormat
+    content: ClusterContent, watches: RecordWatches, state: ScreenState, output: TopFormat
 ) -> None:
     from stromboli.cli.cluster.object_output import ObjectFormat, write_document
     from stromboli.cli.output import console
@@ -144,7 +145,7 @@ async def _print_once(
         console().print(line, soft_wrap=True)
 
 
-async def _show(content: TopContent, watches: TopWatches, state: ScreenState) -> None:
+async def _show(content: ClusterContent, watches: RecordWatches, state: ScreenState) -> None:
     from stromboli.cli.output import console
     from stromboli.cli.top.top_screen import TopScreen
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 
 from rich.console import Console, ConsoleDimensions, Group
 from rich.live import Live
 from rich.text import Text
 
+from stromboli.cli.live.cluster_content import ClusterContent
+from stromboli.cli.live.record_watches import RecordWatches
 from stromboli.cli.top.frame_text import ScreenState, draw
 from stromboli.cli.top.keyboard import Keyboard
-from stromboli.cli.top.top_content import TopContent
 from stromboli.cli.top.top_views import TABS
-from stromboli.cli.top.top_watches import TopWatches
 
 REFRESH = 1.0
 """Seconds between two frames if something changes."""
@@ -33,7 +34,7 @@ class TopScreen:
     """Shows a cluster until the user quits."""
 
     def __init__(
-        self, console: Console, content: TopContent, watches: TopWatches, state: ScreenState
+        self, console: Console, content: ClusterContent, watches: RecordWatches, state: ScreenState
     ) -> None:
         self._console = console
         self._content = content
@@ -160,7 +161,7 @@ def _type(state: ScreenState, key: str) -> None:
     state.offset = 0
 
 
-def frame(content: TopContent, state: ScreenState, width: int, height: int) -> list[Text]:
+def frame(content: ClusterContent, state: ScreenState, width: int, height: int) -> list[Text]:
     """One frame, for where there is no terminal: without keys, and without empty lines at its end."""
     lines = draw(content, state, width, height, time.time())[:-1]
     for line in lines:
@@ -168,3 +169,16 @@ def frame(content: TopContent, state: ScreenState, width: int, height: int) -> l
     while lines and not lines[-1].plain:
         lines.pop()
     return lines
+
+
+@asynccontextmanager
+async def silent_log() -> AsyncIterator[None]:
+    """While a screen is drawn, nothing else may write to the terminal."""
+    logger = logging.getLogger("stromboli")
+    before = logger.handlers[:]
+    logger.handlers[:] = [logging.NullHandler()]
+    try:
+        yield
+    finally:
+        with suppress(ValueError):
+            logger.handlers[:] = before

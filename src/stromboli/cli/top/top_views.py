@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from stromboli.api import names
 from stromboli.cli.cluster.usage_bar import usage_bar
+from stromboli.cli.live.cluster_content import GPU, WAITING, ClusterContent
 from stromboli.cli.status.resource_columns import short_bytes
-from stromboli.cli.top.top_content import GPU, WAITING, TopContent
 from stromboli.embedded.tables.age_text import duration_text
 
 Content = dict[str, Any]
@@ -38,7 +38,7 @@ class View:
     """Rows of one kind."""
 
     title: str
-    rows: Callable[[TopContent], list[Content]]
+    rows: Callable[[ClusterContent], list[Content]]
     columns: Callable[[Sequence[str]], list[ViewColumn]]
     """By the resources that the cluster has; the last one has the room that is left."""
     sortings: tuple[Sorting, ...]
@@ -46,13 +46,13 @@ class View:
     """What a filter looks at."""
     style: Callable[[Content], str] = lambda _: ""
 
-    def chosen(self, content: TopContent, sorting: int, filter: str) -> list[Content]:
+    def chosen(self, content: ClusterContent, sorting: int, filter: str) -> list[Content]:
         """The rows that a filter leaves, in order."""
         key = f"{self.title}/{sorting}/{filter}"
         content.queues()  # shares change a little later than what they follow from
         return content.cached(key, lambda: self._chosen(content, sorting, filter))
 
-    def _chosen(self, content: TopContent, sorting: int, filter: str) -> list[Content]:
+    def _chosen(self, content: ClusterContent, sorting: int, filter: str) -> list[Content]:
         wanted = filter.lower()
         rows = [row for row in self.rows(content) if not wanted or wanted in self.words(row).lower()]
         return sorted(rows, key=self.sortings[sorting % len(self.sortings)].key)

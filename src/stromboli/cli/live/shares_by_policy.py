@@ -14,7 +14,7 @@ from stromboli.api import names
 from stromboli.api.decoding import decode
 from stromboli.api.resources.resource_lists import resource_list
 from stromboli.api.types.scheduling import Queue
-from stromboli.cli.top.cluster_records import Amounts
+from stromboli.cli.live.cluster_records import Amounts
 
 if TYPE_CHECKING:
     from stromboli.engine.catalog import Catalog

@@ -1,21 +1,23 @@
-"""The watches of `stromboli top`: a reflector per kind, and what the user may not read, in words."""
+"""The watches that keep records up to date: a reflector per kind, and what the user may not read, in words."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
 from stromboli.api.types.meta import Object
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
-from stromboli.api.types.scheduling import PodGroup, Queue
+from stromboli.api.types.scheduling import HyperNode, PodGroup, Queue
+from stromboli.api.types.volcano_job import Job
 from stromboli.cli.cluster.cluster_errors import refusal_text, shown
-from stromboli.cli.top.cluster_records import ClusterRecords, Event
-from stromboli.kube.api_resources import EVENTS, RESOURCES, absence
+from stromboli.cli.cluster.cluster_kinds import JOBS
+from stromboli.cli.live.cluster_records import ClusterRecords, Event
+from stromboli.kube.api_resources import EVENTS, RESOURCES, Resource, absence
 from stromboli.kube.reflector import Reflector, WatchScope
 from stromboli.kube.request import ApiError
 
@@ -23,12 +25,15 @@ if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
 
 KINDS: tuple[type[Object], ...] = (Queue, Node, PodGroup, Pod)
-NAMESPACED = (PodGroup, Pod)
+"""What is needed to know who uses what."""
+ALL_KINDS = (*KINDS, Job, HyperNode)
+NAMESPACED = (PodGroup, Pod, Job)
+_RESOURCES: dict[type[Object], Resource] = {**RESOURCES, Job: JOBS}
 REFUSED_RECHECK = 60.0
 """Seconds until what was refused is tried again."""
 
 
-class TopReflector(Reflector):
+class RecordReflector(Reflector):
     """Says which right is missing, and does not ask again and again."""
 
     absence_level = logging.DEBUG
@@ -54,23 +59,29 @@ class TopReflector(Reflector):
         super()._recovered()
 
 
-class TopWatches:
-    """All watches of a screen, into one set of records."""
+class RecordWatches:
+    """All watches of a cluster, into one set of records."""
 
-    def __init__(self, session: ClusterSession, records: ClusterRecords, lists_only: bool = False) -> None:
+    def __init__(
+        self,
+        session: ClusterSession,
+        records: ClusterRecords,
+        lists_only: bool = False,
+        kinds: tuple[type[Object], ...] = KINDS,
+    ) -> None:
         scope = session.namespace if session.namespace_given else ""
         self.records = records
         self.reflectors = [
-            TopReflector(
+            RecordReflector(
                 session.client,
-                RESOURCES[kind],
+                _RESOURCES[kind],
                 kind,
                 records,
                 scope=WatchScope(scope if kind in NAMESPACED else ""),
             )
-            for kind in KINDS
+            for kind in kinds
         ]
-        self.evictions = TopReflector(
+        self.evictions = RecordReflector(
             session.client, EVENTS, Event, records, scope=WatchScope(scope, f"reason={names.EVENT_EVICT}")
         )
 
@@ -125,16 +136,3 @@ class TopWatches:
         """What was read so far, until everything is listed."""
         counts = [f"{len(each.known)} {each.resource.plural}" for each in self.reflectors]
         return f"reading the cluster: {', '.join(counts)}"
-
-
-@asynccontextmanager
-async def silent_log() -> AsyncIterator[None]:
-    """While a screen is drawn, nothing else may write to the terminal."""
-    logger = logging.getLogger("stromboli")
-    before = logger.handlers[:]
-    logger.handlers[:] = [logging.NullHandler()]
-    try:
-        yield
-    finally:
-        with suppress(ValueError):
-            logger.handlers[:] = before

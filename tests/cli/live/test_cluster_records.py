@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.api.decoding import decode
+from stromboli.cli.live.cluster_content import ClusterContent, from_quantities
+from stromboli.cli.live.cluster_records import MOST_NEWS, ClusterRecords, Event, InvolvedObject
 from stromboli.cli.status import cluster_status
 from stromboli.cli.status.cluster_policy import PolicyInForce
 from stromboli.cli.status.cluster_status import status_of
-from stromboli.cli.top.cluster_records import MOST_NEWS, ClusterRecords, Event, InvolvedObject
-from stromboli.cli.top.top_content import TopContent, from_quantities
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import load_policy
 from stromboli.policy.presets import PRESETS
@@ -37,11 +37,11 @@ def in_force(policy: str) -> PolicyInForce:
     return PolicyInForce(load_policy(policy, CATALOG), "policy")
 
 
-def content_of(*manifests: Manifest, policy: str = PRESETS["full"]) -> TopContent:
+def content_of(*manifests: Manifest, policy: str = PRESETS["full"]) -> ClusterContent:
     records = ClusterRecords()
     for manifest in manifests:
         records.put(decode(manifest), new=True)
-    return TopContent(records, in_force(policy), CATALOG)
+    return ClusterContent(records, in_force(policy), CATALOG)
 
 
 @pytest.mark.parametrize("policy", ["full", "basic", "fair-share"])
@@ -166,5 +166,5 @@ def test_a_pause_keeps_what_is_shown() -> None:
 def test_where_the_policy_cannot_be_asked_queues_show_what_they_declare() -> None:
     records = ClusterRecords()
     records.put(decode(queues("own deserved=cpu:10")[0]), new=True)
-    (row,) = TopContent(records, None, None).snapshot(time.time())["queues"]
+    (row,) = ClusterContent(records, None, None).snapshot(time.time())["queues"]
     assert (row["name"], row["deserved"]) == ("own", {"cpu": 10.0})

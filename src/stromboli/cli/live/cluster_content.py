@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from stromboli.api import names
 from stromboli.api.node_state import is_gpu
 from stromboli.api.resources.quantity import milli
-from stromboli.cli.top.cluster_records import Amounts, ClusterRecords, GroupRecord, PodSums
-from stromboli.cli.top.shares_by_policy import QueueDemand, declared_shares, queue_shares
+from stromboli.cli.live.cluster_records import Amounts, ClusterRecords, GroupRecord, PodSums
+from stromboli.cli.live.shares_by_policy import QueueDemand, declared_shares, queue_shares
 
 if TYPE_CHECKING:
     from stromboli.cli.status.cluster_policy import PolicyInForce
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 _NONE = PodSums()
 
 
-class TopContent:
+class ClusterContent:
     """Lists that are computed when they are asked for, and again when something has changed."""
 
     def __init__(

@@ -1,6 +1,7 @@
 """What is kept of a cluster while it is watched: a few fields of each object, and sums that are kept up to date.
 
-A change costs as much as the object that changed, whatever the size of the cluster.
+A change costs as much as the object that changed, whatever the size of the cluster. Records for somebody who may see
+less follow those of the whole cluster (`visible_records`), so that nobody reads it twice.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
@@ -20,7 +21,8 @@ from stromboli.api.resources.resource_lists import amounts
 from stromboli.api.types.meta import Condition, Object, Time, Value
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
-from stromboli.api.types.scheduling import PodGroup, Queue
+from stromboli.api.types.scheduling import HyperNode, PodGroup, Queue
+from stromboli.api.types.volcano_job import Job
 from stromboli.api.wait_messages import headline
 from stromboli.kube.reflector import UnusableObject
 
@@ -82,11 +84,22 @@ class GroupRecord(NamedTuple):
     """Why it waits."""
 
 
+class JobRecord(NamedTuple):
+    """A Job of Volcano's: what its controller says of it, whether it has a PodGroup or not."""
+
+    queue: str
+    phase: str
+    minimum: int
+    replicas: int
+    created: float
+
+
 class NodeRecord(NamedTuple):
     """A node: its state and what pods may have of it."""
 
     state: str
     allocatable: Amounts
+    labels: dict[str, str]
 
 
 class QueueRecord(NamedTuple):
@@ -138,14 +151,42 @@ class PodSums:
         return not (self.placed or self.pending)
 
 
+class Eviction(NamedTuple):
+    """A pod that was evicted, as an Event tells it."""
+
+    time: float
+    text: str
+
+
+Record = PodRecord | GroupRecord | JobRecord | NodeRecord | QueueRecord | HyperNode | Eviction
+PODS, GROUPS, JOBS, NODES, QUEUES, HYPER_NODES, EVENTS = (
+    "pods",
+    "podgroups",
+    "jobs",
+    "nodes",
+    "queues",
+    "hypernodes",
+    "events",
+)
+"""Kinds of records, by the plural names of what they are records of."""
+
+
+class Follower(Protocol):
+    """Who is told of every change of a record."""
+
+    def follow(self, kind: str, key: str, record: Record | None) -> None: ...
+
+
 class ClusterRecords:
     """All records and sums; a sink of reflectors."""
 
     def __init__(self) -> None:
         self.pods: dict[str, PodRecord] = {}
         self.groups: dict[str, GroupRecord] = {}
+        self.jobs: dict[str, JobRecord] = {}
         self.nodes: dict[str, NodeRecord] = {}
         self.queues: dict[str, QueueRecord] = {}
+        self.hyper_nodes: dict[str, HyperNode] = {}
         self.of_group: dict[str, PodSums] = {}
         self.of_node: dict[str, PodSums] = {}
         self.of_all = PodSums()
@@ -155,6 +196,13 @@ class ClusterRecords:
         self.news: deque[News] = deque(maxlen=MOST_NEWS)
         self.version = 0
         """Counts changes of what can be seen."""
+        self.network_version = 0
+        """Counts changes of which nodes and HyperNodes there are, and of labels."""
+        self.pod_starts = 0
+        """Pods that were given a node since everything was listed."""
+        self.evictions = 0
+        """Pods that were evicted since."""
+        self.followers: list[Follower] = []
         self.unusable_count = 0
         self.tells_news = False
         """Set once everything was listed, so that what is there already is not news."""
@@ -167,28 +215,26 @@ class ClusterRecords:
     def put(self, object: Object, new: bool) -> None:
         try:
             if isinstance(object, Pod):
-                self._put_pod(object)
+                self.set_record(PODS, object.key, self._pod_record(object))
             elif isinstance(object, PodGroup):
-                self._put_group(object)
+                self.set_record(GROUPS, object.key, _group_record(object))
+            elif isinstance(object, Job):
+                self.set_record(JOBS, object.key, _job_record(object))
             elif isinstance(object, Node):
-                self._put_node(object)
+                self.set_record(NODES, object.key, _node_record(object))
             elif isinstance(object, Queue):
-                self._put_queue(object)
+                self.set_record(QUEUES, object.key, QueueRecord(object.status.state, object))
+            elif isinstance(object, HyperNode):
+                self.set_record(HYPER_NODES, object.key, object)
             elif isinstance(object, Event):
                 self._put_event(object)
         except BadObject:
             self.unusable_count += 1
 
     def drop(self, object: Object) -> None:
-        key = object.key
-        if isinstance(object, Pod):
-            self._set_pod(key, None)
-        elif isinstance(object, PodGroup):
-            self._changed(self.groups.pop(key, None) is not None)
-        elif isinstance(object, Node):
-            self._set_node(key, None)
-        elif isinstance(object, Queue):
-            self._changed(self.queues.pop(key, None) is not None)
+        kind = _KINDS.get(type(object))
+        if kind is not None:
+            self.set_record(kind, object.key, None)
 
     def unusable(self, problem: UnusableObject) -> None:
         self.unusable_count += 1
@@ -197,22 +243,52 @@ class ClusterRecords:
         """Let the screen and the keyboard have their turn."""
         await asyncio.sleep(0)
 
+    # -- records
+
+    def set_record(self, kind: str, key: str, record: Record | None) -> None:
+        """Put a record in the place of the one by that key, or take that away; followers are told."""
+        if isinstance(record, Eviction):
+            self._add_eviction(key, record)
+        elif isinstance(record, PodRecord) or (record is None and kind == PODS):
+            self._set_pod(key, record)
+        elif isinstance(record, GroupRecord) or (record is None and kind == GROUPS):
+            self._set_group(key, record)
+        elif isinstance(record, NodeRecord) or (record is None and kind == NODES):
+            self._set_node(key, record)
+        else:
+            self._set_plain(kind, key, record)
+        for follower in self.followers:
+            follower.follow(kind, key, record)
+
     def _changed(self, really: bool = True) -> None:
         self.version += really
 
+    def _set_plain(self, kind: str, key: str, record: Record | None) -> None:
+        """Of a kind of which there are no sums."""
+        tables: dict[str, dict[str, Any]] = {
+            JOBS: self.jobs,
+            QUEUES: self.queues,
+            HYPER_NODES: self.hyper_nodes,
+        }
+        table = tables[kind]
+        before = table.pop(key, None)
+        if record is not None:
+            table[key] = record
+        self._changed(before != record)
+        self.network_version += kind == HYPER_NODES and before != record
+
     # -- pods
 
-    def _put_pod(self, pod: Pod) -> None:
+    def _pod_record(self, pod: Pod) -> PodRecord:
         group = pod.metadata.annotations.get(names.GROUP_NAME, "")
         phase = pod.status.phase
-        record = PodRecord(
+        return PodRecord(
             f"{pod.namespace}/{group}" if group else "",
             pod.spec.node_name,
             phase == names.POD_RUNNING,
             phase in FINISHED,
             self._request(pod),
         )
-        self._set_pod(pod.key, record)
 
     def _request(self, pod: Pod) -> Amounts:
         """One copy for all pods that ask for the same."""
@@ -233,6 +309,8 @@ class ClusterRecords:
                 self._count(self.of_node, pod.node, pod, sign)
                 if pod.node or pod.group:
                     self.of_all.add(pod, sign)
+        if self.tells_news and record is not None and record.node and (before is None or not before.node):
+            self.pod_starts += 1
         self._changed()
 
     def _count(self, sums: dict[str, PodSums], key: str, pod: PodRecord, sign: int) -> None:
@@ -247,24 +325,12 @@ class ClusterRecords:
 
     # -- the other kinds
 
-    def _put_group(self, group: PodGroup) -> None:
-        owners = group.metadata.owner_references
-        owner = next((each for each in owners if each.controller), None)
-        created = group.metadata.creation_timestamp
-        record = GroupRecord(
-            group.namespace,
-            owner.name if owner is not None else group.name,
-            owner.kind.lower() if owner is not None else "podgroup",
-            group.spec.queue or names.DEFAULT_QUEUE,
-            group.status.phase or names.GROUP_PENDING,
-            group.spec.min_member,
-            created.timestamp() if created is not None else 0.0,
-            _reason(group.status.conditions),
-        )
-        before = self.groups.get(group.key)
-        self.groups[group.key] = record
+    def _set_group(self, key: str, record: GroupRecord | None) -> None:
+        before = self.groups.pop(key, None)
+        if record is not None:
+            self.groups[key] = record
         self._changed(before != record)
-        if before is not None and before.phase != record.phase:
+        if before is not None and record is not None and before.phase != record.phase:
             self._tell_phase(record)
 
     def _tell_phase(self, group: GroupRecord) -> None:
@@ -273,11 +339,6 @@ class ClusterRecords:
             self.news.append(
                 News(time.time(), what, f"{group.namespace}/{group.name}", f"queue {group.queue}")
             )
-
-    def _put_node(self, node: Node) -> None:
-        self._set_node(
-            node.name, NodeRecord(node_state(node), amounts(node.status.allocatable, "status.allocatable"))
-        )
 
     def _set_node(self, name: str, record: NodeRecord | None) -> None:
         before = self.nodes.pop(name, None)
@@ -289,29 +350,75 @@ class ClusterRecords:
             for resource, amount in node.allocatable.items() if node is not None else ():
                 self.total[resource] = self.total.get(resource, 0) + sign * amount
         self._changed()
-
-    def _put_queue(self, queue: Queue) -> None:
-        before, record = self.queues.get(queue.name), QueueRecord(queue.status.state, queue)
-        self.queues[queue.name] = record
-        self._changed(before != record)
+        self.network_version += before is None or record is None or before.labels != record.labels
 
     def _put_event(self, event: Event) -> None:
-        """An eviction; those of the other pods of a gang are counted with the first."""
         about = event.involved_object
         if about.kind != "Pod":
             return
         moment = event.last_timestamp or event.event_time or event.metadata.creation_timestamp
         at = moment.timestamp() if moment is not None else 0.0
         text = _UID.sub("", event.message.removeprefix(EVICTED_BECAUSE))[:LONGEST_REASON]
+        self.set_record(EVENTS, f"{about.namespace}/{about.name}", Eviction(at, text))
+
+    def _add_eviction(self, pod: str, eviction: Eviction) -> None:
+        """Those of the other pods of a gang are counted with the first."""
+        at, text = eviction
         known = self._evictions.get(text)
         if known is not None and abs(known.time - at) < ONE_EVICTION_SECONDS:
             known.pods += 1
         else:
             if len(self._evictions) >= MOST_NEWS:
                 self._evictions.clear()
-            known = self._evictions[text] = News(at, "evicted", f"{about.namespace}/{about.name}", text)
+            known = self._evictions[text] = News(at, "evicted", pod, text)
             self.news.append(known)
+        self.evictions += self.tells_news
         self._changed()
+
+
+_KINDS: dict[type[Object], str] = {
+    Pod: PODS,
+    PodGroup: GROUPS,
+    Job: JOBS,
+    Node: NODES,
+    Queue: QUEUES,
+    HyperNode: HYPER_NODES,
+}
+
+
+def _group_record(group: PodGroup) -> GroupRecord:
+    owners = group.metadata.owner_references
+    owner = next((each for each in owners if each.controller), None)
+    return GroupRecord(
+        group.namespace,
+        owner.name if owner is not None else group.name,
+        owner.kind.lower() if owner is not None else "podgroup",
+        group.spec.queue or names.DEFAULT_QUEUE,
+        group.status.phase or names.GROUP_PENDING,
+        group.spec.min_member,
+        _created(group),
+        _reason(group.status.conditions),
+    )
+
+
+def _job_record(job: Job) -> JobRecord:
+    return JobRecord(
+        job.spec.queue or names.DEFAULT_QUEUE,
+        job.status.state.phase or names.GROUP_PENDING,
+        job.spec.min_available,
+        sum(task.replicas for task in job.spec.tasks),
+        _created(job),
+    )
+
+
+def _node_record(node: Node) -> NodeRecord:
+    allocatable = amounts(node.status.allocatable, "status.allocatable")
+    return NodeRecord(node_state(node), allocatable, dict(node.metadata.labels))
+
+
+def _created(object: Object) -> float:
+    created = object.metadata.creation_timestamp
+    return created.timestamp() if created is not None else 0.0
 
 
 def _reason(conditions: tuple[Condition, ...]) -> str:
