@@ -77,7 +77,7 @@ class Stage:
 
     async def post(self, path: str, body: bytes, kind: str = "application/json") -> tuple[int, str]:
         secret = json.loads(
-            await self.client.get(certificate_source.SECRETS, "volcano-admission-secret", "default")
+            await self.client.get(certificate_source.SECRETS, "stromboli-admission-secret", "default")
         )
         trusted = ssl.create_default_context(cadata=base64.b64decode(secret["data"]["ca.crt"]).decode())
         url = f"https://localhost:{self.process.port}{path}"
@@ -206,7 +206,7 @@ def test_the_api_server_is_told_whom_to_trust_also_when_the_configuration_comes_
                 WEBHOOKS, {"metadata": {"name": "stromboli-admission"}, "webhooks": [webhook]}
             )
             secret = json.loads(
-                await at.client.get(certificate_source.SECRETS, "volcano-admission-secret", "default")
+                await at.client.get(certificate_source.SECRETS, "stromboli-admission-secret", "default")
             )
             for _ in range(200):
                 configuration = json.loads(await at.client.get(WEBHOOKS, "stromboli-admission"))
@@ -241,11 +241,11 @@ def test_whatever_goes_wrong_with_the_certificate_it_is_looked_at_again(
 def test_several_servers_share_one_certificate(tmp_path: Path) -> None:
     async def story() -> None:
         async with stage(tmp_path) as at:
-            first = await at.client.get(certificate_source.SECRETS, "volcano-admission-secret", "default")
+            first = await at.client.get(certificate_source.SECRETS, "stromboli-admission-secret", "default")
             async with running(at.client.access) as second:
                 assert await Stage(at.client, second).ask("/jobs/validate", job(task())) == {"allowed": True}
             assert (
-                await at.client.get(certificate_source.SECRETS, "volcano-admission-secret", "default")
+                await at.client.get(certificate_source.SECRETS, "stromboli-admission-secret", "default")
                 == first
             )
 

@@ -14,7 +14,7 @@ from stromboli.daemon import flags
 from stromboli.daemon.common_options import CommonOptions
 from stromboli.daemon.flags import BadFlag, boolean, comma_separated, duration, flag, integer, path, string
 
-SECRET = "volcano-admission-secret"
+SECRET = "stromboli-admission-secret"
 CONFIGURATION = "stromboli-admission"
 
 
