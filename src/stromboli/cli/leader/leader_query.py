@@ -8,7 +8,7 @@ another user's rights, gets a token of the leader's own service account from the
 from __future__ import annotations
 
 import ipaddress
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -19,8 +19,10 @@ from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.credentials import Header, Identity, NoCredentials, StaticCredentials, bearer
 from stromboli.kube.request import ApiError, NoResponse, Request, api_error
-from stromboli.scheduler.explain.explain_paths import NOT_SEEN, Question
+from stromboli.scheduler.explain.cycle_documents import CycleList
+from stromboli.scheduler.explain.explain_paths import NO_PATH_RIGHT, NOT_SEEN, POLICY, CycleQuery, Question
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer
+from stromboli.scheduler.explain.policy_document import PolicyDocument
 
 QUERY_TIMEOUT = 15.0
 """Seconds for the leader to answer."""
@@ -28,6 +30,7 @@ LARGEST_ANSWER = 2 * 1024 * 1024
 """Bytes of an answer."""
 TOKEN_SECONDS = 600
 """Life of a token that is requested for a question: the shortest that Kubernetes gives."""
+Answer = TypeVar("Answer")
 _ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 
 
@@ -66,12 +69,32 @@ async def ask_leader(
     is the address that a user gave.
     """
     question = Question(resource, namespace if _is_namespaced(resource) else "", name)
+    return await _ask(session, question.path, LeaderAnswer, leader)
+
+
+async def ask_cycles(
+    session: Connected, after: int = 0, limit: int = 0, leader: str = ""
+) -> CycleList | Unreachable:
+    """What the last cycles of the leader did, those after a number alone; never an error.
+
+    Without a `limit` it is all that the leader remembers. A run of cycles that has become longer comes again, with the
+    same `number`.
+    """
+    return await _ask(session, CycleQuery(after, limit).path, CycleList, leader)
+
+
+async def ask_policy(session: Connected, leader: str = "") -> PolicyDocument | Unreachable:
+    """Which policy is in force, since when, and what was wrong with the last edit; never an error."""
+    return await _ask(session, POLICY, PolicyDocument, leader)
+
+
+async def _ask(session: Connected, path: str, kind: type[Answer], leader: str) -> Answer | Unreachable:
     client = session.client
     try:
-        body = await (_ask_address(client, question, leader) if leader else _ask_cluster(client, question))
+        body = await (_ask_address(client, path, leader) if leader else _ask_cluster(client, path))
         if isinstance(body, Unreachable):
             return body
-        return msgspec.json.decode(body, type=LeaderAnswer)
+        return msgspec.json.decode(body, type=kind)
     except ApiError as error:
         return Unreachable(str(error), is_unknown=NOT_SEEN in str(error))
     except (NoResponse, NoLeader, NoCredentials) as error:
@@ -87,9 +110,9 @@ def _is_namespaced(resource: str) -> bool:
 # -- by way of the cluster
 
 
-async def _ask_cluster(client: Client, question: Question) -> bytes | Unreachable:
+async def _ask_cluster(client: Client, path: str) -> bytes | Unreachable:
     try:
-        return await client.send(Request("GET", question.path), QUERY_TIMEOUT, LARGEST_ANSWER)
+        return await client.send(Request("GET", path), QUERY_TIMEOUT, LARGEST_ANSWER)
     except ApiError as error:
         if not _is_no_path(error):
             raise
@@ -98,18 +121,18 @@ async def _ask_cluster(client: Client, question: Question) -> bytes | Unreachabl
         name = f"{leader.namespace}/{leader.name}"
         why = f"{name} leads and answers no questions: it runs without --enable-explain"
         return Unreachable(why, is_expected=not leader.is_ours)
-    return await _ask_pod(client, question, leader)
+    return await _ask_pod(client, path, leader)
 
 
 def _is_no_path(error: ApiError) -> bool:
     """Whether an API server does not know our path, or does not let us get it."""
     text = str(error)
     return (error.status == 404 and NOT_SEEN not in text) or (
-        error.status == 403 and "cannot get path" in text
+        error.status == 403 and "cannot get path" in text and NO_PATH_RIGHT not in text
     )
 
 
-async def _ask_pod(client: Client, question: Question, leader: LeaderPod) -> bytes:
+async def _ask_pod(client: Client, path: str, leader: LeaderPod) -> bytes:
     from stromboli.kube.pod_port_request import get_from_pod
 
     header = await _own_token(client) or await _leaders_token(client, leader)
@@ -118,7 +141,7 @@ async def _ask_pod(client: Client, question: Question, leader: LeaderPod) -> byt
         leader.namespace,
         leader.name,
         leader.port,
-        question.path,
+        path,
         (header,),
         QUERY_TIMEOUT,
         LARGEST_ANSWER,
@@ -160,7 +183,7 @@ async def _leaders_token(client: Client, leader: LeaderPod) -> Header:
 # -- at an address that the user gave
 
 
-async def _ask_address(client: Client, question: Question, address: str) -> bytes | Unreachable:
+async def _ask_address(client: Client, path: str, address: str) -> bytes | Unreachable:
     problem = address_problem(address)
     if problem:
         return Unreachable(f"--leader {address}: {problem}")
@@ -169,7 +192,7 @@ async def _ask_address(client: Client, question: Question, address: str) -> byte
         return Unreachable("it knows users by bearer tokens, and you have none: choose another --context")
     access = Access(address.rstrip("/"), credentials=StaticCredentials(Identity((header,))))
     async with Client(access) as direct:
-        return await direct.send(Request("GET", question.path), QUERY_TIMEOUT, LARGEST_ANSWER)
+        return await direct.send(Request("GET", path), QUERY_TIMEOUT, LARGEST_ANSWER)
 
 
 def address_problem(address: str) -> str:

@@ -1,21 +1,29 @@
-"""Paths of requests for explanations: `/explain/podgroups/default/train`, `/explain/queues/research`."""
+"""Paths of questions to the leader: `/explain/podgroups/default/train`, `/explain/nodes/n1`, `/explain/cycles`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from stromboli.api.name_rules import dns_subdomain_errors
 
 PREFIX = "/explain/"
+CYCLES = f"{PREFIX}cycles"
+POLICY = f"{PREFIX}policy"
 BAD_PATH = (
     f"the path is none of {PREFIX}podgroups/NAMESPACE/NAME, {PREFIX}jobs/NAMESPACE/NAME,"
-    f" {PREFIX}pods/NAMESPACE/NAME, {PREFIX}queues/NAME and {PREFIX}nodes/NAME"
+    f" {PREFIX}pods/NAMESPACE/NAME, {PREFIX}queues/NAME, {PREFIX}nodes/NAME, {CYCLES} and {POLICY}"
 )
+BAD_CYCLE_QUERY = f"{CYCLES} takes ?after=NUMBER and limit=NUMBER, whole numbers from 0 on, and nothing else"
 NOT_SEEN = "the scheduler does not see it"
 """Ends the refusal if an object is not known, which tells it from that of an API server without our path."""
+NO_PATH_RIGHT = "a ClusterRole with nonResourceURLs gives the right"
+"""Ends the refusal if a path takes a right, which tells it from that of an API server without our path."""
 LONGEST_PATH = 1024
 """Characters of a path, before it is decoded."""
+_LONGEST_NUMBER = 15
+"""Digits of a number in a query."""
 
 
 class ExplainedResource(NamedTuple):
@@ -73,3 +81,28 @@ def parse_path(raw_path: str) -> Question | None:
     if any(dns_subdomain_errors(part) for part in parts[1:]):
         return None
     return Question(parts[0], parts[1] if kind.namespaced else "", parts[-1])
+
+
+class CycleQuery(NamedTuple):
+    """Which cycles are asked for."""
+
+    after: int = 0
+    """Those that began after the one of this number."""
+    limit: int = 0
+    """The newest so many entries; 0: all that are remembered."""
+
+    @property
+    def path(self) -> str:
+        given = [f"{key}={number}" for key, number in self._asdict().items() if number]
+        return CYCLES + ("?" + "&".join(given) if given else "")
+
+
+def parse_cycle_query(query: Mapping[str, str]) -> CycleQuery | None:
+    """The cycles that a query asks for; None if it is wrong."""
+    if not query.keys() <= set(CycleQuery._fields):
+        return None
+    if not all(
+        text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER for text in query.values()
+    ):
+        return None
+    return CycleQuery(**{key: int(text) for key, text in query.items()})

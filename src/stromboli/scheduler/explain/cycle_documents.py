@@ -1,0 +1,96 @@
+"""What the leader tells of its last cycles: plain data, as JSON."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+DecisionKind = Literal["let-in", "gate-removed", "bound", "evicted", "moved"]
+"""`let-in`: a job was let into its queue. `moved`: a pod was evicted to start again on another node."""
+CycleKind = Literal["decided", "idle", "lost"]
+
+
+class CycleDecision(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """A decision about a pod, or about a job that was let in."""
+
+    kind: DecisionKind
+    namespace: str
+    name: str
+    """Of the pod; of the PodGroup if a job was let in."""
+    job: str = ""
+    """The PodGroup, as `namespace/name`."""
+    queue: str = ""
+    node: str = ""
+    """To which the pod is bound, or from which it is evicted."""
+    action: str = ""
+    """The action that decided it."""
+    beneficiary: str = ""
+    """Of an eviction: the job for which room is made, as `namespace/name`."""
+    chosen_by: str = ""
+    """Of an eviction: the plugins that chose the pod."""
+    destination: str = ""
+    """Of a pod that is moved: the node on which it starts again."""
+
+
+class LostCause(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """Why a cycle came to nothing."""
+
+    message: str
+    plugin: str = ""
+    """The plugin that raised; empty if it was none."""
+    point: str = ""
+    """The extension point that was asked."""
+
+
+class CycleEntry(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A cycle that decided something, or a run of cycles that decided nothing or were lost for the same cause."""
+
+    number: int
+    """Of the cycle, or of the first of the run; counted from 1 since this leader began."""
+    time: float
+    """When the first of them began, in seconds since 1970."""
+    kind: CycleKind = "decided"
+    last_number: int = 0
+    """Of the last cycle of the run."""
+    last_time: float = 0.0
+    """When that began."""
+    cycles: int = 1
+    seconds: float = 0.0
+    """What all of them took together."""
+    parts: dict[str, float] = {}
+    """Seconds of each part: `open`, the actions by their names, `close`."""
+    let_in: int = 0
+    """Jobs that were let into their queues."""
+    bound: int = 0
+    """Pods."""
+    evicted: int = 0
+    """Pods, those that are moved included."""
+    moved: int = 0
+    released: int = 0
+    """Pods that were let out of the scheduling gate of their queue."""
+    pipelined: int = 0
+    """Pods held for a node that was still being freed when the last of the cycles ended."""
+    refused: int = 0
+    """Jobs with pods for which the last of the cycles found no node."""
+    waiting: int = 0
+    """Jobs that wait after the last of the cycles: for their queue, or with pods for nodes."""
+    decisions: list[CycleDecision] = []
+    """The first of them."""
+    left_out: int = 0
+    """Decisions that are not among them."""
+    lost: LostCause | None = None
+
+
+class CycleList(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The last cycles of the leader, the newest last."""
+
+    leader: str = ""
+    """The identity of the leader, as its Lease has it."""
+    since: float = 0.0
+    """When it began, in seconds since 1970: another leader counts its cycles anew. 0 before the first cycle."""
+    oldest: int = 0
+    """The number of the first cycle that is remembered; 0 if there is none."""
+    newest: int = 0
+    """The number of the last cycle."""
+    cycles: list[CycleEntry] = []
