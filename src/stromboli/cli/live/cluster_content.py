@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from stromboli.api import names
 from stromboli.api.node_state import is_gpu
 from stromboli.api.resources.quantity import milli
-from stromboli.cli.live.cluster_records import Amounts, ClusterRecords, GroupRecord, PodSums
+from stromboli.cli.live.cluster_records import Amounts, ClusterRecords, GroupRecord, JobRecord, PodSums
 from stromboli.cli.live.shares_by_policy import QueueDemand, declared_shares, queue_shares
 
 if TYPE_CHECKING:
@@ -48,6 +48,13 @@ class ClusterContent:
         if frozen:
             self.snapshot(time.time())
         self._frozen = frozen
+
+    def use_policy(self, policy: PolicyInForce | None) -> None:
+        """Ask another policy for shares from now on."""
+        if policy is not None and (self._policy is None or self._policy.policy != policy.policy):
+            self._shares_of = (-1, 0.0)
+            self._known.clear()
+        self._policy = policy
 
     @property
     def policy_origin(self) -> str:
@@ -137,6 +144,23 @@ class ClusterContent:
             for news in latest
         ]
 
+    def all_jobs(self) -> list[Content]:
+        """Those that have ended too, and Jobs that have no PodGroup yet; `phase` is what the job controller says."""
+        return self.cached("all jobs", self._all_jobs)
+
+    def _all_jobs(self) -> list[Content]:
+        records = self.records
+        rows, grouped = [], set()
+        for key, group in records.groups.items():
+            row = {**_job(group, records.of_group.get(key, _NONE)), "group": key, "scheduling": group.phase}
+            if group.kind == "job":
+                grouped.add(f"{group.namespace}/{group.name}")
+                job = records.jobs.get(f"{group.namespace}/{group.name}")
+                row["phase"] = job.phase if job is not None else group.phase
+            rows.append(row)
+        rows += [_groupless(key, job) for key, job in records.jobs.items() if key not in grouped]
+        return rows
+
     def _jobs(self) -> list[Content]:
         of_group = self.records.of_group
         return [
@@ -180,8 +204,13 @@ class ClusterContent:
                     "state": record.state,
                     "running": count[names.GROUP_RUNNING],
                     "waiting": sum(count[phase] for phase in WAITING),
+                    "weight": record.object.spec.weight,
                     "used": shown_amounts(own) if used is None else from_quantities(used),
+                    "own": shown_amounts(own),
+                    "pending": shown_amounts(demands.get(name, QueueDemand({}, {})).waiting),
                     "deserved": from_quantities(share.get("deserved") or {}),
+                    "guarantee": from_quantities(share.get("guarantee") or {}),
+                    "capability": from_quantities(share.get("capability") or {}),
                 }
             )
         return rows
@@ -237,6 +266,27 @@ def _job(group: GroupRecord, sums: PodSums) -> Content:
         "used": shown_amounts(sums.used),
         "waiting": shown_amounts(sums.waiting),
         "waitsFor": _waits_for(group, sums),
+    }
+
+
+def _groupless(key: str, job: JobRecord) -> Content:
+    """A Job that has no PodGroup: it was submitted just now, or has ended."""
+    namespace, _, name = key.partition("/")
+    return {
+        "namespace": namespace,
+        "name": name,
+        "kind": "job",
+        "queue": job.queue,
+        "phase": job.phase,
+        "running": 0,
+        "pods": 0,
+        "minMember": job.minimum,
+        "created": job.created,
+        "used": {},
+        "waiting": {},
+        "waitsFor": "",
+        "group": "",
+        "scheduling": "",
     }
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 KINDS: tuple[type[Object], ...] = (Queue, Node, PodGroup, Pod)
 """What is needed to know who uses what."""
-ALL_KINDS = (*KINDS, Job, HyperNode)
+ALL_KINDS: tuple[type[Object], ...] = (*KINDS, Job, HyperNode)
 NAMESPACED = (PodGroup, Pod, Job)
 _RESOURCES: dict[type[Object], Resource] = {**RESOURCES, Job: JOBS}
 REFUSED_RECHECK = 60.0

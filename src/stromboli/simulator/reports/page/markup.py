@@ -22,14 +22,18 @@ def joined(parts: Iterable[object], separator: str = "") -> Markup:
     return Markup(separator.join(escaped(part) for part in parts))
 
 
-def element(name: str, *content: object, **attributes: object) -> Markup:
+VOID = frozenset({"input", "link", "meta"})
+"""Elements of HTML that have no content, and no end."""
+
+
+def element(tag: str, /, *content: object, **attributes: object) -> Markup:
     """`class_` is `class`, an underscore within a name is a hyphen; attributes that are None are left out."""
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"'
         for key, value in attributes.items()
         if value is not None
     )
-    return Markup(f"<{name}{given}>{joined(content)}</{name}>")
+    return Markup(f"<{tag}{given}>" if tag in VOID else f"<{tag}{given}>{joined(content)}</{tag}>")
 
 
 def _value(value: object) -> str:

@@ -1,0 +1,1 @@
+"""Who looks at the dashboard, how he is known, and what he may see."""

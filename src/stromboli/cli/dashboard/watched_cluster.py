@@ -1,0 +1,119 @@
+"""The cluster that a dashboard shows: watched once, as each group of viewers may see it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stromboli.cli.live.cluster_content import ClusterContent
+from stromboli.cli.live.cluster_records import ClusterRecords
+from stromboli.cli.live.record_watches import ALL_KINDS, RecordWatches
+from stromboli.cli.live.usage_samples import RECENT_STEP, UsageHistory
+from stromboli.cli.live.visible_records import Visibility, VisibleRecords
+from stromboli.cli.status.cluster_policy import PolicyInForce, policy_in_force
+from stromboli.kube.request import NoResponse
+
+if TYPE_CHECKING:
+    from stromboli.cli.cluster.cluster_session import ClusterSession
+    from stromboli.engine.catalog import Catalog
+
+log = logging.getLogger(__name__)
+
+POLICY_SECONDS = 30.0
+"""Until the policy is read again."""
+MOST_VISIBILITIES = 32
+"""Kinds of viewers for whom records are kept; the one that looked least recently goes for a new one."""
+
+
+@dataclass(slots=True)
+class ClusterView:
+    """The cluster as viewers with the same visibility see it."""
+
+    records: ClusterRecords
+    content: ClusterContent
+    history: UsageHistory = field(default_factory=UsageHistory)
+
+
+class WatchedCluster:
+    """One set of watches, and the views of all who look."""
+
+    def __init__(self, session: ClusterSession, catalog: Catalog) -> None:
+        self.session = session
+        self.watches = RecordWatches(session, ClusterRecords(), kinds=ALL_KINDS)
+        self.since = time.time()
+        self._catalog = catalog
+        self._policy: PolicyInForce | None = None
+        self._whole = ClusterView(self.watches.records, self._content(self.watches.records))
+        self._views: dict[str, ClusterView] = {}
+        """Of those who may not see the whole cluster, the one that was looked at least recently first."""
+
+    def _content(self, records: ClusterRecords) -> ClusterContent:
+        return ClusterContent(records, self._policy, self._catalog)
+
+    def view(self, visibility: Visibility) -> ClusterView:
+        """The cluster as somebody may see it; of what the watches bring."""
+        if visibility.is_complete:
+            return self._whole
+        view = self._views.pop(visibility.key, None)
+        if view is None:
+            if len(self._views) >= MOST_VISIBILITIES:
+                self._forget(next(iter(self._views)))
+            records = VisibleRecords(self._whole.records, visibility)
+            view = ClusterView(records, self._content(records))
+            view.history.add(view.content, time.time())
+        self._views[visibility.key] = view
+        return view
+
+    def _forget(self, key: str) -> None:
+        records = self._views.pop(key).records
+        assert isinstance(records, VisibleRecords)
+        records.stop()
+
+    @property
+    def policy(self) -> PolicyInForce | None:
+        return self._policy
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Watch until the block ends."""
+        async with self.watches.running():
+            tasks = [
+                asyncio.create_task(work) for work in (self._listed(), self._read_policy(), self._sample())
+            ]
+            try:
+                yield
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _listed(self) -> None:
+        await self.watches.listed()
+        for view in self._all_views():
+            view.records.tells_news = True
+
+    def _all_views(self) -> list[ClusterView]:
+        return [self._whole, *self._views.values()]
+
+    async def _read_policy(self) -> None:
+        """Now and then, as it may change while somebody looks."""
+        while True:
+            try:
+                self._policy = await policy_in_force(self.session.client, self.session.running, self._catalog)
+            except NoResponse as error:
+                log.debug("policy: %s", error)
+            for view in self._all_views():
+                view.content.use_policy(self._policy)
+            await asyncio.sleep(POLICY_SECONDS)
+
+    async def _sample(self) -> None:
+        await self.watches.listed()
+        while True:
+            for view in self._all_views():
+                view.history.add(view.content, time.time())
+            await asyncio.sleep(RECENT_STEP)
