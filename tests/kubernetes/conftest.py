@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.embedded import EmbeddedPlane
 from tests.kubernetes.faults import Between, between
 from tests.kubernetes.program import CannotBuild, program
+from tests.kubernetes.program import helm as program_of_helm
 from tests.kubernetes.scheduler_cluster import SchedulerCluster
 from tests.kubernetes.servers import EMBEDDED, REAL, choose, chosen, control_plane
 from tests.kubernetes.workload_cluster import WorkloadCluster
@@ -49,14 +51,23 @@ def built() -> None:
 
     With STROMBOLI_NEEDS_KUBERNETES set, as in `.ci/run`, that is a failure.
     """
-    if chosen() == EMBEDDED:
-        return
+    if chosen() == REAL:
+        _built("control plane", program)
+
+
+@pytest.fixture(scope="session")
+def helm() -> Path:
+    """The program Helm, likewise."""
+    return _built("Helm", program_of_helm)
+
+
+def _built(what: str, build: Callable[[], Path]) -> Path:
     try:
-        program()
+        return build()
     except CannotBuild as error:
         if os.environ.get("STROMBOLI_NEEDS_KUBERNETES"):
-            pytest.fail(f"no control plane: {error}", pytrace=False)
-        pytest.skip(f"no control plane: {error}")
+            pytest.fail(f"no {what}: {error}", pytrace=False)
+        pytest.skip(f"no {what}: {error}")
 
 
 @pytest.fixture(scope="session")
