@@ -1,0 +1,198 @@
+"""The jobs of the cluster: searched, filtered by where they are and what they do, counted by phase."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from stromboli.cli.dashboard.pages.page_content import (
+    PageContent,
+    PageRoute,
+    ViewRequest,
+    address,
+    job_address,
+    queue_address,
+)
+from stromboli.cli.dashboard.pages.page_elements import (
+    TITLES,
+    FilterField,
+    Row,
+    TableColumn,
+    age,
+    amount,
+    data_table,
+    filter_form,
+    link,
+    phase,
+    search_rows,
+    short_text,
+    tabs,
+)
+from stromboli.simulator.reports.page.markup import Markup, element
+
+JOBS_PAGE = "/jobs"
+CHOICES_SHOWN = 300
+"""Namespaces or queues that are offered in a list; where there are more, the name is typed."""
+EXACT = ("namespace", "queue", "scheduling")
+"""Filters by the value of a row."""
+
+
+async def job_list(request: ViewRequest) -> PageContent:
+    """All jobs that the viewer may see and that the address asks for."""
+    rows = request.content.all_jobs()
+    among = _filtered(request, rows)
+    shown = [row for row in among if _has_phase(request, row)]
+    return PageContent(
+        "Jobs",
+        {
+            "job-filters": _filters(request, rows),
+            "job-phases": _phases(request, among),
+            "job-list": data_table(request, _caption(shown, rows), _columns(request), shown, "age"),
+        },
+    )
+
+
+def _caption(shown: list[Row], rows: list[Row]) -> str:
+    return f"{len(shown):,} of {len(rows):,} jobs; amounts are used / wanted"
+
+
+# -- which jobs
+
+
+def _filtered(request: ViewRequest, rows: list[Row]) -> list[Row]:
+    """Those of all phases that the rest of the address asks for."""
+    for name in EXACT:
+        if wanted := request.query.get(name, ""):
+            rows = [row for row in rows if row[name] == wanted]
+    if node := request.query.get("node", ""):
+        there = {pod.group for pod in request.records.pods.values() if pod.node == node and not pod.finished}
+        rows = [row for row in rows if row["group"] in there]
+    if wanted := request.query.get("q", ""):
+        rows = search_rows(rows, wanted, _words)
+    return rows
+
+
+def _words(row: Row) -> str:
+    return f"{row['namespace']}/{row['name']} {row['queue']} {row['phase']} {row['waitsFor']}"
+
+
+def _has_phase(request: ViewRequest, row: Row) -> bool:
+    wanted = request.query.get("phase", "")
+    return (not wanted or row["phase"] == wanted) and (not _wants_waiting(request) or bool(row["waitsFor"]))
+
+
+def _wants_waiting(request: ViewRequest) -> bool:
+    return request.query.get("waiting", "") == "1"
+
+
+def _filters(request: ViewRequest, rows: list[Row]) -> Markup:
+    fields = [
+        FilterField("q", "Search"),
+        FilterField("namespace", "Namespace", _choices(row["namespace"] for row in rows)),
+        FilterField("queue", "Queue", _choices(row["queue"] for row in rows)),
+        FilterField("node", "Node"),
+    ]
+    return filter_form(request, fields)
+
+
+def _choices(values: Iterable[str]) -> list[str]:
+    """Those that are offered; none if there are too many, so that one is typed."""
+    distinct = sorted(set(values))
+    return distinct if len(distinct) <= CHOICES_SHOWN else []
+
+
+def _phases(request: ViewRequest, rows: list[Row]) -> Markup:
+    """How many jobs there are in each phase, as links to them."""
+    counts = Counter(row["phase"] for row in rows)
+    waiting = sum(bool(row["waitsFor"]) for row in rows)
+    wanted = "" if _wants_waiting(request) else request.query.get("phase", "")
+    entries = [
+        (f"All {len(rows):,}", _phase_address(request), not wanted and not _wants_waiting(request)),
+        *(
+            (f"{name} {count:,}", _phase_address(request, phase=name), wanted == name)
+            for name, count in sorted(counts.items())
+        ),
+        (f"Waiting for room {waiting:,}", _phase_address(request, waiting="1"), _wants_waiting(request)),
+    ]
+    return tabs(entries, "jobs by phase")
+
+
+def _phase_address(request: ViewRequest, phase: str = "", waiting: str = "") -> str:
+    return request.address(phase=phase, waiting=waiting, page="")
+
+
+# -- what is shown of a job
+
+
+def row_address(request: ViewRequest, row: Row) -> str:
+    """The page of a Job, or of the PodGroup where no Job of Volcano's owns it or the viewer may not see it."""
+    if row["kind"] == "job" and f"{row['namespace']}/{row['name']}" in request.records.jobs:
+        return job_address(row["namespace"], row["name"])
+    return job_address(row["namespace"], row["group"].partition("/")[2], "podgroup")
+
+
+def _columns(request: ViewRequest) -> list[TableColumn]:
+    now = request.now
+    return [
+        TableColumn("Job", lambda row: _name(request, row), lambda row: (row["name"], row["namespace"])),
+        TableColumn("Namespace", lambda row: _namespace(request, row), lambda row: row["namespace"]),
+        TableColumn(
+            "Queue", lambda row: link(queue_address(row["queue"]), row["queue"]), lambda row: row["queue"]
+        ),
+        TableColumn("Phase", lambda row: phase(row["phase"]), lambda row: row["phase"]),
+        TableColumn(
+            "Pods", lambda row: _pods(request, row), lambda row: (row["running"], row["pods"]), "number"
+        ),
+        TableColumn("Min", lambda row: row["minMember"], lambda row: row["minMember"], "number"),
+        *(_resource_column(resource) for resource in request.content.resources),
+        TableColumn("Age", lambda row: age(row["created"], now), lambda row: -row["created"], "number"),
+        TableColumn(
+            "Why it waits", lambda row: _reason(request, row), lambda row: row["waitsFor"], "text", "why"
+        ),
+    ]
+
+
+def _name(request: ViewRequest, row: Row) -> Markup:
+    kind = [] if row["kind"] in ("job", "podgroup") else [" ", element("small", row["kind"])]
+    return element("span", link(row_address(request, row), row["name"]), *kind)
+
+
+def _namespace(request: ViewRequest, row: Row) -> Markup:
+    return link(address(JOBS_PAGE, namespace=row["namespace"]), row["namespace"])
+
+
+def _pods(request: ViewRequest, row: Row) -> Markup:
+    """Running and all pods, those that do not exist yet too."""
+    job = request.records.jobs.get(f"{row['namespace']}/{row['name']}") if row["kind"] == "job" else None
+    total = max(row["pods"], job.replicas if job is not None else 0)
+    return link(address(row_address(request, row), tab="pods"), f"{row['running']}/{total}")
+
+
+def _resource_column(resource: str) -> TableColumn:
+    return TableColumn(
+        TITLES[resource], lambda row: _amounts(row, resource), _wanted(resource), "number", f"by-{resource}"
+    )
+
+
+def _wanted(resource: str) -> Callable[[Row], float]:
+    return lambda row: row["used"].get(resource, 0) + row["waiting"].get(resource, 0)
+
+
+def _amounts(row: Row, resource: str) -> str:
+    used, waiting = row["used"].get(resource, 0), row["waiting"].get(resource, 0)
+    if not used and not waiting:
+        return ""
+    return (
+        amount(used, resource)
+        if not waiting
+        else f"{amount(used, resource)} / {amount(used + waiting, resource)}"
+    )
+
+
+def _reason(request: ViewRequest, row: Row) -> Markup | str:
+    if not row["waitsFor"]:
+        return ""
+    return link(address(row_address(request, row), tab="explanation"), short_text(row["waitsFor"], 160))
+
+
+ROUTES = (PageRoute(JOBS_PAGE, job_list, "jobs"),)
