@@ -1,0 +1,116 @@
+"""What waits and why: which jobs fall together, what is said of them, and where that leads."""
+
+from __future__ import annotations
+
+import time
+from html import unescape
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from stromboli.cli.dashboard.pages.job_list_page import job_list
+from stromboli.cli.dashboard.pages.page_content import PageContent
+from stromboli.cli.dashboard.pages.waiting_causes import waiting_card, waiting_causes
+from tests.cli.dashboard.view_requests import HOSTILE, NOW, links_of, rendered, text_of, view_request
+from tests.manifests import group
+
+
+def row(reason: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "waitsFor": reason,
+        "queue": "research",
+        "pods": 2,
+        "minMember": 2,
+        "waiting": {"cpu": 4.0},
+        "created": NOW - 60,
+        **fields,
+    }
+
+
+def page_of(*rows: dict[str, Any]) -> PageContent:
+    return PageContent("", {"waiting": waiting_card(rows, NOW)})
+
+
+def test_jobs_whose_reasons_differ_in_numbers_alone_wait_for_the_same_cause():
+    causes = waiting_causes(
+        [
+            row("0/5 nodes are unavailable: 3 Insufficient cpu, 2 Insufficient memory"),
+            row("0/5 nodes are unavailable: 2 Insufficient cpu, 3 Insufficient memory"),
+            row("0/5 nodes are unavailable: 5 Insufficient cpu"),
+        ]
+    )
+    assert [(cause.text, cause.jobs) for cause in causes] == [
+        ("0/5 nodes are unavailable: … Insufficient cpu, … Insufficient memory", 2),
+        ("0/5 nodes are unavailable: 5 Insufficient cpu", 1),
+    ]
+
+
+def test_names_of_queues_are_taken_out_where_they_differ():
+    (cause,) = waiting_causes(
+        [
+            row('the capability of queue "a" leaves too little cpu', queue="a"),
+            row('the capability of queue "b" leaves too little cpu', queue="b"),
+        ]
+    )
+    assert cause.text == "the capability of queue … leaves too little cpu"
+    assert cause.queues == {"a": 1, "b": 1}
+    (cause,) = waiting_causes(
+        [row("not let into queue a yet", queue="a"), row("not let into queue b yet", queue="b")]
+    )
+    assert cause.text == "not let into queue … yet"
+
+
+def test_a_cause_says_what_its_jobs_want_and_how_long_the_oldest_waits():
+    (cause,) = waiting_causes(
+        [
+            row("no room", pods=3, waiting={"cpu": 6.0, "gpu": 2.0}, created=NOW - 600),
+            row("no room", pods=0, minMember=4, waiting={}, created=0.0),
+            row(""),
+        ]
+    )
+    assert (cause.jobs, cause.pods, cause.wants, cause.since) == (2, 7, {"cpu": 6.0, "gpu": 2.0}, NOW - 600)
+    text = text_of(page_of(row("no room", waiting={"cpu": 6.0, "memory": 2.0**31}, created=NOW - 700)))
+    assert "6 CPU, 2Gi Memory" in text
+    assert "11m" in text
+
+
+def test_a_cause_leads_to_the_list_of_its_jobs():
+    reasons = [f"0/{count} nodes are unavailable: {count} Insufficient cpu" for count in (4, 5)]
+    manifests = [group(f"gang-{place}", 1) for place in range(3)]
+    for manifest, reason in zip(manifests, [*reasons, "something else"], strict=True):
+        manifest["status"] = {
+            "phase": "Inqueue",
+            "conditions": [{"type": "Unschedulable", "status": "True", "message": reason}],
+        }
+    rows = view_request("/", *manifests).content.jobs()
+    target = next(each for each in links_of(page_of(*rows)) if "nodes" in each)
+    query = dict(parse_qsl(urlsplit(unescape(target)).query))
+    listed = text_of(rendered(job_list, view_request("/jobs", *manifests, query=query)))
+    assert "2 of 3 jobs" in listed
+
+
+def test_further_causes_are_counted():
+    words = "alpha beta gamma delta epsilon zeta eta theta iota kappa".split()
+    text = text_of(page_of(*(row(f"waits for {word}") for word in words)))
+    assert "2 more jobs wait for 2 other causes" in text
+
+
+def test_nothing_waits():
+    assert "No job waits." in text_of(page_of(row("")))
+
+
+def test_hostile_reasons_are_shown_as_texts():
+    reasons = [HOSTILE * 1000, '"' * 5000, "\n\x1b[31m" + "x " * 5000, "1" * 100_000]
+    card = waiting_card([row(reason, queue=HOSTILE) for reason in reasons], NOW)
+    assert "<script" not in card
+    assert len(card) < 20_000
+
+
+def test_many_reasons_are_grouped_quickly():
+    rows = [
+        row(f"0/{place % 50} nodes are unavailable: {place % 7} Insufficient cpu") for place in range(5000)
+    ]
+    waiting_causes(rows)
+    start = time.perf_counter()
+    (cause,) = waiting_causes(rows)
+    assert time.perf_counter() - start < 0.5
+    assert cause.jobs == 5000
