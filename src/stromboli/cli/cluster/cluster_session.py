@@ -82,11 +82,20 @@ class ClusterSession:
             return None
 
     async def list(
-        self, resource: Resource, namespace: str | None = None, labels: str = "", fields: str = ""
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        labels: str = "",
+        fields: str = "",
+        most: int = 0,
     ) -> ObjectList:
-        """All objects of a kind in the scope, in pages; none if the kind is not installed is an error of its own."""
+        """All objects of a kind in the scope, in pages; none if the kind is not installed is an error of its own.
+
+        With `most` reading ends with the page that has so many.
+        """
         items: list[Manifest] = []
-        token, version, size, limit = "", "", 0, PAGE_SIZE
+        token, version, size = "", "", 0
+        limit = min(PAGE_SIZE, most) if most else PAGE_SIZE
         while True:
             try:
                 body = await self.client.list(
@@ -113,7 +122,7 @@ class ClusterSession:
             items += [_completed(item, resource) for item in page.get("items") or ()]
             metadata = page.get("metadata") or {}
             token, version = metadata.get("continue") or "", metadata.get("resourceVersion") or ""
-            if not token:
+            if not token or (most and len(items) >= most):
                 return ObjectList(items, version)
 
     async def watch(

@@ -36,17 +36,28 @@ class ReadableParts:
         return default
 
     async def list(
-        self, what: str, session: ClusterSession, resource: Resource, namespace: str | None = None, **by: str
+        self,
+        what: str,
+        session: ClusterSession,
+        resource: Resource,
+        namespace: str | None = None,
+        most: int = 0,
+        **by: str,
     ) -> list[Manifest] | None:
-        """The objects of a list; None if the user may not."""
-        listed = await self.read(what, session.list(resource, namespace, **by), None)
+        """The objects of a list, the first of them if there are more than `most`; None if the user may not."""
+        listed = await self.read(what, session.list(resource, namespace, most=most, **by), None)
         return None if listed is None else listed.items
 
     @property
     def is_complete(self) -> bool:
         return not self._missing
 
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """What is left out, and why."""
+        return tuple(f"{what}: {why}" for why, what in self._missing.items())
+
     def tell(self) -> None:
         """Say on standard error what is left out, and why."""
-        for why, what in self._missing.items():
-            print_note(f"{what}: {why}")
+        for gap in self.gaps:
+            print_note(gap)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 
 import typer
 
@@ -40,17 +40,16 @@ def explain_files(options: ExplainOptions) -> Explanation:
         policy, _ = choose(loaded)
         for warning in (*loaded.warnings, *(f"left out: {problem}" for problem in loaded.problems)):
             print_warning(printable(warning))
-        subjects = find_subjects(loaded.intake.cluster, options.names, options.target.namespace)
-        explainer = explainer_of(options, loaded, policy, catalog, present.now)
+        with lookups_as_exits():
+            subjects = subjects_in(loaded.intake.cluster, options.names, options.target.namespace)
+        explainer = explainer_of(loaded, policy, catalog, present.now, options.trials)
         return explained(explainer, subjects, present.name)
 
 
 def explainer_of(
-    options: ExplainOptions, loaded: Loaded, policy: Policy, catalog: Catalog, now: float
+    loaded: Loaded, policy: Policy, catalog: Catalog, now: float, trials: bool
 ) -> ClusterExplainer:
-    return ClusterExplainer(
-        loaded, policy, catalog, now, with_remedies=options.trials, with_forecast=options.trials
-    )
+    return ClusterExplainer(loaded, policy, catalog, now, with_remedies=trials, with_forecast=trials)
 
 
 def explained(explainer: ClusterExplainer, subjects: Sequence[NotedSubject], cluster: str) -> Explanation:
@@ -62,16 +61,22 @@ def explained(explainer: ClusterExplainer, subjects: Sequence[NotedSubject], clu
     return explanation
 
 
-def find_subjects(cluster: Cluster, names: list[str], namespace: str) -> list[NotedSubject]:
-    """What the names mean, each with a note if other objects have the same name; exit status 1 if there is none."""
+@contextmanager
+def lookups_as_exits() -> Iterator[None]:
+    """A name that means nothing ends the command with exit status 1, a type that is none is wrong usage."""
+    try:
+        yield
+    except UnknownType as error:
+        raise Usage(printable(str(error))) from None
+    except NotFound as error:
+        print_error(printable(str(error)))
+        raise typer.Exit(NOT_FOUND) from None
+
+
+def subjects_in(cluster: Cluster, names: list[str], namespace: str) -> list[NotedSubject]:
+    """What the names mean, each with a note if other objects have the same name; `NotFound` if there is none."""
     subjects: list[NotedSubject] = []
     for name in names:
-        try:
-            found, others = look_up(cluster, name, namespace)
-        except UnknownType as error:
-            raise Usage(printable(str(error))) from None
-        except NotFound as error:
-            print_error(printable(str(error)))
-            raise typer.Exit(NOT_FOUND) from None
+        found, others = look_up(cluster, name, namespace)
         subjects.append((found, [f"Of the same name: {', '.join(others[:5])}."] if others else []))
     return subjects

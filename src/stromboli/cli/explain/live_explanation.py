@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from stromboli.api import names
 from stromboli.cli.cluster.cluster_errors import refusal_text, shown
 from stromboli.cli.cluster.cluster_kinds import EVENTS, JOBS
 from stromboli.cli.cluster.object_events import Happening, happening, merged
 from stromboli.cli.cluster.on_cluster import run_on_cluster
-from stromboli.cli.explain.file_explanation import explained, explainer_of, find_subjects
+from stromboli.cli.explain.file_explanation import explained, explainer_of, lookups_as_exits, subjects_in
 from stromboli.cli.explain.groupless_jobs import groupless_jobs
 from stromboli.cli.explain.leader_facts import add_leader_facts
 from stromboli.cli.explain.own_objects import own_jobs
@@ -30,12 +31,16 @@ from stromboli.simulator.explain.pods_to_come import add_pods_to_come
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
     from stromboli.cli.explain.explain_command import ExplainOptions
+    from stromboli.engine.catalog import Catalog
     from stromboli.engine.explanation.subjects.subject_lookup import Found
     from stromboli.model.intake.object_intake import Intake
+    from stromboli.policy.policy import Policy
     from stromboli.scheduler.explain.leader_answer import LeaderAnswer
+    from stromboli.simulator.cluster_loading import Loaded
 
 FORBIDDEN = 403
 RESOURCES = {"Queue": "queues", "Node": "nodes"}
+Result = TypeVar("Result")
 
 
 def explain_live(options: ExplainOptions, show: Callable[[Explanation], None]) -> None:
@@ -48,45 +53,76 @@ async def _explain(
 ) -> None:
     catalog = load_catalog(options.plugins_dir)
     chosen = chosen_policy(options.policy, options.preset, catalog, options.lenient)
+    wish = ExplanationWish(options.names, chosen, options.trials, options.leader)
+    with lookups_as_exits():
+        show(await explanation_in(session, wish, catalog))
+
+
+class ExplanationWish(NamedTuple):
+    """What is to be explained, and how."""
+
+    names: list[str]
+    """As `stromboli explain` takes them."""
+    policy: Policy | None = None
+    """Instead of the one in force."""
+    trials: bool = True
+    leader: str = ""
+    """The address that a user gave."""
+
+
+async def _compute_here(compute: Callable[[], Result]) -> Result:
+    """Without a thread, so that Ctrl-C ends it."""
+    return compute()
+
+
+async def explanation_in(
+    session: ClusterSession, wish: ExplanationWish, catalog: Catalog, in_thread: bool = False
+) -> Explanation:
+    """Read a cluster as far as the user may, and explain every name in it; `NotFound` if there is none.
+
+    `in_thread` keeps what takes long out of the event loop.
+    """
+    run: Callable[[Callable[[], Any]], Awaitable[Any]] = asyncio.to_thread if in_thread else _compute_here
     try:
         live = await read_cluster(session.client.access, session.running, catalog)
     except ApiError as error:
         if error.status != FORBIDDEN:
             raise
-        show(await _within_rights(options, session, error))
-        return
-    policy = chosen or live.policy.policy
-    loaded = load_objects(live.objects)
-    name, now = session.client.access.server, live.present.now
-    groupless = await groupless_jobs(session, loaded.intake.cluster, options.names)
-    with_pods = [text for text in options.names if text not in groupless]
-    subjects = find_subjects(loaded.intake.cluster, with_pods, session.namespace)
+        return await _within_rights(wish, session, error)
+    policy = wish.policy or live.policy.policy
+    loaded: Loaded = await run(partial(load_objects, live.objects))
+    groupless = await groupless_jobs(session, loaded.intake.cluster, wish.names)
+    with_pods = [text for text in wish.names if text not in groupless]
+    subjects = subjects_in(loaded.intake.cluster, with_pods, session.namespace)
     for found, notes in subjects:
         await _add_pods_to_come(session, loaded.intake, found, notes)
-    explanation = explained(explainer_of(options, loaded, policy, catalog, now), subjects, name)
+    explainer = explainer_of(loaded, policy, catalog, live.present.now, wish.trials)
+    explanation: Explanation = await run(
+        partial(explained, explainer, subjects, session.client.access.server)
+    )
     explanation.subjects += groupless.values()
-    explanation.policy = policy.source_name if chosen else live.policy.origin
+    explanation.policy = policy.source_name if wish.policy else live.policy.origin
     explanation.warnings += list(live.present.notes)
     for subject in explanation.subjects:
         await _add_events(session, subject)
-        await _add_leader(session, subject, explanation, options.leader)
+        await _add_leader(session, subject, explanation, wish.leader)
         subject.history.entries = without_wrappings(subject.history.entries)
     explanation.warnings = list(dict.fromkeys(explanation.warnings))
-    show(explanation)
+    return explanation
 
 
-async def _within_rights(options: ExplainOptions, session: ClusterSession, refusal: ApiError) -> Explanation:
+async def _within_rights(wish: ExplanationWish, session: ClusterSession, refusal: ApiError) -> Explanation:
     """What a user is told who may not read the whole cluster; the refusal if that is nothing."""
     try:
-        jobs = await own_jobs(session, options.names)
+        jobs = await own_jobs(session, wish.names)
     except ApiError:
         raise refusal from None
-    if len(jobs) < len(options.names):
+    if len(jobs) < len(wish.names):
         raise refusal
     explanation = Explanation(cluster=session.client.access.server, subjects=[*jobs])
     for job in jobs:
         await _add_events(session, job)
-        answer = await _add_leader(session, job, explanation, options.leader)
+        answer = await _add_leader(session, job, explanation, wish.leader)
         if answer is not None and answer.explanation is not None:
             job.wait = wait_reason(answer.explanation)
             job.summary = shown(f"{job.kind} {job.namespace}/{job.name} waits: {job.wait.message}")

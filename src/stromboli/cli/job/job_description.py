@@ -86,40 +86,45 @@ async def read_parts(session: ClusterSession, job: Manifest, parts: ReadablePart
     """What belongs to a job, as far as it may be read."""
     where = namespace_of(job) or session.namespace
     labels = f"{names.JOB_NAME}={name_of(job)}"
-    group = await parts.read("no PodGroup", _find_group(session, job, where), None)
+    group = await parts.read("no PodGroup", find_group(session, job, where), None)
     queue = await parts.read("no queue", session.find(QUEUES, queue_of(job)), None)
     pods = await parts.list("no pods", session, PODS, where, labels=labels)
     uid = job["metadata"].get("uid")
-    own = None if pods is None else [pod for pod in pods if _is_owned(pod, uid)]
-    events = await parts.read("no events", _events(session, job, group, own or []), None)
+    own = None if pods is None else [pod for pod in pods if is_owned(pod, uid)]
+    events = await parts.read("no events", events_of_job(session, job, group, own or []), None)
     return JobParts(job, group, queue, own, events)
 
 
-async def _find_group(session: ClusterSession, job: Manifest, where: str) -> Manifest | None:
+async def find_group(session: ClusterSession, job: Manifest, where: str) -> Manifest | None:
     """The PodGroup of a job; older versions of Volcano give it the name of the job alone."""
     group = await session.find(POD_GROUPS, group_name(job), where)
     if group is not None:
         return group
     other = await session.find(POD_GROUPS, name_of(job), where)
-    return other if other is not None and _is_owned(other, job["metadata"].get("uid")) else None
+    return other if other is not None and is_owned(other, job["metadata"].get("uid")) else None
 
 
-def _is_owned(manifest: Manifest, uid: object) -> bool:
+def is_owned(manifest: Manifest, uid: object) -> bool:
+    """Whether an object of that uid owns it."""
     return any(owner.get("uid") == uid for owner in manifest["metadata"].get("ownerReferences") or ())
 
 
-async def _events(
-    session: ClusterSession, job: Manifest, group: Manifest | None, pods: list[Manifest]
+async def events_of_job(
+    session: ClusterSession,
+    job: Manifest,
+    group: Manifest | None,
+    pods: list[Manifest],
+    most: int = 0,
 ) -> list[Happening]:
-    """What happened to the job and its PodGroup, and what was wrong with its pods."""
+    """What happened to the job and its PodGroup, and what was wrong with its pods; `most` bounds each list."""
     where, uids = namespace_of(job), {pod["metadata"].get("uid") for pod in pods}
     told: list[Happening] = []
     for owner in (job, group):
         if owner is not None:
             fields = f"involvedObject.uid={owner['metadata'].get('uid')}"
-            told += map(happening, (await session.list(EVENTS, where, fields=fields)).items)
+            told += map(happening, (await session.list(EVENTS, where, fields=fields, most=most)).items)
     if pods:
-        listed = await session.list(EVENTS, where, fields="involvedObject.kind=Pod,type=Warning")
+        listed = await session.list(EVENTS, where, fields="involvedObject.kind=Pod,type=Warning", most=most)
         mine = [event for event in listed.items if (event.get("involvedObject") or {}).get("uid") in uids]
         told += [
             happening(event)._replace(object=SOME_POD) for event in mine
@@ -255,7 +260,7 @@ def _pods(text: Description, parts: JobParts) -> None:
             ranks.rank(pod),
             name_of(pod),
             state_text(pod),
-            _restarts(pod),
+            restarts_of(pod),
             (pod.get("spec") or {}).get("nodeName") or NONE,
             age(pod, time.time()),
             troubles[id(pod)],
@@ -266,6 +271,7 @@ def _pods(text: Description, parts: JobParts) -> None:
     text.table(title, ("RANK", "NAME", "STATUS", "RESTARTS", "NODE", "AGE", "TROUBLE"), rows)
 
 
-def _restarts(pod: Manifest) -> int:
+def restarts_of(pod: Manifest) -> int:
+    """Of all containers together."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     return sum(whole_number(status.get("restartCount")) for status in statuses)

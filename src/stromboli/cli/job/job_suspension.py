@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stromboli.cli.cli_errors import print_note
-from stromboli.cli.cluster.bus_commands import send_command
 from stromboli.cli.cluster.change_options import (
     DRY_RUN,
     TIMEOUT,
@@ -16,31 +15,16 @@ from stromboli.cli.cluster.change_options import (
 )
 from stromboli.cli.cluster.changed_objects import change_each
 from stromboli.cli.cluster.chosen_objects import Failures, check_choice, chosen
-from stromboli.cli.cluster.cluster_errors import ClusterError, shown
-from stromboli.cli.cluster.cluster_kinds import JOBS, Manifest, full_name, name_of
+from stromboli.cli.cluster.cluster_errors import shown
+from stromboli.cli.cluster.cluster_kinds import JOBS, Manifest, name_of
 from stromboli.cli.cluster.object_output import OUTPUT, SELECTOR, ObjectFormat
 from stromboli.cli.cluster.on_cluster import on_cluster
-from stromboli.cli.following.job_wait import phase_of
 from stromboli.cli.job.job_goals import await_goal, goal_of
 from stromboli.cli.job.job_names import SOME_JOB_NAMES
+from stromboli.cli.job.job_orders import RESUMPTION, SUSPENSION, JobOrder, check_order, send_order
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
-
-FINISHED = ("Completed", "Terminated", "Failed")
-SUSPENDED = ("Aborted", "Aborting")
-
-
-class JobOrder(NamedTuple):
-    """What the controller of jobs is told to do, how that is called, and what it leads to."""
-
-    action: str
-    verb: str
-    goal: str
-
-
-SUSPENSION = JobOrder("AbortJob", "suspended", "aborted")
-RESUMPTION = JobOrder("ResumeJob", "resumed", "running")
 
 
 @on_cluster()
@@ -110,15 +94,8 @@ async def _command(
 
 async def _send(session: ClusterSession, job: Manifest, order: JobOrder, dry_run: DryRun) -> bool:
     """Whether the command has been given; an error if it cannot be carried out."""
-    name, phase = name_of(job), phase_of(job)
-    if phase in FINISHED:
-        raise ClusterError(f"{full_name(JOBS, name)} is {phase}: a job that has ended cannot be {order.verb}")
-    if order is SUSPENSION and phase in SUSPENDED:
-        print_note(shown(f"{full_name(JOBS, name)} is {phase} already"))
-    if order is RESUMPTION and phase not in SUSPENDED:
-        print_note(
-            shown(f"{full_name(JOBS, name)} is {phase or 'Pending'}: only a suspended job can be resumed")
-        )
+    if note := check_order(job, order):
+        print_note(shown(note))
     if dry_run is not DryRun.CLIENT:
-        await send_command(session, order.action, JOBS, job, session.namespace, dry_run is DryRun.SERVER)
+        await send_order(session, job, order, dry_run is DryRun.SERVER)
     return True

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from stromboli.api import names
 from stromboli.cli.cli_errors import print_note
-from stromboli.cli.cluster.bus_commands import send_command
 from stromboli.cli.cluster.change_options import (
     DRY_RUN,
     TIMEOUT,
@@ -26,7 +25,8 @@ from stromboli.cli.cluster.object_output import OUTPUT, ObjectFormat
 from stromboli.cli.cluster.on_cluster import on_cluster
 from stromboli.cli.cluster.readable_parts import ReadableParts
 from stromboli.cli.queue.queue_editing import until_open
-from stromboli.cli.queue.queue_names import QUEUE_NAMES, below, parent_of, state_of_queue
+from stromboli.cli.queue.queue_names import QUEUE_NAMES, below, state_of_queue
+from stromboli.cli.queue.queue_orders import CLOSING, OPENING, QueueOrder, check_order, send_order
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
@@ -54,30 +54,14 @@ async def open_queues(
     longest, failures = seconds_of(timeout), Failures()
     await change_each(
         await chosen(session, QUEUES, queue_names, failures=failures),
-        lambda queue: _open(session, queue, dry_run),
-        ChangeReport(QUEUES, "opened", output, dry_run),
+        lambda queue: _send(session, queue, OPENING, dry_run),
+        ChangeReport(QUEUES, OPENING.verb, output, dry_run),
         failures,
         (lambda queue: until_open(session, name_of(queue), longest))
         if wait and dry_run is DryRun.NONE
         else None,
     )
     failures.end()
-
-
-async def _open(session: ClusterSession, queue: Manifest, dry_run: DryRun) -> bool:
-    name, parent = name_of(queue), parent_of(queue)
-    if state_of_queue(queue) == names.QUEUE_OPEN:
-        print_note(shown(f"{full_name(QUEUES, name)} is Open already"))
-        return True
-    if parent not in ("", names.ROOT_QUEUE):
-        state = state_of_queue(await session.find(QUEUES, parent))
-        if state != names.QUEUE_OPEN:
-            raise ClusterError(
-                f"{full_name(QUEUES, name)} cannot be opened: its parent {parent} is {state};"
-                f" `stromboli queue open {parent}` first"
-            )
-    await _command(session, queue, names.OPEN_QUEUE, dry_run)
-    return True
 
 
 @on_cluster(namespaced=False)
@@ -98,8 +82,8 @@ async def close_queues(
     longest, failures = seconds_of(timeout), Failures()
     await change_each(
         await chosen(session, QUEUES, queue_names, failures=failures),
-        lambda queue: _close(session, queue, dry_run),
-        ChangeReport(QUEUES, "closed", output, dry_run),
+        lambda queue: _send(session, queue, CLOSING, dry_run),
+        ChangeReport(QUEUES, CLOSING.verb, output, dry_run),
         failures,
         (lambda queue: until_closed(session, name_of(queue), longest))
         if wait and dry_run is DryRun.NONE
@@ -108,21 +92,13 @@ async def close_queues(
     failures.end()
 
 
-async def _close(session: ClusterSession, queue: Manifest, dry_run: DryRun) -> bool:
-    name, state = name_of(queue), state_of_queue(queue)
-    if name == names.ROOT_QUEUE:
-        raise ClusterError(f"{full_name(QUEUES, name)} cannot be closed: all queues are below it")
-    if state in (names.QUEUE_CLOSED, names.QUEUE_CLOSING):
-        print_note(shown(f"{full_name(QUEUES, name)} is {state} already"))
-        return True
-    await _command(session, queue, names.CLOSE_QUEUE, dry_run)
+async def _send(session: ClusterSession, queue: Manifest, order: QueueOrder, dry_run: DryRun) -> bool:
+    """Whether it is so now, or will be; an error if it cannot be."""
+    if note := await check_order(session, queue, order):
+        print_note(shown(note))
+    elif dry_run is not DryRun.CLIENT:
+        await send_order(session, queue, order, dry_run is DryRun.SERVER)
     return True
-
-
-async def _command(session: ClusterSession, queue: Manifest, action: str, dry_run: DryRun) -> None:
-    if dry_run is not DryRun.CLIENT:
-        where = names.QUEUE_COMMANDS_NAMESPACE
-        await send_command(session, action, QUEUES, queue, where, dry_run is DryRun.SERVER)
 
 
 async def until_closed(session: ClusterSession, name: str, timeout: float) -> None:

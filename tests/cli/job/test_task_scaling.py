@@ -8,7 +8,7 @@ import pytest
 
 from stromboli.cli.cli_errors import Usage
 from stromboli.cli.cluster.cluster_errors import ClusterError
-from stromboli.cli.job.job_scaling import scaling_of
+from stromboli.cli.job.task_scaling import scaling_of
 
 
 def job(*tasks: dict[str, Any], minimum: int | None = None) -> dict[str, Any]:
