@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stromboli.cli.dashboard.leader_answers import LeaderAnswers
 from stromboli.cli.live.cluster_content import ClusterContent
 from stromboli.cli.live.cluster_records import ClusterRecords
 from stromboli.cli.live.record_watches import ALL_KINDS, RecordWatches
@@ -46,14 +47,15 @@ class WatchedCluster:
         self.session = session
         self.watches = RecordWatches(session, ClusterRecords(), kinds=ALL_KINDS)
         self.since = time.time()
-        self._catalog = catalog
+        self.catalog = catalog
+        self.leader = LeaderAnswers()
         self._policy: PolicyInForce | None = None
         self._whole = ClusterView(self.watches.records, self._content(self.watches.records))
         self._views: dict[str, ClusterView] = {}
         """Of those who may not see the whole cluster, the one that was looked at least recently first."""
 
     def _content(self, records: ClusterRecords) -> ClusterContent:
-        return ClusterContent(records, self._policy, self._catalog)
+        return ClusterContent(records, self._policy, self.catalog)
 
     def view(self, visibility: Visibility) -> ClusterView:
         """The cluster as somebody may see it; of what the watches bring."""
@@ -104,7 +106,7 @@ class WatchedCluster:
         """Now and then, as it may change while somebody looks."""
         while True:
             try:
-                self._policy = await policy_in_force(self.session.client, self.session.running, self._catalog)
+                self._policy = await policy_in_force(self.session.client, self.session.running, self.catalog)
             except NoResponse as error:
                 log.debug("policy: %s", error)
             for view in self._all_views():

@@ -89,7 +89,7 @@ def test_a_cause_leads_to_the_list_of_its_jobs():
 
 
 def test_further_causes_are_counted():
-    words = "alpha beta gamma delta epsilon zeta eta theta iota kappa".split()
+    words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
     text = text_of(page_of(*(row(f"waits for {word}") for word in words)))
     assert "2 more jobs wait for 2 other causes" in text
 
