@@ -7,7 +7,7 @@ PIP := --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test soak test-kubernetes test-embedded lint format bench bench-kubernetes bench-simulator crds monitoring lock clean
+.PHONY: help install dev demo test soak test-kubernetes test-embedded lint format bench bench-kubernetes bench-simulator crds monitoring chart lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ crds: install  ## Write deploy/crds from the definitions in the package
 
 monitoring: install  ## Write rules for Prometheus' operator and Grafana's dashboards to deploy/monitoring
 	$(BIN)/python -m deploy.monitoring
+
+chart: install  ## Write the Helm chart from the manifests in deploy
+	$(BIN)/python -m deploy.chart
 
 lock:  ## Pin the newest dependencies (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --upgrade \

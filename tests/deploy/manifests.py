@@ -1,85 +1,19 @@
-"""What is in `deploy/`, read as kustomize reads it: only as much of it as our own files use."""
+"""What is in `deploy/`, and samples of the kinds that it describes."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import yaml
+from deploy.kustomizations import DEPLOY, Manifest, build, documents, only, resources
 
-ROOT = Path(__file__).parents[2]
-DEPLOY = ROOT / "deploy"
+__all__ = ["DEPLOY", "Manifest", "build", "documents", "only"]
+
+ROOT = DEPLOY.parent
 SAMPLES = Path(__file__).parent / "samples"
-CLUSTER_WIDE = {"Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "Queue"} | {
-    "MutatingWebhookConfiguration",
-    "ValidatingWebhookConfiguration",
-}
-
-Manifest = dict[str, Any]
-
-
-def documents(path: Path) -> list[Manifest]:
-    loaded = yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader)
-    return [document for document in loaded if document is not None]
-
-
-def build(folder: Path) -> list[Manifest]:
-    """The objects of a kustomization, with its namespace and image tags."""
-    (plan,) = documents(folder / "kustomization.yaml")
-    unknown = plan.keys() - {"apiVersion", "kind", "namespace", "resources", "images", "configMapGenerator"}
-    assert not unknown, f"{folder}: teach build() about {unknown}"
-    made = [
-        copy.deepcopy(manifest) for part in plan.get("resources", []) for manifest in _part(folder / part)
-    ]
-    made += [_config_map(folder, generator) for generator in plan.get("configMapGenerator", [])]
-    for manifest in made:
-        if "namespace" in plan and manifest["kind"] not in CLUSTER_WIDE:
-            manifest["metadata"]["namespace"] = plan["namespace"]
-        for container in containers(manifest):
-            for image in plan.get("images", []):
-                if container["image"] == image["name"]:
-                    container["image"] = f"{image['name']}:{image['newTag']}"
-    return made
-
-
-def _part(path: Path) -> list[Manifest]:
-    return build(path) if path.is_dir() else documents(path)
-
-
-def _config_map(folder: Path, generator: Manifest) -> Manifest:
-    options = generator["options"]
-    assert options["disableNameSuffixHash"], f"{folder}: a name with a hash is more than build() knows"
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": generator["name"],
-            "labels": options["labels"],
-            "annotations": options["annotations"],
-        },
-        "data": {name: (folder / name).read_text() for name in generator["files"]},
-    }
-
-
-def containers(manifest: Manifest) -> Iterator[Manifest]:
-    if manifest["kind"] == "Deployment":
-        yield from manifest["spec"]["template"]["spec"]["containers"]
 
 
 def name_of(manifest: Manifest) -> str:
     return f"{manifest['kind']} {manifest['metadata']['name']}"
-
-
-def only(manifests: list[Manifest], kind: str, name: str = "") -> Manifest:
-    """The one object of that kind."""
-    (match,) = (
-        manifest
-        for manifest in manifests
-        if manifest["kind"] == kind and name in ("", manifest["metadata"]["name"])
-    )
-    return match
 
 
 CRDS = build(DEPLOY / "crds")
@@ -87,8 +21,8 @@ STANDALONE = build(DEPLOY / "overlays" / "standalone")
 TAKEOVER = build(DEPLOY / "overlays" / "takeover")
 NODE_USAGE = build(DEPLOY / "components" / "node-usage")
 NODE_LOCK = build(DEPLOY / "components" / "node-lock")
-DEBUG_ENDPOINTS = build(DEPLOY / "components" / "debug-endpoints")
-EXPLAIN = documents(DEPLOY / "components" / "explain" / "rbac.yaml")
+DEBUG_ENDPOINTS = resources(DEPLOY / "components" / "debug-endpoints")
+EXPLAIN = resources(DEPLOY / "components" / "explain")
 
 
 def schema_of(kind: str) -> Manifest:

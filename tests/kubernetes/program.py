@@ -1,4 +1,4 @@
-"""Builds the control plane that tests run against, and Helm, once, into cache folders named by what they are made of."""
+"""Builds what tests run against, a control plane and Helm, once, into cache folders named by what they are made of."""
 
 from __future__ import annotations
 

@@ -1,0 +1,75 @@
+"""The dashboard's manifests: it reads what pages are made of and asks who looks, one replica, a safe pod."""
+
+from __future__ import annotations
+
+from stromboli.daemon.delegated_authorization import ACCESS_REVIEWS, TOKEN_REVIEWS
+from tests.deploy.manifests import DEPLOY, STANDALONE, build, only
+from tests.deploy.test_rbac import rights_of
+
+DASHBOARD = build(DEPLOY / "dashboard")
+POD = only(DASHBOARD, "Deployment")["spec"]["template"]["spec"]
+(CONTAINER,) = POD["containers"]
+LABELS = {"app.kubernetes.io/name": "stromboli", "app.kubernetes.io/component": "dashboard"}
+SEEN = {
+    "": ["events", "namespaces", "nodes", "pods"],
+    "batch.volcano.sh": ["jobs"],
+    "scheduling.volcano.sh": ["podgroups", "queues"],
+    "topology.volcano.sh": ["hypernodes"],
+}
+
+
+def test_it_sees_what_pages_are_made_of_asks_who_looks_and_changes_nothing() -> None:
+    reviews = {tuple(path.split("/")[2::2]) for path in (TOKEN_REVIEWS, ACCESS_REVIEWS)}
+    assert sorted(rights_of(only(DASHBOARD, "ClusterRole"))) == sorted(
+        [(group, resource, verb) for group in SEEN for resource in SEEN[group] for verb in ("list", "watch")]
+        + [(group, resource, "create") for group, resource in reviews]
+    )
+
+
+def test_of_config_maps_it_reads_the_policy_alone() -> None:
+    policy = only(STANDALONE, "ConfigMap")["metadata"]
+    role = only(DASHBOARD, "Role")
+    assert role["metadata"]["namespace"] == policy["namespace"]
+    assert role["rules"] == [
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [policy["name"]], "verbs": ["get"]}
+    ]
+
+
+def test_bindings_join_the_account_of_the_pod_with_the_roles() -> None:
+    account = only(DASHBOARD, "ServiceAccount")["metadata"]
+    assert POD["serviceAccountName"] == account["name"]
+    for kind in ("ClusterRole", "Role"):
+        binding = only(DASHBOARD, f"{kind}Binding")
+        assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == (kind, "stromboli-dashboard")
+        assert binding["subjects"] == [
+            {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
+        ]
+
+
+def test_there_is_one_at_a_time() -> None:
+    deployment = only(DASHBOARD, "Deployment")["spec"]
+    assert deployment["replicas"] == 1
+    assert deployment["strategy"] == {"type": "Recreate"}
+
+
+def test_its_pod_is_restricted_and_everything_selects_it() -> None:
+    assert POD["securityContext"]["runAsNonRoot"] is True
+    assert POD["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert CONTAINER["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert only(DASHBOARD, "Service")["spec"]["selector"] == LABELS
+    assert only(DASHBOARD, "Deployment")["spec"]["selector"] == {"matchLabels": LABELS}
+    assert all(manifest["metadata"]["labels"] == LABELS for manifest in DASHBOARD)
+
+
+def test_viewers_show_tokens_and_health_is_asked_at_the_same_port() -> None:
+    command, *flags = CONTAINER["args"]
+    assert command == "dashboard"
+    assert "--authentication=token" in flags
+    (port,) = CONTAINER["ports"]
+    assert f"--listen-address=:{port['containerPort']}" in flags
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert CONTAINER[probe]["httpGet"] == {"path": "/healthz", "port": port["name"]}
