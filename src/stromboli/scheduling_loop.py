@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from stromboli.api import names
 from stromboli.api.errors import error_text
@@ -53,6 +53,18 @@ def policy_event(reading: PolicyReading) -> Event:
     return Event("Queue", "", names.ROOT_QUEUE, "Warning", reason, text)
 
 
+class RefusedPolicy(NamedTuple):
+    """A version of the policy file that was not put in force."""
+
+    time: float
+    """When it was read, in seconds since 1970."""
+    source_name: str
+    errors: tuple[str, ...]
+    """As `FILE:LINE: message`."""
+    is_latest: bool = True
+    """Whether nothing was put in force since."""
+
+
 class Scheduler:
     """A policy applied to a world, cycle after cycle."""
 
@@ -86,6 +98,12 @@ class Scheduler:
         self._events: list[Event] = []
         """About the policy, to be written with the next cycle."""
         self.engine = Engine(self._policy_of(policy), catalog, **self._parts)
+        self.policy_since = world.now()
+        """When the policy was put in force, in seconds since 1970."""
+        self.refused: RefusedPolicy | None = None
+        """The last version of the policy file that was refused."""
+        if self._file is not None and not self._file.first.in_force:
+            self._note_refusal(self._file, self._file.first)
 
     def cycle(self) -> Outcome:
         """One cycle: what was decided is on its way when this returns."""
@@ -116,7 +134,12 @@ class Scheduler:
         if reading.in_force and (problem := self._use(self._file.current)):
             self._file.current = self.engine.policy
             reading = PolicyReading(False, (problem,), f"{self._file.path}: the policy before stays in force")
+        if not reading.in_force:
+            self._note_refusal(self._file, reading)
         self._announce(reading)
+
+    def _note_refusal(self, file: PolicyFile, reading: PolicyReading) -> None:
+        self.refused = RefusedPolicy(self.world.now(), str(file.path), reading.problems)
 
     def _use(self, policy: Policy) -> str:
         """Put another policy in force; why its plugins cannot be built, if they cannot."""
@@ -126,6 +149,9 @@ class Scheduler:
             return f"{policy.source_name}: {error_text(error)}"
         self.engine.close()
         self.engine = fresh
+        self.policy_since = self.world.now()
+        if self.refused is not None:
+            self.refused = self.refused._replace(is_latest=False)
         self.world.cluster.dirty.everything = True
         return ""
 

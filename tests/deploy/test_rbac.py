@@ -21,6 +21,7 @@ from stromboli.engine.decisions import (
 )
 from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.request import Request
+from stromboli.scheduler.explain.explain_paths import NAMED_IN_CYCLES, POLICY
 from stromboli.scheduler.options import parse as parse_options
 from stromboli.scheduler.watched_objects import watched_kinds
 from stromboli.scheduler.writes import decision_requests
@@ -92,7 +93,7 @@ ROLES = [manifest for manifest in ALL if manifest["kind"] in ("ClusterRole", "Ro
 
 def rights_of(role: Manifest) -> Iterator[Right]:
     for rule in role["rules"]:
-        for group in rule["apiGroups"]:
+        for group in rule.get("apiGroups", ()):
             for resource in rule["resources"]:
                 for verb in rule["verbs"]:
                     yield group, resource, verb
@@ -129,12 +130,11 @@ def test_whoever_debugs_is_checked_with_two_rights_more() -> None:
 
 
 def test_questions_about_jobs_take_the_same_two_rights_and_users_a_way_to_the_leader() -> None:
-    granted = set(rights_of(only(EXPLAIN, "ClusterRole")))
+    granted = set(rights_of(named(EXPLAIN, "ClusterRole", "stromboli-scheduler-explain")))
     assert granted == set(rights_of(only(DEBUG_ENDPOINTS, "ClusterRole")))
-    assert (
-        only(EXPLAIN, "ClusterRoleBinding")["subjects"]
-        == only(DEBUG_ENDPOINTS, "ClusterRoleBinding")["subjects"]
-    )
+    subjects = only(DEBUG_ENDPOINTS, "ClusterRoleBinding")["subjects"]
+    for name in ("stromboli-scheduler-explain", "stromboli-explain-cluster"):
+        assert named(EXPLAIN, "ClusterRoleBinding", name)["subjects"] == subjects
     assert set(rights_of(only(EXPLAIN, "Role"))) == {
         ("coordination.k8s.io", "leases", "get"),
         ("", "pods", "get"),
@@ -145,13 +145,24 @@ def test_questions_about_jobs_take_the_same_two_rights_and_users_a_way_to_the_le
     assert "--enable-explain=true" in component["patches"][0]["patch"]
 
 
+def test_what_concerns_the_whole_cluster_is_told_to_holders_of_one_role() -> None:
+    role = named(EXPLAIN, "ClusterRole", "stromboli-explain-cluster")
+    assert set(rights_of(role)) == {(kind.group, kind.plural, "list") for kind in NAMED_IN_CYCLES}
+    (paths,) = [rule for rule in role["rules"] if "nonResourceURLs" in rule]
+    assert paths == {"nonResourceURLs": [POLICY], "verbs": ["get"]}
+
+
+def named(manifests: list[Manifest], kind: str, name: str) -> Manifest:
+    return only([each for each in manifests if each["metadata"]["name"] == name], kind)
+
+
 @pytest.mark.parametrize("role", ROLES, ids=name_of)
 def test_no_role_has_a_wildcard_or_may_become_another(role: Manifest) -> None:
     for group, resource, verb in rights_of(role):
         assert "*" not in group + resource + verb
         assert verb not in ("escalate", "bind", "impersonate", "deletecollection")
         assert group != "rbac.authorization.k8s.io"
-    assert all("nonResourceURLs" not in rule for rule in role["rules"])
+    assert not {path for rule in role["rules"] for path in rule.get("nonResourceURLs", ())} - {POLICY}
 
 
 def test_the_scheduler_reads_no_secrets_and_changes_no_nodes() -> None:

@@ -65,6 +65,21 @@ class ObjectAccess(NamedTuple):
         return f'get resource "{self.resource}" in API group "{self.group}" {where}'
 
 
+class ListAccess(NamedTuple):
+    """The right to list all objects of a kind, in all namespaces."""
+
+    group: str
+    resource: str
+
+    @property
+    def attributes(self) -> list[dict[str, Any]]:
+        return [{"resourceAttributes": {"group": self.group, "resource": self.resource, "verb": "list"}}]
+
+    @property
+    def right(self) -> str:
+        return f'list resource "{self.resource}" in API group "{self.group}" at the cluster scope'
+
+
 class PathAccess(NamedTuple):
     """The right to use a path."""
 
@@ -98,7 +113,8 @@ class _AccessReview(msgspec.Struct, gc=False):
     status: _AccessStatus = msgspec.field(default_factory=_AccessStatus)
 
 
-_Key = tuple[bytes, ObjectAccess | PathAccess]
+RequiredAccess = ObjectAccess | ListAccess | PathAccess
+_Key = tuple[bytes, RequiredAccess]
 """The hash of a token, and what it is used for."""
 
 
@@ -131,7 +147,7 @@ class DelegatedAuthorization:
 
         return respond
 
-    async def refusal(self, request: web.Request, access: ObjectAccess | None = None) -> Refusal | None:
+    async def refusal(self, request: web.Request, access: RequiredAccess | None = None) -> Refusal | None:
         """Why a request is not allowed; None if it is. Without `access`, the path is what takes a right."""
         if not _is_loopback(request.remote):
             return Refusal(
@@ -161,7 +177,7 @@ class DelegatedAuthorization:
         self._remember(key, refusal)
         return refusal
 
-    async def _review(self, token: str, access: ObjectAccess | PathAccess) -> Refusal | None:
+    async def _review(self, token: str, access: RequiredAccess) -> Refusal | None:
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         answer = msgspec.json.decode(await self._create(TOKEN_REVIEWS, review), type=_TokenReview).status
         if not answer.authenticated:

@@ -140,7 +140,7 @@ async def scheduler(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]
             await wait_until_synced(replica.watches, options.resource_sync_timeout)
             async with _task(replica.lead(), "scheduler", replica.stop) as task:
                 if replica.explanations is not None:
-                    config.explanations.connect(replica.explanations.answer)
+                    config.explanations.connect(replica.explanations.answer, replica.record)
                 config.metrics.connect(Introspection(options, client, replica, None, metrics.metrics).metrics)
                 yield task
 

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from stromboli.engine.attribution import raise_attributed
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.decisions import Bind, Decision, Evict
 from stromboli.engine.explanation.wait_explanation import WaitExplanation, explain_job, explain_task
 from stromboli.engine.explanation.wait_gates import WaitCauses
-from stromboli.engine.failing_plugins import CostlyJobs, Culprit, FailingPlugins
+from stromboli.engine.failing_plugins import CostlyJobs, Culprit, FailingPlugins, Lapse
 from stromboli.engine.outcome import report_outcome, settle_outcome
 from stromboli.engine.placement.node_placement import Placement
 from stromboli.engine.plugin import Plugin
@@ -36,6 +36,15 @@ log = logging.getLogger(__name__)
 Seen = TypeVar("Seen")
 
 
+class ActionEnd(NamedTuple):
+    """How much a cycle had decided when an action had run."""
+
+    action: str
+    decisions: int
+    let_in: int
+    """Jobs that had been let into their queues."""
+
+
 @dataclass(slots=True)
 class Outcome:
     """What a cycle decided, how long each part took, and why jobs wait."""
@@ -45,6 +54,8 @@ class Outcome:
     causes: WaitCauses
     seconds: dict[str, float] = field(default_factory=dict)
     """Time per part: open, each action, close."""
+    action_ends: list[ActionEnd] = field(default_factory=list)
+    """Which action decided what: that which comes after what the one before had decided."""
     plugins: dict[tuple[str, str], float] = field(default_factory=dict)
     """Time per plugin, when the session opened and when it closed."""
     filtering: list[float] = field(default_factory=list)
@@ -150,6 +161,11 @@ class Engine:
                 except (Exception, SystemExit):  # it is on its way out: the new policy must not wait for it
                     log.exception("action %s failed to uninitialise", action.name)
 
+    @property
+    def set_aside(self) -> Mapping[Culprit, Lapse]:
+        """The orders and scores that take no part in cycles because they failed for all jobs."""
+        return self._failing.set_aside
+
     def _build_plugins(self) -> None:
         """Build all plugins anew; the next session passes them the whole state."""
         self._tiers = [[self._build(entry) for entry in tier] for tier in self.policy.tiers]
@@ -191,6 +207,8 @@ class Engine:
             for action in self._actions:
                 with self._timed(outcome, action.name):
                     action(session)
+                end = ActionEnd(action.name, len(session.decisions), len(session.let_in))
+                outcome.action_ends.append(end)
             with self._timed(outcome, "close"):
                 self._finish(session, outcome)
         except BaseException as error:

@@ -48,6 +48,13 @@ class Culprit(NamedTuple):
         return f"plugin {self.plugin!r}: {self.point}"
 
 
+class Lapse(NamedTuple):
+    """Since when an order or a score is set aside, and why."""
+
+    since: float
+    why: str
+
+
 class Pause(NamedTuple):
     """How long something pauses, and until when."""
 
@@ -81,7 +88,7 @@ class FailingPlugins:
     """The orders and scores that are set aside, and those that are about to be."""
 
     def __init__(self) -> None:
-        self.set_aside: dict[Culprit, None] = {}
+        self.set_aside: dict[Culprit, Lapse] = {}
         self._in_a_row: dict[Culprit, int] = {}
         """Cycles in a row in which it failed for all jobs."""
         self._pauses: Pauses[Culprit] = Pauses()
@@ -95,18 +102,18 @@ class FailingPlugins:
             each: self._in_a_row.get(each, 0) + 1 for each in failed if trials[each].fails_for_all
         }
         failing = [each for each, cycles in self._in_a_row.items() if cycles >= MAX_FAILURES]
-        events = [self._set_aside(each, now) for each in failing]
+        events = [self._set_aside(each, Lapse(now, failed[each].message)) for each in failing]
         events += [self._resume(each) for each in tried if trials[each].worked]
         for each in tried:
             if not trials[each].worked:
                 log.warning("%s still fails; %s", each, self._next_attempt(each, now))
         return events
 
-    def _set_aside(self, culprit: Culprit, now: float) -> Event:
-        self.set_aside[culprit] = None
+    def _set_aside(self, culprit: Culprit, lapse: Lapse) -> Event:
+        self.set_aside[culprit] = lapse
         text = (
             f"{culprit} failed for all jobs in {MAX_FAILURES} cycles in a row and is set aside;"
-            f" {self._next_attempt(culprit, now)}"
+            f" {self._next_attempt(culprit, lapse.since)}"
         )
         log.error("%s", text)
         return _event(names.WARNING, names.EVENT_PLUGIN_SET_ASIDE, text)
@@ -153,10 +160,14 @@ class CostlyJobs:
                 session.leave_out_failed(known[id], failure)
 
 
-def culprits(failures: Iterable[Failure]) -> list[Culprit]:
-    """The orders and scores among what failed, each once."""
-    points = ((failure.plugin, _GENERAL_FORMS.get(failure.point, failure.point)) for failure in failures)
-    return [Culprit(plugin, point) for plugin, point in dict.fromkeys(points) if point in _MAY_BE_SET_ASIDE]
+def culprits(failures: Iterable[Failure]) -> dict[Culprit, Failure]:
+    """The orders and scores among what failed, each with its first failure."""
+    failed: dict[Culprit, Failure] = {}
+    for failure in failures:
+        point = _GENERAL_FORMS.get(failure.point, failure.point)
+        if point in _MAY_BE_SET_ASIDE:
+            failed.setdefault(Culprit(failure.plugin, point), failure)
+    return failed
 
 
 class _Trial:

@@ -101,6 +101,8 @@ class Session(Transaction):
         """Conditions that plugins set on jobs in this session, by type."""
         self.phases: dict[Job, str] = {}
         """Phases that jobs have once the cycle has come to its end."""
+        self.let_in: list[Job] = []
+        """Jobs that were let into their queues in this session."""
         self.changed: Dirty = cluster.dirty
         """What changed since the session before this one opened."""
         self.refusals: dict[Job, dict[str, EnqueueRefusal]] = {}
@@ -484,6 +486,8 @@ class Session(Transaction):
 
     def set_phase(self, job: Job, phase: str) -> None:
         """Give a job another phase, for good; `Inqueue` lets a waiting one in."""
+        if phase == names.GROUP_INQUEUE and job.waits_for_queue:
+            self.let_in.append(job)
         self.record(partial(self.cluster.set_phase, job, job.phase), committed=True)
         self.cluster.set_phase(job, phase)
 

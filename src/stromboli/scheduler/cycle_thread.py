@@ -16,6 +16,7 @@ from stromboli.daemon.memory_management import collect_rarely
 from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.decision_log import log_decisions
 from stromboli.scheduler.explain.explanations import QUESTION_PATIENCE, Explanations
+from stromboli.scheduler.explain.leader_record import LeaderRecord
 from stromboli.scheduler.gathering import PAUSE, Gathering
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.thread_seam import ThreadSeam
@@ -45,6 +46,7 @@ class CycleThread:
         seam: ThreadSeam,
         on_change: bool = True,
         explanations: Explanations | None = None,
+        record: LeaderRecord | None = None,
     ):
         """Without `on_change` cycles go by the scheduler's period alone."""
         self.crashed = False
@@ -56,6 +58,7 @@ class CycleThread:
         self._cycle_metrics = cycle_metrics
         self._seam = seam
         self._explanations = explanations
+        self._record = record
         self._watchdog = Watchdog(cycle_metrics.metrics)
         self._gathering = Gathering(scheduler.period, on_change)
         self._last_cycle = time.monotonic()
@@ -135,6 +138,8 @@ class CycleThread:
         self._cycle_metrics.cycle(outcome)
         with self._cycle_metrics.metrics.guard("decision log"):
             log_decisions(outcome)
+        if self._record is not None:
+            self._record.note(self._scheduler, outcome, self._cycle_metrics.metrics.guard)
         if self._explanations is not None:
             with self._cycle_metrics.metrics.guard("explanations"):
                 self._explanations.cycle_ended(outcome)

@@ -137,11 +137,12 @@ class Process(ElectedProcess[Options]):
         def add_routes(app: web.Application) -> None:
             if self.options.enable_pprof:
                 add_debug_routes(introspection, DelegatedAuthorization(client), app)
-            explanations = self._replica.explanations if self._replica is not None else None
-            if explanations is not None:
+            replica = self._replica
+            if replica is not None and replica.explanations is not None and replica.record is not None:
                 authorization = DelegatedAuthorization(client, rights=RIGHTS)
                 ExplainEndpoint(
-                    explanations,
+                    replica.explanations,
+                    replica.record,
                     authorization,
                     introspection.standing_by,
                     self._identity,

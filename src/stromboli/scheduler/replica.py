@@ -24,9 +24,12 @@ from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.cycle_thread import CycleThread
 from stromboli.scheduler.decision_log import unusable_event
+from stromboli.scheduler.explain.cycle_record import CycleRecord
 from stromboli.scheduler.explain.decision_history import DecisionHistory
 from stromboli.scheduler.explain.explanations import Explanations
+from stromboli.scheduler.explain.leader_record import LeaderRecord
 from stromboli.scheduler.explain.object_answers import ObjectAnswers
+from stromboli.scheduler.explain.policy_record import PolicyRecord
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
@@ -110,6 +113,7 @@ class Replica:
             else None
         )
         """None if nobody may ask; nothing is remembered then."""
+        self.record = LeaderRecord(CycleRecord(), PolicyRecord()) if options.enable_explain else None
         self.thread = CycleThread(
             self.world,
             self.scheduler,
@@ -117,6 +121,7 @@ class Replica:
             self.seam,
             options.schedule_on_change,
             self.explanations,
+            self.record,
         )
 
     async def __aenter__(self) -> Replica:

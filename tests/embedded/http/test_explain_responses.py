@@ -20,11 +20,13 @@ class Everybody:
 
     def check(self, user: Any, attributes: Any) -> None: ...
 
+    def check_path(self, user: Any, path: str, verb: str) -> None: ...
+
 
 def refusal(explanations: ClusterExplanations, path: str = "/explain/queues/default") -> int:
     authorizer: Any = Everybody()
     with pytest.raises(StatusError) as refused:
-        asyncio.run(explanations.respond(path, User("ann"), authorizer))
+        asyncio.run(explanations.respond(path, {}, User("ann"), authorizer))
     return refused.value.code
 
 
@@ -41,5 +43,6 @@ def test_a_scheduler_that_cannot_answer_now_refuses_as_elsewhere(failure: Except
 
 
 def test_a_scheduler_that_has_not_started_is_not_asked() -> None:
-    assert refusal(ClusterExplanations()) == 503
+    for path in ("/explain/queues/default", "/explain/cycles", "/explain/policy"):
+        assert refusal(ClusterExplanations(), path) == 503
     assert refusal(ClusterExplanations(), "/explain/secrets/default/token") == 400

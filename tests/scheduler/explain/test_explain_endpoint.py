@@ -16,17 +16,25 @@ from yarl import URL
 
 from stromboli.daemon.delegated_authorization import DelegatedAuthorization
 from stromboli.daemon.telemetry_guard import TelemetryGuard
+from stromboli.extensions import load_catalog
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import find_access
+from stromboli.policy.policy import default_policy
+from stromboli.scheduler.explain.cycle_record import CycleRecord
 from stromboli.scheduler.explain.explain_endpoint import RIGHTS, ExplainEndpoint
-from stromboli.scheduler.explain.explain_paths import Question
+from stromboli.scheduler.explain.explain_paths import CYCLES, NO_PATH_RIGHT, POLICY, Question
 from stromboli.scheduler.explain.explanations import TooManyQuestions
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer
+from stromboli.scheduler.explain.leader_record import LeaderRecord
+from stromboli.scheduler.explain.policy_record import PolicyRecord
 from stromboli.scheduler.thread_seam import Unavailable
+from stromboli.scheduling_loop import Scheduler
+from stromboli.simulator.rehearsal import Rehearsal
 from tests.embedded.api_requests import ApiCaller, running
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1"
 TRAIN = "/explain/podgroups/default/train"
+CATALOG = load_catalog()
 
 
 class Explained:
@@ -41,6 +49,15 @@ class Explained:
         if self.failure is not None:
             raise self.failure
         return LeaderAnswer(*question, known=question.name == "train")
+
+
+def record_of(cycles: int) -> LeaderRecord:
+    """What a leader remembers after so many cycles on an empty cluster."""
+    record = LeaderRecord(CycleRecord(), PolicyRecord())
+    scheduler = Scheduler(Rehearsal(), default_policy(CATALOG), CATALOG)
+    for _ in range(cycles):
+        record.note(scheduler, scheduler.cycle(), TelemetryGuard())
+    return record
 
 
 class Endpoint:
@@ -59,21 +76,24 @@ class Endpoint:
             return response.status, json.loads(text) if text.startswith("{") else text
 
     async def account(self, name: str, *rules: dict[str, Any], namespace: str = "default") -> str:
-        """The token of a new service account that has these rights in a namespace."""
+        """The token of a new service account that has these rights in a namespace, or in all if that is empty."""
         accounts = "/api/v1/namespaces/default/serviceaccounts"
         await self.api.post(accounts, {"metadata": {"name": name}})
         subject = {"kind": "ServiceAccount", "namespace": "default", "name": name}
-        role = f"{ROLES}/namespaces/{namespace}"
-        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
-        await self.api.post(f"{role}/roles", {"metadata": {"name": name}, "rules": list(rules)})
+        where, kind = (
+            (f"{ROLES}/namespaces/{namespace}/", "Role") if namespace else (f"{ROLES}/", "ClusterRole")
+        )
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+        role = f"{where}{kind.lower()}"
+        await self.api.post(f"{role}s", {"metadata": {"name": name}, "rules": list(rules)})
         binding = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
-        await self.api.post(f"{role}/rolebindings", binding)
+        await self.api.post(f"{role}bindings", binding)
         token: str = (await self.api.post(f"{accounts}/{name}/token", {"spec": {}}))["status"]["token"]
         return token
 
 
 @asynccontextmanager
-async def endpoint(folder: Path, leader: str | None = None) -> AsyncIterator[Endpoint]:
+async def endpoint(folder: Path, leader: str | None = None, cycles: int = 3) -> AsyncIterator[Endpoint]:
     async with running(folder) as api:
         kubeconfig = folder / "kubeconfig"
         kubeconfig.write_text(json.dumps(api.server.kubeconfig()))
@@ -81,6 +101,7 @@ async def endpoint(folder: Path, leader: str | None = None) -> AsyncIterator[End
         async with Client(find_access(str(kubeconfig))) as client:
             served = ExplainEndpoint(
                 explained,  # type: ignore[arg-type]
+                record_of(cycles),
                 DelegatedAuthorization(client, rights=RIGHTS),
                 lambda: leader,
                 "me",
@@ -143,6 +164,7 @@ def test_whoever_may_read_an_object_may_ask_about_it_and_nobody_else(tmp_path: P
         "/explain/podgroups/default/%2e%2e",
         "/explain/podgroups/default/a%2F..%2Fb",
         "/explain/podgroups/default/%1b%5b31m",
+        "/explain/cycles/1",
         "/explain/queues/" + "a" * 4000,
     ],
 )
@@ -152,6 +174,7 @@ def test_a_path_that_is_no_question_is_refused_before_anybody_is_asked(tmp_path:
             status, refusal = await served.get(path, served.api.server.token)
             assert status == 400
             assert "/explain/podgroups/NAMESPACE/NAME" in refusal["message"]
+            assert "/explain/cycles and /explain/policy" in refusal["message"]
             assert not served.explained.asked
 
     asyncio.run(story())
@@ -161,7 +184,8 @@ def test_it_only_reads(tmp_path: Path) -> None:
     async def story() -> None:
         async with endpoint(tmp_path) as served:
             for method in ("POST", "PUT", "PATCH", "DELETE"):
-                assert (await served.get(TRAIN, served.api.server.token, method))[0] == 405
+                for path in (TRAIN, CYCLES, POLICY):
+                    assert (await served.get(path, served.api.server.token, method))[0] == 405
 
     asyncio.run(story())
 
@@ -187,9 +211,77 @@ def test_a_standby_replica_says_who_leads_to_those_who_may_know(
 ) -> None:
     async def story() -> None:
         async with endpoint(tmp_path, leader) as served:
-            status, refusal = await served.get(TRAIN, served.api.server.token)
-            assert (status, refusal["message"]) == (503, text)
-            assert (await served.get(TRAIN, None))[0] == 401
+            for path in (TRAIN, CYCLES, POLICY):
+                status, refusal = await served.get(path, served.api.server.token)
+                assert (status, refusal["message"]) == (503, text)
+                assert (await served.get(path, None))[0] == 401
             assert not served.explained.asked
+
+    asyncio.run(story())
+
+
+# -- cycles and policy
+
+
+def test_cycles_are_told_to_whoever_may_list_all_pods_and_podgroups(tmp_path: Path) -> None:
+    pods, groups = rule("list", "", "pods"), rule("list", VOLCANO, "podgroups")
+
+    async def story() -> None:
+        async with endpoint(tmp_path) as served:
+            viewer = await served.account("viewer", pods, groups, namespace="")
+            half = await served.account("half", pods, namespace="")
+            other = await served.account("other", groups, namespace="")
+            local = await served.account("local", pods, groups)
+            status, answer = await served.get(f"{CYCLES}?after=1&limit=5", viewer)
+            assert (status, answer["leader"], answer["newest"]) == (200, "me", 3)
+            (run,) = answer["cycles"]
+            assert (run["kind"], run["lastNumber"], run["cycles"]) == ("idle", 3, 3)
+            assert (await served.get(CYCLES, served.api.server.token))[0] == 200
+            for token, missing in ((half, "podgroups"), (other, "pods"), (local, "pods")):
+                status, refusal = await served.get(CYCLES, token)
+                assert status == 403
+                assert f'cannot list resource "{missing}"' in refusal["message"]
+                assert "at the cluster scope" in refusal["message"]
+            assert (await served.get(CYCLES, None))[0] == 401
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "query", ["after=x", "after=-1", "limit=1.5", f"after={'9' * 16}", "before=1", "after="]
+)
+def test_a_query_for_cycles_that_is_wrong_is_refused(tmp_path: Path, query: str) -> None:
+    async def story() -> None:
+        async with endpoint(tmp_path) as served:
+            status, refusal = await served.get(f"{CYCLES}?{query}", served.api.server.token)
+            assert status == 400
+            assert "?after=NUMBER" in refusal["message"]
+
+    asyncio.run(story())
+
+
+def test_the_policy_is_told_to_whoever_may_get_its_path(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with endpoint(tmp_path) as served:
+            reader = await served.account(
+                "reader", {"nonResourceURLs": [POLICY], "verbs": ["get"]}, namespace=""
+            )
+            nobody = await served.account("nobody", rule("get", "", "configmaps"), namespace="")
+            status, answer = await served.get(POLICY, reader)
+            assert (status, answer["leader"], answer["source"]) == (200, "me", "built-in policy")
+            assert (await served.get(CYCLES, reader))[0] == 403
+            status, refusal = await served.get(POLICY, nobody)
+            assert status == 403
+            assert refusal["message"].endswith(f'cannot get path "{POLICY}": {NO_PATH_RIGHT}')
+
+    asyncio.run(story())
+
+
+def test_before_the_first_cycle_there_is_no_policy_to_tell_and_no_cycle(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with endpoint(tmp_path, cycles=0) as served:
+            status, refusal = await served.get(POLICY, served.api.server.token)
+            assert (status, refusal["message"]) == (503, "no cycle has ended yet")
+            assert await served.get(CYCLES, served.api.server.token) == (200, {"leader": "me", "since": 0.0})
 
     asyncio.run(story())

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qsl, urlsplit
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.scheduler.explain.explain_paths import RESOURCES, Question, parse_path
+from stromboli.scheduler.explain.explain_paths import (
+    RESOURCES,
+    CycleQuery,
+    Question,
+    parse_cycle_query,
+    parse_path,
+)
 
 
 @pytest.mark.parametrize(
@@ -56,3 +64,21 @@ def test_no_text_can_make_a_question_of_other_characters(text: str) -> None:
     if question is not None:
         assert question.resource in RESOURCES
         assert all(char.isalnum() or char in "-." for char in question.namespace + question.name)
+
+
+@given(st.integers(0, 10**15 - 1), st.integers(0, 10**15 - 1))
+def test_a_query_for_cycles_is_read_as_it_was_written(after: int, limit: int) -> None:
+    wanted = CycleQuery(after, limit)
+    url = urlsplit(wanted.path)
+    assert url.path == "/explain/cycles"
+    assert parse_cycle_query(dict(parse_qsl(url.query))) == wanted
+
+
+@given(st.dictionaries(st.sampled_from(["after", "limit", "x"]), st.text(max_size=20)))
+def test_no_text_can_make_a_query_of_anything_but_numbers(query: dict[str, str]) -> None:
+    wanted = parse_cycle_query(query)
+    if wanted is not None:
+        assert {key: f"{int(text)}" for key, text in query.items()}.items() <= {
+            key: f"{number}" for key, number in wanted._asdict().items()
+        }.items()
+        assert all(0 <= number < 10**15 for number in wanted)

@@ -117,10 +117,10 @@ class Router:
         if path in ("/version", "/version/"):
             return json_response(msgspec.json.encode(VERSION))
         user = self._authenticator.user(request)
+        query = request.rel_url.query
         if self._explanations is not None and path.startswith(PREFIX) and method == "GET":
             async with self._shares.seats(user):
-                return await self._explanations.respond(path, user, self._authorizer)
-        query = request.rel_url.query
+                return await self._explanations.respond(path, query, user, self._authorizer)
         depth = path.count("/", 1) - path.endswith("/")
         if depth > (1 if path.startswith("/api/") else 2) and not path.startswith(ROOT):
             info = parse_request(path, method, read_flag(query, "watch"), self._objects.registry)

@@ -72,9 +72,11 @@ class CycleEntry(Struct, frozen=True, rename="camel", omit_defaults=True):
     pipelined: int = 0
     """Pods held for a node that was still being freed when the last of the cycles ended."""
     refused: int = 0
-    """Jobs with pods for which the last of the cycles found no node."""
+    """Jobs that the last of the cycles tried, and that have pods for which it found no node."""
     waiting: int = 0
-    """Jobs that wait after the last of the cycles: for their queue, or with pods for nodes."""
+    """Jobs that wait to be let into their queues, after the last of the cycles."""
+    pending: int = 0
+    """Jobs with pods that wait for nodes, after the last of the cycles."""
     decisions: list[CycleDecision] = []
     """The first of them."""
     left_out: int = 0

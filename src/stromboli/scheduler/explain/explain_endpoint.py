@@ -1,24 +1,42 @@
-"""`GET /explain/...` of the leader: for users whom the API server lets read the object that they ask about."""
+"""`GET /explain/...` of the leader: for users whom the API server lets read what they ask about."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 from aiohttp import web
 from msgspec.structs import replace
 
-from stromboli.daemon.delegated_authorization import DelegatedAuthorization, ObjectAccess
+from stromboli.daemon.delegated_authorization import (
+    DelegatedAuthorization,
+    ListAccess,
+    ObjectAccess,
+    PathAccess,
+    RequiredAccess,
+)
 from stromboli.daemon.telemetry_guard import TelemetryGuard
-from stromboli.scheduler.explain.explain_paths import BAD_PATH, PREFIX, Question, parse_path
+from stromboli.scheduler.explain.explain_paths import (
+    BAD_CYCLE_QUERY,
+    BAD_PATH,
+    CYCLES,
+    NAMED_IN_CYCLES,
+    POLICY,
+    PREFIX,
+    Question,
+    parse_cycle_query,
+    parse_path,
+)
 from stromboli.scheduler.explain.explanations import Explanations, TooManyQuestions
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer
+from stromboli.scheduler.explain.leader_record import LeaderRecord
 from stromboli.scheduler.thread_seam import Unavailable
 
 log = logging.getLogger(__name__)
 
+Handler = Callable[[web.Request], Awaitable[web.Response]]
 RIGHTS = "deploy/components/explain"
 _REASONS = {
     400: "BadRequest",
@@ -36,6 +54,7 @@ class ExplainEndpoint:
     def __init__(
         self,
         explanations: Explanations,
+        record: LeaderRecord,
         authorization: DelegatedAuthorization,
         standing_by: Callable[[], str | None],
         identity: str,
@@ -43,45 +62,79 @@ class ExplainEndpoint:
     ) -> None:
         """`standing_by` gives the identity of the leader, perhaps empty; None if it is this replica."""
         self._explanations = explanations
+        self._record = record
         self._authorization = authorization
         self._standing_by = standing_by
         self._identity = identity
         self._guard = guard
 
     def add_routes(self, app: web.Application) -> None:
-        app.router.add_get(f"{PREFIX}{{path:.*}}", self.respond)
+        app.router.add_get(CYCLES, self._guarded(self._tell_cycles))
+        app.router.add_get(POLICY, self._guarded(self._tell_policy))
+        app.router.add_get(f"{PREFIX}{{path:.*}}", self._guarded(self._explain))
 
-    async def respond(self, request: web.Request) -> web.Response:
-        with self._guard("explanation"):
-            return await self._respond(request)
-        return refuse(500, "the explanation failed; see the log of the scheduler")
+    def _guarded(self, handler: Handler) -> Handler:
+        """A handler of which whatever fails, or cannot be told now, is a refusal."""
 
-    async def _respond(self, request: web.Request) -> web.Response:
+        async def respond(request: web.Request) -> web.Response:
+            with self._guard("explanation"):
+                try:
+                    return await handler(request)
+                except TooManyQuestions as error:
+                    return refuse(429, str(error))
+                except Unavailable as error:
+                    return refuse(503, str(error))
+            return refuse(500, "the explanation failed; see the log of the scheduler")
+
+        return respond
+
+    async def _explain(self, request: web.Request) -> web.Response:
         question = parse_path(request.rel_url.raw_path)
         if question is None:
             return refuse(400, BAD_PATH)
         access = ObjectAccess(question.kind.group, question.kind.plural, question.namespace, question.name)
-        refusal = await self._authorization.refusal(request, access)
+        refusal = await self._refusal(request, access)
         if refusal is not None:
-            return refuse(refusal.status, refusal.message)
+            return refusal
+        return answered(await self._explanations.answer(question), question, self._identity)
+
+    async def _tell_cycles(self, request: web.Request) -> web.Response:
+        query = parse_cycle_query(request.rel_url.query)
+        if query is None:
+            return refuse(400, BAD_CYCLE_QUERY)
+        refusal = await self._refusal(request, *(ListAccess(*kind[:2]) for kind in NAMED_IN_CYCLES))
+        if refusal is not None:
+            return refusal
+        return document(replace(self._record.cycles.told(query), leader=self._identity))
+
+    async def _tell_policy(self, request: web.Request) -> web.Response:
+        refusal = await self._refusal(request, PathAccess("get", POLICY))
+        if refusal is not None:
+            return refusal
+        return document(replace(self._record.policy.told(), leader=self._identity))
+
+    async def _refusal(self, request: web.Request, *accesses: RequiredAccess) -> web.Response | None:
+        """Why a request is refused that takes all of these rights; None if it is not."""
+        for access in accesses:
+            refusal = await self._authorization.refusal(request, access)
+            if refusal is not None:
+                return refuse(refusal.status, refusal.message)
         leader = self._standing_by()
         if leader is not None:
             who = f"{leader} leads" if leader else "nobody leads yet"
             return refuse(503, f"{self._identity} stands by: {who}")
-        try:
-            return answered(await self._explanations.answer(question), question, self._identity)
-        except TooManyQuestions as error:
-            return refuse(429, str(error))
-        except Unavailable as error:
-            return refuse(503, str(error))
+        return None
 
 
 def answered(answer: LeaderAnswer, question: Question, identity: str) -> web.Response:
     """The answer; 404 if neither the object nor a history of it is known."""
     if not answer.known and not answer.history.entries:
         return refuse(404, question.not_found)
-    body = msgspec.json.encode(replace(answer, leader=identity))
-    return web.Response(body=body, content_type="application/json")
+    return document(replace(answer, leader=identity))
+
+
+def document(content: msgspec.Struct) -> web.Response:
+    return web.Response(body=msgspec.json.encode(content), content_type="application/json")
 
 
 def refuse(status: int, message: str) -> web.Response:

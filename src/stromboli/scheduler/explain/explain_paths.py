@@ -43,6 +43,8 @@ RESOURCES = {
     "nodes": ExplainedResource("", "nodes", namespaced=False),
 }
 """By their names in paths: that of the resource, with its group where there are two of a name."""
+NAMED_IN_CYCLES = (RESOURCES["pods"], RESOURCES["podgroups"])
+"""The kinds of which cycles name objects of all namespaces: whoever may list all of them may know the cycles."""
 
 
 class Question(NamedTuple):

@@ -41,6 +41,8 @@ class RefusedEdit(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     time: float
     """When it was read, in seconds since 1970."""
+    source: str = ""
+    """The file."""
     errors: list[PolicyMessage] = []
     more_errors: int = 0
     """Errors that are not among them."""
@@ -66,11 +68,11 @@ class PolicyDocument(Struct, frozen=True, rename="camel", omit_defaults=True):
     loaded: float
     """When it was put in force, in seconds since 1970."""
     digest: str
-    """SHA-256 of its text, as `sha256:` and hexadecimal digits."""
+    """SHA-256 of its text without passwords, as `sha256:` and hexadecimal digits."""
     leader: str = ""
     """The identity of the leader, as its Lease has it."""
     text: str = ""
-    """As it was loaded, with passwords left out."""
+    """As it was loaded, but for passwords."""
     text_left_out: int = 0
     """Characters of the text that are not told."""
     actions: list[ActionInForce] = []
