@@ -1,0 +1,126 @@
+"""Nodes as a heat map: a character per node for `assets/heat_map.js`, which draws them on a canvas.
+
+Names and groups are in a region of their own, as they hardly ever change; what changes all the time is one attribute.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from stromboli.api import names
+from stromboli.cli.dashboard.pages.page_elements import TITLES
+from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy
+from stromboli.simulator.reports.page.markup import Markup, element, shortened
+
+LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy"
+"""The share in use, from nothing to all of it."""
+VACANT, ABSENT, UNKNOWN = "_", ".", "?"
+"""No job is there; the node does not have the resource; nobody may tell the viewer."""
+GROUPS_SHOWN = 400
+TITLE_LENGTH = 60
+REST = "other groups"
+_SPACES = re.compile(r"\s")
+
+
+class NodeGroup(NamedTuple):
+    """Nodes that stand together under a title, by their places in the occupancy."""
+
+    title: str
+    places: Sequence[int]
+
+
+def node_groups(titles: Mapping[int, str], places: Sequence[int], untitled: str) -> list[NodeGroup]:
+    """Groups by title, in order of titles; those of no title, or of too many, come last."""
+    members: dict[str, list[int]] = {}
+    for place in places:
+        members.setdefault(titles.get(place, ""), []).append(place)
+    rest = members.pop("", [])
+    ordered = sorted(members.items(), key=lambda item: natural_order(item[0]))
+    groups = [NodeGroup(title, inside) for title, inside in ordered[:GROUPS_SHOWN]]
+    if more := [place for _, inside in ordered[GROUPS_SHOWN:] for place in inside]:
+        groups.append(NodeGroup(REST, more))
+    return [*groups, NodeGroup(untitled, rest)] if rest else groups
+
+
+def natural_order(text: str) -> list[tuple[int, str]]:
+    """`rack-9` before `rack-10`."""
+    parts = re.split(r"([0-9]{1,18})", text)
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
+
+
+def heat_map_names(occupancy: NodeOccupancy, groups: Sequence[NodeGroup], id: str) -> Markup:
+    """The names of the nodes in the order of the cells, and how many are in each group."""
+    listed = (_SPACES.sub("·", occupancy.names[place]) for group in groups for place in group.places)
+    sizes = [[shortened(group.title, TITLE_LENGTH), len(group.places)] for group in groups]
+    return element(
+        "div",
+        id=id,
+        hidden="",
+        data_names=" ".join(listed),
+        data_groups=msgspec.json.encode(sizes).decode(),
+    )
+
+
+def heat_map(
+    occupancy: NodeOccupancy, groups: Sequence[NodeGroup], resource: str, names_id: str, use_is_known: bool
+) -> Markup:
+    """The cells; a screen reader is told the summary, and finds the nodes in a table."""
+    order = [place for group in groups for place in group.places]
+    states = [occupancy.states[place] for place in order]
+    title = TITLES.get(resource, resource)
+    return element(
+        "heat-map",
+        role="img",
+        tabindex="0",
+        aria_label=_summary(occupancy, order, resource, title, use_is_known),
+        names=names_id,
+        resource=shortened(title, TITLE_LENGTH),
+        shares=_shares(occupancy, order, resource) if use_is_known else UNKNOWN * len(order),
+        cordoned=_numbers(
+            number for number, state in enumerate(states) if state.endswith("SchedulingDisabled")
+        ),
+        not_ready=_numbers(number for number, state in enumerate(states) if state.startswith("NotReady")),
+    )
+
+
+def _numbers(numbers: Iterable[int]) -> str:
+    return " ".join(map(str, numbers))
+
+
+def _shares(occupancy: NodeOccupancy, order: Sequence[int], resource: str) -> str:
+    columns = occupancy.columns(resource)
+    highest = len(LEVELS) - 1
+    shares, has, vacant = columns.share.tolist(), columns.has.tolist(), occupancy.vacant.tolist()
+    return "".join(
+        ABSENT if not has[place] else VACANT if vacant[place] else LEVELS[_level(shares[place], highest)]
+        for place in order
+    )
+
+
+def _level(share: float, highest: int) -> int:
+    """Nothing and everything are exact: what is in between is never shown as either."""
+    if share <= 0.0 or share >= 1.0:
+        return highest if share >= 1.0 else 0
+    return min(max(round(share * highest), 1), highest - 1)
+
+
+def _summary(
+    occupancy: NodeOccupancy, order: Sequence[int], resource: str, title: str, use_is_known: bool
+) -> str:
+    count = f"{len(order):,} node{'' if len(order) == 1 else 's'}"
+    if not use_is_known:
+        return f"Heat map of {count}; what is in use is not known"
+    columns, usable = occupancy.columns(resource), occupancy.usable
+    has = float(columns.has[list(order)].sum())
+    share = float(columns.used[list(order)].sum()) / has if has else 0.0
+    vacant = int((occupancy.free_nodes[list(order)]).sum())
+    closed = len(order) - int(usable[list(order)].sum())
+    unit = "pods that they may have" if resource == names.PODS else title
+    return (
+        f"Heat map of {count}: {share:.0%} of the {unit} in use, {vacant:,} free of jobs,"
+        f" {closed:,} take no new pods. The table below has the same nodes."
+    )

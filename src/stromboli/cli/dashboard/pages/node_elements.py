@@ -1,0 +1,180 @@
+"""What pages about nodes and about HyperNodes share: how much is in use, how much would fit, what cannot be seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stromboli.api import names
+from stromboli.cli.dashboard.pages.page_content import ViewRequest, hyper_node_address
+from stromboli.cli.dashboard.pages.page_elements import (
+    TITLES,
+    FilterField,
+    amount,
+    bar,
+    card,
+    filter_form,
+    link,
+    notes,
+    number_link,
+    tiles,
+)
+from stromboli.cli.dashboard.topology.gang_room import (
+    SIZE_FIELDS,
+    BadSize,
+    GangRoom,
+    PodSize,
+    chosen_size,
+    gang_room,
+)
+from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy, unit
+from stromboli.cli.live import cluster_records
+from stromboli.cli.live.cluster_content import GPU
+from stromboli.simulator.reports.page.markup import Markup, element, joined
+
+WATCHED = (cluster_records.NODES, cluster_records.PODS, cluster_records.HYPER_NODES)
+
+
+def title_of(resource: str) -> str:
+    return {**TITLES, names.PODS: "Pods"}.get(resource, resource)
+
+
+def shown_amount(value: float, resource: str) -> str:
+    """An amount of records as people write it."""
+    return amount(value / unit(resource), resource)
+
+
+def usage_bar(used: float, has: float, resource: str) -> Markup | str:
+    """A bar with its numbers beside it; a dash where there is nothing of the resource."""
+    if not has and not used:
+        return "-"
+    text = f"{shown_amount(used, resource)} / {shown_amount(has, resource)}"
+    return element(
+        "span",
+        bar(used, has, f"{text} {title_of(resource)} in use"),
+        element("span", text, class_="bar-text"),
+        class_="bar-cell",
+    )
+
+
+# -- what the viewer cannot see
+
+
+def pods_are_seen(request: ViewRequest) -> bool:
+    """Whether the viewer may list the pods of any namespace, and the dashboard too."""
+    allowed = request.viewer.visibility.namespaces.get(cluster_records.PODS)
+    return (allowed is None or bool(allowed)) and cluster_records.PODS not in _refused(request)
+
+
+def _refused(request: ViewRequest) -> dict[str, str]:
+    """What the dashboard itself may not list, in words, by plural names."""
+    reflectors = request.cluster.watches.reflectors
+    return {each.resource.plural: each.refused for each in reflectors if each.refused}
+
+
+def sight_notes(request: ViewRequest) -> Markup:
+    """What is missing on a page about nodes because it may not be listed."""
+    visibility, refused = request.viewer.visibility, _refused(request)
+    texts = [refused[kind] for kind in WATCHED if kind in refused]
+    texts += [f"You may not list {kind}, so none are shown." for kind in WATCHED if kind in visibility.hidden]
+    allowed = visibility.namespaces.get(cluster_records.PODS)
+    if allowed is not None and not allowed:
+        texts.append("You may not list pods: nodes are shown without what is in use on them.")
+    elif allowed is not None:
+        texts.append(
+            f"Only the pods of namespaces that you may see count ({len(allowed):,}):"
+            " more may be in use, and less free, than is shown."
+        )
+    return notes(texts, "note wait")
+
+
+# -- the largest gang
+
+
+class SizedRoom:
+    """The size of a pod that an address chooses, and how many of it fit; or what is wrong with the choice."""
+
+    def __init__(self, request: ViewRequest, occupancy: NodeOccupancy) -> None:
+        self.problem = ""
+        try:
+            self.size = chosen_size(request.query, request.records)
+        except BadSize as error:
+            self.problem = str(error)
+            self.size = chosen_size({}, request.records)
+        self.room: GangRoom = gang_room(occupancy, self.size.request)
+
+    @property
+    def text(self) -> str:
+        return size_text(self.size)
+
+
+def size_text(size: PodSize) -> str:
+    """`4 CPU, 16Gi Memory, 1 GPU`."""
+    parts = [
+        f"{shown_amount(value, resource)} {title_of(resource)}"
+        for resource, value in sorted(size.request.items(), key=_size_order)
+        if value
+    ]
+    return ", ".join(parts) or "nothing"
+
+
+def _size_order(item: tuple[str, int]) -> tuple[int, str]:
+    name = item[0]
+    return SIZE_FIELDS.index(name) if name in SIZE_FIELDS else len(SIZE_FIELDS), name
+
+
+def gang_card(request: ViewRequest, sized: SizedRoom) -> Markup:
+    """How many pods of one size would start now, and the form to choose another size."""
+    whole = f"{sized.room.total:,}"
+    entries: list[tuple[str, object]] = [("Whole cluster", element("span", whole))]
+    for tier in sized.room.tiers:
+        name = f"Within one {tier.name or 'HyperNode'} (tier {tier.tier})"
+        target = hyper_node_address(tier.domain.name)
+        entries.append(
+            (
+                name,
+                joined([number_link(tier.largest, target), _place(tier.largest, target, tier.domain.name)]),
+            )
+        )
+    wrong = [element("p", sized.problem, class_="note bad")] if sized.problem else []
+    return card(
+        "The largest gang that would still fit",
+        *wrong,
+        element("p", f"Pods of {sized.text} each ({sized.size.origin})."),
+        tiles(entries),
+        _size_form(request, sized.size),
+        notes([_caveat()]),
+        wide=True,
+    )
+
+
+def _place(largest: int, target: str, name: str) -> Markup:
+    return element("small", " in ", link(target, name)) if largest else element("small", " in any")
+
+
+def _caveat() -> Markup:
+    return joined(
+        [
+            "By amounts alone, on nodes that are ready and not cordoned: taints, selectors, shares of queues and"
+            " everything else that the policy looks at are left out. The policy itself answers ",
+            element("code", "stromboli simulate --submit job.yaml"),
+            " (when would it start, and whom would it delay) and, of a job that waits, ",
+            element("code", "stromboli explain job/NAME"),
+            ".",
+        ]
+    )
+
+
+def _size_form(request: ViewRequest, size: PodSize) -> Markup:
+    fields = [
+        FilterField(names.CPU, "CPU per pod"),
+        FilterField(names.MEMORY, "Memory per pod"),
+        *([FilterField(GPU, "GPUs per pod")] if GPU in request.content.resources else []),
+    ]
+    filled = {
+        field.name: shown_amount(value, field.name).replace(",", "")
+        for field in fields
+        if (value := size.request.get(field.name, 0))
+    }
+    given = any(request.query.get(field.name) for field in fields)
+    query = request.query if given else {**request.query, **filled}
+    return filter_form(replace(request, query=query), fields)

@@ -1,0 +1,281 @@
+"""All nodes: a heat map of a resource, grouped by topology, the largest gang that would fit, and a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from stromboli.api import names
+from stromboli.cli.dashboard.pages.heat_map_markup import NodeGroup, heat_map, heat_map_names, node_groups
+from stromboli.cli.dashboard.pages.node_elements import (
+    SizedRoom,
+    gang_card,
+    pods_are_seen,
+    sight_notes,
+    title_of,
+    usage_bar,
+)
+from stromboli.cli.dashboard.pages.page_content import (
+    PageContent,
+    PageRoute,
+    ViewRequest,
+    address,
+    hyper_node_address,
+    node_address,
+)
+from stromboli.cli.dashboard.pages.page_elements import (
+    FilterField,
+    Row,
+    TableColumn,
+    card,
+    data_table,
+    filter_form,
+    link,
+    number_link,
+    phase,
+    tabs,
+)
+from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy, node_occupancy, resource_names
+from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
+
+NODES_PAGE = "/nodes"
+NAMES_ID = "heat-map-node-names"
+TABS_SHOWN = 12
+LABELS = (
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "node.kubernetes.io/instance-type",
+)
+"""Labels by which nodes can be grouped with a click; any other one can be written into the address."""
+BY_STATE, UNGROUPED, TIER = "state", "none", "tier:"
+VACANT_STATE = "free of jobs"
+"""A state to filter by, besides those that nodes report."""
+CORDONED = "SchedulingDisabled"
+
+
+async def node_list(request: ViewRequest) -> PageContent:
+    """The nodes that the address asks for, on a map and in a table."""
+    occupancy = node_occupancy(request.records)
+    places = _filtered(request, occupancy)
+    resource = request.choice("resource", tuple(resource_names(request.records)))
+    group = _grouping(request, occupancy)
+    groups = grouped_nodes(occupancy, places, group)
+    known = pods_are_seen(request)
+    return PageContent(
+        "Nodes",
+        {
+            "node-notes": sight_notes(request),
+            "node-filters": _filters(request, occupancy),
+            "node-choices": _choices(request, occupancy, resource, group),
+            "heat-map": map_card(occupancy, groups, resource, known),
+            "node-gang": gang_card(request, SizedRoom(request, occupancy)),
+            "node-list": node_table(request, occupancy, places, known),
+            "heat-names": heat_map_names(occupancy, groups, NAMES_ID),
+        },
+    )
+
+
+# -- which nodes
+
+
+def _filtered(request: ViewRequest, occupancy: NodeOccupancy) -> list[int]:
+    """The places of nodes that the filters leave."""
+    wanted = np.ones(len(occupancy), dtype=bool)
+    if name := request.query.get("hypernode", ""):
+        domain = occupancy.network.tree.domains.get(name)
+        wanted[:] = domain.mask(len(occupancy)) if domain is not None else False
+    if state := request.query.get("state", ""):
+        wanted &= _in_state(occupancy, state)
+    words = request.query.get("q", "").lower().split()
+    kept: list[int] = np.flatnonzero(wanted).tolist()
+    return [place for place in kept if all(word in occupancy.names[place].lower() for word in words)]
+
+
+def _in_state(occupancy: NodeOccupancy, state: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    if state == VACANT_STATE:
+        return occupancy.free_nodes
+    own = [each == state or (state == CORDONED and each.endswith(CORDONED)) for each in occupancy.states]
+    return np.array(own, dtype=bool)
+
+
+def _filters(request: ViewRequest, occupancy: NodeOccupancy) -> Markup:
+    states = [*sorted(set(occupancy.states))[:TABS_SHOWN], VACANT_STATE]
+    fields = [
+        FilterField("q", "Search"),
+        FilterField("state", "State", states),
+        FilterField("hypernode", "HyperNode"),
+    ]
+    return filter_form(request, fields)
+
+
+# -- the map
+
+
+def _grouping(request: ViewRequest, occupancy: NodeOccupancy) -> str:
+    """By what nodes are grouped: the lowest tier of HyperNodes unless the address says something else."""
+    tiers = [f"{TIER}{tier}" for tier in occupancy.network.tiers]
+    wanted = request.query.get("group", "")
+    if wanted in (*tiers, BY_STATE, UNGROUPED) or (wanted and any(occupancy.labels(wanted))):
+        return wanted
+    return tiers[0] if tiers else UNGROUPED
+
+
+def grouped_nodes(occupancy: NodeOccupancy, places: Sequence[int], group: str) -> list[NodeGroup]:
+    """Nodes by HyperNode of a tier, by state, by the value of a label, or all together."""
+    if group == UNGROUPED:
+        return [NodeGroup("", places)]
+    if group == BY_STATE:
+        return node_groups(dict(enumerate(occupancy.states)), places, "unknown")
+    if not group.startswith(TIER):
+        return node_groups(dict(enumerate(occupancy.labels(group))), places, f"without {group}")
+    titles: dict[int, str] = {}
+    for domain in occupancy.network.of_tier(int(group.removeprefix(TIER))):
+        for row in domain.rows.tolist():
+            titles.setdefault(row, domain.name)
+    return node_groups(titles, places, "in no HyperNode of this tier")
+
+
+def _choices(request: ViewRequest, occupancy: NodeOccupancy, resource: str, group: str) -> Markup:
+    resources = resource_names(request.records)[:TABS_SHOWN]
+    resources += [resource] if resource not in resources else []
+    network = occupancy.network
+    groupings = [
+        (f"{TIER}{tier}", f"{shortened(network.tier_name(tier), 20) or 'HyperNode'} (tier {tier})")
+        for tier in network.tiers[:TABS_SHOWN]
+    ]
+    groupings += [(label, label.rpartition("/")[2]) for label in LABELS if any(occupancy.labels(label))]
+    groupings += [(BY_STATE, "State"), (UNGROUPED, "All together")]
+    groupings += [(group, shortened(group, 60))] if group not in dict(groupings) else []
+    return joined(
+        [
+            tabs(
+                [
+                    (shortened(title_of(each), 60), request.address(resource=each), each == resource)
+                    for each in resources
+                ],
+                "resource of the heat map",
+            ),
+            tabs(
+                [(title, request.address(group=each), each == group) for each, title in groupings],
+                "groups of the heat map",
+            ),
+        ]
+    )
+
+
+def map_card(occupancy: NodeOccupancy, groups: Sequence[NodeGroup], resource: str, known: bool) -> Markup:
+    """The map with what its cells mean."""
+    count = sum(len(group.places) for group in groups)
+    drawing = heat_map(occupancy, groups, resource, NAMES_ID, known) if count else element("p", "No nodes.")
+    return card(f"{title_of(resource)} in use", drawing, _legend(), wide=True)
+
+
+def _legend() -> Markup:
+    shades = [
+        element("rect", x=14.0 * step, width=14.0, height=12.0, class_=f"heat-{step}") for step in range(5)
+    ]
+    entries = [
+        ("in use: none to all", element("svg", *shades, viewBox="0 0 70 12", class_="key wide-key")),
+        ("free of jobs", _key(element("rect", x=0.5, y=0.5, width=11.0, height=11.0, class_="key-hollow"))),
+        ("cordoned", _key(element("path", d="M1 11L11 1", class_="key-ink"))),
+        ("not ready", _key(element("path", d="M1 11L11 1M1 1L11 11", class_="key-bad"))),
+        ("has none of it", _key(element("rect", x=5.0, y=5.0, width=2.0, height=2.0, class_="key-dot"))),
+    ]
+    return element(
+        "p",
+        *(element("span", drawing, text) for text, drawing in entries),
+        class_="legend",
+        aria_hidden="true",
+    )
+
+
+def _key(drawing: Markup) -> Markup:
+    return element("svg", drawing, viewBox="0 0 12 12", class_="key")
+
+
+# -- the table
+
+
+def node_table(request: ViewRequest, occupancy: NodeOccupancy, places: Sequence[int], known: bool) -> Markup:
+    """One page of these nodes."""
+    states = Counter(occupancy.states[place] for place in places)
+    listed = ", ".join(
+        f"{count:,} {shortened(state, 40)}" for state, count in sorted(states.items())[:TABS_SHOWN]
+    )
+    caption = f"{len(places):,} of {len(occupancy):,} nodes{f': {listed}' if listed else ''}"
+    rows: list[Row] = [{"place": place} for place in places]
+    return data_table(request, caption, _columns(request, occupancy, known), rows)
+
+
+def _columns(request: ViewRequest, occupancy: NodeOccupancy, known: bool) -> list[TableColumn]:
+    resources = request.content.resources
+    chosen = request.query.get("resource", "")
+    if chosen in resource_names(request.records) and chosen not in (*resources, names.PODS):
+        resources = [*resources, chosen]
+    return [
+        TableColumn("Node", lambda row: _name(occupancy, row), lambda row: occupancy.names[row["place"]]),
+        TableColumn(
+            "State",
+            lambda row: _state(occupancy.states[row["place"]]),
+            lambda row: occupancy.states[row["place"]],
+        ),
+        TableColumn(
+            "Pods",
+            lambda row: _pods(occupancy, row) if known else "?",
+            lambda row: occupancy.pods[row["place"]],
+            "number",
+        ),
+        *(_resource_column(occupancy, resource, known) for resource in resources),
+        *([_hyper_node_column(occupancy)] if occupancy.network.tree else []),
+    ]
+
+
+def _name(occupancy: NodeOccupancy, row: Row) -> Markup:
+    name = occupancy.names[row["place"]]
+    return link(node_address(name), shortened(name, 80))
+
+
+def _state(state: str) -> Markup:
+    """Readiness, and whether it is cordoned."""
+    ready, *others = state.split(",")
+    return joined([phase(ready), *(phase("cordoned") for each in others if each == CORDONED)], " ")
+
+
+def _pods(occupancy: NodeOccupancy, row: Row) -> Markup:
+    name = occupancy.names[row["place"]]
+    return number_link(occupancy.pods[row["place"]], f"{node_address(name)}#node-pods")
+
+
+def _resource_column(occupancy: NodeOccupancy, resource: str, known: bool) -> TableColumn:
+    columns = occupancy.columns(resource)
+    has, used, share = columns.has.tolist(), columns.used.tolist(), columns.share.tolist()
+    return TableColumn(
+        shortened(title_of(resource), 60),
+        lambda row: usage_bar(used[row["place"]] if known else 0.0, has[row["place"]], resource),
+        lambda row: share[row["place"]],
+        name=f"by-{resource}",
+    )
+
+
+def _hyper_node_column(occupancy: NodeOccupancy) -> TableColumn:
+    tree = occupancy.network.tree
+
+    def name(row: Row) -> str:
+        domain = tree.leaf_of(row["place"])
+        return domain.name if domain is not None else ""
+
+    return TableColumn(
+        "HyperNode",
+        lambda row: link(hyper_node_address(name(row)), shortened(name(row), 60)) if name(row) else "-",
+        name,
+    )
+
+
+def nodes_in(name: str) -> str:
+    """The address of the nodes of a HyperNode."""
+    return address(NODES_PAGE, hypernode=name)
+
+
+ROUTES = (PageRoute(NODES_PAGE, node_list, "nodes"),)

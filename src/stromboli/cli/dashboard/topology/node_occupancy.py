@@ -1,0 +1,141 @@
+"""What nodes have and what pods hold there, as columns: one number per node, computed when it is asked for.
+
+Columns hold until a record changes. They are made by a walk over the nodes, or over the pods where a pod matters by
+itself. The tree of HyperNodes is kept from change to change.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stromboli.api import names
+from stromboli.api.node_state import is_gpu
+from stromboli.cli.dashboard.topology.network_tree import NetworkTree
+from stromboli.cli.live.cluster_content import GPU
+from stromboli.cli.live.cluster_records import Amounts, ClusterRecords, PodSums
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+USABLE = ("Ready", "Unknown")
+"""States of nodes to which new pods may come, as `api/node_state.is_usable` has it."""
+_NONE = PodSums()
+
+
+def unit(resource: str) -> float:
+    """How much of an amount is one core, byte, pod or GPU."""
+    return 1.0 if resource in (names.MEMORY, names.PODS) else 1000.0
+
+
+def amount_of(amounts: Amounts, resource: str) -> int:
+    """Of a resource, or of the GPUs of all makers."""
+    if resource == GPU:
+        return sum(amount for name, amount in amounts.items() if is_gpu(name))
+    return amounts.get(resource, 0)
+
+
+class ResourceColumns(NamedTuple):
+    """A resource, by node, in the units of records."""
+
+    has: Floats
+    used: Floats
+
+    @property
+    def free(self) -> Floats:
+        """What is free, on nodes that take pods and on those that do not."""
+        return (self.has - self.used).clip(min=0.0)
+
+    @property
+    def share(self) -> Floats:
+        """The part in use, from 0 to 1; 0 where a node has nothing of it."""
+        return np.divide(self.used, self.has, out=np.zeros_like(self.has), where=self.has > 0).clip(0.0, 1.0)
+
+
+class NodeOccupancy:
+    """All nodes of some records at one version of them, in the order of the rows of the tree."""
+
+    def __init__(self, records: ClusterRecords, network: NetworkTree) -> None:
+        self.network = network
+        self.names = network.names
+        nodes, sums = records.nodes, records.of_node
+        self._nodes = [nodes[name] for name in self.names]
+        self._sums = [sums.get(name, _NONE) for name in self.names]
+        self._columns: dict[str, ResourceColumns] = {}
+        self._job_pods = Counter(
+            pod.node for pod in records.pods.values() if pod.group and pod.node and not pod.finished
+        )
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def states(self) -> list[str]:
+        return [node.state for node in self._nodes]
+
+    @cached_property
+    def usable(self) -> Bools:
+        """Whether new pods may come to a node."""
+        return np.array([node.state in USABLE for node in self._nodes], dtype=bool)
+
+    @cached_property
+    def pods(self) -> list[int]:
+        """How many pods are on a node, of whatever owner."""
+        return [sums.placed for sums in self._sums]
+
+    @cached_property
+    def vacant(self) -> Bools:
+        """Whether no pod of a PodGroup is on a node; those of DaemonSets do not count."""
+        return np.array([name not in self._job_pods for name in self.names], dtype=bool)
+
+    @cached_property
+    def free_nodes(self) -> Bools:
+        """Whether a node is vacant, and new pods may come to it."""
+        return self.vacant & self.usable
+
+    def labels(self, key: str) -> list[str]:
+        """The value of a label by node; empty where it is missing."""
+        return [node.labels.get(key, "") for node in self._nodes]
+
+    def columns(self, resource: str) -> ResourceColumns:
+        """A resource by its name, `gpu` for those of all makers, or `pods`."""
+        known = self._columns.get(resource)
+        if known is None:
+            known = self._columns[resource] = self._read(resource)
+        return known
+
+    def _read(self, resource: str) -> ResourceColumns:
+        has = [amount_of(node.allocatable, resource) for node in self._nodes]
+        if resource == names.PODS:
+            used = self.pods
+        else:
+            used = [amount_of(sums.used, resource) for sums in self._sums]
+        return ResourceColumns(np.array(has, dtype=np.float64), np.array(used, dtype=np.float64))
+
+
+_KNOWN: WeakKeyDictionary[ClusterRecords, tuple[int, NodeOccupancy]] = WeakKeyDictionary()
+
+
+def node_occupancy(records: ClusterRecords) -> NodeOccupancy:
+    """The nodes of these records as they are now."""
+    known = _KNOWN.get(records)
+    if known is not None and known[0] == records.version:
+        return known[1]
+    network = known[1].network if known is not None else NetworkTree()
+    network.follow(records)
+    occupancy = NodeOccupancy(records, network)
+    _KNOWN[records] = records.version, occupancy
+    return occupancy
+
+
+def resource_names(records: ClusterRecords) -> list[str]:
+    """What nodes have: CPU, memory, GPUs, pods, and the rest by name; GPUs by name where there are several kinds."""
+    there = sorted(name for name, amount in records.total.items() if amount > 0)
+    gpus = [name for name in there if is_gpu(name)]
+    first = [names.CPU, names.MEMORY, *([GPU] if gpus else [])]
+    hidden = {*first, names.PODS, *(gpus if len(gpus) < 2 else ())}
+    return [*first, names.PODS, *(name for name in there if name not in hidden)]
