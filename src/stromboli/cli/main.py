@@ -45,6 +45,10 @@ class Commands(CommandGroup):
             "top": CommandEntry(
                 "stromboli.cli.top.top_command:top", "Watch queues, jobs, nodes and what waits, live."
             ),
+            "dashboard": CommandEntry(
+                "stromboli.cli.dashboard.dashboard_command:dashboard",
+                "Show a cluster in a browser, live, and steer its jobs.",
+            ),
             "status": CommandEntry(
                 "stromboli.cli.status.status_command:status",
                 "Show what is used, deserved and free, by queue and nodes.",
@@ -85,6 +89,10 @@ class Commands(CommandGroup):
             "metrics": CommandEntry(
                 "stromboli.cli.metrics.metrics_command:metrics",
                 "Say what the metrics of a scheduler mean, in words.",
+            ),
+            "decisions": CommandEntry(
+                "stromboli.cli.objects.decisions_command:decisions",
+                "Tell what the last cycles did, and how long actions took.",
             ),
             "policy": CommandEntry(
                 "stromboli.cli.policy.policy_commands:policy",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -51,6 +50,8 @@ class WatchedCluster:
         self.leader = LeaderAnswers()
         self._policy: PolicyInForce | None = None
         self._whole = ClusterView(self.watches.records, self._content(self.watches.records))
+        self._tasks: list[asyncio.Task[None]] = []
+        self._watching = AsyncExitStack()
         self._views: dict[str, ClusterView] = {}
         """Of those who may not see the whole cluster, the one that was looked at least recently first."""
 
@@ -80,19 +81,19 @@ class WatchedCluster:
     def policy(self) -> PolicyInForce | None:
         return self._policy
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Watch until the block ends."""
-        async with self.watches.running():
-            tasks = [
-                asyncio.create_task(work) for work in (self._listed(), self._read_policy(), self._sample())
-            ]
-            try:
-                yield
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+    async def start(self) -> None:
+        """Watch until `stop`, from the first call on."""
+        if self._tasks:
+            return
+        works = (self._listed(), self._read_policy(), self._sample())
+        self._tasks = [asyncio.create_task(work) for work in works]
+        await self._watching.enter_async_context(self.watches.running())
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._watching.aclose()
 
     async def _listed(self) -> None:
         await self.watches.listed()

@@ -8,6 +8,7 @@ import logging
 import shlex
 import signal
 import sys
+from contextlib import AsyncExitStack
 
 import typer
 
@@ -15,6 +16,7 @@ from stromboli import __version__
 from stromboli.api.durations import BadDuration
 from stromboli.cli.cli_errors import Usage, is_output_error, print_error
 from stromboli.cli.up.cluster_config import service_config
+from stromboli.cli.up.cluster_dashboard import ClusterDashboard
 from stromboli.cli.up.up_options import UpOptions
 from stromboli.daemon.service_notification import READY, STOPPING, ServiceNotification
 from stromboli.embedded.cluster_log import keep_log
@@ -37,7 +39,7 @@ def run_cluster(options: UpOptions) -> int:
     except FolderError as error:
         raise Usage(str(error)) from None
     try:
-        return _run_in(folder, config, options.host, options.port)
+        return _run_in(folder, config, options)
     except DataError as error:
         print_error(f"cannot start: {error}")
         return 1
@@ -58,11 +60,11 @@ def checked_config(options: UpOptions) -> ServiceConfig:
         raise Usage(str(error)) from None
 
 
-def _run_in(folder: DataFolder, config: ServiceConfig, host: str, port: int) -> int:
+def _run_in(folder: DataFolder, config: ServiceConfig, options: UpOptions) -> int:
     if not folder.temporary:
         keep_log(folder.path)
-    cluster = EmbeddedCluster(folder, config, host, port)
-    return asyncio.run(_run(cluster, folder, has_racks(config.nodes)))
+    cluster = EmbeddedCluster(folder, config, options.host, options.port)
+    return asyncio.run(_run(cluster, folder, has_racks(config.nodes), options.dashboard))
 
 
 def _start_error(error: OSError, host: str, port: int) -> str:
@@ -71,7 +73,7 @@ def _start_error(error: OSError, host: str, port: int) -> str:
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
 
 
-async def _run(cluster: EmbeddedCluster, folder: DataFolder, has_network: bool) -> int:
+async def _run(cluster: EmbeddedCluster, folder: DataFolder, has_network: bool, with_dashboard: bool) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -81,10 +83,14 @@ async def _run(cluster: EmbeddedCluster, folder: DataFolder, has_network: bool) 
     try:
         if not await _started(cluster, stopped):
             return 0
-        _print_instructions(cluster, folder, has_network)
-        log.info("stromboli %s runs at %s on %s", __version__, cluster.url, folder.path)
-        notification.tell(READY, f"STATUS=at {cluster.url}")
-        return await _wait_for_end(cluster, stopped)
+        async with AsyncExitStack() as stack:
+            dashboard = ClusterDashboard(folder.path)
+            if with_dashboard:
+                await stack.enter_async_context(dashboard)
+            _print_instructions(cluster, folder, has_network, dashboard.address)
+            log.info("stromboli %s runs at %s on %s", __version__, cluster.url, folder.path)
+            notification.tell(READY, f"STATUS=at {cluster.url}")
+            return await _wait_for_end(cluster, stopped)
     finally:
         stopped.cancel()
         notification.tell(STOPPING)
@@ -116,7 +122,9 @@ async def _wait_for_end(cluster: EmbeddedCluster, stopped: asyncio.Task[bool]) -
     return 0
 
 
-def _print_instructions(cluster: EmbeddedCluster, folder: DataFolder, has_network: bool) -> None:
+def _print_instructions(
+    cluster: EmbeddedCluster, folder: DataFolder, has_network: bool, dashboard: str
+) -> None:
     lines = [
         f"A cluster runs at {cluster.url}. To use it:",
         "",
@@ -124,6 +132,7 @@ def _print_instructions(cluster: EmbeddedCluster, folder: DataFolder, has_networ
         "  kubectl get nodes",
         *(["  kubectl get hypernodes"] if has_network else []),
         "",
+        *([f"Look at it in a browser: {dashboard}", ""] if dashboard else []),
         "Ctrl-C stops it"
         + (", and everything in it is gone." if folder.temporary else f"; its data stay in {folder.path}."),
         "ready",

@@ -29,6 +29,7 @@ def up(
     schedule_on_change: bool = up_options.SCHEDULE_ON_CHANGE,
     host: str = up_options.HOST,
     port: int = up_options.PORT,
+    dashboard: bool = up_options.DASHBOARD,
     verbose: bool = up_options.VERBOSE,
 ) -> None:
     """Start a cluster on this machine: an API server for kubectl, nodes, the scheduler and the controllers."""
@@ -53,5 +54,6 @@ def up(
         schedule_on_change=schedule_on_change,
         host=host,
         port=port,
+        dashboard=dashboard,
     )
     raise typer.Exit(run_cluster(options))

@@ -50,6 +50,11 @@ PRESET_NAME = typer.Option(
     help=f"A policy that comes along; {PRESET} unless given.",
     autocompletion=preset_names,
 )
+DASHBOARD = typer.Option(
+    True,
+    "--dashboard/--no-dashboard",
+    help="Show the cluster in a browser, to whoever has the printed address.",
+)
 JOB_PLUGINS_DIR = typer.Option(
     None, "--job-plugins-dir", metavar="DIR", help="A folder of Python files with your own job plugins."
 )
@@ -108,3 +113,4 @@ class UpOptions:
     schedule_on_change: bool
     host: str
     port: int
+    dashboard: bool = True

@@ -22,7 +22,7 @@ def joined(parts: Iterable[object], separator: str = "") -> Markup:
     return Markup(separator.join(escaped(part) for part in parts))
 
 
-VOID = frozenset({"input", "link", "meta"})
+VOID = frozenset({"img", "input", "link", "meta"})
 """Elements of HTML that have no content, and no end."""
 
 

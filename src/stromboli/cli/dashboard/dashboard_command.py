@@ -1,0 +1,170 @@
+"""`stromboli dashboard`: a cluster in a browser."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import signal
+import sys
+import webbrowser
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from stromboli.cli.cli_errors import Usage, print_note
+from stromboli.cli.cluster.cluster_errors import FORBIDDEN, refusal_text
+from stromboli.cli.cluster.on_cluster import on_cluster
+
+if TYPE_CHECKING:
+    import ssl
+
+    from stromboli.cli.cluster.cluster_session import ClusterSession
+    from stromboli.cli.dashboard.server.listening_address import Listening
+    from stromboli.cli.dashboard.viewers.one_time_code import OneTimeCode
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class ViewerCheck(enum.StrEnum):
+    """How viewers are known."""
+
+    CODE = "code"
+    TOKEN = "token"
+
+
+@on_cluster()
+async def dashboard(
+    session: ClusterSession,
+    listen_address: str = typer.Option(
+        "",
+        "--listen-address",
+        metavar="HOST:PORT",
+        show_default="127.0.0.1:7373",
+        help="Where to listen; port 0 is any that is free.",
+    ),
+    authentication: ViewerCheck = typer.Option(
+        ViewerCheck.CODE,
+        "--authentication",
+        help="code: who opens the printed address looks with your rights; token: everybody with a token of his own.",
+    ),
+    allowed_host: list[str] = typer.Option(
+        [],
+        "--allowed-host",
+        metavar="NAME",
+        show_default=False,
+        help="Another name of this server; repeatable.",
+    ),
+    tls_cert_file: Path | None = typer.Option(
+        None, "--tls-cert-file", metavar="FILE", show_default=False, help="Speak HTTPS with this certificate."
+    ),
+    tls_private_key_file: Path | None = typer.Option(
+        None, "--tls-private-key-file", metavar="FILE", show_default=False, help="And this key."
+    ),
+    open_browser: bool = typer.Option(
+        False, "--open", show_default=False, help="Open it in the browser of this machine."
+    ),
+) -> None:
+    """Show a cluster in a browser, live: queues, jobs, nodes, topology, the policy and what the scheduler decides.
+
+    It runs beside you, with your rights, until Ctrl-C. The printed address has a code that lets one browser in; a new
+    one is printed when it was used. A cluster of `stromboli up` has a dashboard already, and its address is printed.
+
+    With --authentication token it serves others, as it does in a cluster: each sees and changes what the rights of his
+    token allow.
+
+    Exit status 0, 1 if the cluster refuses or does not answer, 2 for a wrong command line.
+    """
+    if session.running is not None and not listen_address and authentication is ViewerCheck.CODE:
+        from stromboli.cli.dashboard.address_file import read_address
+
+        if address := read_address(Path(session.running.data)):
+            _announce(address, open_browser)
+            return
+    host, port = _place(listen_address, authentication)
+    from stromboli.cli.dashboard.server.listening_address import listen, one_time_code
+
+    listening = await listen(host, port, _tls(tls_cert_file, tls_private_key_file))
+    code = None
+    if authentication is ViewerCheck.CODE:
+        session = await _within_rights(session)
+        code = one_time_code(listening, lambda address: print_note(f"for another browser: {address}"))
+    _announce(listening.address(code.current if code is not None else ""), open_browser)
+    await _serve(session, listening, code, tuple(allowed_host))
+
+
+def _place(listen_address: str, authentication: ViewerCheck) -> tuple[str, int | None]:
+    """Where to listen: on loopback unless somebody says otherwise."""
+    from stromboli.daemon.flags import BadFlag
+    from stromboli.daemon.listening_sockets import split_address
+
+    if not listen_address:
+        return LOOPBACK[0], None
+    try:
+        host, port = split_address(listen_address)
+    except BadFlag as error:
+        raise Usage(f"--listen-address {error}") from None
+    if host not in LOOPBACK and authentication is ViewerCheck.CODE:
+        raise Usage(
+            f"--listen-address {listen_address}: whoever has the code has your rights, so others must not reach it;"
+            " --authentication token lets everybody look with rights of his own"
+        )
+    return host or "", port
+
+
+def _tls(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise Usage("--tls-cert-file and --tls-private-key-file go together")
+    import ssl
+
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certificate, key)
+    except (ssl.SSLError, OSError) as error:
+        raise Usage(f"--tls-cert-file {certificate}, --tls-private-key-file {key}: {error}") from None
+    return context
+
+
+async def _within_rights(session: ClusterSession) -> ClusterSession:
+    """Of one namespace, where the user may not list the pods of all."""
+    from stromboli.cli.cluster.cluster_kinds import PODS
+    from stromboli.kube.request import ApiError
+
+    if session.namespace_given:
+        return session
+    try:
+        await session.client.list(PODS, limit=1)
+    except ApiError as error:
+        if error.status != FORBIDDEN:
+            raise
+        print_note(f"{refusal_text(error)}; only namespace {session.namespace} is shown, -n names another")
+        return replace(session, namespace_given=True)
+    return session
+
+
+def _announce(address: str, open_browser: bool) -> None:
+    typer.echo(f"The dashboard is at {address}")
+    sys.stdout.flush()
+    if open_browser and not webbrowser.open(address):
+        print_note("no browser could be opened; open the address yourself")
+
+
+async def _serve(
+    session: ClusterSession, listening: Listening, code: OneTimeCode | None, allowed_hosts: tuple[str, ...]
+) -> None:
+    from stromboli.cli.dashboard.server.dashboard_server import DashboardServer
+    from stromboli.extensions import load_catalog
+
+    server = DashboardServer(session, load_catalog(), listening, code, allowed_hosts=allowed_hosts)
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    try:
+        await server.start()
+        await server.cluster.start()
+        await stopped.wait()
+    finally:
+        await server.stop()

@@ -1,0 +1,101 @@
+"""What a cluster used, what waited, and what started and was evicted, over the time for which it was watched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from stromboli.cli.dashboard.pages.page_elements import TITLES
+from stromboli.cli.live.usage_samples import UsageSample
+from stromboli.simulator.reports.page.chart_scales import Scale, amounts, clock, shares
+from stromboli.simulator.reports.page.markup import Markup, element
+from stromboli.simulator.reports.page.svg_chart import SvgChart, colour, legend
+from stromboli.simulator.reports.record_columns import Floats
+
+HEIGHT = 190.0
+MOST_POINTS = 360
+"""Of a line: the most that a sample of every ten seconds in an hour makes."""
+MINUTE = 60.0
+
+
+def usage_chart(samples: Sequence[UsageSample], now: float, span: float) -> Markup:
+    """The part of each resource that pods had."""
+    resources = list(samples[-1].used) if samples else []
+    series = {
+        TITLES.get(name, name): [sample.used.get(name, 0.0) for sample in samples] for name in resources
+    }
+    highest = max((value for values in series.values() for value in values), default=0.0)
+    described = ", ".join(f"{name} {100 * values[-1]:.0f} %" for name, values in series.items())
+    return _chart("Utilisation", f"now {described}", samples, series, shares(max(highest, 0.51)), now, span)
+
+
+def jobs_chart(samples: Sequence[UsageSample], now: float, span: float) -> Markup:
+    """Jobs that ran and jobs that waited."""
+    series: dict[str, list[float]] = {
+        "running": [sample.running_jobs for sample in samples],
+        "waiting": [sample.waiting_jobs for sample in samples],
+    }
+    highest = max((value for values in series.values() for value in values), default=0.0)
+    described = ", ".join(f"{values[-1]:,.0f} {name}" for name, values in series.items() if values)
+    return _chart("Jobs", f"now {described}", samples, series, amounts(max(highest, 4.0)), now, span)
+
+
+def rates_chart(samples: Sequence[UsageSample], now: float, span: float) -> Markup:
+    """Pods that were given a node and pods that were evicted, per minute."""
+    series = {
+        "starts": rates(samples, [sample.pod_starts for sample in samples]),
+        "evictions": rates(samples, [sample.evictions for sample in samples]),
+    }
+    highest = max((value for values in series.values() for value in values), default=0.0)
+    described = ", ".join(f"{values[-1]:,.0f} {name} per minute" for name, values in series.items() if values)
+    return _chart(
+        "Starts and evictions per minute",
+        f"now {described}",
+        samples,
+        series,
+        amounts(max(highest, 4.0)),
+        now,
+        span,
+    )
+
+
+def rates(samples: Sequence[UsageSample], counts: Sequence[int]) -> list[float]:
+    """How fast a count has grown, per minute, from each sample to the next; the first is as good as the second."""
+    grown = [
+        MINUTE * (count - before) / max(sample.time - last.time, 1.0)
+        for (last, sample), (before, count) in zip(pairwise(samples), pairwise(counts), strict=True)
+    ]
+    return [*(grown[:1] or [0.0] * len(samples[:1])), *grown]
+
+
+def latest_rate(samples: Sequence[UsageSample], counts: Sequence[int]) -> float:
+    """The same over the last minute."""
+    if not samples:
+        return 0.0
+    begin = next(place for place, sample in enumerate(samples) if sample.time >= samples[-1].time - MINUTE)
+    passed = samples[-1].time - samples[begin].time
+    return MINUTE * (counts[-1] - counts[begin]) / passed if passed else 0.0
+
+
+def _chart(
+    title: str,
+    described: str,
+    samples: Sequence[UsageSample],
+    series: Mapping[str, Sequence[float]],
+    scale: Scale,
+    now: float,
+    span: float,
+) -> Markup:
+    if len(samples) < 2:
+        return element("p", "There is a chart once the cluster has been watched for a while.", class_="note")
+    latest = samples[-1].time
+    chart = SvgChart(clock(-span, 0.0), scale, height=HEIGHT)
+    chart.axes()
+    times: Floats = np.array([sample.time - latest for sample in samples[-MOST_POINTS:]])
+    for place, (name, values) in enumerate(series.items()):
+        points: Floats = np.array(values[-MOST_POINTS:], np.float64)
+        chart.line(times, points, colour(place), f"{name}: {points.max():.3g} at most", area=place == 0)
+    entries = [(colour(place), name) for place, name in enumerate(series)]
+    return element("div", legend(entries), chart.svg(title, described), class_="chart")

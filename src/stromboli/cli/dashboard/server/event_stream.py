@@ -1,0 +1,87 @@
+"""Server-sent events: what changed of a page, to a browser that looks at it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from stromboli.cli.dashboard.server.live_pages import LivePage
+from stromboli.cli.dashboard.server.page_frame import digest, lasting, region
+from stromboli.cli.dashboard.server.request_guard import HEADERS
+from stromboli.daemon.request_connection import stream
+from stromboli.simulator.reports.page.markup import Markup
+
+RECHECK = 30.0
+"""Seconds after which it is asked again whether a viewer may still see what he is sent."""
+HEARTBEAT = 15.0
+"""Seconds after which a browser is told that we are still there."""
+RETRY_MILLISECONDS = 3000
+"""After which a browser connects again."""
+
+
+async def send_updates(
+    request: web.Request, page: LivePage, known: str, is_allowed: Callable[[], Awaitable[bool]]
+) -> web.StreamResponse:
+    """Send every change of a page until its viewer leaves, or has other rights; `known`: digest of what he has."""
+    kind = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
+    response = web.StreamResponse(headers={**HEADERS, **kind})
+    await response.prepare(request)
+    left = asyncio.Event()
+    stream(request, left.set)
+    await response.write(f"retry: {RETRY_MILLISECONDS}\n\n".encode())
+    works: tuple[Coroutine[Any, Any, object], ...] = (
+        _send(response, page, known),
+        left.wait(),
+        _until_refused(is_allowed),
+    )
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return response
+
+
+async def _until_refused(is_allowed: Callable[[], Awaitable[bool]]) -> None:
+    while await is_allowed():
+        await asyncio.sleep(RECHECK)
+
+
+async def _send(response: web.StreamResponse, page: LivePage, known: str) -> None:
+    shown: dict[str, str] | None = None
+    updates = page.updates()
+    coming = asyncio.ensure_future(anext(updates))
+    try:
+        while True:
+            done, _ = await asyncio.wait({coming}, timeout=HEARTBEAT)
+            if not done:
+                await response.write(b": still here\n\n")
+                continue
+            content = coming.result()
+            coming = asyncio.ensure_future(anext(updates))
+            if shown is not None or digest(content.regions) != known:
+                await response.write(_event(content.title, content.regions, shown))
+            shown = {name: lasting(markup) for name, markup in content.regions.items()}
+    finally:
+        coming.cancel()
+
+
+def _event(title: str, regions: Mapping[str, Markup], shown: Mapping[str, str] | None) -> bytes:
+    """The regions that differ from what is shown; all of them where that is not known."""
+    changed = {
+        name: region(name, markup)
+        for name, markup in regions.items()
+        if shown is None or shown.get(name) != lasting(markup)
+    }
+    event = {
+        "title": title,
+        "order": [f"region-{name}" for name in regions],
+        "changed": list(changed.values()),
+    }
+    return b"data: " + msgspec.json.encode(event) + b"\n\n"

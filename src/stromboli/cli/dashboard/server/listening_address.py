@@ -1,0 +1,54 @@
+"""Where a dashboard listens, and the address that a user opens."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stromboli.cli.cluster.cluster_errors import ClusterError
+from stromboli.cli.dashboard.viewers.one_time_code import CODE, OneTimeCode
+from stromboli.daemon.listening_sockets import open_sockets
+
+DEFAULT_PORT = 7373
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where a dashboard listens: opened before anything else, so that its address is known."""
+
+    sockets: list[socket.socket]
+    host: str
+    tls: ssl.SSLContext | None = None
+
+    @property
+    def port(self) -> int:
+        return int(self.sockets[0].getsockname()[1])
+
+    def address(self, code: str = "") -> str:
+        """What a user opens in a browser."""
+        host = LOOPBACK if self.host in ("", "0.0.0.0", "::", LOOPBACK) else self.host
+        name = f"[{host}]" if ":" in host else host
+        scheme = "https" if self.tls is not None else "http"
+        return f"{scheme}://{name}:{self.port}/{f'?{CODE}={code}' if code else ''}"
+
+
+async def listen(host: str, port: int | None, tls: ssl.SSLContext | None = None) -> Listening:
+    """On a port; unless one is given on the usual one, or on any other if that is taken."""
+    for wanted in (port,) if port is not None else (DEFAULT_PORT, 0):
+        try:
+            return Listening(await open_sockets(host or None, wanted), host, tls)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or port is not None:
+                raise ClusterError(
+                    f"--listen-address {host}:{port}: {error.strerror}; :0 takes any free port"
+                ) from None
+    raise AssertionError("any port is free")
+
+
+def one_time_code(listening: Listening, renewed: Callable[[str], None]) -> OneTimeCode:
+    """A code for this address; `renewed` is called with each address that lets in next."""
+    return OneTimeCode(lambda code: renewed(listening.address(code)))

@@ -1,0 +1,165 @@
+"""Pages that are kept live: rendered once for all who look at the same, at a pace that bounds what they cost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text, shown
+from stromboli.cli.dashboard.pages.page_content import NotThere, PageContent, PageRoute, ViewRequest
+from stromboli.cli.dashboard.pages.page_elements import card, notes
+from stromboli.cli.dashboard.server.page_frame import digest
+from stromboli.cli.live.visible_records import Visibility
+from stromboli.kube.request import ApiError, NoResponse
+from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
+
+log = logging.getLogger(__name__)
+
+PACE = 1.0
+"""Seconds between two renderings of a page, at least."""
+RENDERING_PART = 100
+"""Of the time of a processor, one part in so many is spent on a page, however many look at it."""
+LONGEST_RENDER = 30.0
+"""Seconds for a page, with what it reads of the API server."""
+MOST_PAGES = 256
+"""Different pages that are kept live at once."""
+
+Rendered = dict[str, Markup]
+"""Regions by id."""
+
+
+class TooManyPages(Exception):
+    """So many pages are kept live that there is no room for another."""
+
+
+async def render(route: PageRoute, request: ViewRequest) -> PageContent:
+    """A page, below what is wrong with the view of the cluster."""
+    page = await _page(route, request)
+    return page._replace(regions={"notices": _notices(request), **page.regions})
+
+
+def _notices(request: ViewRequest) -> Markup:
+    watches = request.cluster.watches
+    told = [element("p", problem, class_="warn") for problem in watches.problems()]
+    if not watches.is_listed:
+        told.append(element("p", watches.progress(), class_="note"))
+    told += [element("p", text, class_="note") for text in _hidden(request.viewer.visibility)]
+    return joined(told)
+
+
+def _hidden(visibility: Visibility) -> Iterator[str]:
+    """What a viewer may not see, by his rights."""
+    if visibility.hidden:
+        yield f"You may not list {', '.join(sorted(visibility.hidden))}, so none are shown or counted."
+    limited: dict[frozenset[str], list[str]] = {}
+    for kind, namespaces in visibility.namespaces.items():
+        if namespaces is not None:
+            limited.setdefault(namespaces, []).append(kind)
+    for namespaces, kinds in limited.items():
+        where = ", ".join(sorted(namespaces)) or "no namespace"
+        yield shortened(
+            f"You may list {', '.join(kinds)} in {where} alone; others are not shown or counted.", 500
+        )
+
+
+async def _page(route: PageRoute, request: ViewRequest) -> PageContent:
+    """A page; where it cannot be shown, one that says why."""
+    try:
+        async with asyncio.timeout(LONGEST_RENDER):
+            return await route.render(request)
+    except NotThere as error:
+        return _failed("Not there", shown(str(error)), 404)
+    except ClusterError as error:
+        return _failed("This cannot be shown", shown(str(error)), 404)
+    except ApiError as error:
+        return _failed("The cluster refuses this", refusal_text(error), 403 if error.status == 403 else 502)
+    except NoResponse as error:
+        return _failed("The cluster does not answer", shown(str(error)), 502)
+    except TimeoutError:
+        return _failed("The cluster does not answer", f"for {LONGEST_RENDER:g} seconds", 504)
+    except Exception:
+        log.exception("a page of the dashboard failed: %s", shown(request.path))
+        return _failed("This page failed", "The log of the dashboard says more.", 500)
+
+
+def _failed(title: str, text: str, status: int) -> PageContent:
+    return PageContent(title, {"problem": card(title, notes([text], "warn"), wide=True)}, status)
+
+
+@dataclass(slots=True)
+class LivePage:
+    """A page that somebody looks at."""
+
+    route: PageRoute
+    request: Callable[[], ViewRequest]
+    """What is asked for, now."""
+    content: PageContent | None = None
+    changes: int = 0
+    """How often its regions have changed."""
+    viewers: int = 0
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def keep(self) -> None:
+        """Render it again and again, when there may be something new."""
+        version, rendered_at = -1, 0.0
+        while True:
+            request = self.request()
+            now = time.monotonic()
+            refresh = self.route.refresh
+            if request.records.version != version or (refresh and now - rendered_at >= refresh):
+                version, rendered_at = request.records.version, now
+                began = time.thread_time()
+                self._show(await render(self.route, request))
+                cost = time.thread_time() - began
+            else:
+                cost = 0.0
+            await asyncio.sleep(max(PACE, cost * RENDERING_PART))
+
+    def _show(self, content: PageContent) -> None:
+        if self.content is None or digest(content.regions) != digest(self.content.regions):
+            self.changes += 1
+            self.changed.set()
+            self.changed = asyncio.Event()
+        self.content = content
+
+    async def updates(self) -> AsyncIterator[PageContent]:
+        """Each state, from the present one on; those that come while the last is being sent are skipped."""
+        seen = 0
+        while True:
+            if self.content is None or self.changes == seen:
+                await self.changed.wait()
+                continue
+            seen = self.changes
+            yield self.content
+
+
+class LivePages:
+    """The pages that are looked at now."""
+
+    def __init__(self) -> None:
+        self._pages: dict[tuple[str, str], LivePage] = {}
+        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+
+    @asynccontextmanager
+    async def page(
+        self, key: tuple[str, str], route: PageRoute, request: Callable[[], ViewRequest]
+    ) -> AsyncIterator[LivePage]:
+        """A page for as long as somebody looks; the same for all with the same key."""
+        page = self._pages.get(key)
+        if page is None:
+            if len(self._pages) >= MOST_PAGES:
+                raise TooManyPages
+            page = self._pages[key] = LivePage(route, request)
+            self._tasks[key] = asyncio.create_task(page.keep())
+        page.viewers += 1
+        try:
+            yield page
+        finally:
+            page.viewers -= 1
+            if not page.viewers:
+                del self._pages[key]
+                self._tasks.pop(key).cancel()

@@ -1,0 +1,131 @@
+"""In a cluster: a viewer is known by a bearer token, and sees what the API server lets its user list.
+
+The dashboard's own service account watches. Whose token it is says a TokenReview, what he may see access reviews; what
+is read or changed for him goes with his own token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import msgspec
+from aiohttp import web
+
+from stromboli.cli.cluster.cluster_session import ClusterSession
+from stromboli.cli.dashboard.viewers.browser_sessions import BrowserSessions
+from stromboli.cli.dashboard.viewers.viewer import Viewer
+from stromboli.cli.dashboard.viewers.viewer_authentication import NotAdmitted
+from stromboli.cli.dashboard.viewers.viewer_rights import visibility_of
+from stromboli.cli.dashboard.watched_cluster import WatchedCluster
+from stromboli.daemon.access_reviews import review_token
+from stromboli.daemon.log_format import about
+from stromboli.kube.api_client import Client
+from stromboli.kube.credentials import Identity, StaticCredentials, bearer
+from stromboli.kube.request import ApiError, NoResponse
+
+log = logging.getLogger(__name__)
+
+REVIEWED_SECONDS = 60.0
+"""For which what a viewer may see holds, until the API server is asked again."""
+MOST_TOKENS = 512
+"""Whose viewers are remembered."""
+LONGEST_TOKEN = 16 * 1024
+
+
+@dataclass(slots=True)
+class _TokenHolder:
+    """Somebody with a token, and what is known of him."""
+
+    token: str
+    viewer: Viewer | None = None
+    reviewed: float = 0.0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class TokenAuthentication:
+    """Everybody whose token the API server knows."""
+
+    asks_for_token = True
+    help = (
+        "Paste a token of yours, such as `kubectl create token NAME` prints. You see what its user may list."
+    )
+
+    def __init__(
+        self, cluster: WatchedCluster, cookie: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._holders: dict[bytes, _TokenHolder] = {}
+        """By the digest of their tokens, the one that was used least recently first."""
+        self._browsers: BrowserSessions[str] = BrowserSessions(cookie, lambda _: None)
+
+    async def viewer(self, request: web.Request) -> Viewer | None:
+        """By the header that a proxy adds, else by the cookie."""
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        given = token.strip() if scheme.lower() == "bearer" else self._browsers.find(request)
+        return await self._viewer(given) if given else None
+
+    async def admit(self, request: web.Request, given: str, response: web.StreamResponse) -> None:
+        token = given.strip()
+        if await self._viewer(token) is None:
+            raise NotAdmitted("The API server does not know this token, or it has expired.")
+        secure = request.secure or request.headers.get("X-Forwarded-Proto", "") == "https"
+        self._browsers.begin(token, response, secure)
+
+    def leave(self, request: web.Request, response: web.StreamResponse) -> None:
+        self._browsers.end(request, response)
+
+    async def close(self) -> None:
+        for holder in self._holders.values():
+            await _close(holder)
+
+    async def _viewer(self, token: str) -> Viewer | None:
+        if not token.isascii() or not token.isprintable() or len(token) > LONGEST_TOKEN:
+            return None
+        key = hashlib.sha256(token.encode()).digest()
+        holder = self._holders.pop(key, None) or _TokenHolder(token)
+        while len(self._holders) >= MOST_TOKENS:
+            await _close(self._holders.pop(next(iter(self._holders))))
+        self._holders[key] = holder
+        async with holder.lock:
+            if holder.viewer is None or self._clock() - holder.reviewed > REVIEWED_SECONDS:
+                await self._review(holder)
+        if holder.viewer is None:
+            self._holders.pop(key, None)
+        return holder.viewer
+
+    async def _review(self, holder: _TokenHolder) -> None:
+        """Ask the API server who it is and what he may see."""
+        api, records = self._cluster.session.client, self._cluster.watches.records
+        try:
+            subject = await review_token(api, holder.token)
+            if subject is None:
+                await _close(holder)
+                return
+            namespaces = {key.partition("/")[0] for key in (*records.groups, *records.jobs, *records.pods)}
+            visibility = await visibility_of(api, subject, namespaces)
+        except (ApiError, NoResponse, msgspec.MsgspecError) as error:
+            raise NotAdmitted(f"The API server does not say who you are: {error}") from None
+        holder.reviewed = self._clock()
+        identity = hashlib.sha256(msgspec.json.encode(subject, order="deterministic")).hexdigest()
+        if holder.viewer is None:
+            log.info("viewer", extra=about(user=subject["user"]))
+        session = holder.viewer.session if holder.viewer is not None else self._session(holder.token)
+        holder.viewer = Viewer(subject["user"], identity, session, visibility)
+
+    def _session(self, token: str) -> ClusterSession:
+        """A session of the cluster with the viewer's token and nothing of ours."""
+        own = self._cluster.session
+        access = replace(own.client.access, credentials=StaticCredentials(Identity((bearer(token),))))
+        return replace(own, client=Client(access))
+
+
+async def _close(holder: _TokenHolder) -> None:
+    if holder.viewer is not None:
+        await holder.viewer.session.client.close()
+        holder.viewer = None
