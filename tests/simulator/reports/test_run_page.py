@@ -16,7 +16,7 @@ from stromboli.simulator.reports.page.markup import Markup, element
 from stromboli.simulator.reports.page.node_lanes import lanes
 from stromboli.simulator.reports.page.run_page import run_page, write_page
 from stromboli.simulator.runs.run_record import EVICTED, EvictionRecord, JobRecord, PodRecord, RunRecord
-from tests.simulator.reports.chromium import CHROMIUM, browser
+from tests.chromium import CHROMIUM, browser
 from tests.simulator.reports.run_records import busy_run, job, record_of
 
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(1)>\"'&\x1b[31m"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import itertools
 import re
 import shutil
@@ -43,7 +44,8 @@ class Browser:
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
-    async def open(self, page: Path, width: int, height: int, dark: bool) -> None:
+    async def open(self, page: Path | str, width: int = 1280, height: int = 900, dark: bool = False) -> None:
+        """Open a file or an address, and wait until it is loaded."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         await self.call("Emulation.setEmulatedMedia", features=[scheme])
         await self.call(
@@ -53,9 +55,31 @@ class Browser:
             deviceScaleFactor=1,
             mobile=False,
         )
-        await self.call("Page.navigate", url=page.as_uri())
-        while await self.value("document.readyState") != "complete":
-            await asyncio.sleep(0.02)
+        await self.call("Page.navigate", url=page.as_uri() if isinstance(page, Path) else page)
+        await self.until("document.readyState === 'complete'")
+
+    async def until(self, expression: str, seconds: float = PATIENCE) -> Any:
+        """What an expression of JavaScript comes to, once that is something; an error if it takes too long."""
+        async with asyncio.timeout(seconds):
+            while not (value := await self._now(expression)):
+                await asyncio.sleep(0.05)
+        return value
+
+    async def _now(self, expression: str) -> Any:
+        """Its value, or nothing where the page is just being replaced."""
+        result = await self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        return None if "exceptionDetails" in result else result["result"].get("value")
+
+    async def screenshot(self, file: Path, whole: bool = False) -> None:
+        """What is seen of the page, or all of it."""
+        image = await self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        file.write_bytes(base64.b64decode(image["data"]))
+
+    async def press(self, key: str, code: int = 0) -> None:
+        """A key, as somebody at the keyboard would press it."""
+        text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
+        await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **text)
+        await self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
     def complaints(self) -> list[str]:
         """Errors and warnings of the console, violations of the policy included."""
