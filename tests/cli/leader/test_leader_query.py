@@ -14,7 +14,14 @@ from typing import Any
 import pytest
 import yaml
 
-from stromboli.cli.leader.leader_query import LARGEST_ANSWER, Unreachable, address_problem, ask_leader
+from stromboli.cli.leader.leader_query import (
+    LARGEST_ANSWER,
+    Unreachable,
+    address_problem,
+    ask_cycles,
+    ask_leader,
+    ask_policy,
+)
 from stromboli.embedded.cluster_services import ServiceConfig
 from stromboli.embedded.data_folder import DataFolder
 from stromboli.embedded.embedded_cluster import EmbeddedCluster
@@ -26,7 +33,9 @@ from stromboli.kube.cluster_access import Access
 from stromboli.kube.credentials import Identity, StaticCredentials, bearer
 from stromboli.kube.request import ApiError, Request
 from stromboli.policy.policy import default_policy
+from stromboli.scheduler.explain.cycle_documents import CycleList
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer
+from stromboli.scheduler.explain.policy_document import PolicyDocument
 from tests.embedded.nodes.node_services import NodeCluster, running_nodes
 
 CATALOG = load_catalog()
@@ -133,6 +142,7 @@ def test_the_scheduler_of_a_running_cluster_tells_why_a_job_waits_and_what_happe
             unknown = await ask_leader(session, "podgroups", "default", "nobody")
             assert isinstance(unknown, Unreachable)
             assert unknown.is_unknown
+            await _cycles_and_policy(session)
             await _who_may_ask(client, access)
             for path in (
                 "secrets/default/x",
@@ -149,6 +159,28 @@ def test_the_scheduler_of_a_running_cluster_tells_why_a_job_waits_and_what_happe
     asyncio.run(story())
 
 
+async def _cycles_and_policy(session: Session) -> None:
+    """What the cycles did that led there, and by which policy."""
+    cycles = await ask_cycles(session)
+    assert isinstance(cycles, CycleList)
+    assert (cycles.leader, cycles.oldest) == ("stromboli up", 1)
+    named = {(each.kind, each.name): each for entry in cycles.cycles for each in entry.decisions}
+    assert named["let-in", "train"].action == "enqueue"
+    bound = named["bound", "small-0"]
+    assert (bound.action, bound.job, bound.queue) == ("allocate", "default/small", "default")
+    assert not [key for key in named if key[0] == "bound" and key[1].startswith("train")]
+    decided = [entry for entry in cycles.cycles if entry.kind == "decided"]
+    assert all("allocate" in entry.parts and entry.seconds > 0 for entry in decided)
+    newer = await ask_cycles(session, after=cycles.newest, limit=1)
+    assert isinstance(newer, CycleList)
+    assert all(entry.last_number > cycles.newest for entry in newer.cycles)
+    policy = await ask_policy(session)
+    assert isinstance(policy, PolicyDocument)
+    assert (policy.leader, policy.source, policy.refused) == ("stromboli up", "built-in policy", None)
+    assert [action.name for action in policy.actions] == ["enqueue", "allocate", "backfill"]
+    assert 0 < policy.loaded <= cycles.since
+
+
 async def _who_may_ask(client: Client, access: Access) -> None:
     """A service account without rights is refused what the administrator is told."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody"}}
@@ -161,6 +193,13 @@ async def _who_may_ask(client: Client, access: Access) -> None:
             assert isinstance(refused, Unreachable)
             assert "cannot get resource" in refused.why
             assert refused.note.startswith("the leader was not asked: ")
+        for asked, right in (
+            (ask_cycles(Session(theirs)), 'cannot list resource "pods"'),
+            (ask_policy(Session(theirs)), 'cannot get path "/explain/policy"'),
+        ):
+            refusal = await asked
+            assert isinstance(refusal, Unreachable)
+            assert right in refusal.why
 
 
 # -- in a pod
@@ -227,6 +266,19 @@ def test_the_pod_that_holds_the_lease_is_asked_through_the_api_server(tmp_path: 
             assert isinstance(answer, LeaderAnswer)
             token = (await cluster.access.credentials.identity()).headers[0][1]
             assert answer.leader == f"{token} /explain/podgroups/default/train"
+
+    asyncio.run(story())
+
+
+def test_cycles_and_policy_are_asked_for_in_the_same_way(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running_nodes(tmp_path, "1x8cpu,real") as cluster:
+            await start_leader(cluster, '{"leader":"PATH","source":"f","loaded":1,"digest":"d"}')
+            session = Session(cluster.client)
+            cycles, policy = await ask_cycles(session, 7, 5), await ask_policy(session)
+            assert isinstance(cycles, CycleList)
+            assert isinstance(policy, PolicyDocument)
+            assert (cycles.leader, policy.leader) == ("/explain/cycles?after=7&limit=5", "/explain/policy")
 
     asyncio.run(story())
 

@@ -59,12 +59,16 @@ async def show(
 ) -> None:
     """Print a policy as a file that you could have written: one that comes along, or the one in force on a cluster.
 
+    Of that the leader says since when, and what was wrong with the last edit, if you have the right to ask it.
+
     Exit status 0, 1 if the cluster refuses, 2 for a wrong command line.
     """
     if session is not None:
         if name is not None:
             raise Usage(f"{name} and --in-force exclude each other: give one of them")
-        _print_in_force(await _place(session, config_map, key))
+        place = await _place(session, config_map, key)
+        _print_in_force(place)
+        await _print_leader_policy(session, place)
     elif name is None:
         typer.echo("\n".join(PRESETS))
     else:
@@ -85,6 +89,12 @@ def _print_in_force(place: PolicyPlace) -> None:
         return
     for line in place.text.splitlines():
         typer.echo(_shown(line))
+
+
+async def _print_leader_policy(session: ClusterSession, place: PolicyPlace) -> None:
+    from stromboli.cli.policy.leader_policy import print_leader_policy
+
+    await print_leader_policy(session, place.text)
 
 
 @policy.command(cls=Command)
