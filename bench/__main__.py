@@ -54,8 +54,7 @@ def parser() -> argparse.ArgumentParser:
     server = parts.add_parser("server", help="the embedded API server, and the real one where it is built")
     server.add_argument("--count", type=int, default=10_000, help="pods (default: %(default)s)")
     server.set_defaults(do=_server)
-    _first_line_options(parts)
-    _explanation_options(parts)
+    _user_options(parts)
     jobs = parts.add_parser("jobs", help="many jobs at once, on the embedded API server and the real one")
     jobs.add_argument("--count", type=int, default=1000, help="jobs (default: %(default)s)")
     jobs.add_argument(
@@ -247,6 +246,28 @@ def _server(options: argparse.Namespace) -> None:
     from bench import apiserver
 
     print(apiserver.report(apiserver.compare(options.count)))
+
+
+def _user_options(parts: Any) -> None:
+    """What users wait for: commands and pages."""
+    _first_line_options(parts)
+    _explanation_options(parts)
+    _dashboard_options(parts)
+
+
+def _dashboard_options(parts: Any) -> None:
+    dashboard = parts.add_parser("dashboard", help="what the dashboard costs on a large cluster")
+    dashboard.add_argument("--nodes", type=int, default=5000, help="(default: %(default)s)")
+    dashboard.add_argument("--pods", type=int, default=50_000, help="(default: %(default)s)")
+    dashboard.set_defaults(do=_dashboard)
+
+
+def _dashboard(options: argparse.Namespace) -> int:
+    from bench import dashboard
+
+    figures = dashboard.measure(options.nodes, options.pods)
+    print(dashboard.report(figures))
+    return 1 if dashboard.misses(figures) else 0
 
 
 def _explanation_options(parts: Any) -> None:

@@ -40,7 +40,8 @@ async def overview(request: ViewRequest) -> PageContent:
             "tiles": _tiles(request),
             "charts": _charts(request),
             "waiting": waiting_card(content.jobs(), request.now),
-            "lists": element("div", _queues(request), _news(request), class_="cards"),
+            "queues": _queues(request),
+            "news": _news(request),
         },
     )
 

@@ -36,6 +36,8 @@ from stromboli.simulator.reports.page.markup import Markup, element, joined
 
 DEEPEST = 32
 """Levels of a tree of queues that are followed."""
+DEEPEST_INDENT = 6
+"""Levels that are told apart by their indentation."""
 BORROWERS_SHOWN = 20
 PARTS = ("used", "deserved", "guarantee", "capability", "pending")
 
@@ -122,8 +124,8 @@ def _usage_column(resource: str) -> TableColumn:
 
 
 def _name(row: Row) -> Markup:
-    indent = "\u2003" * row["depth"]
-    return joined([indent, link(queue_address(row["name"]), row["name"])])
+    name = link(queue_address(row["name"]), row["name"])
+    return element("span", name, class_=f"depth-{min(row['depth'], DEEPEST_INDENT)}")
 
 
 def share_bar(row: Row, resource: str) -> Markup:
@@ -198,8 +200,7 @@ def _loan_card(resource: str, taking: list[Loan], leaving: list[Loan], wanting: 
     ]
     return card(
         f"Who borrows {TITLES.get(resource, resource)} from whom",
-        element("ul", *lines),
-        element("ul", *lenders),
+        element("ul", *lines, *lenders),
         note=f"{amount(total, resource)} beyond what is deserved, from what others leave.",
     )
 
