@@ -1,4 +1,4 @@
-// <heat-map>: one cell per node on a canvas, darker the more is in use; what a character means is in heat_map_markup.py.
+// <heat-map>: one cell per node on a canvas, darker the more is in use; what a character means is in pages/network/heat_map_markup.py.
 const LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy";
 const VACANT = "_", ABSENT = ".", UNKNOWN = "?";
 const GAP = 1, BLOCK_GAP = 12, TITLE = 16, NARROWEST_BLOCK = 84;
@@ -91,7 +91,7 @@ class HeatMap extends HTMLElement {
     let x = 0, y = 0, lineHeight = 0;
     for (const [title, count] of this.groups) {
       const most = Math.max(1, Math.floor((width + GAP) / step));
-      const square = Math.max(Math.ceil(Math.sqrt(count * 2)), Math.floor(NARROWEST_BLOCK / step));
+      const square = Math.max(Math.ceil(Math.sqrt(count * 2)), Math.ceil(NARROWEST_BLOCK / step));
       const columns = titled ? Math.min(most, square) : most;
       const blockWidth = columns * step, rows = Math.ceil(count / columns);
       const height = rows * step + (titled ? TITLE : 0);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from stromboli.api.node_state import is_gpu
 from stromboli.api.resources.quantity import QuantityError, milli, whole
 from stromboli.cli.dashboard.topology.node_occupancy import Floats, NodeOccupancy
 from stromboli.cli.live.cluster_content import GPU
-from stromboli.cli.live.cluster_records import Amounts, ClusterRecords
+from stromboli.cli.live.cluster_records import Amounts, PodRecord
 from stromboli.model.topology.domain import Domain
 
 SIZE_FIELDS = (names.CPU, names.MEMORY, GPU)
@@ -50,24 +50,26 @@ class GangRoom(NamedTuple):
     tiers: list[TierRoom]
 
 
-def chosen_size(query: Mapping[str, str], records: ClusterRecords) -> PodSize:
-    """The size that an address states; else the most common one of pods that wait, else of those that run."""
+def chosen_size(query: Mapping[str, str], pods: Sequence[PodRecord]) -> PodSize:
+    """The size that an address states; else the most common one of these pods that wait, else of those that run."""
     given = {name: text for name in SIZE_FIELDS if (text := query.get(name, "").strip())}
     if given:
         return PodSize({name: _amount(name, text) for name, text in given.items()}, "as chosen")
-    waiting, running = Counter[int](), Counter[int]()
-    requests: dict[int, Amounts] = {}
-    for pod in records.pods.values():
-        if pod.group and not pod.finished:  # equal requests are one object
-            requests[id(pod.request)] = pod.request
-            (running if pod.node else waiting)[id(pod.request)] += 1
-    for counts, origin in ((waiting, "that wait"), (running, "that run")):
-        if counts:
-            most = max(counts.values())
-            common = (requests[key] for key, count in counts.items() if count == most)
-            request = min(common, key=lambda amounts: sorted(amounts.items()))
-            return PodSize(_by_field(request), f"the most common size of pods {origin}")
-    return PodSize({names.CPU: 1000}, "as no pod waits or runs")
+    waiting = [pod.request for pod in pods if not pod.node]
+    if not pods:
+        return PodSize({names.CPU: 1000}, "as no pod waits or runs")
+    request = _most_common(waiting or [pod.request for pod in pods])
+    return PodSize(_by_field(request), f"the most common size of pods that {'wait' if waiting else 'run'}")
+
+
+def _most_common(requests: Sequence[Amounts]) -> Amounts:
+    """Equal requests of records are one object; of requests as common as each other, the least by name and amount."""
+    counts = Counter(map(id, requests))
+    most = max(counts.values())
+    of_id = dict(zip(map(id, requests), requests, strict=True))
+    return min(
+        (of_id[key] for key, count in counts.items() if count == most), key=lambda each: sorted(each.items())
+    )
 
 
 def _amount(resource: str, text: str) -> int:
@@ -104,5 +106,5 @@ def _tiers(occupancy: NodeOccupancy, fitting: Floats) -> list[TierRoom]:
     for domain, room in zip(network.domains, network.sums(fitting).tolist(), strict=True):
         known = best.get(domain.tier)
         if known is None or room > known.largest:
-            best[domain.tier] = TierRoom(domain.tier, network.tier_name(domain.tier), int(room), domain)
-    return [best[tier] for tier in sorted(best)]
+            best[domain.tier] = TierRoom(domain.tier, "", int(room), domain)
+    return [best[tier]._replace(name=network.tier_name(tier)) for tier in sorted(best)]

@@ -25,7 +25,7 @@ class NetworkTree:
         self._version = -1
         self._labels: dict[str, Mapping[str, str]] = {}
         self._hyper_nodes: dict[str, HyperNode] = {}
-        self.names: list[str] = []
+        self.names: tuple[str, ...] = ()
         """The nodes in the order of the rows of domains."""
         self.row: dict[str, int] = {}
         self.domains: list[Domain] = []
@@ -44,7 +44,7 @@ class NetworkTree:
         self._follow_nodes(records)
         self._follow_hyper_nodes(records)
         self._intake.cluster.settle()
-        self.names = [node.name for node in self._intake.cluster.columns.nodes]
+        self.names = tuple(node.name for node in self._intake.cluster.columns.nodes)
         self.row = {name: row for row, name in enumerate(self.names)}
         self.domains = sorted(self.tree.domains.values(), key=lambda domain: (domain.tier, domain.name))
         self._groups = RowGroups([domain.rows for domain in self.domains], len(self.names))

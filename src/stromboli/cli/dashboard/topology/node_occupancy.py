@@ -6,7 +6,6 @@ itself. The tree of HyperNodes is kept from change to change.
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import cached_property
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -18,7 +17,7 @@ from stromboli.api import names
 from stromboli.api.node_state import is_gpu
 from stromboli.cli.dashboard.topology.network_tree import NetworkTree
 from stromboli.cli.live.cluster_content import GPU
-from stromboli.cli.live.cluster_records import Amounts, ClusterRecords, PodSums
+from stromboli.cli.live.cluster_records import ClusterRecords, PodSums
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -30,13 +29,6 @@ _NONE = PodSums()
 def unit(resource: str) -> float:
     """How much of an amount is one core, byte, pod or GPU."""
     return 1.0 if resource in (names.MEMORY, names.PODS) else 1000.0
-
-
-def amount_of(amounts: Amounts, resource: str) -> int:
-    """Of a resource, or of the GPUs of all makers."""
-    if resource == GPU:
-        return sum(amount for name, amount in amounts.items() if is_gpu(name))
-    return amounts.get(resource, 0)
 
 
 class ResourceColumns(NamedTuple):
@@ -66,9 +58,9 @@ class NodeOccupancy:
         self._nodes = [nodes[name] for name in self.names]
         self._sums = [sums.get(name, _NONE) for name in self.names]
         self._columns: dict[str, ResourceColumns] = {}
-        self._job_pods = Counter(
-            pod.node for pod in records.pods.values() if pod.group and pod.node and not pod.finished
-        )
+        self._gpus = [name for name in records.total if is_gpu(name)]
+        self.job_pods = [pod for pod in records.pods.values() if pod.group and not pod.finished]
+        """Those of PodGroups that run or wait."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -90,12 +82,17 @@ class NodeOccupancy:
     @cached_property
     def vacant(self) -> Bools:
         """Whether no pod of a PodGroup is on a node; those of DaemonSets do not count."""
-        return np.array([name not in self._job_pods for name in self.names], dtype=bool)
+        with_jobs = {pod.node for pod in self.job_pods}
+        return np.array([name not in with_jobs for name in self.names], dtype=bool)
 
     @cached_property
     def free_nodes(self) -> Bools:
         """Whether a node is vacant, and new pods may come to it."""
         return self.vacant & self.usable
+
+    def has_label(self, key: str) -> bool:
+        """Whether any node has a label."""
+        return any(key in node.labels for node in self._nodes)
 
     def labels(self, key: str) -> list[str]:
         """The value of a label by node; empty where it is missing."""
@@ -109,11 +106,16 @@ class NodeOccupancy:
         return known
 
     def _read(self, resource: str) -> ResourceColumns:
-        has = [amount_of(node.allocatable, resource) for node in self._nodes]
-        if resource == names.PODS:
-            used = self.pods
-        else:
-            used = [amount_of(sums.used, resource) for sums in self._sums]
+        if resource == GPU:
+            each = [self.columns(name) for name in self._gpus]
+            none = np.zeros(len(self))
+            return ResourceColumns(
+                sum((columns.has for columns in each), none), sum((columns.used for columns in each), none)
+            )
+        has = [node.allocatable.get(resource, 0) for node in self._nodes]
+        used = self.pods
+        if resource != names.PODS:
+            used = [sums.used.get(resource, 0) for sums in self._sums]
         return ResourceColumns(np.array(has, dtype=np.float64), np.array(used, dtype=np.float64))
 
 

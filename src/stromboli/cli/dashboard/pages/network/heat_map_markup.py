@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
 from stromboli.api import names
-from stromboli.cli.dashboard.pages.page_elements import TITLES
-from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy
+from stromboli.cli.dashboard.pages.network.node_elements import title_of
+from stromboli.cli.dashboard.pages.page_content import ViewRequest
+from stromboli.cli.dashboard.pages.page_elements import card, tabs
+from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy, resource_names
 from stromboli.simulator.reports.page.markup import Markup, element, shortened
 
 LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy"
@@ -23,14 +26,15 @@ VACANT, ABSENT, UNKNOWN = "_", ".", "?"
 GROUPS_SHOWN = 400
 TITLE_LENGTH = 60
 REST = "other groups"
-_SPACES = re.compile(r"\s")
+RESOURCES_SHOWN = 12
+NAMES_ID = "heat-map-node-names"
 
 
 class NodeGroup(NamedTuple):
     """Nodes that stand together under a title, by their places in the occupancy."""
 
     title: str
-    places: Sequence[int]
+    places: tuple[int, ...]
 
 
 def node_groups(titles: Mapping[int, str], places: Sequence[int], untitled: str) -> list[NodeGroup]:
@@ -40,10 +44,10 @@ def node_groups(titles: Mapping[int, str], places: Sequence[int], untitled: str)
         members.setdefault(titles.get(place, ""), []).append(place)
     rest = members.pop("", [])
     ordered = sorted(members.items(), key=lambda item: natural_order(item[0]))
-    groups = [NodeGroup(title, inside) for title, inside in ordered[:GROUPS_SHOWN]]
-    if more := [place for _, inside in ordered[GROUPS_SHOWN:] for place in inside]:
+    groups = [NodeGroup(title, tuple(inside)) for title, inside in ordered[:GROUPS_SHOWN]]
+    if more := tuple(place for _, inside in ordered[GROUPS_SHOWN:] for place in inside):
         groups.append(NodeGroup(REST, more))
-    return [*groups, NodeGroup(untitled, rest)] if rest else groups
+    return [*groups, NodeGroup(untitled, tuple(rest))] if rest else groups
 
 
 def natural_order(text: str) -> list[tuple[int, str]]:
@@ -52,32 +56,85 @@ def natural_order(text: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
 
 
-def heat_map_names(occupancy: NodeOccupancy, groups: Sequence[NodeGroup], id: str) -> Markup:
+def heat_map_names(occupancy: NodeOccupancy, groups: Sequence[NodeGroup]) -> Markup:
     """The names of the nodes in the order of the cells, and how many are in each group."""
-    listed = (_SPACES.sub("·", occupancy.names[place]) for group in groups for place in group.places)
+    return _names(occupancy.names, tuple(groups))
+
+
+@lru_cache(maxsize=16)
+def _names(nodes: tuple[str, ...], groups: tuple[NodeGroup, ...]) -> Markup:
+    listed = ("·".join(nodes[place].split()) for group in groups for place in group.places)
     sizes = [[shortened(group.title, TITLE_LENGTH), len(group.places)] for group in groups]
     return element(
         "div",
-        id=id,
+        id=NAMES_ID,
         hidden="",
         data_names=" ".join(listed),
         data_groups=msgspec.json.encode(sizes).decode(),
     )
 
 
-def heat_map(
-    occupancy: NodeOccupancy, groups: Sequence[NodeGroup], resource: str, names_id: str, use_is_known: bool
+def chosen_resource(request: ViewRequest) -> str:
+    """That of the address, or CPU."""
+    return request.choice("resource", tuple(resource_names(request.records)))
+
+
+def resource_tabs(request: ViewRequest, chosen: str) -> Markup:
+    """Links to the same map of other resources."""
+    resources = resource_names(request.records)[:RESOURCES_SHOWN]
+    resources += [chosen] if chosen not in resources else []
+    return tabs(
+        [
+            (shortened(title_of(each), TITLE_LENGTH), request.address(resource=each), each == chosen)
+            for each in resources
+        ],
+        "resource of the heat map",
+    )
+
+
+def map_card(occupancy: NodeOccupancy, groups: Sequence[NodeGroup], resource: str, known: bool) -> Markup:
+    """The map with what its cells mean."""
+    count = sum(len(group.places) for group in groups)
+    drawing = _heat_map(occupancy, groups, resource, known) if count else element("p", "No nodes.")
+    return card(f"{title_of(resource)} in use", drawing, _legend(), wide=True)
+
+
+def _legend() -> Markup:
+    shades = [
+        element("rect", x=14.0 * step, width=14.0, height=12.0, class_=f"heat-{step}") for step in range(5)
+    ]
+    entries = [
+        ("in use: none to all", element("svg", *shades, viewBox="0 0 70 12", class_="key wide-key")),
+        ("free of jobs", _key(element("rect", x=0.5, y=0.5, width=11.0, height=11.0, class_="key-hollow"))),
+        ("cordoned", _key(element("path", d="M1 11L11 1", class_="key-ink"))),
+        ("not ready", _key(element("path", d="M1 11L11 1M1 1L11 11", class_="key-bad"))),
+        ("has none of it", _key(element("rect", x=5.0, y=5.0, width=2.0, height=2.0, class_="key-dot"))),
+    ]
+    return element(
+        "p",
+        *(element("span", drawing, text) for text, drawing in entries),
+        class_="legend",
+        aria_hidden="true",
+    )
+
+
+def _key(drawing: Markup) -> Markup:
+    return element("svg", drawing, viewBox="0 0 12 12", class_="key")
+
+
+def _heat_map(
+    occupancy: NodeOccupancy, groups: Sequence[NodeGroup], resource: str, use_is_known: bool
 ) -> Markup:
     """The cells; a screen reader is told the summary, and finds the nodes in a table."""
     order = [place for group in groups for place in group.places]
     states = [occupancy.states[place] for place in order]
-    title = TITLES.get(resource, resource)
+    title = title_of(resource)
     return element(
         "heat-map",
         role="img",
         tabindex="0",
         aria_label=_summary(occupancy, order, resource, title, use_is_known),
-        names=names_id,
+        names=NAMES_ID,
         resource=shortened(title, TITLE_LENGTH),
         shares=_shares(occupancy, order, resource) if use_is_known else UNKNOWN * len(order),
         cordoned=_numbers(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from stromboli.api import names
 from stromboli.cli.dashboard.pages.page_content import ViewRequest, hyper_node_address
@@ -27,11 +28,9 @@ from stromboli.cli.dashboard.topology.gang_room import (
     gang_room,
 )
 from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy, unit
-from stromboli.cli.live import cluster_records
 from stromboli.cli.live.cluster_content import GPU
+from stromboli.cli.live.cluster_records import PODS
 from stromboli.simulator.reports.page.markup import Markup, element, joined
-
-WATCHED = (cluster_records.NODES, cluster_records.PODS, cluster_records.HYPER_NODES)
 
 
 def title_of(resource: str) -> str:
@@ -43,6 +42,7 @@ def shown_amount(value: float, resource: str) -> str:
     return amount(value / unit(resource), resource)
 
 
+@lru_cache(maxsize=4096)
 def usage_bar(used: float, has: float, resource: str) -> Markup | str:
     """A bar with its numbers beside it; a dash where there is nothing of the resource."""
     if not has and not used:
@@ -61,30 +61,20 @@ def usage_bar(used: float, has: float, resource: str) -> Markup | str:
 
 def pods_are_seen(request: ViewRequest) -> bool:
     """Whether the viewer may list the pods of any namespace, and the dashboard too."""
-    allowed = request.viewer.visibility.namespaces.get(cluster_records.PODS)
-    return (allowed is None or bool(allowed)) and cluster_records.PODS not in _refused(request)
-
-
-def _refused(request: ViewRequest) -> dict[str, str]:
-    """What the dashboard itself may not list, in words, by plural names."""
-    reflectors = request.cluster.watches.reflectors
-    return {each.resource.plural: each.refused for each in reflectors if each.refused}
+    allowed = request.viewer.visibility.namespaces.get(PODS)
+    refused = {each.resource.plural for each in request.cluster.watches.reflectors if each.refused}
+    return (allowed is None or bool(allowed)) and PODS not in refused
 
 
 def sight_notes(request: ViewRequest) -> Markup:
-    """What is missing on a page about nodes because it may not be listed."""
-    visibility, refused = request.viewer.visibility, _refused(request)
-    texts = [refused[kind] for kind in WATCHED if kind in refused]
-    texts += [f"You may not list {kind}, so none are shown." for kind in WATCHED if kind in visibility.hidden]
-    allowed = visibility.namespaces.get(cluster_records.PODS)
-    if allowed is not None and not allowed:
-        texts.append("You may not list pods: nodes are shown without what is in use on them.")
-    elif allowed is not None:
-        texts.append(
-            f"Only the pods of namespaces that you may see count ({len(allowed):,}):"
-            " more may be in use, and less free, than is shown."
+    """What a page about nodes cannot tell, because not all pods may be listed."""
+    if not pods_are_seen(request):
+        return notes(["Pods may not be listed: nodes are shown without what is in use on them."])
+    if request.viewer.visibility.namespaces.get(PODS) is not None:
+        return notes(
+            ["Only the pods that you may see count: more may be in use, and less free, than is shown."]
         )
-    return notes(texts, "note wait")
+    return Markup("")
 
 
 # -- the largest gang
@@ -96,10 +86,10 @@ class SizedRoom:
     def __init__(self, request: ViewRequest, occupancy: NodeOccupancy) -> None:
         self.problem = ""
         try:
-            self.size = chosen_size(request.query, request.records)
+            self.size = chosen_size(request.query, occupancy.job_pods)
         except BadSize as error:
             self.problem = str(error)
-            self.size = chosen_size({}, request.records)
+            self.size = chosen_size({}, occupancy.job_pods)
         self.room: GangRoom = gang_room(occupancy, self.size.request)
 
     @property

@@ -8,8 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from stromboli.api import names
-from stromboli.cli.dashboard.pages.heat_map_markup import NodeGroup, heat_map, heat_map_names, node_groups
-from stromboli.cli.dashboard.pages.node_elements import (
+from stromboli.cli.dashboard.pages.network.heat_map_markup import (
+    NodeGroup,
+    chosen_resource,
+    heat_map_names,
+    map_card,
+    node_groups,
+    resource_tabs,
+)
+from stromboli.cli.dashboard.pages.network.node_elements import (
     SizedRoom,
     gang_card,
     pods_are_seen,
@@ -29,7 +36,6 @@ from stromboli.cli.dashboard.pages.page_elements import (
     FilterField,
     Row,
     TableColumn,
-    card,
     data_table,
     filter_form,
     link,
@@ -38,10 +44,9 @@ from stromboli.cli.dashboard.pages.page_elements import (
     tabs,
 )
 from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy, node_occupancy, resource_names
-from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
+from stromboli.simulator.reports.page.markup import Markup, joined, shortened
 
 NODES_PAGE = "/nodes"
-NAMES_ID = "heat-map-node-names"
 TABS_SHOWN = 12
 LABELS = (
     "topology.kubernetes.io/zone",
@@ -59,7 +64,7 @@ async def node_list(request: ViewRequest) -> PageContent:
     """The nodes that the address asks for, on a map and in a table."""
     occupancy = node_occupancy(request.records)
     places = _filtered(request, occupancy)
-    resource = request.choice("resource", tuple(resource_names(request.records)))
+    resource = chosen_resource(request)
     group = _grouping(request, occupancy)
     groups = grouped_nodes(occupancy, places, group)
     known = pods_are_seen(request)
@@ -68,11 +73,13 @@ async def node_list(request: ViewRequest) -> PageContent:
         {
             "node-notes": sight_notes(request),
             "node-filters": _filters(request, occupancy),
-            "node-choices": _choices(request, occupancy, resource, group),
+            "node-choices": joined(
+                [resource_tabs(request, resource), _group_tabs(request, occupancy, group)]
+            ),
             "heat-map": map_card(occupancy, groups, resource, known),
             "node-gang": gang_card(request, SizedRoom(request, occupancy)),
             "node-list": node_table(request, occupancy, places, known),
-            "heat-names": heat_map_names(occupancy, groups, NAMES_ID),
+            "heat-names": heat_map_names(occupancy, groups),
         },
     )
 
@@ -90,7 +97,9 @@ def _filtered(request: ViewRequest, occupancy: NodeOccupancy) -> list[int]:
         wanted &= _in_state(occupancy, state)
     words = request.query.get("q", "").lower().split()
     kept: list[int] = np.flatnonzero(wanted).tolist()
-    return [place for place in kept if all(word in occupancy.names[place].lower() for word in words)]
+    for word in words:
+        kept = [place for place in kept if word in occupancy.names[place].lower()]
+    return kept
 
 
 def _in_state(occupancy: NodeOccupancy, state: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -117,7 +126,7 @@ def _grouping(request: ViewRequest, occupancy: NodeOccupancy) -> str:
     """By what nodes are grouped: the lowest tier of HyperNodes unless the address says something else."""
     tiers = [f"{TIER}{tier}" for tier in occupancy.network.tiers]
     wanted = request.query.get("group", "")
-    if wanted in (*tiers, BY_STATE, UNGROUPED) or (wanted and any(occupancy.labels(wanted))):
+    if wanted in (*tiers, BY_STATE, UNGROUPED) or (wanted and occupancy.has_label(wanted)):
         return wanted
     return tiers[0] if tiers else UNGROUPED
 
@@ -125,7 +134,7 @@ def _grouping(request: ViewRequest, occupancy: NodeOccupancy) -> str:
 def grouped_nodes(occupancy: NodeOccupancy, places: Sequence[int], group: str) -> list[NodeGroup]:
     """Nodes by HyperNode of a tier, by state, by the value of a label, or all together."""
     if group == UNGROUPED:
-        return [NodeGroup("", places)]
+        return [NodeGroup("", tuple(places))]
     if group == BY_STATE:
         return node_groups(dict(enumerate(occupancy.states)), places, "unknown")
     if not group.startswith(TIER):
@@ -137,62 +146,17 @@ def grouped_nodes(occupancy: NodeOccupancy, places: Sequence[int], group: str) -
     return node_groups(titles, places, "in no HyperNode of this tier")
 
 
-def _choices(request: ViewRequest, occupancy: NodeOccupancy, resource: str, group: str) -> Markup:
-    resources = resource_names(request.records)[:TABS_SHOWN]
-    resources += [resource] if resource not in resources else []
+def _group_tabs(request: ViewRequest, occupancy: NodeOccupancy, group: str) -> Markup:
     network = occupancy.network
     groupings = [
         (f"{TIER}{tier}", f"{shortened(network.tier_name(tier), 20) or 'HyperNode'} (tier {tier})")
         for tier in network.tiers[:TABS_SHOWN]
     ]
-    groupings += [(label, label.rpartition("/")[2]) for label in LABELS if any(occupancy.labels(label))]
+    groupings += [(label, label.rpartition("/")[2]) for label in LABELS if occupancy.has_label(label)]
     groupings += [(BY_STATE, "State"), (UNGROUPED, "All together")]
     groupings += [(group, shortened(group, 60))] if group not in dict(groupings) else []
-    return joined(
-        [
-            tabs(
-                [
-                    (shortened(title_of(each), 60), request.address(resource=each), each == resource)
-                    for each in resources
-                ],
-                "resource of the heat map",
-            ),
-            tabs(
-                [(title, request.address(group=each), each == group) for each, title in groupings],
-                "groups of the heat map",
-            ),
-        ]
-    )
-
-
-def map_card(occupancy: NodeOccupancy, groups: Sequence[NodeGroup], resource: str, known: bool) -> Markup:
-    """The map with what its cells mean."""
-    count = sum(len(group.places) for group in groups)
-    drawing = heat_map(occupancy, groups, resource, NAMES_ID, known) if count else element("p", "No nodes.")
-    return card(f"{title_of(resource)} in use", drawing, _legend(), wide=True)
-
-
-def _legend() -> Markup:
-    shades = [
-        element("rect", x=14.0 * step, width=14.0, height=12.0, class_=f"heat-{step}") for step in range(5)
-    ]
-    entries = [
-        ("in use: none to all", element("svg", *shades, viewBox="0 0 70 12", class_="key wide-key")),
-        ("free of jobs", _key(element("rect", x=0.5, y=0.5, width=11.0, height=11.0, class_="key-hollow"))),
-        ("cordoned", _key(element("path", d="M1 11L11 1", class_="key-ink"))),
-        ("not ready", _key(element("path", d="M1 11L11 1M1 1L11 11", class_="key-bad"))),
-        ("has none of it", _key(element("rect", x=5.0, y=5.0, width=2.0, height=2.0, class_="key-dot"))),
-    ]
-    return element(
-        "p",
-        *(element("span", drawing, text) for text, drawing in entries),
-        class_="legend",
-        aria_hidden="true",
-    )
-
-
-def _key(drawing: Markup) -> Markup:
-    return element("svg", drawing, viewBox="0 0 12 12", class_="key")
+    entries = [(title, request.address(group=each), each == group) for each, title in groupings]
+    return tabs(entries, "groups of the heat map")
 
 
 # -- the table

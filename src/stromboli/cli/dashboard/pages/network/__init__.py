@@ -1,0 +1,1 @@
+"""Pages about nodes and about the network that they are in."""
