@@ -37,7 +37,7 @@ def names_in_cluster(ctx: Any, resource: Resource, incomplete: str) -> list[str]
 async def _names(given: dict[str, Any], resource: Resource) -> list[str]:
     import msgspec
 
-    from stromboli.cli.up.cluster_choice import find_api_server
+    from stromboli.cli.cluster.cluster_choice import find_api_server
     from stromboli.kube.api_client import Client
 
     data = Path(given["data"]) if given.get("data") else None

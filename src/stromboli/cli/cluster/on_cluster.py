@@ -190,8 +190,8 @@ async def _awaited(work: Awaitable[None]) -> None:
 
 
 async def _with_session(target: ClusterTarget, work: Callable[[ClusterSession], Awaitable[None]]) -> None:
+    from stromboli.cli.cluster.cluster_choice import find_api_server
     from stromboli.cli.cluster.cluster_session import ClusterSession
-    from stromboli.cli.up.cluster_choice import find_api_server
     from stromboli.embedded.running_clusters import FolderError
     from stromboli.kube.api_client import Client
     from stromboli.kube.credentials import BadConfig

@@ -20,8 +20,8 @@ from stromboli.api.types.node_shard import NodeShard
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.cli.cli_errors import Usage, print_error
+from stromboli.cli.cluster.cluster_choice import find_api_server
 from stromboli.cli.status.cluster_policy import PolicyInForce, policy_in_force
-from stromboli.cli.up.cluster_choice import find_api_server
 from stromboli.embedded.running_clusters import FolderError, RunningCluster
 from stromboli.engine.catalog import Catalog
 from stromboli.kube.api_client import Client

@@ -11,6 +11,7 @@ import typer
 from msgspec import structs
 
 from stromboli.cli.cli_errors import INTERRUPTED, Usage, print_error
+from stromboli.cli.cluster.cluster_choice import find_api_server
 from stromboli.cli.sweep.cluster_volume import ClusterVolume, collect
 from stromboli.cli.sweep.job_watch import JobEnd, JobWatch
 from stromboli.cli.sweep.local_sweep import results_folder, show_end
@@ -18,7 +19,6 @@ from stromboli.cli.sweep.sweep_job_manifests import job_settings, manifests
 from stromboli.cli.sweep.sweep_job_requests import SweepJobRequests, runs_of
 from stromboli.cli.sweep.sweep_options import ClusterOptions, SweepOptions
 from stromboli.cli.sweep.sweep_progress import Counts, SweepProgress, failure_text
-from stromboli.cli.up.cluster_choice import find_api_server
 from stromboli.embedded.nodes.node_annotations import NODE, REAL
 from stromboli.embedded.running_clusters import FolderError
 from stromboli.kube.api_client import Client

@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from stromboli.cli.cli_errors import Usage, print_error
-from stromboli.cli.up.cluster_choice import choose_cluster
+from stromboli.cli.cluster.cluster_choice import choose_cluster
 from stromboli.cli.up.up_options import CLUSTER
 from stromboli.embedded.running_clusters import FolderError, stop_cluster
 

@@ -9,8 +9,8 @@ import msgspec
 import typer
 
 from stromboli.cli.cli_errors import Usage
+from stromboli.cli.cluster.cluster_choice import choose_cluster
 from stromboli.cli.command_group import subcommands
-from stromboli.cli.up.cluster_choice import choose_cluster
 from stromboli.cli.up.up_options import CLUSTER
 from stromboli.embedded.nodes.node_annotations import FAILED, NODE
 from stromboli.embedded.nodes.write_queue import NODES

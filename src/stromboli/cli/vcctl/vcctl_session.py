@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from stromboli.cli.cluster.cluster_choice import find_api_server
 from stromboli.cli.cluster.cluster_kinds import Manifest
 from stromboli.cli.cluster.cluster_session import ClusterSession
-from stromboli.cli.up.cluster_choice import find_api_server
 from stromboli.cli.vcctl.vcctl_flags import Flag, Words
 from stromboli.embedded.running_clusters import RunningCluster
 from stromboli.kube.api_resources import Resource
