@@ -46,7 +46,7 @@ class DashboardServer:
             self._authentication = TokenAuthentication(self.cluster, cookie)
         running = session.running
         where = running.data if running is not None else session.client.access.server
-        guard = RequestGuard(allowed_hosts, listening.port)
+        guard = RequestGuard((listening.name, *allowed_hosts))
         app = DashboardApp(self.cluster, self._authentication, guard, str(where)).application()
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=GRACE, handle_signals=False)
         self._listener = HttpListener(runner, LIMITS, listening.tls)

@@ -28,12 +28,16 @@ class Listening:
     def port(self) -> int:
         return int(self.sockets[0].getsockname()[1])
 
+    @property
+    def name(self) -> str:
+        """Host and port, as an address has them."""
+        host = LOOPBACK if self.host in ("", "0.0.0.0", "::", LOOPBACK) else self.host
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+
     def address(self, code: str = "") -> str:
         """What a user opens in a browser."""
-        host = LOOPBACK if self.host in ("", "0.0.0.0", "::", LOOPBACK) else self.host
-        name = f"[{host}]" if ":" in host else host
         scheme = "https" if self.tls is not None else "http"
-        return f"{scheme}://{name}:{self.port}/{f'?{CODE}={code}' if code else ''}"
+        return f"{scheme}://{self.name}/{f'?{CODE}={code}' if code else ''}"
 
 
 async def listen(host: str, port: int | None, tls: ssl.SSLContext | None = None) -> Listening:

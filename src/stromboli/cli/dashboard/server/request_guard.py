@@ -7,6 +7,7 @@ rebinding) is refused.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from aiohttp import web
@@ -26,21 +27,28 @@ HEADERS = {
     "Server": "stromboli",
 }
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+_PORT = re.compile(r":[0-9]{1,5}$")
 SAFE_METHODS = ("GET", "HEAD")
 
 
 class RequestGuard:
-    """Knows the names under which this server may be asked for."""
+    """Knows the names under which this server may be asked for: those of loopback, and those that it was given.
 
-    def __init__(self, hosts: Iterable[str], port: int) -> None:
+    On loopback any port will do, as a forwarded one differs from ours; a name that somebody else's DNS leads here is
+    none of these.
+    """
+
+    def __init__(self, hosts: Iterable[str]) -> None:
         """`hosts` are the names besides those of loopback, each with its port unless that is the usual one."""
-        self._hosts = {f"{name}:{port}" for name in LOOPBACK_NAMES} | {host.lower() for host in hosts}
-        self._hosts |= set(LOOPBACK_NAMES) if port in (80, 443) else set()
+        self._hosts = {host.lower() for host in hosts}
+
+    def _is_ours(self, host: str) -> bool:
+        return host in self._hosts or _PORT.sub("", host) in LOOPBACK_NAMES
 
     def refusal(self, request: web.Request) -> web.Response | None:
         """The response to a request that is not let through; None if it is."""
         host = request.headers.get("Host", "").lower()
-        if host not in self._hosts:
+        if not self._is_ours(host):
             return web.Response(
                 status=421,
                 text=f"This dashboard is not called {host[:100]!r}. If it is, start it with --allowed-host.\n",
