@@ -10,15 +10,18 @@ from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
+from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text
 from stromboli.cli.dashboard.viewers.viewer import Viewer
 from stromboli.cli.leader.leader_query import Unreachable, ask_cycles, ask_policy
+from stromboli.cli.policy.policy_place import DEFAULT_KEY, PolicyPlace, find_policy
+from stromboli.kube.request import ApiError, NoResponse
 from stromboli.scheduler.explain.cycle_documents import CycleList
 from stromboli.scheduler.explain.policy_document import PolicyDocument
 
 CYCLES_SECONDS = 1.0
 """Until the leader is asked for its cycles again."""
 POLICY_SECONDS = 5.0
-"""Until it is asked for its policy again."""
+"""Until it is asked for its policy again, and the policy that is kept for it is read again."""
 UNREACHABLE_SECONDS = 10.0
 """Until it is asked again after it could not be asked."""
 ANSWER_TIMEOUT = 5.0
@@ -27,7 +30,7 @@ MOST_ASKING_VIEWERS = 32
 """For whom answers are kept; the one who looked least recently goes for a new one."""
 MOST_KEPT_CYCLES = 1000
 """Of a leader, for a viewer; the oldest go for new ones."""
-Document = TypeVar("Document", CycleList, PolicyDocument)
+Document = TypeVar("Document", CycleList, PolicyDocument, PolicyPlace)
 Ask = Callable[[Document | None], Awaitable[Document | Unreachable]]
 """Asks the leader, given what is known already."""
 
@@ -64,6 +67,7 @@ async def _in_time(asking: Awaitable[Document | Unreachable]) -> Document | Unre
 class _ViewerAnswers:
     cycles: _Answer[CycleList] = field(default_factory=lambda: _Answer(CYCLES_SECONDS))
     policy: _Answer[PolicyDocument] = field(default_factory=lambda: _Answer(POLICY_SECONDS))
+    kept_policy: _Answer[PolicyPlace] = field(default_factory=lambda: _Answer(POLICY_SECONDS))
 
 
 class LeaderAnswers:
@@ -93,6 +97,14 @@ class LeaderAnswers:
 
         return await self._answers(viewer).policy.current(ask, self._now)
 
+    async def kept_policy(self, viewer: Viewer) -> PolicyPlace | Unreachable:
+        """The policy as it is kept for the leader, in a ConfigMap or a file, whatever it has loaded."""
+
+        async def ask(_: PolicyPlace | None) -> PolicyPlace | Unreachable:
+            return await _kept_policy(viewer)
+
+        return await self._answers(viewer).kept_policy.current(ask, self._now)
+
     def _answers(self, viewer: Viewer) -> _ViewerAnswers:
         answers = self._viewers.pop(viewer.key, None)
         if answers is None:
@@ -101,6 +113,15 @@ class LeaderAnswers:
                 del self._viewers[next(iter(self._viewers))]
         self._viewers[viewer.key] = answers
         return answers
+
+
+async def _kept_policy(viewer: Viewer) -> PolicyPlace | Unreachable:
+    try:
+        return await find_policy(viewer.session, DEFAULT_KEY)
+    except ApiError as error:
+        return Unreachable(refusal_text(error))
+    except (ClusterError, NoResponse) as error:
+        return Unreachable(str(error))
 
 
 async def _newer_cycles(viewer: Viewer, known: CycleList | None) -> CycleList | Unreachable:

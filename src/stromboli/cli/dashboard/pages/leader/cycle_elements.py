@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from stromboli.cli.dashboard.pages.page_content import address
 from stromboli.cli.dashboard.pages.page_elements import link
 from stromboli.scheduler.explain.cycle_documents import CycleEntry
 from stromboli.simulator.reports.page.chart_scales import amounts, clock
@@ -27,7 +26,8 @@ LATEST_MOMENT = 253_402_300_799.0
 
 def cycle_address(entry: CycleEntry, since: float, kind: str = "") -> str:
     """The page of a cycle, or its decisions of a kind; `since` tells the leader that counted it from others."""
-    return address(DECISIONS_PAGE, cycle=entry.number, leader=f"{since:.0f}", kind=kind)
+    chosen = f"&kind={kind}" if kind else ""
+    return f"{DECISIONS_PAGE}?cycle={entry.number}&leader={since:.0f}{chosen}"
 
 
 def numbers_text(entry: CycleEntry) -> str:

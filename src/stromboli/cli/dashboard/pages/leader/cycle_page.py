@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from stromboli.cli.dashboard.pages.cycle_elements import (
+from stromboli.cli.dashboard.pages.leader.cycle_elements import (
     DECISIONS_PAGE,
     NAME_LENGTH,
     cycle_address,

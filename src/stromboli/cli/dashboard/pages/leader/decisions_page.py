@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from stromboli.cli.dashboard.pages.cycle_elements import (
+from stromboli.cli.dashboard.pages.leader.cycle_elements import (
     DECISIONS_PAGE,
     cycle_address,
     cycle_link,
@@ -21,9 +21,9 @@ from stromboli.cli.dashboard.pages.cycle_elements import (
     parts_legend,
     seconds_text,
 )
-from stromboli.cli.dashboard.pages.cycle_page import cycle_page
-from stromboli.cli.dashboard.pages.cycle_rates import RATE_MINUTES, cycle_rates
-from stromboli.cli.dashboard.pages.leader_silence import silence
+from stromboli.cli.dashboard.pages.leader.cycle_page import cycle_page
+from stromboli.cli.dashboard.pages.leader.cycle_rates import RATE_MINUTES, cycle_rates
+from stromboli.cli.dashboard.pages.leader.leader_silence import silence
 from stromboli.cli.dashboard.pages.page_content import (
     PageContent,
     PageRoute,

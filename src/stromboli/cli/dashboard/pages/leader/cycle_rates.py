@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from stromboli.cli.dashboard.pages.cycle_elements import last_moment, mean_seconds
+from stromboli.cli.dashboard.pages.leader.cycle_elements import last_moment, mean_seconds
 from stromboli.scheduler.explain.cycle_documents import CycleEntry, CycleList
 
 MINUTE = 60.0

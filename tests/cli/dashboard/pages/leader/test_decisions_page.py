@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from stromboli.cli.dashboard.pages.cycle_rates import cycle_rates
-from stromboli.cli.dashboard.pages.decisions_page import ROUTES, decisions
+from stromboli.cli.dashboard.pages.leader.cycle_rates import cycle_rates
+from stromboli.cli.dashboard.pages.leader.decisions_page import ROUTES, decisions
 from stromboli.cli.dashboard.pages.page_content import NotThere, PageContent
 from stromboli.cli.live.cluster_records import News
 from stromboli.scheduler.explain.cycle_documents import CycleDecision, CycleEntry, CycleList, LostCause

@@ -1,0 +1,1 @@
+"""What the leader tells: its last cycles with their decisions, and the policy in force."""
