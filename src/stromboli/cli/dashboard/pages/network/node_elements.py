@@ -30,7 +30,7 @@ from stromboli.cli.dashboard.topology.gang_room import (
 from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy, unit
 from stromboli.cli.live.cluster_content import GPU
 from stromboli.cli.live.cluster_records import PODS
-from stromboli.simulator.reports.page.markup import Markup, element, joined
+from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
 
 
 def title_of(resource: str) -> str:
@@ -117,7 +117,7 @@ def gang_card(request: ViewRequest, sized: SizedRoom) -> Markup:
     whole = f"{sized.room.total:,}"
     entries: list[tuple[str, object]] = [("Whole cluster", element("span", whole))]
     for tier in sized.room.tiers:
-        name = f"Within one {tier.name or 'HyperNode'} (tier {tier.tier})"
+        name = f"Within one {shortened(tier.name, 40) or 'HyperNode'} (tier {tier.tier})"
         target = hyper_node_address(tier.domain.name)
         entries.append(
             (
@@ -138,7 +138,7 @@ def gang_card(request: ViewRequest, sized: SizedRoom) -> Markup:
 
 
 def _place(largest: int, target: str, name: str) -> Markup:
-    return element("small", " in ", link(target, name)) if largest else element("small", " in any")
+    return element("small", " in ", link(target, shortened(name, 60))) if largest else element("small", " in any")
 
 
 def _caveat() -> Markup:

@@ -1,0 +1,177 @@
+"""HyperNodes as a tree that can be folded, a bounded part of it on each page, and as a table."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from stromboli.cli.dashboard.pages.network.node_elements import title_of, usage_bar
+from stromboli.cli.dashboard.pages.network.node_list_page import nodes_in
+from stromboli.cli.dashboard.pages.page_content import ViewRequest, hyper_node_address
+from stromboli.cli.dashboard.pages.page_elements import Row, TableColumn, data_table, link, number_link
+from stromboli.cli.dashboard.topology.domain_rooms import DomainRooms
+from stromboli.model.topology.domain import Domain
+from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
+
+CHILDREN_SHOWN = 50
+"""Of one HyperNode; the others are on its own page."""
+LINES_SHOWN = 300
+LEVELS_SHOWN = 8
+NAME_LENGTH = 60
+OPEN_ALL = "all"
+
+
+class TreeView:
+    """The part of the tree below some HyperNodes that a page shows."""
+
+    def __init__(self, request: ViewRequest, rooms: DomainRooms) -> None:
+        self._rooms = rooms
+        self._known = frozenset(request.query.get("open", "").split(","))
+
+    def markup(self, roots: Sequence[Domain]) -> Markup:
+        """These HyperNodes, each with those below it as far as there is room."""
+        shown = _shown(roots)
+        return element("ul", *(self._branch(domain, shown) for domain in roots), class_="tree")
+
+    def _branch(self, domain: Domain, shown: dict[str, list[Domain]]) -> Markup:
+        line = self._line(domain)
+        below = shown.get(domain.name, [])
+        id = f"tree-{shortened(domain.name, 253)}"
+        if not domain.children:
+            return element("li", element("div", line, class_="tree-line"), id=id)
+        if not below:
+            return element("li", element("div", line, _more(domain, 0), class_="tree-line"), id=id)
+        rest = [element("li", _more(domain, len(below)))] if len(below) < len(domain.children) else []
+        is_open = OPEN_ALL in self._known or domain.name in self._known
+        return element(
+            "li",
+            element(
+                "details",
+                element("summary", line, class_="tree-line"),
+                element("ul", *(self._branch(child, shown) for child in below), *rest),
+                open="" if is_open else None,
+            ),
+            id=id,
+        )
+
+    def _line(self, domain: Domain) -> Markup:
+        """A HyperNode in one line; what is in it as links."""
+        rooms, place = self._rooms, self._rooms.place[domain.name]
+        name = link(hyper_node_address(domain.name), shortened(domain.name, NAME_LENGTH), class_="tree-name")
+        parts = [
+            name,
+            element("span", tier_text(domain.tier, domain.tier_name), class_="note"),
+            element(
+                "span",
+                number_link(rooms.nodes[place], nodes_in(domain.name)),
+                f" {_plural(rooms.nodes[place], 'node')}, {rooms.free_nodes[place]:,} free",
+            ),
+            *(
+                element("span", f"{title_of(resource)} ", usage_bar(used[place], has[place], resource))
+                for resource, used, has in _columns(rooms)
+                if has[place]
+            ),
+            element("span", f"fits {rooms.fitting[place]:,}"),
+            element(
+                "span",
+                number_link(rooms.jobs[place], f"{hyper_node_address(domain.name)}#hyper-node-jobs"),
+                f" {_plural(rooms.jobs[place], 'job')}",
+            ),
+        ]
+        return joined(parts, " ")
+
+
+def _columns(rooms: DomainRooms) -> list[tuple[str, list[float], list[float]]]:
+    return [(resource, rooms.used[resource], rooms.has[resource]) for resource in rooms.resources]
+
+
+def _shown(roots: Sequence[Domain]) -> dict[str, list[Domain]]:
+    """The children that are shown, by the name of their parent: level by level, until there are enough lines."""
+    shown: dict[str, list[Domain]] = {}
+    left = LINES_SHOWN - len(roots)
+    waiting = deque((domain, 1) for domain in roots)
+    while waiting:
+        domain, level = waiting.popleft()
+        below = domain.children[:CHILDREN_SHOWN]
+        if below and len(below) <= left and level < LEVELS_SHOWN:
+            left -= len(below)
+            shown[domain.name] = below
+            waiting.extend((child, level + 1) for child in below)
+    return shown
+
+
+def _more(domain: Domain, shown: int) -> Markup:
+    hidden = len(domain.children) - shown
+    more = "more " if shown else ""
+    return link(
+        hyper_node_address(domain.name), f"{hidden:,} {more}HyperNode{'' if hidden == 1 else 's'} below"
+    )
+
+
+def tier_text(tier: int, name: str) -> str:
+    return f"{shortened(name, NAME_LENGTH)}, tier {tier}" if name else f"tier {tier}"
+
+
+def _plural(count: int, noun: str) -> str:
+    return noun if count == 1 else f"{noun}s"
+
+
+def hyper_node_table(
+    request: ViewRequest, caption: str, domains: Sequence[Domain], rooms: DomainRooms
+) -> Markup:
+    """HyperNodes as a table that can be sorted."""
+    rows: list[Row] = [{"domain": domain, "place": rooms.place[domain.name]} for domain in domains]
+    return data_table(request, caption, [*_name_columns(), *_room_columns(rooms)], rows)
+
+
+def _name_columns() -> list[TableColumn]:
+    return [
+        TableColumn(
+            "HyperNode",
+            lambda row: link(
+                hyper_node_address(row["domain"].name), shortened(row["domain"].name, NAME_LENGTH)
+            ),
+            lambda row: row["domain"].name,
+        ),
+        TableColumn(
+            "Tier",
+            lambda row: tier_text(row["domain"].tier, row["domain"].tier_name),
+            lambda row: row["domain"].tier,
+        ),
+    ]
+
+
+def _room_columns(rooms: DomainRooms) -> list[TableColumn]:
+    nodes, free, fitting = rooms.nodes, rooms.free_nodes, rooms.fitting
+    return [
+        TableColumn(
+            "Nodes",
+            lambda row: number_link(nodes[row["place"]], nodes_in(row["domain"].name)),
+            lambda row: nodes[row["place"]],
+            "number",
+        ),
+        TableColumn(
+            "Free nodes", lambda row: f"{free[row['place']]:,}", lambda row: free[row["place"]], "number"
+        ),
+        *(_resource_column(resource, used, has) for resource, used, has in _columns(rooms)),
+        TableColumn(
+            "Fits", lambda row: f"{fitting[row['place']]:,}", lambda row: fitting[row["place"]], "number"
+        ),
+        TableColumn(
+            "Jobs",
+            lambda row: number_link(
+                rooms.jobs[row["place"]], f"{hyper_node_address(row['domain'].name)}#hyper-node-jobs"
+            ),
+            lambda row: rooms.jobs[row["place"]],
+            "number",
+        ),
+    ]
+
+
+def _resource_column(resource: str, used: list[float], has: list[float]) -> TableColumn:
+    return TableColumn(
+        title_of(resource),
+        lambda row: usage_bar(used[row["place"]], has[row["place"]], resource),
+        lambda row: used[row["place"]] / has[row["place"]] if has[row["place"]] else 0.0,
+        name=f"by-{resource}",
+    )

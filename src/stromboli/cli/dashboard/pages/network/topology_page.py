@@ -1,0 +1,329 @@
+"""The network: HyperNodes as a tree with what is in use below each, and a page for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stromboli.cli.dashboard.pages.job_list_page import row_address
+from stromboli.cli.dashboard.pages.network.heat_map_markup import (
+    NodeGroup,
+    chosen_resource,
+    heat_map_names,
+    map_card,
+    node_groups,
+    resource_tabs,
+)
+from stromboli.cli.dashboard.pages.network.hyper_node_tree_view import (
+    CHILDREN_SHOWN,
+    OPEN_ALL,
+    TreeView,
+    hyper_node_table,
+    tier_text,
+)
+from stromboli.cli.dashboard.pages.network.node_elements import (
+    SizedRoom,
+    gang_card,
+    pods_are_seen,
+    sight_notes,
+    title_of,
+    usage_bar,
+)
+from stromboli.cli.dashboard.pages.network.node_list_page import nodes_in
+from stromboli.cli.dashboard.pages.page_content import (
+    NotThere,
+    PageContent,
+    PageRoute,
+    ViewRequest,
+    hyper_node_address,
+    queue_address,
+)
+from stromboli.cli.dashboard.pages.page_elements import (
+    Row,
+    TableColumn,
+    card,
+    data_table,
+    facts,
+    link,
+    notes,
+    number_link,
+    phase,
+    short_text,
+    tabs,
+)
+from stromboli.cli.dashboard.topology.domain_rooms import (
+    FREE,
+    FULL,
+    PARTLY,
+    DomainRooms,
+    TierSummary,
+    pods_by_job,
+)
+from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy, node_occupancy
+from stromboli.model.topology.domain import Domain
+from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
+
+TOPOLOGY_PAGE = "/topology"
+PROBLEMS_SHOWN = 50
+MEANING = (
+    "A node is free if it takes new pods and none of a job is there;"
+    " a HyperNode is full if none of its nodes is free."
+)
+NO_HYPER_NODES = (
+    "There are no HyperNodes: the network is one whole. docs/topology.md tells how to describe it,"
+    " so that gangs are kept close together."
+)
+
+
+# -- the whole network
+
+
+async def topology(request: ViewRequest) -> PageContent:
+    """All HyperNodes as a tree, or those of a tier as a table."""
+    occupancy = node_occupancy(request.records)
+    sized = SizedRoom(request, occupancy)
+    if not request.records.hyper_nodes:
+        return PageContent(
+            "Topology", {"topology-notes": sight_notes(request), "hyper-nodes": notes([NO_HYPER_NODES])}
+        )
+    rooms = DomainRooms(occupancy, request.content.resources, sized.room)
+    return PageContent(
+        "Topology",
+        {
+            "topology-notes": sight_notes(request),
+            "topology-tiers": _tiers_card(request, rooms, sized),
+            "topology-problems": _problems(occupancy),
+            "hyper-nodes": _hyper_nodes(request, rooms),
+            "topology-gang": gang_card(request, sized),
+        },
+    )
+
+
+def _tiers_card(request: ViewRequest, rooms: DomainRooms, sized: SizedRoom) -> Markup:
+    largest = {tier.tier: tier for tier in sized.room.tiers}
+
+    def cells(tier: TierSummary) -> list[object]:
+        best = largest[tier.tier]
+        return [
+            tier_text(tier.tier, tier.name),
+            number_link(tier.count, request.address(tier=tier.tier, room="", page="")),
+            *(
+                number_link(tier.rooms[room], request.address(tier=tier.tier, room=room, page=""))
+                for room in (FREE, PARTLY, FULL)
+            ),
+            f"{tier.free_nodes:,} of {tier.nodes:,}",
+            joined(
+                [
+                    number_link(best.largest, hyper_node_address(best.domain.name)),
+                    f" in {shortened(best.domain.name, 60)}" if best.largest else "",
+                ]
+            ),
+        ]
+
+    titles = (
+        "Tier",
+        "HyperNodes",
+        "Free",
+        "Partly free",
+        "Full",
+        "Free nodes",
+        f"Most pods of {sized.text} in one",
+    )
+    table = element(
+        "table",
+        element("caption", "Tiers of HyperNodes", class_="quiet"),
+        element("thead", element("tr", *(element("th", title, scope="col") for title in titles))),
+        element(
+            "tbody",
+            *(element("tr", *(element("td", cell) for cell in cells(tier))) for tier in rooms.tiers()),
+        ),
+    )
+    return card(
+        "Tiers",
+        element("div", table, class_="scroll", tabindex="0", role="region", aria_label="tiers"),
+        note=MEANING,
+        wide=True,
+    )
+
+
+def _problems(occupancy: NodeOccupancy) -> Markup:
+    """HyperNodes that are left out or not as somebody meant them, and why."""
+    tree = occupancy.network.tree
+    names = tree.with_notices()
+    if not names:
+        return Markup("")
+    entries = [
+        element(
+            "li",
+            link(hyper_node_address(name), shortened(name, 60)),
+            ": ",
+            short_text("; ".join(tree.notices(name).values())),
+        )
+        for name in names[:PROBLEMS_SHOWN]
+    ]
+    more = [f"and {len(names) - PROBLEMS_SHOWN:,} more"] if len(names) > PROBLEMS_SHOWN else []
+    return card("Problems", element("ul", *entries), notes(more), wide=True)
+
+
+def _hyper_nodes(request: ViewRequest, rooms: DomainRooms) -> Markup:
+    tier, room = request.query.get("tier", ""), request.query.get("room", "")
+    if not tier and not room:
+        return _tree_card(request, rooms, rooms.network.tree.top)
+    domains = [
+        domain
+        for place, domain in enumerate(rooms.network.domains)
+        if tier in ("", str(domain.tier)) and room in ("", rooms.room(place))
+    ]
+    caption = f"{len(domains):,} HyperNodes" + (f" of tier {shortened(tier, 20)}" if tier else "")
+    back = link(request.address(tier="", room="", page=""), "all as a tree")
+    return joined(
+        [
+            element("p", caption, f"{', ' + shortened(room, 20) if room else ''}: ", back),
+            hyper_node_table(request, caption, domains, rooms),
+        ]
+    )
+
+
+def _tree_card(request: ViewRequest, rooms: DomainRooms, root: Domain) -> Markup:
+    """The HyperNodes below another, one page of them."""
+    pages = max(1, -(-len(root.children) // CHILDREN_SHOWN))
+    page = min(request.number("page", 1, 100_000), pages)
+    roots = root.children[(page - 1) * CHILDREN_SHOWN : page * CHILDREN_SHOWN]
+    folding = [("Fold", request.address(open=""), False), ("Unfold", request.address(open=OPEN_ALL), False)]
+    turning = [
+        (
+            f"{first + 1:,} to {min(first + CHILDREN_SHOWN, len(root.children)):,}",
+            target,
+            first // CHILDREN_SHOWN + 1 == page,
+        )
+        for first, target in _page_links(request, pages, page)
+    ]
+    parts = [tabs(folding, "folding")] if any(each.children for each in roots) else []
+    parts += [tabs(turning, "pages")] if pages > 1 else []
+    return card("HyperNodes", *parts, TreeView(request, rooms).markup(roots), wide=True)
+
+
+def _page_links(request: ViewRequest, pages: int, page: int) -> list[tuple[int, str]]:
+    """The first HyperNode and the address of pages near this one, of the first and of the last."""
+    near = sorted({1, pages, *range(max(1, page - 2), min(pages, page + 2) + 1)})
+    return [((each - 1) * CHILDREN_SHOWN, request.address(page=each if each > 1 else "")) for each in near]
+
+
+# -- one HyperNode
+
+
+async def hyper_node(request: ViewRequest) -> PageContent:
+    """A HyperNode: its place in the network, what is below it, and the jobs that lie in it."""
+    name = request.names["hypernode"]
+    occupancy = node_occupancy(request.records)
+    domain = occupancy.network.tree.domains.get(name)
+    if domain is None:
+        return _left_out(request, occupancy, name)
+    sized = SizedRoom(request, occupancy)
+    rooms = DomainRooms(occupancy, request.content.resources, sized.room)
+    groups = _groups(domain)
+    resource = chosen_resource(request)
+    regions = {
+        "topology-notes": sight_notes(request),
+        "hyper-node": joined([_facts(rooms, domain, sized), _notices(occupancy, name)]),
+        "hyper-node-resources": resource_tabs(request, resource),
+        "heat-map": map_card(occupancy, groups, resource, pods_are_seen(request)),
+    }
+    if domain.children:
+        regions["hyper-nodes"] = _tree_card(request, rooms, domain)
+    regions["hyper-node-jobs"] = _jobs(request, occupancy, domain)
+    regions["heat-names"] = heat_map_names(occupancy, groups)
+    return PageContent(f"HyperNode {shortened(name, 80)}", regions)
+
+
+def _left_out(request: ViewRequest, occupancy: NodeOccupancy, name: str) -> PageContent:
+    """One that is no part of the tree, or none at all."""
+    if name not in request.records.hyper_nodes:
+        raise NotThere(f"There is no HyperNode {shortened(name, 100)}, or you may not see it.")
+    spec = request.records.hyper_nodes[name].spec
+    told = facts(
+        [
+            ("Tier", tier_text(spec.tier, spec.tier_name)),
+            ("Members", f"{len(spec.members):,}"),
+            ("Network", link(TOPOLOGY_PAGE, "all HyperNodes")),
+        ]
+    )
+    return PageContent(
+        f"HyperNode {shortened(name, 80)}", {"hyper-node": joined([told, _notices(occupancy, name)])}
+    )
+
+
+def _notices(occupancy: NodeOccupancy, name: str) -> Markup:
+    return notes(map(short_text, occupancy.network.tree.notices(name).values()), "warn")
+
+
+def _facts(rooms: DomainRooms, domain: Domain, sized: SizedRoom) -> Markup:
+    place = rooms.place[domain.name]
+    above = [each for each in domain.ancestors() if each is not rooms.network.tree.top][1:]
+    entries: list[tuple[str, object]] = [
+        ("Tier", tier_text(domain.tier, domain.tier_name)),
+        (
+            "Within",
+            joined([link(TOPOLOGY_PAGE, "the whole network"), *map(_link, reversed(above))], " / "),
+        ),
+        (
+            "Nodes",
+            joined(
+                [
+                    number_link(rooms.nodes[place], nodes_in(domain.name)),
+                    f", {rooms.free_nodes[place]:,} free",
+                ]
+            ),
+        ),
+        *(
+            (title_of(resource), usage_bar(rooms.used[resource][place], rooms.has[resource][place], resource))
+            for resource in rooms.resources
+        ),
+        ("Pods that fit", f"{rooms.fitting[place]:,} of {sized.text}, by amounts alone"),
+    ]
+    return facts(entries)
+
+
+def _link(domain: Domain) -> Markup:
+    return link(hyper_node_address(domain.name), shortened(domain.name, 60))
+
+
+def _groups(domain: Domain) -> list[NodeGroup]:
+    """Its nodes by the HyperNodes that it is made of."""
+    places = domain.rows.tolist()
+    titles = {row: child.name for child in reversed(domain.children) for row in child.rows.tolist()}
+    return node_groups(titles, places, "" if not titles else "members of its own")
+
+
+def _jobs(request: ViewRequest, occupancy: NodeOccupancy, domain: Domain) -> Markup:
+    counts = pods_by_job(occupancy, domain)
+    rows = [
+        {**row, "here": counts[row["group"]]} for row in request.content.all_jobs() if row["group"] in counts
+    ]
+    caption = f"{len(rows):,} job{'' if len(rows) == 1 else 's'} with pods in {shortened(domain.name, 60)}"
+    table = (
+        data_table(request, caption, _job_columns(request), rows, "-here")
+        if rows
+        else notes(["No job has a pod here."])
+    )
+    return card("Jobs", table, note=caption, wide=True)
+
+
+def _job_columns(request: ViewRequest) -> Sequence[TableColumn]:
+    def job(row: Row) -> Markup:
+        return link(row_address(request, row), f"{row['namespace']}/{shortened(row['name'], 80)}")
+
+    return [
+        TableColumn("Job", job, lambda row: (row["namespace"], row["name"])),
+        TableColumn(
+            "Queue", lambda row: link(queue_address(row["queue"]), row["queue"]), lambda row: row["queue"]
+        ),
+        TableColumn("Phase", lambda row: phase(row["phase"]), lambda row: row["phase"]),
+        TableColumn("Pods here", lambda row: f"{row['here']:,}", lambda row: row["here"], "number", "here"),
+        TableColumn("Pods", lambda row: f"{row['pods']:,}", lambda row: row["pods"], "number"),
+    ]
+
+
+ROUTES = (
+    PageRoute(TOPOLOGY_PAGE, topology, "topology"),
+    PageRoute(f"{TOPOLOGY_PAGE}/{{hypernode}}", hyper_node, "topology"),
+)

@@ -1,0 +1,106 @@
+"""What HyperNodes have and what is in use below them, summed over their nodes; and which jobs lie there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from stromboli.cli.dashboard.topology.gang_room import GangRoom
+from stromboli.cli.dashboard.topology.network_tree import NetworkTree
+from stromboli.cli.dashboard.topology.node_occupancy import Floats, NodeOccupancy
+from stromboli.model.topology.domain import Domain
+
+FREE, PARTLY, FULL = "free", "partly", "full"
+"""Whether jobs are on none of the nodes of a HyperNode, on some, or none of its nodes could take one."""
+
+
+class TierSummary(NamedTuple):
+    """The HyperNodes of a tier, those without nodes left out."""
+
+    tier: int
+    name: str
+    """The name of the tier, if it has any."""
+    count: int
+    rooms: Counter[str]
+    """How many are free, partly free, and full."""
+    nodes: int
+    free_nodes: int
+
+
+class DomainRooms:
+    """Sums over all HyperNodes, in the order of `NetworkTree.domains`."""
+
+    def __init__(self, occupancy: NodeOccupancy, resources: Sequence[str], gang: GangRoom) -> None:
+        self._occupancy = occupancy
+        self.network: NetworkTree = occupancy.network
+        self.resources = tuple(resources)
+        self.place = {domain.name: place for place, domain in enumerate(self.network.domains)}
+        columns = [occupancy.columns(resource) for resource in resources]
+        values = [np.ones(len(occupancy)), occupancy.free_nodes, gang.by_node]
+        values += [each.has for each in columns] + [each.used for each in columns]
+        sums: Floats = self.network.sums(np.array(values, dtype=np.float64))
+        self.nodes, self.free_nodes, self.fitting = (sums[row].astype(int).tolist() for row in range(3))
+        count = len(self.resources)
+        self.has = dict(zip(resources, sums[3 : 3 + count].tolist(), strict=True))
+        self.used = dict(zip(resources, sums[3 + count :].tolist(), strict=True))
+
+    def room(self, place: int) -> str:
+        """Whether a HyperNode is free, partly free or full."""
+        free = self.free_nodes[place]
+        return FULL if not free else FREE if free == self.nodes[place] else PARTLY
+
+    def tiers(self) -> list[TierSummary]:
+        """All tiers, the lowest first."""
+        members: dict[int, list[int]] = {}
+        for place, domain in enumerate(self.network.domains):
+            if self.nodes[place]:
+                members.setdefault(domain.tier, []).append(place)
+        return [
+            TierSummary(
+                tier,
+                self.network.tier_name(tier),
+                len(places),
+                Counter(map(self.room, places)),
+                sum(self.nodes[place] for place in places),
+                sum(self.free_nodes[place] for place in places),
+            )
+            for tier, places in sorted(members.items())
+        ]
+
+    @cached_property
+    def jobs(self) -> list[int]:
+        """How many jobs have a pod in each HyperNode; one that lies in several counts in each."""
+        domains = self.network.domains
+        placed = [pod for pod in self._occupancy.job_pods if pod.node in self.network.row]
+        if not placed or not domains:
+            return [0] * len(domains)
+        codes = {group: code for code, group in enumerate(dict.fromkeys(pod.group for pod in placed))}
+        row = self.network.row
+        pairs = np.unique(
+            np.array([codes[pod.group] * len(row) + row[pod.node] for pod in placed], dtype=np.int64)
+        )
+        jobs, rows = np.divmod(pairs, len(row))
+        owners, begins, counts = _owners(domains, len(row))
+        times = counts[rows]
+        steps = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+        inside = owners[np.repeat(begins[rows], times) + steps]
+        distinct = np.unique(np.repeat(jobs, times) * len(domains) + inside)
+        return np.bincount(distinct % len(domains), minlength=len(domains)).tolist()
+
+
+def _owners(domains: Sequence[Domain], count: int) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]:
+    """The places of the domains that have each node, one node after the other: where each begins, how many it has."""
+    rows = np.concatenate([domain.rows for domain in domains])
+    places = np.repeat(np.arange(len(domains)), [len(domain.rows) for domain in domains])
+    counts = np.bincount(rows, minlength=count)
+    return places[np.argsort(rows, kind="stable")], np.cumsum(counts) - counts, counts
+
+
+def pods_by_job(occupancy: NodeOccupancy, domain: Domain) -> Counter[str]:
+    """How many pods jobs have below a HyperNode, by `namespace/name` of their PodGroups."""
+    inside = {occupancy.names[row] for row in domain.rows.tolist()}
+    return Counter(pod.group for pod in occupancy.job_pods if pod.node in inside)
