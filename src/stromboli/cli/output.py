@@ -60,14 +60,14 @@ def write_as(format: Format | PlanFormat | StatusFormat, value: Any) -> None:
     """
     escape = sys.stdout.isatty()
     if format.value == Format.YAML.value:
-        text = _yaml(value, escape)
+        text = yaml_text(value, escape)
     else:
         indent = None if format is PlanFormat.JSONL else 2
         text = json.dumps(value, indent=indent, ensure_ascii=escape)
     typer.echo(text)
 
 
-def _yaml(value: Any, escape: bool) -> str:
+def yaml_text(value: Any, escape: bool = False) -> str:
     """Without anchors and aliases: values are repeated."""
     import yaml
 

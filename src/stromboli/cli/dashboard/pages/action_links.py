@@ -1,0 +1,49 @@
+"""Links to the actions that a job or a queue can take now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stromboli.api import names
+from stromboli.cli.cluster.cluster_kinds import name_of, namespace_of
+from stromboli.cli.dashboard.pages.page_content import job_address, queue_address
+from stromboli.cli.dashboard.pages.page_elements import link
+from stromboli.cli.job.job_columns import shown_phase
+from stromboli.cli.job.job_orders import FINISHED, SUSPENDED
+from stromboli.simulator.reports.page.markup import Markup, element, joined
+
+
+def job_actions(job: Mapping[str, Any]) -> Markup:
+    """Those of a Job, by its manifest or by its row in the list of jobs; none of another gang."""
+    if "metadata" in job:
+        manifest = dict(job)
+        namespace, name, phase = namespace_of(manifest), name_of(manifest), shown_phase(manifest)
+    else:
+        namespace, name, phase = job["namespace"], job["name"], job["phase"]
+        if job["kind"] != "job":
+            return Markup("")
+    return _links(job_address(namespace, name), _job_verbs(phase))
+
+
+def _job_verbs(phase: str) -> list[str]:
+    if phase == "Deleting":
+        return []
+    if phase in FINISHED:
+        return ["delete"]
+    return ["resume" if phase in SUSPENDED else "suspend", "scale", "delete"]
+
+
+def queue_actions(queue: Mapping[str, Any]) -> Markup:
+    """Those of a queue, by its row in the list of queues."""
+    if queue["name"] == names.ROOT_QUEUE:
+        return Markup("")
+    closed = queue["state"] in (names.QUEUE_CLOSED, names.QUEUE_CLOSING)
+    return _links(queue_address(queue["name"]), ["open" if closed else "close"])
+
+
+def _links(page: str, verbs: list[str]) -> Markup:
+    if not verbs:
+        return Markup("")
+    links = (link(f"{page}/{verb}", verb.capitalize(), class_="action") for verb in verbs)
+    return element("nav", joined(links, " "), class_="actions", aria_label="actions")

@@ -1,0 +1,1 @@
+"""What the pages of jobs, PodGroups and pods are made of: timelines, explanations, events, logs, manifests."""

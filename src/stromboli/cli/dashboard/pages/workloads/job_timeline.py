@@ -1,0 +1,192 @@
+"""What happened to a job and when: a line from its creation to its end, and the moments in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from stromboli.api import names
+from stromboli.api.predecessors import ENDED
+from stromboli.cli.cluster.cluster_kinds import Manifest
+from stromboli.cli.dashboard.pages.page_elements import age, short_text
+from stromboli.cli.dashboard.reading.gang_reading import GangReading, PodSummary
+from stromboli.embedded.tables.age_text import duration_text, instant
+from stromboli.simulator.reports.page.markup import Markup, element, joined
+
+WIDTH, HEIGHT = 600.0, 16.0
+MOMENTS_SHOWN = 40
+RUNNING = "Running"
+
+
+class Moment(NamedTuple):
+    """Something that happened."""
+
+    time: float
+    text: str
+    kind: str = ""
+    """`evicted` if pods were."""
+
+
+class Span(NamedTuple):
+    """What a job did from one moment to another."""
+
+    begin: float
+    end: float
+    kind: str
+    """`wait`, `start` or `run`."""
+
+
+def timeline(reading: GangReading, now: float) -> Markup:
+    """The line and the moments."""
+    moments = moments_of(reading)
+    if not moments:
+        return element("p", "Nothing is known of when what happened.", class_="note")
+    return joined([_line(reading, moments, now), _list(moments, now)])
+
+
+# -- moments
+
+
+def moments_of(reading: GangReading) -> list[Moment]:
+    """In the order of time."""
+    known = [
+        *_of_pods(reading.pods or [], _minimum(reading)),
+        *_of_conditions(reading),
+        *_evictions(reading),
+    ]
+    created = _moment((reading.subject.get("metadata") or {}).get("creationTimestamp"))
+    moments = [Moment(created, "created"), *known]
+    return sorted((each for each in moments if each.time), key=lambda each: each.time)
+
+
+def _minimum(reading: GangReading) -> int:
+    spec = (reading.group or {}).get("spec") or {}
+    least = spec.get("minMember")
+    return least if isinstance(least, int) else 0
+
+
+def _of_pods(pods: list[PodSummary], minimum: int) -> Iterable[Moment]:
+    scheduled = sorted(pod.scheduled for pod in pods if pod.scheduled)
+    started = sorted(pod.started for pod in pods if pod.started)
+    ended = sorted(pod.ended for pod in pods if pod.ended)
+    if pods:
+        yield Moment(min(pod.created for pod in pods), "let in: its first pod was made")
+    if scheduled:
+        yield Moment(scheduled[0], "its first pod was given a node")
+    if 1 < minimum <= len(scheduled):
+        yield Moment(scheduled[minimum - 1], f"its gang of {minimum:,} had nodes")
+    if started:
+        yield Moment(started[0], "its first pod started")
+    if ended and len(ended) == len(pods):
+        yield Moment(ended[-1], "its last pod ended")
+
+
+def _of_conditions(reading: GangReading) -> Iterable[Moment]:
+    for condition in _conditions(reading.job):
+        yield Moment(_moment(condition.get("lastTransitionTime")), f"phase {_word(condition.get('status'))}")
+    for condition in _conditions(reading.group):
+        if condition.get("status") == "True":
+            text = f"PodGroup: {_word(condition.get('type'))}, {_word(condition.get('reason'))}"
+            yield Moment(_moment(condition.get("lastTransitionTime")), text)
+
+
+def _conditions(manifest: Manifest | None) -> list[dict[str, Any]]:
+    listed = ((manifest or {}).get("status") or {}).get("conditions")
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+
+
+def _evictions(reading: GangReading) -> Iterable[Moment]:
+    for event in reading.events or ():
+        if event.reason == names.EVENT_EVICT:
+            times = f" ({event.times:,} times)" if event.times > 1 else ""
+            yield Moment(event.last, f"evicted{times}: {event.message}", "evicted")
+
+
+def _word(text: object) -> str:
+    return str(text or "-")[:80]
+
+
+def _moment(text: object) -> float:
+    return instant(text) or 0.0
+
+
+def _list(moments: list[Moment], now: float) -> Markup:
+    left_out = len(moments) - MOMENTS_SHOWN
+    earlier = [element("li", f"{left_out:,} more before", class_="quiet-text")] if left_out > 0 else []
+    entries = (
+        element("li", age(each.time, now), " ago: ", short_text(each.text, 200), class_=each.kind or None)
+        for each in moments[-MOMENTS_SHOWN:]
+    )
+    return element("ol", *earlier, *entries, class_="moments")
+
+
+# -- the line
+
+
+def spans_of(reading: GangReading, moments: list[Moment], end: float) -> list[Span]:
+    """Waiting, starting and running, as far as they are known to have begun."""
+    pods = reading.pods or []
+    begin = moments[0].time
+    placed = min((pod.scheduled for pod in pods if pod.scheduled), default=end)
+    started = min((pod.started for pod in pods if pod.started), default=end)
+    running = next((each.time for each in moments if each.text == f"phase {RUNNING}"), started)
+    edges = [(begin, "wait"), (max(begin, placed), "start"), (max(begin, placed, running), "run")]
+    ends = [edge for edge, _ in edges[1:]] + [end]
+    spans = [Span(start, min(stop, end), kind) for (start, kind), stop in zip(edges, ends, strict=True)]
+    return [span for span in spans if span.end > span.begin]
+
+
+def _end(reading: GangReading, moments: list[Moment], now: float) -> float:
+    """When it ended; if it has not, the present rounded up, so that the line does not change all the time."""
+    phase = (((reading.job or {}).get("status") or {}).get("state") or {}).get("phase")
+    if phase in ENDED:
+        return moments[-1].time
+    passed = max(1.0, now - moments[0].time)
+    step = max(1.0, 10.0 ** math.floor(math.log10(passed)) / 10)
+    return float(moments[0].time + math.ceil(passed / step) * step)
+
+
+def _line(reading: GangReading, moments: list[Moment], now: float) -> Markup:
+    begin, end = moments[0].time, _end(reading, moments, now)
+    scale = WIDTH / max(1.0, end - begin)
+    spans = spans_of(reading, moments, end)
+    names_of_kinds = {"wait": "waited", "start": "started its pods", "run": "ran"}
+    parts = [
+        element(
+            "rect",
+            element("title", f"{names_of_kinds[span.kind]} {duration_text(span.end - span.begin)}"),
+            x=(span.begin - begin) * scale,
+            width=max(1.0, (span.end - span.begin) * scale),
+            height=HEIGHT,
+            class_=f"span-{span.kind}",
+        )
+        for span in spans
+    ]
+    parts += [
+        element(
+            "rect",
+            element("title", "evicted"),
+            x=min(max((each.time - begin) * scale - 1.0, 0.0), WIDTH - 2.0),
+            width=2.0,
+            height=HEIGHT,
+            class_="mark-evicted",
+        )
+        for each in moments[-MOMENTS_SHOWN:]
+        if each.kind == "evicted"
+    ]
+    said = ", ".join(f"{names_of_kinds[span.kind]} {duration_text(span.end - span.begin)}" for span in spans)
+    return joined(
+        [
+            element(
+                "svg",
+                element("title", said),
+                *parts,
+                viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
+                preserveAspectRatio="none",
+                class_="timeline",
+                role="img",
+            ),
+            element("p", said.capitalize() + ".", class_="note"),
+        ]
+    )

@@ -1,0 +1,188 @@
+"""A job or another gang as its viewer may read it: the objects, its pods in short, and what happened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from stromboli.api import names
+from stromboli.api.wait_messages import headline
+from stromboli.cli.cluster.cluster_kinds import JOBS, POD_GROUPS, PODS, Manifest, name_of
+from stromboli.cli.cluster.object_events import Happening
+from stromboli.cli.cluster.readable_parts import ReadableParts
+from stromboli.cli.following.pod_trouble import ended_at, trouble
+from stromboli.cli.following.rank_prefix import task_and_index
+from stromboli.cli.job.job_columns import tasks_of
+from stromboli.cli.job.job_description import events_of_job, find_group, is_owned, restarts_of
+from stromboli.embedded.tables.age_text import instant
+from stromboli.embedded.tables.pod_rows import state_text
+from stromboli.embedded.tables.table_printer import condition
+
+if TYPE_CHECKING:
+    from stromboli.cli.cluster.cluster_session import ClusterSession
+
+MOST_PODS_READ = 500
+"""Of one job; a task or a phase that is asked for narrows them down."""
+MOST_MEMBERS_READ = 100
+"""Of a PodGroup that is no job's: each is read by itself, as no label tells them."""
+MEMBERS_AT_ONCE = 8
+MOST_EVENTS_READ = 1000
+"""Of each list."""
+MOST_EVENTS_KEPT = 200
+"""Of a gang, the latest."""
+MOST_CONTAINERS = 50
+"""Of a pod, whose logs are offered."""
+LONGEST_TROUBLE = 300
+"""Characters of what is wrong with a pod."""
+
+
+class PodSummary(NamedTuple):
+    """What is shown of a pod among others."""
+
+    name: str
+    task: str
+    place: int
+    """The index in its task."""
+    phase: str
+    state: str
+    """The phase, or something more precise, as kubectl shows it."""
+    node: str
+    restarts: int
+    trouble: str
+    created: float
+    scheduled: float
+    """When it was given a node; 0 if it was not, as all that has not happened."""
+    started: float
+    ended: float
+    containers: tuple[str, ...]
+    """Names of those that may have a log, init containers last."""
+
+
+class PodChoice(NamedTuple):
+    """Which pods of a job are wanted; all by default."""
+
+    task: str = ""
+    phase: str = ""
+
+
+class GangReading(NamedTuple):
+    """A job, its PodGroup, its pods and its events; None for what the viewer may not read or what is not there."""
+
+    job: Manifest | None
+    group: Manifest | None
+    pods: list[PodSummary] | None
+    events: list[Happening] | None
+    gaps: tuple[str, ...]
+    """What could not be read, and which right is missing."""
+
+    @property
+    def subject(self) -> Manifest:
+        """What the page is about."""
+        return self.job if self.job is not None else self.group or {}
+
+
+async def read_job(session: ClusterSession, namespace: str, name: str, choice: PodChoice) -> GangReading:
+    """A Job of Volcano's; `ClusterError` if there is none."""
+    parts = ReadableParts()
+    job = await session.get(JOBS, name, namespace)
+    group = await parts.read("no PodGroup", find_group(session, job, namespace), None)
+    tasks = {str(task.get("name") or "") for task in tasks_of(job)} - {""}
+    labels = f"{names.JOB_NAME}={name}" + (
+        f",{names.TASK_SPEC}={choice.task}" if choice.task in tasks else ""
+    )
+    fields = f"status.phase={choice.phase}" if choice.phase else ""
+    listed = await parts.list(
+        "no pods", session, PODS, namespace, MOST_PODS_READ, labels=labels, fields=fields
+    )
+    uid = job["metadata"].get("uid")
+    pods = None if listed is None else [pod for pod in listed if is_owned(pod, uid)]
+    return await _reading(session, parts, job, group, pods)
+
+
+async def read_group(
+    session: ClusterSession, namespace: str, name: str, members: Iterable[str]
+) -> GangReading:
+    """A PodGroup, with its pods by name; `ClusterError` if there is none."""
+    parts = ReadableParts()
+    group = await session.get(POD_GROUPS, name, namespace)
+    pods = await parts.read("no pods", _read_pods(session, namespace, members), None)
+    return await _reading(session, parts, None, group, pods)
+
+
+async def _read_pods(session: ClusterSession, namespace: str, members: Iterable[str]) -> list[Manifest]:
+    """Those that still exist."""
+    turns = asyncio.Semaphore(MEMBERS_AT_ONCE)
+
+    async def read(name: str) -> Manifest | None:
+        async with turns:
+            return await session.find(PODS, name, namespace)
+
+    found = await asyncio.gather(*map(read, sorted(members)[:MOST_MEMBERS_READ]))
+    return [pod for pod in found if pod is not None]
+
+
+async def _reading(
+    session: ClusterSession,
+    parts: ReadableParts,
+    job: Manifest | None,
+    group: Manifest | None,
+    pods: list[Manifest] | None,
+) -> GangReading:
+    subject, other = (job, group) if job is not None else (group or {}, None)
+    told = events_of_job(session, subject, other, pods or [], MOST_EVENTS_READ)
+    events = await parts.read("no events", told, None)
+    summaries = None if pods is None else _summaries(pods, job)
+    return GangReading(
+        job, group, summaries, None if events is None else events[-MOST_EVENTS_KEPT:], parts.gaps
+    )
+
+
+def _summaries(pods: Sequence[Manifest], job: Manifest | None) -> list[PodSummary]:
+    """In the order of the tasks of the job, then of their indices."""
+    order = {str(task.get("name") or ""): place for place, task in enumerate(tasks_of(job or {}))}
+    return sorted(
+        map(pod_summary, pods), key=lambda pod: (order.get(pod.task, len(order)), pod.place, pod.name)
+    )
+
+
+def pod_summary(pod: Manifest) -> PodSummary:
+    """A pod in short."""
+    status, (task, index) = pod.get("status") or {}, task_and_index(pod)
+    placed = condition(pod, "PodScheduled")
+    return PodSummary(
+        name_of(pod),
+        task,
+        index,
+        str(status.get("phase") or "Pending"),
+        state_text(pod),
+        str((pod.get("spec") or {}).get("nodeName") or ""),
+        restarts_of(pod),
+        headline(trouble(status))[:LONGEST_TROUBLE],
+        _moment((pod.get("metadata") or {}).get("creationTimestamp")),
+        _moment(placed.get("lastTransitionTime")) if placed.get("status") == "True" else 0.0,
+        _started(status),
+        _moment(ended_at(status)) if status.get("phase") in ("Succeeded", "Failed") else 0.0,
+        containers_of(pod),
+    )
+
+
+def containers_of(pod: Manifest) -> tuple[str, ...]:
+    """Names of its containers, init containers last."""
+    spec = pod.get("spec") or {}
+    listed = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    return tuple(str(container.get("name") or "") for container in listed[:MOST_CONTAINERS])
+
+
+def _started(status: dict[str, Any]) -> float:
+    """When its first container did; 0 if none has."""
+    moments = []
+    for container in status.get("containerStatuses") or ():
+        state = container.get("state") or {}
+        for kind in ("running", "terminated"):
+            moments.append(_moment((state.get(kind) or {}).get("startedAt")))
+    return min(filter(None, moments), default=0.0)
+
+
+def _moment(text: object) -> float:
+    return instant(text) or 0.0

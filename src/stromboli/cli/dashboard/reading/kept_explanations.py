@@ -1,0 +1,130 @@
+"""Full explanations for viewers: computed one at a time in a thread, and kept, as each reads the whole cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
+
+from stromboli.cli.cli_errors import Usage
+from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text, shown
+from stromboli.cli.dashboard.reading.kept_reads import Key
+from stromboli.cli.dashboard.watched_cluster import WatchedCluster
+from stromboli.cli.explain.live_explanation import ExplanationWish, explanation_in
+from stromboli.cli.leader.leader_query import Unreachable, ask_leader
+from stromboli.engine.explanation.subjects.subject_lookup import NotFound, UnknownType
+from stromboli.kube.request import ApiError, NoResponse
+
+if TYPE_CHECKING:
+    from stromboli.cli.cluster.cluster_session import ClusterSession
+    from stromboli.engine.explanation.subjects.explanation_document import Explanation
+    from stromboli.engine.explanation.wait_explanation import WaitExplanation
+
+log = logging.getLogger(__name__)
+
+KEPT_SECONDS = 15.0
+"""For which an explanation is shown before another is computed."""
+KEPT_PER_SECOND = 20.0
+"""For so many times as long as it took it is kept, if that is longer."""
+EXPLANATIONS_KEPT = 32
+MOST_EXPLANATIONS_AWAITED = 8
+"""Different ones; who asks for another is told to come back."""
+PATIENCE = 2.0
+"""Seconds that a page waits for an explanation before it is shown without."""
+EXPLANATION_TIMEOUT = 60.0
+LEADER_TIMEOUT = 2.0
+"""Seconds for the leader to say why a job waits, on a page that says so in other words without it."""
+
+
+class KnownExplanation(NamedTuple):
+    """An explanation, or why there is none."""
+
+    document: Explanation | None
+    problem: str
+    computed: float
+    """When, in seconds since 1970."""
+    until: float = 0.0
+    """On the monotonic clock, when another is computed."""
+
+
+class Explanations:
+    """Those of one server."""
+
+    def __init__(self) -> None:
+        self._known: dict[Key, KnownExplanation] = {}
+        self._tasks: dict[Key, asyncio.Task[None]] = {}
+        self._turn = asyncio.Lock()
+
+    async def get(self, key: Key, explain: Callable[[], Awaitable[Explanation]]) -> KnownExplanation | None:
+        """The latest; None while the first is being computed, which goes on."""
+        known = self._known.get(key)
+        if known is not None and known.until > time.monotonic():
+            return known
+        if key not in self._tasks:
+            if len(self._tasks) >= MOST_EXPLANATIONS_AWAITED:
+                return known
+            self._tasks[key] = asyncio.create_task(self._compute(key, explain))
+        await asyncio.wait({self._tasks[key]}, timeout=PATIENCE)
+        return self._known.get(key)
+
+    async def _compute(self, key: Key, explain: Callable[[], Awaitable[Explanation]]) -> None:
+        try:
+            async with self._turn:
+                began = time.monotonic()
+                known = await _attempted(explain)
+            cost = time.monotonic() - began
+            self._known.pop(key, None)
+            if len(self._known) >= EXPLANATIONS_KEPT:
+                del self._known[next(iter(self._known))]
+            kept = max(KEPT_SECONDS, cost * KEPT_PER_SECOND)
+            self._known[key] = known._replace(until=time.monotonic() + kept)
+        finally:
+            del self._tasks[key]
+
+
+async def _attempted(explain: Callable[[], Awaitable[Explanation]]) -> KnownExplanation:
+    problem = ""
+    try:
+        async with asyncio.timeout(EXPLANATION_TIMEOUT):
+            return KnownExplanation(await explain(), "", time.time())
+    except ApiError as error:
+        problem = refusal_text(error)
+    except (ClusterError, NoResponse, NotFound, UnknownType, Usage) as error:
+        problem = shown(str(error))
+    except TimeoutError:
+        problem = f"it took longer than {EXPLANATION_TIMEOUT:g} seconds"
+    except Exception:  # a plugin of the user's, or an object that no policy can use
+        log.exception("an explanation for the dashboard failed")
+        problem = "it failed; the log of the dashboard says why"
+    return KnownExplanation(None, problem, time.time())
+
+
+_OF_CLUSTERS: WeakKeyDictionary[WatchedCluster, Explanations] = WeakKeyDictionary()
+
+
+async def full_explanation(
+    cluster: WatchedCluster, session: ClusterSession, viewer: str, subject: str
+) -> KnownExplanation | None:
+    """Why a job waits and what would help, as `stromboli explain` says; None while it is being computed.
+
+    `viewer` is the key of his rights, `subject` a name as `stromboli explain` takes it.
+    """
+    explanations = _OF_CLUSTERS.setdefault(cluster, Explanations())
+    wish = ExplanationWish([subject])
+    return await explanations.get(
+        (viewer, session.namespace, subject),
+        lambda: explanation_in(session, wish, cluster.catalog, in_thread=True),
+    )
+
+
+async def leaders_explanation(session: ClusterSession, namespace: str, group: str) -> WaitExplanation | None:
+    """Why the leading scheduler says that a PodGroup waits; None if it does not, or does not answer at once."""
+    try:
+        async with asyncio.timeout(LEADER_TIMEOUT):
+            answer = await ask_leader(session, "podgroups", namespace, group)
+    except TimeoutError:
+        return None
+    return None if isinstance(answer, Unreachable) else answer.explanation
