@@ -1,4 +1,4 @@
-"""A leader is asked about a job that it evicted: what happened, and who may know. The standby says who leads."""
+"""A leader is asked about a job that it evicted, its cycles and its policy: what happened, and who may know."""
 
 from __future__ import annotations
 
@@ -73,8 +73,50 @@ def _tell_of_an_eviction(cluster: SchedulerCluster) -> None:
     token = cluster.plane.token_for(NAMESPACE, "nobody")
     assert asked(leader, path, token)["httpStatus"] == 403
     assert asked(leader, f"/explain/podgroups/{NAMESPACE}/unknown")["httpStatus"] == 404
+    _tell_of_cycles(cluster, leader, standby, token)
+    _tell_of_the_policy(cluster, leader, standby, token)
     cluster.submit("huge", pods=1, cpu=64)
     huge = f"/explain/podgroups/{NAMESPACE}/huge"
     cluster.wait(lambda: asked(leader, huge).get("explanation"), "the reason to be told")
     assert asked(leader, huge)["explanation"]["gate"] == "nodes"
     cluster.plane.kubectl("delete", "priorityclass", "urgent")
+
+
+def _tell_of_cycles(cluster: SchedulerCluster, leader: Scheduler, standby: Scheduler, nobody: str) -> None:
+    answer = asked(leader, "/explain/cycles")
+    decided = [entry for entry in answer["cycles"] if entry.get("kind", "decided") == "decided"]
+    assert sum(entry.get("bound", 0) for entry in decided) == 3
+    assert all(entry["parts"].keys() >= {"open", "allocate", "preempt", "close"} for entry in decided)
+    told = {(each["kind"], each["job"]): each for entry in decided for each in entry.get("decisions", ())}
+    assert told["let-in", f"{NAMESPACE}/train"]["action"] == "enqueue"
+    assert told["bound", f"{NAMESPACE}/first"]["queue"] == "default"
+    evicted = told["evicted", f"{NAMESPACE}/train"]
+    assert (evicted["action"], evicted["beneficiary"]) == ("preempt", f"{NAMESPACE}/first")
+    newest = answer["newest"]
+    newer = asked(leader, f"/explain/cycles?after={newest}").get("cycles", [])
+    assert all(entry["lastNumber"] > newest for entry in newer)
+    assert asked(leader, "/explain/cycles?after=soon")["httpStatus"] == 400
+    assert "stands by" in asked(standby, "/explain/cycles")["message"]
+    assert 'cannot list resource "pods"' in asked(leader, "/explain/cycles", nobody)["message"]
+
+
+def _tell_of_the_policy(
+    cluster: SchedulerCluster, leader: Scheduler, standby: Scheduler, nobody: str
+) -> None:
+    policy = asked(leader, "/explain/policy")
+    assert (policy["source"], policy["text"]) == (str(cluster.policy), PREEMPT)
+    assert [action["name"] for action in policy["actions"]] == ["enqueue", "allocate", "preempt"]
+    assert "refused" not in policy
+    cluster.policy.write_text(PREEMPT.replace("allocate", "alocate"))
+    cluster.wait(lambda: asked(leader, "/explain/policy").get("refused"), "the edit to be refused")
+    edited = asked(leader, "/explain/policy")
+    assert (edited["loaded"], edited["digest"]) == (policy["loaded"], policy["digest"])
+    (error,) = edited["refused"]["errors"]
+    assert (error["line"], edited["refused"]["isLatest"]) == (2, True)
+    cluster.policy.write_text(PREEMPT)
+    cluster.wait(
+        lambda: not asked(leader, "/explain/policy")["refused"].get("isLatest"), "the edit to be mended"
+    )
+    assert asked(standby, "/explain/policy")["httpStatus"] == 503
+    refused = asked(leader, "/explain/policy", nobody)
+    assert (refused["httpStatus"], 'cannot get path "/explain/policy"' in refused["message"]) == (403, True)
