@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from stromboli.api import names
+from stromboli.cli.dashboard.pages.action_links import queue_actions
 from stromboli.cli.dashboard.pages.page_content import (
     NotThere,
     PageContent,
@@ -219,7 +220,7 @@ async def queue_page(request: ViewRequest) -> PageContent:
         f"Queue {name}",
         {
             "done": notes(_done(request)),
-            "facts": card("What it is", facts(_facts(row)), _actions(request, row), wide=True),
+            "facts": card("What it is", facts(_facts(row)), queue_actions(row), wide=True),
             "amounts": card("What it has", _amounts(row, request.content.resources), wide=True),
             "below": _below(request, below),
             "why": _why(name),
@@ -246,10 +247,6 @@ def _facts(row: Row) -> list[tuple[str, object]]:
         ("Jobs waiting", number_link(row["waiting"], waiting)),
         ("All its jobs", link(address("/jobs", queue=name), "list")),
     ]
-
-
-def _actions(request: ViewRequest, row: Row) -> Markup:
-    return joined([])
 
 
 def _amounts(row: Row, resources: Sequence[str]) -> Markup:
