@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ class TierSummary(NamedTuple):
     tier: int
     name: str
     """The name of the tier, if it has any."""
-    count: int
+    hyper_nodes: int
     rooms: Counter[str]
     """How many are free, partly free, and full."""
     nodes: int
@@ -38,6 +37,7 @@ class DomainRooms:
         self._occupancy = occupancy
         self.network: NetworkTree = occupancy.network
         self.resources = tuple(resources)
+        self._jobs: dict[int, int] = {}
         self.place = {domain.name: place for place, domain in enumerate(self.network.domains)}
         columns = [occupancy.columns(resource) for resource in resources]
         values = [np.ones(len(occupancy)), occupancy.free_nodes, gang.by_node]
@@ -71,36 +71,15 @@ class DomainRooms:
             for tier, places in sorted(members.items())
         ]
 
-    @cached_property
-    def jobs(self) -> list[int]:
-        """How many jobs have a pod in each HyperNode; one that lies in several counts in each."""
-        domains = self.network.domains
-        placed = [pod for pod in self._occupancy.job_pods if pod.node in self.network.row]
-        if not placed or not domains:
-            return [0] * len(domains)
-        codes = {group: code for code, group in enumerate(dict.fromkeys(pod.group for pod in placed))}
-        row = self.network.row
-        pairs = np.unique(
-            np.array([codes[pod.group] * len(row) + row[pod.node] for pod in placed], dtype=np.int64)
-        )
-        jobs, rows = np.divmod(pairs, len(row))
-        owners, begins, counts = _owners(domains, len(row))
-        times = counts[rows]
-        steps = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-        inside = owners[np.repeat(begins[rows], times) + steps]
-        distinct = np.unique(np.repeat(jobs, times) * len(domains) + inside)
-        return np.bincount(distinct % len(domains), minlength=len(domains)).tolist()
+    def jobs(self, place: int) -> int:
+        """How many jobs have a pod in a HyperNode; one that lies in several counts in each."""
+        if place not in self._jobs:
+            self._jobs[place] = self._occupancy.jobs.job_count(
+                node_names(self._occupancy, self.network.domains[place])
+            )
+        return self._jobs[place]
 
 
-def _owners(domains: Sequence[Domain], count: int) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]:
-    """The places of the domains that have each node, one node after the other: where each begins, how many it has."""
-    rows = np.concatenate([domain.rows for domain in domains])
-    places = np.repeat(np.arange(len(domains)), [len(domain.rows) for domain in domains])
-    counts = np.bincount(rows, minlength=count)
-    return places[np.argsort(rows, kind="stable")], np.cumsum(counts) - counts, counts
-
-
-def pods_by_job(occupancy: NodeOccupancy, domain: Domain) -> Counter[str]:
-    """How many pods jobs have below a HyperNode, by `namespace/name` of their PodGroups."""
-    inside = {occupancy.names[row] for row in domain.rows.tolist()}
-    return Counter(pod.group for pod in occupancy.job_pods if pod.node in inside)
+def node_names(occupancy: NodeOccupancy, domain: Domain) -> list[str]:
+    """The nodes of a HyperNode."""
+    return [occupancy.names[row] for row in domain.rows.tolist()]

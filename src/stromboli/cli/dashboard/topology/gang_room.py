@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +10,10 @@ import numpy as np
 from stromboli.api import names
 from stromboli.api.node_state import is_gpu
 from stromboli.api.resources.quantity import QuantityError, milli, whole
+from stromboli.cli.dashboard.topology.job_places import JobPlaces
 from stromboli.cli.dashboard.topology.node_occupancy import Floats, NodeOccupancy
 from stromboli.cli.live.cluster_content import GPU
-from stromboli.cli.live.cluster_records import Amounts, PodRecord
+from stromboli.cli.live.cluster_records import Amounts
 from stromboli.model.topology.domain import Domain
 
 SIZE_FIELDS = (names.CPU, names.MEMORY, GPU)
@@ -50,26 +50,16 @@ class GangRoom(NamedTuple):
     tiers: list[TierRoom]
 
 
-def chosen_size(query: Mapping[str, str], pods: Sequence[PodRecord]) -> PodSize:
-    """The size that an address states; else the most common one of these pods that wait, else of those that run."""
+def chosen_size(query: Mapping[str, str], jobs: JobPlaces) -> PodSize:
+    """The size that an address states; else the most common one of pods that wait, else of those that have a node."""
     given = {name: text for name in SIZE_FIELDS if (text := query.get(name, "").strip())}
     if given:
         return PodSize({name: _amount(name, text) for name, text in given.items()}, "as chosen")
-    waiting = [pod.request for pod in pods if not pod.node]
-    if not pods:
-        return PodSize({names.CPU: 1000}, "as no pod waits or runs")
-    request = _most_common(waiting or [pod.request for pod in pods])
-    return PodSize(_by_field(request), f"the most common size of pods that {'wait' if waiting else 'run'}")
-
-
-def _most_common(requests: Sequence[Amounts]) -> Amounts:
-    """Equal requests of records are one object; of requests as common as each other, the least by name and amount."""
-    counts = Counter(map(id, requests))
-    most = max(counts.values())
-    of_id = dict(zip(map(id, requests), requests, strict=True))
-    return min(
-        (of_id[key] for key, count in counts.items() if count == most), key=lambda each: sorted(each.items())
-    )
+    if (request := jobs.common_waiting_request()) is not None:
+        return PodSize(_by_field(request), "the most common size of pods that wait")
+    if (request := jobs.common_placed_request()) is not None:
+        return PodSize(_by_field(request), "the most common size of pods that run")
+    return PodSize({names.CPU: 1000}, "as no pod waits or runs")
 
 
 def _amount(resource: str, text: str) -> int:

@@ -1,7 +1,7 @@
 """What nodes have and what pods hold there, as columns: one number per node, computed when it is asked for.
 
-Columns hold until a record changes. They are made by a walk over the nodes, or over the pods where a pod matters by
-itself. The tree of HyperNodes is kept from change to change.
+Columns hold until a record changes, and are made by a walk over the nodes. The tree of HyperNodes and the places of
+jobs are kept from change to change.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from stromboli.api import names
 from stromboli.api.node_state import is_gpu
+from stromboli.cli.dashboard.topology.job_places import JobPlaces
 from stromboli.cli.dashboard.topology.network_tree import NetworkTree
 from stromboli.cli.live.cluster_content import GPU
 from stromboli.cli.live.cluster_records import ClusterRecords, PodSums
@@ -51,16 +52,15 @@ class ResourceColumns(NamedTuple):
 class NodeOccupancy:
     """All nodes of some records at one version of them, in the order of the rows of the tree."""
 
-    def __init__(self, records: ClusterRecords, network: NetworkTree) -> None:
+    def __init__(self, records: ClusterRecords, network: NetworkTree, jobs: JobPlaces) -> None:
         self.network = network
+        self.jobs = jobs
         self.names = network.names
         nodes, sums = records.nodes, records.of_node
         self._nodes = [nodes[name] for name in self.names]
         self._sums = [sums.get(name, _NONE) for name in self.names]
         self._columns: dict[str, ResourceColumns] = {}
         self._gpus = [name for name in records.total if is_gpu(name)]
-        self.job_pods = [pod for pod in records.pods.values() if pod.group and not pod.finished]
-        """Those of PodGroups that run or wait."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -82,8 +82,7 @@ class NodeOccupancy:
     @cached_property
     def vacant(self) -> Bools:
         """Whether no pod of a PodGroup is on a node; those of DaemonSets do not count."""
-        with_jobs = {pod.node for pod in self.job_pods}
-        return np.array([name not in with_jobs for name in self.names], dtype=bool)
+        return np.array([not self.jobs.has_job(name) for name in self.names], dtype=bool)
 
     @cached_property
     def free_nodes(self) -> Bools:
@@ -125,11 +124,15 @@ _KNOWN: WeakKeyDictionary[ClusterRecords, tuple[int, NodeOccupancy]] = WeakKeyDi
 def node_occupancy(records: ClusterRecords) -> NodeOccupancy:
     """The nodes of these records as they are now."""
     known = _KNOWN.get(records)
-    if known is not None and known[0] == records.version:
-        return known[1]
-    network = known[1].network if known is not None else NetworkTree()
+    if known is None:
+        network, jobs = NetworkTree(), JobPlaces(records)
+    else:
+        version, occupancy = known
+        if version == records.version:
+            return occupancy
+        network, jobs = occupancy.network, occupancy.jobs
     network.follow(records)
-    occupancy = NodeOccupancy(records, network)
+    occupancy = NodeOccupancy(records, network, jobs)
     _KNOWN[records] = records.version, occupancy
     return occupancy
 

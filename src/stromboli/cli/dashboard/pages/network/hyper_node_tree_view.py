@@ -74,8 +74,8 @@ class TreeView:
             element("span", f"fits {rooms.fitting[place]:,}"),
             element(
                 "span",
-                number_link(rooms.jobs[place], f"{hyper_node_address(domain.name)}#hyper-node-jobs"),
-                f" {_plural(rooms.jobs[place], 'job')}",
+                number_link(rooms.jobs(place), f"{hyper_node_address(domain.name)}#hyper-node-jobs"),
+                f" {_plural(rooms.jobs(place), 'job')}",
             ),
         ]
         return joined(parts, " ")
@@ -160,9 +160,9 @@ def _room_columns(rooms: DomainRooms) -> list[TableColumn]:
         TableColumn(
             "Jobs",
             lambda row: number_link(
-                rooms.jobs[row["place"]], f"{hyper_node_address(row['domain'].name)}#hyper-node-jobs"
+                rooms.jobs(row["place"]), f"{hyper_node_address(row['domain'].name)}#hyper-node-jobs"
             ),
-            lambda row: rooms.jobs[row["place"]],
+            lambda row: rooms.jobs(row["place"]),
             "number",
         ),
     ]

@@ -86,10 +86,10 @@ class SizedRoom:
     def __init__(self, request: ViewRequest, occupancy: NodeOccupancy) -> None:
         self.problem = ""
         try:
-            self.size = chosen_size(request.query, occupancy.job_pods)
+            self.size = chosen_size(request.query, occupancy.jobs)
         except BadSize as error:
             self.problem = str(error)
-            self.size = chosen_size({}, occupancy.job_pods)
+            self.size = chosen_size({}, occupancy.jobs)
         self.room: GangRoom = gang_room(occupancy, self.size.request)
 
     @property
@@ -138,7 +138,11 @@ def gang_card(request: ViewRequest, sized: SizedRoom) -> Markup:
 
 
 def _place(largest: int, target: str, name: str) -> Markup:
-    return element("small", " in ", link(target, shortened(name, 60))) if largest else element("small", " in any")
+    return (
+        element("small", " in ", link(target, shortened(name, 60)))
+        if largest
+        else element("small", " in any")
+    )
 
 
 def _caveat() -> Markup:

@@ -182,7 +182,7 @@ def _columns(request: ViewRequest, occupancy: NodeOccupancy, known: bool) -> lis
         TableColumn("Node", lambda row: _name(occupancy, row), lambda row: occupancy.names[row["place"]]),
         TableColumn(
             "State",
-            lambda row: _state(occupancy.states[row["place"]]),
+            lambda row: state_text(occupancy.states[row["place"]]),
             lambda row: occupancy.states[row["place"]],
         ),
         TableColumn(
@@ -201,7 +201,7 @@ def _name(occupancy: NodeOccupancy, row: Row) -> Markup:
     return link(node_address(name), shortened(name, 80))
 
 
-def _state(state: str) -> Markup:
+def state_text(state: str) -> Markup:
     """Readiness, and whether it is cordoned."""
     ready, *others = state.split(",")
     return joined([phase(ready), *(phase("cordoned") for each in others if each == CORDONED)], " ")

@@ -56,7 +56,7 @@ from stromboli.cli.dashboard.topology.domain_rooms import (
     PARTLY,
     DomainRooms,
     TierSummary,
-    pods_by_job,
+    node_names,
 )
 from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy, node_occupancy
 from stromboli.model.topology.domain import Domain
@@ -105,7 +105,7 @@ def _tiers_card(request: ViewRequest, rooms: DomainRooms, sized: SizedRoom) -> M
         best = largest[tier.tier]
         return [
             tier_text(tier.tier, tier.name),
-            number_link(tier.count, request.address(tier=tier.tier, room="", page="")),
+            number_link(tier.hyper_nodes, request.address(tier=tier.tier, room="", page="")),
             *(
                 number_link(tier.rooms[room], request.address(tier=tier.tier, room=room, page=""))
                 for room in (FREE, PARTLY, FULL)
@@ -295,7 +295,7 @@ def _groups(domain: Domain) -> list[NodeGroup]:
 
 
 def _jobs(request: ViewRequest, occupancy: NodeOccupancy, domain: Domain) -> Markup:
-    counts = pods_by_job(occupancy, domain)
+    counts = occupancy.jobs.pods_by_job(node_names(occupancy, domain))
     rows = [
         {**row, "here": counts[row["group"]]} for row in request.content.all_jobs() if row["group"] in counts
     ]
