@@ -339,3 +339,15 @@ def test_a_job_of_which_nothing_can_be_said_costs_no_cycle() -> None:
     assert [decision.name for decision in of_kind(outcome, Bind)] == ["runs-0"]
     (failure,) = set(outcome.session.failures)
     assert failure.message == "outcome failed: ValueError: no words for it"
+
+
+def test_an_outcome_says_which_action_let_jobs_in_and_which_decided_what() -> None:
+    world = World(nodes="n1 cpu=1", policy='actions: "enqueue, allocate"\ntiers: [{plugins: [{name: gang}]}]')
+    outcome = world.job("train", cpu=1, phase="Pending").step().outcome
+    enqueue, allocate = outcome.action_ends
+    assert [job.name for job in outcome.session.let_in] == ["train"]
+    assert (enqueue.action, enqueue.let_in, allocate.action, allocate.let_in) == ("enqueue", 1, "allocate", 1)
+    decided = outcome.decisions[enqueue.decisions : allocate.decisions]
+    assert [type(decision) for decision in decided] == [Bind]
+    again = world.step().outcome
+    assert again.session.let_in == []
