@@ -88,9 +88,9 @@ def test_plugins_have_a_description_their_arguments_and_the_switches_that_are_of
     assert "<strong>binpack.weight: 7</strong>" in plugins
     assert "<code>binpack.cpu: 1</code> <small>default</small>" in plugins
     assert "enablePreemptable" in plugins
-    assert (
-        plugins.index("Tier 1") < plugins.index("gang") < plugins.index("Tier 2") < plugins.index("capacity")
-    )
+    tiers = re.findall(r'<td class="number">(\d+)</td><td><strong>([\w-]+)', plugins)
+    assert tiers == [("1", "priority"), ("1", "gang"), ("2", "binpack"), ("2", "capacity")]
+    assert "enableHierarchy" not in plugins
 
 
 def test_lines_of_the_text_have_addresses():

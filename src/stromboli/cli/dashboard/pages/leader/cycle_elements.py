@@ -14,6 +14,8 @@ from stromboli.simulator.reports.page.svg_chart import SvgChart, colour, legend
 DECISIONS_PAGE = "/decisions"
 PARTS_SHOWN = 12
 """Parts of a cycle that are drawn and told apart; the others are told together."""
+FRAME = ("open", "close")
+"""The parts of a cycle that are no actions."""
 OTHERS = "others"
 BARS_DRAWN = 240
 """Of the chart; where there are more cycles, of each few the slowest."""
@@ -89,14 +91,15 @@ def lost_text(entry: CycleEntry) -> str:
 
 
 def part_colours(entries: Iterable[CycleEntry]) -> dict[str, str]:
-    """The class of each part of cycles, in the order in which they run."""
+    """The class of each part of cycles, in the order in which they run; colours are for actions."""
     names: dict[str, None] = {}
     for entry in entries:
         for name in entry.parts:
             if len(names) >= PARTS_SHOWN:
                 break
             names[name] = None
-    return {name: colour(place) for place, name in enumerate(names)}
+    actions = [name for name in names if name not in FRAME]
+    return {name: colour(actions.index(name)) if name in actions else "s0" for name in names}
 
 
 def mean_parts(entry: CycleEntry, colours: Mapping[str, str]) -> dict[str, float]:

@@ -245,39 +245,31 @@ NOT_KNOWN = "It is none that this dashboard knows: a plugin or action of yours, 
 
 
 def _tiers(request: ViewRequest, told: PolicyDocument, defaults: DefaultArguments) -> Markup:
-    tiers = [
-        joined([element("h3", f"Tier {number}"), _tier(request, tier[:ENTRIES_SHOWN], defaults)])
+    rows = [
+        _plugin(request, number, plugin, defaults)
         for number, tier in enumerate(told.tiers[:ENTRIES_SHOWN], 1)
+        for plugin in tier[:ENTRIES_SHOWN]
     ]
-    note = (
-        "A tier is asked only where those before it have no opinion. Arguments in bold are not the defaults."
-    )
-    return card("Plugins", *tiers, *_more(told.more_plugins, "plugins"), note=note, wide=True)
-
-
-def _tier(request: ViewRequest, plugins: Sequence[PluginInForce], defaults: DefaultArguments) -> Markup:
-    head = element(
-        "tr", *(element("th", title, scope="col") for title in ("Plugin", "What it does", "Arguments", "Off"))
-    )
-    return element(
-        "div",
-        element(
-            "table",
-            element("thead", head),
-            element("tbody", *(_plugin(request, plugin, defaults) for plugin in plugins)),
-        ),
-        class_="scroll",
-        tabindex="0",
-        role="region",
-        aria_label="plugins of a tier",
+    titles = ("Tier", "Plugin", "What it does", "Arguments", "Switched off")
+    head = element("tr", *(element("th", title, scope="col") for title in titles))
+    table = element("table", element("thead", head), element("tbody", joined(rows, "\n")))
+    return card(
+        "Plugins",
+        element("div", table, class_="scroll", tabindex="0", role="region", aria_label="plugins by tier"),
+        *_more(told.more_plugins, "plugins"),
+        note="A tier is asked only where those before it have no opinion. Arguments in bold are not the defaults.",
+        wide=True,
     )
 
 
-def _plugin(request: ViewRequest, plugin: PluginInForce, defaults: DefaultArguments) -> Markup:
-    known = request.cluster.catalog.plugins.get(plugin.name)
-    off = ", ".join(plugin.switched_off)
+def _plugin(request: ViewRequest, tier: int, plugin: PluginInForce, defaults: DefaultArguments) -> Markup:
+    catalog = request.cluster.catalog
+    known = catalog.plugins.get(plugin.name)
+    usual = catalog.switches
+    off = ", ".join(switch for switch in plugin.switched_off if usual.get(switch, True))
     return element(
         "tr",
+        element("td", f"{tier}", class_="number"),
         element("td", element("strong", shortened(plugin.name, NAME_LENGTH))),
         element("td", _first_line(known.__doc__ or "") if known is not None else NOT_KNOWN, class_="text"),
         element("td", _arguments(plugin, defaults.plugins), class_="text"),
