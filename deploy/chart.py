@@ -50,6 +50,7 @@ COMPONENTS = {
     "explain": ("scheduler", ".Values.scheduler.explain.enabled"),
     "node-lock": ("scheduler", ".Values.scheduler.nodeLock.enabled"),
     "node-usage": ("scheduler", ".Values.scheduler.nodeUsage.enabled"),
+    "plugins": ("scheduler", 'ne .Values.scheduler.plugins.configMap ""'),
     "job-ssh": ("controllers", ".Values.controllers.jobSsh.enabled"),
     "sharding": ("controllers", ".Values.controllers.sharding.enabled"),
     "ufm": ("controllers", ".Values.controllers.ufm.enabled"),

@@ -175,6 +175,16 @@ def _scheduler() -> Group:
                     "text": Value("What stands in the one that is made.", text, TEXT),
                 },
             ),
+            "plugins": Group(
+                "Plugins and actions of your own: docs/custom-plugins.md.",
+                {
+                    "configMap": Value(
+                        "A ConfigMap with Python files, which you make; they are read when the scheduler starts.",
+                        "",
+                        NAME,
+                    )
+                },
+            ),
             **_pods(build(DEPLOY / "scheduler")),
             "explain": _switch("The leader answers `stromboli explain`."),
             "debugEndpoints": _switch("/debug/... for users with a right: docs/scheduler.md."),

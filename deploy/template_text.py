@@ -19,6 +19,7 @@ TOKEN = re.compile(r"^( *)((?:- )?(?:[\w./-]+: )?)slot-(\d+)-$", re.MULTILINE)
 NAMES = {
     "volcano-system": ".Release.Namespace",
     "volcano-scheduler-configmap": '.Values.scheduler.policy.existingConfigMap | default "volcano-scheduler-configmap"',
+    "stromboli-plugins": ".Values.scheduler.plugins.configMap",
     "stromboli-dashboard-tls": ".Values.dashboard.tls.secretName",
 }
 """Names in manifests that are values in the chart, wherever they stand."""

@@ -13,9 +13,11 @@ from deploy import chart
 from deploy.chart_values import leaves, values
 from deploy.kustomizations import DEPLOY, Patch
 from stromboli import __version__
+from tests.deploy.manifests import ROOT
 
 FILES = chart.generated()
 VALUES = dict(leaves(values()))
+INSTALL = (ROOT / "docs" / "install.md").read_text()
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
@@ -101,3 +103,10 @@ def test_a_patch_that_no_template_can_say_is_refused() -> None:
     service = {"kind": "Service", "metadata": {"name": "a"}, "spec": {}}
     with pytest.raises(ValueError, match="cannot be said in a chart"):
         chart._put_patch([service], patch, "true")
+
+
+def test_the_documentation_names_values_that_exist() -> None:
+    prefixes = tuple(f"{name}." for name in yaml.safe_load(FILES["values.yaml"]))
+    named = {name for name in re.findall(r"`([a-zA-Z.]+)`", INSTALL) if name.startswith(prefixes)}
+    assert len(named) > 30
+    assert named <= VALUES.keys()

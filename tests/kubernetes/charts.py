@@ -14,6 +14,7 @@ from deploy.chart import FOLDER as CHART
 from tests.deploy.manifests import Manifest
 
 NAMESPACE = "volcano-system"
+PLACE = ("--namespace", NAMESPACE)
 RELEASE = "stromboli"
 LONGEST_COMMAND = 120
 
@@ -26,6 +27,7 @@ class Helm:
     """The program, with what it keeps in a folder of the test."""
 
     def __init__(self, program: Path, folder: Path, kubeconfig: Path | None = None) -> None:
+        self.chart = CHART
         self._program = program
         self._folder = folder
         homes = {f"HELM_{name}_HOME": str(folder / name.lower()) for name in ("CACHE", "CONFIG", "DATA")}
@@ -49,17 +51,20 @@ class Helm:
     def template(self, settings: Iterable[str] = (), values: Manifest | None = None) -> list[Manifest]:
         """The objects of the chart with values from a command line (`a.b=c`), or from a file."""
         given = self.given(settings, values)
-        return objects(self.run("template", RELEASE, str(CHART), "--namespace", NAMESPACE, *given))
+        return objects(self.run("template", RELEASE, str(self.chart), *PLACE, *given))
 
-    def install(self, *settings: str, release: str = RELEASE) -> str:
-        given = self.given(settings)
-        return self.run("install", release, str(CHART), *_place(), "--create-namespace", *given)
+    def install(self, *settings: str, release: str = RELEASE, flags: tuple[str, ...] = ()) -> str:
+        given = (*flags, *self.given(settings))
+        return self.run("install", release, str(self.chart), *PLACE, "--create-namespace", *given)
 
     def upgrade(self, *settings: str) -> str:
-        return self.run("upgrade", RELEASE, str(CHART), *_place(), *self.given(settings))
+        return self.run("upgrade", RELEASE, str(self.chart), *PLACE, *self.given(settings))
+
+    def rollback(self, revision: int) -> str:
+        return self.run("rollback", RELEASE, str(revision), *PLACE)
 
     def uninstall(self) -> str:
-        return self.run("uninstall", RELEASE, *_place())
+        return self.run("uninstall", RELEASE, *PLACE)
 
     def given(self, settings: Iterable[str], values: Manifest | None = None) -> list[str]:
         """Values as arguments."""
@@ -69,10 +74,6 @@ class Helm:
             file.write_text(yaml.safe_dump(values))
             arguments.append(f"--values={file}")
         return arguments
-
-
-def _place() -> tuple[str, str]:
-    return "--namespace", NAMESPACE
 
 
 def objects(text: str) -> list[Manifest]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,12 +16,13 @@ from deploy.chart import FOLDER as CHART
 from stromboli.admission.options import parse as admission_options
 from stromboli.controllers.options import parse as controllers_options
 from stromboli.scheduler.options import parse as scheduler_options
-from tests.deploy.manifests import DEPLOY, Manifest, documents, only
+from tests.deploy.manifests import DEPLOY, ROOT, Manifest, documents, only
 from tests.kubernetes.charts import Helm, HelmFailed, by_name, objects
 from tests.kubernetes.embedded import kubectl_program
 
 pytestmark = pytest.mark.real_only  # none of these needs an API server: once is enough
 
+INSTALL = (ROOT / "docs" / "install.md").read_text()
 NOT_HELMS = {
     "Namespace": "a release cannot make the namespace that it is kept in: --create-namespace",
     "Queue": "the scheduler makes `root` and `default`; webhooks would be asked before they answer",
@@ -37,6 +40,7 @@ COMPONENTS = {
     "sharding": "controllers.sharding.enabled",
     "ufm": "controllers.ufm.enabled",
 }
+DOCUMENTED = re.findall(r"helm (?:install|upgrade) stromboli deploy/chart[^`\n]*", INSTALL)
 MONITORING = [f"monitoring.{part}.enabled=true" for part in ("alerts", "serviceMonitor", "dashboards")]
 TLS = ["dashboard.enabled=true", "dashboard.tls.secretName=stromboli-dashboard-tls"]
 
@@ -82,6 +86,13 @@ def test_the_kinds_are_the_same_and_stay_when_the_release_goes(chart: Helm) -> N
     assert {each["metadata"]["annotations"]["helm.sh/resource-policy"] for each in kinds} == {"keep"}
 
 
+@pytest.mark.parametrize("command", DOCUMENTED)
+def test_a_command_of_the_documentation_is_one_that_helm_understands(chart: Helm, command: str) -> None:
+    _, _, release, _, *flags = shlex.split(command)
+    given = [flag for flag in flags if not flag.endswith("reuse-values")]
+    assert chart.run("template", release, str(CHART), *given)
+
+
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_a_component_and_its_value_make_the_same(chart: Helm, tmp_path: Path, component: str) -> None:
     theirs = _overlay(tmp_path, resources=["../complete"], components=[f"../../components/{component}"])
@@ -89,6 +100,12 @@ def test_a_component_and_its_value_make_the_same(chart: Helm, tmp_path: Path, co
     ours = chart.template([*COMPLETE, f"{COMPONENTS[component]}=true"])
     assert by_name(ours) == by_name(theirs)
     assert by_name(ours) != by_name(plain)
+
+
+def test_plugins_of_ones_own_are_mounted_the_same(chart: Helm, tmp_path: Path) -> None:
+    theirs = _overlay(tmp_path, resources=["../complete"], components=["../../components/plugins"])
+    ours = chart.template([*COMPLETE, "scheduler.plugins.configMap=stromboli-plugins"])
+    assert by_name(ours) == by_name(theirs)
 
 
 def test_the_dashboard_with_and_without_tls_is_the_same(chart: Helm, tmp_path: Path) -> None:
