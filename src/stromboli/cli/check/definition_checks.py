@@ -12,7 +12,7 @@ from stromboli.cli.cluster.cluster_kinds import Manifest, name_of
 
 CHECK = "kinds"
 NECESSARY = ("jobs.batch.volcano.sh", "queues.scheduling.volcano.sh", "podgroups.scheduling.volcano.sh")
-APPLY = "kubectl apply -k deploy/crds --server-side"
+APPLY = "kubectl apply -k deploy/crds --server-side --force-conflicts"
 MOST_DEPTH = 6
 MOST_NAMED = 3
 
