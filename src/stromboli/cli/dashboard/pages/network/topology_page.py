@@ -50,6 +50,7 @@ from stromboli.cli.dashboard.pages.page_elements import (
     short_text,
     tabs,
 )
+from stromboli.cli.dashboard.pages.workloads.object_views import plain_table
 from stromboli.cli.dashboard.topology.domain_rooms import (
     FREE,
     FULL,
@@ -128,21 +129,8 @@ def _tiers_card(request: ViewRequest, rooms: DomainRooms, sized: SizedRoom) -> M
         "Free nodes",
         f"Most pods of {sized.text} in one",
     )
-    table = element(
-        "table",
-        element("caption", "Tiers of HyperNodes", class_="quiet"),
-        element("thead", element("tr", *(element("th", title, scope="col") for title in titles))),
-        element(
-            "tbody",
-            *(element("tr", *(element("td", cell) for cell in cells(tier))) for tier in rooms.tiers()),
-        ),
-    )
-    return card(
-        "Tiers",
-        element("div", table, class_="scroll", tabindex="0", role="region", aria_label="tiers"),
-        note=MEANING,
-        wide=True,
-    )
+    table = plain_table("tiers of HyperNodes", titles, [cells(tier) for tier in rooms.tiers()])
+    return card("Tiers", table, note=MEANING, wide=True)
 
 
 def _problems(occupancy: NodeOccupancy) -> Markup:
