@@ -53,12 +53,16 @@ def missing_right(refusal: re.Match[str]) -> str:
             f'user "{user}" may not {verb} {path}: an administrator gives that right with a ClusterRole for'
             f" nonResourceURLs"
         )
-    resource = f"{refusal['resource']}.{refusal['group']}".removesuffix(".")
-    where = f"in namespace {refusal['namespace']}" if refusal["namespace"] else "in the whole cluster"
-    role = "Role" if refusal["namespace"] else "ClusterRole"
+    return right_text(user, verb, refusal["resource"], refusal["group"], refusal["namespace"] or "")
+
+
+def right_text(user: str, verb: str, resource: str, group: str, namespace: str) -> str:
+    """That a user lacks a right, in one namespace or in the whole cluster, and who can give it."""
+    where = f"in namespace {namespace}" if namespace else "in the whole cluster"
+    role = "Role" if namespace else "ClusterRole"
     return shown(
-        f'user "{user}" may not {verb} {resource} {where}: an administrator gives that right with a {role} that has'
-        f' the verb "{verb}" on "{refusal["resource"]}" of API group "{refusal["group"]}"'
+        f'user "{user}" may not {verb} {f"{resource}.{group}".removesuffix(".")} {where}: an administrator gives that'
+        f' right with a {role} that has the verb "{verb}" on "{resource}" of API group "{group}"'
     )
 
 

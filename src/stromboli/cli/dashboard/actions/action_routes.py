@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
+from stromboli.cli.dashboard.actions import job_actions, queue_actions
 from stromboli.cli.dashboard.pages.page_content import Render, ViewRequest
 
 
@@ -18,4 +19,12 @@ class ActionRoute(NamedTuple):
     section: str = "jobs"
 
 
-ACTIONS: tuple[ActionRoute, ...] = ()
+JOB, QUEUE = "/jobs/{namespace}/{name}", "/queues/{queue}"
+ACTIONS: tuple[ActionRoute, ...] = (
+    ActionRoute(f"{JOB}/suspend", job_actions.suspension, job_actions.suspend),
+    ActionRoute(f"{JOB}/resume", job_actions.resumption, job_actions.resume),
+    ActionRoute(f"{JOB}/scale", job_actions.scaling, job_actions.scale),
+    ActionRoute(f"{JOB}/delete", job_actions.deletion, job_actions.delete),
+    ActionRoute(f"{QUEUE}/open", queue_actions.opening, queue_actions.open_again, "queues"),
+    ActionRoute(f"{QUEUE}/close", queue_actions.closing, queue_actions.close, "queues"),
+)

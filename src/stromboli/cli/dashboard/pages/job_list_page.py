@@ -28,6 +28,7 @@ from stromboli.cli.dashboard.pages.page_elements import (
     short_text,
     tabs,
 )
+from stromboli.cli.dashboard.pages.workloads.object_views import done_note
 from stromboli.simulator.reports.page.markup import Markup, element
 
 JOBS_PAGE = "/jobs"
@@ -45,6 +46,7 @@ async def job_list(request: ViewRequest) -> PageContent:
     return PageContent(
         "Jobs",
         {
+            "job-done": done_note(request),
             "job-filters": _filters(request, rows),
             "job-phases": _phases(request, among),
             "job-list": data_table(request, _caption(shown, rows), _columns(request), shown, "age"),

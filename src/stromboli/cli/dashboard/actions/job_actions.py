@@ -1,0 +1,253 @@
+"""What can be done to a job: suspend, resume, scale and delete it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+
+from stromboli.cli.cli_errors import Usage
+from stromboli.cli.cluster.bus_commands import bus_command
+from stromboli.cli.cluster.cluster_errors import ClusterError
+from stromboli.cli.cluster.cluster_kinds import COMMANDS, JOBS, Manifest, name_of
+from stromboli.cli.dashboard.actions.action_page import (
+    UID,
+    ActionOffer,
+    check_target,
+    create_command,
+    offer_page,
+)
+from stromboli.cli.dashboard.actions.viewer_permission import Permission, missing_permission
+from stromboli.cli.dashboard.pages.page_content import PageContent, ViewRequest, address, job_address
+from stromboli.cli.dashboard.pages.workloads.object_views import kubectl_kind, session_in
+from stromboli.cli.dashboard.reading.kept_reads import kept_reads
+from stromboli.cli.job.job_columns import shown_phase, tasks_of, total_pods, whole_number
+from stromboli.cli.job.job_orders import RESUMPTION, SUSPENSION, JobOrder, check_order, send_order
+from stromboli.cli.job.task_scaling import MOST_REPLICAS, Scaling, position_of, scaling_of, send_scaling
+from stromboli.kube.request import ApiError
+from stromboli.simulator.reports.page.markup import Markup, element
+
+TASKS_OFFERED = 100
+Fields = Mapping[str, str]
+
+
+async def _job(request: ViewRequest) -> Manifest:
+    namespace = request.names["namespace"]
+    return await session_in(request, namespace).get(JOBS, request.names["name"], namespace)
+
+
+def _page_of_job(request: ViewRequest, done: str = "") -> str:
+    return address(job_address(request.names["namespace"], request.names["name"]), done=done)
+
+
+async def _missing(request: ViewRequest, *ways: Permission) -> str:
+    session = session_in(request, request.names["namespace"])
+    return await missing_permission(session, request.viewer.name, *ways)
+
+
+def _own_command(request: ViewRequest, verb: str, *options: str) -> str:
+    words = ["stromboli", "job", verb, request.names["name"], "-n", request.names["namespace"], *options]
+    return shlex.join(words)
+
+
+def _changed(request: ViewRequest) -> None:
+    """So that the page of the job is read anew."""
+    kept_reads(request.cluster).forget("jobs", request.names["namespace"], request.names["name"])
+
+
+# -- suspend and resume
+
+
+async def suspension(request: ViewRequest) -> PageContent:
+    effects = [
+        "Its pods are deleted, and what they hold is free for others.",
+        "The job stays until it is resumed; then it starts again, from the beginning.",
+    ]
+    return await _order_page(request, SUSPENSION, "suspend", effects)
+
+
+async def resumption(request: ViewRequest) -> PageContent:
+    effects = ["The job is queued again, and starts from the beginning once there is room."]
+    return await _order_page(request, RESUMPTION, "resume", effects)
+
+
+async def _order_page(request: ViewRequest, order: JobOrder, verb: str, effects: list[str]) -> PageContent:
+    job, namespace = await _job(request), request.names["namespace"]
+    offer = ActionOffer(
+        f"{verb.capitalize()} job {name_of(job)}",
+        [f"It is {shown_phase(job)}, with {total_pods(job):,} pods.", *effects],
+        [_own_command(request, verb), create_command(bus_command(order.action, JOBS, job), namespace)],
+        verb.capitalize(),
+        job,
+        _page_of_job(request),
+        _order_obstacle(job, order) or await _missing(request, Permission("create", COMMANDS, namespace)),
+    )
+    return offer_page(request, offer)
+
+
+def _order_obstacle(job: Manifest, order: JobOrder) -> str:
+    try:
+        return check_order(job, order)
+    except ClusterError as error:
+        return str(error)
+
+
+async def suspend(request: ViewRequest, fields: Fields) -> str:
+    return await _give(request, fields, SUSPENSION)
+
+
+async def resume(request: ViewRequest, fields: Fields) -> str:
+    return await _give(request, fields, RESUMPTION)
+
+
+async def _give(request: ViewRequest, fields: Fields, order: JobOrder) -> str:
+    """A job that is as wanted already is left as it is."""
+    job = await _job(request)
+    check_target(job, fields.get(UID, ""))
+    if not check_order(job, order):
+        await send_order(session_in(request, request.names["namespace"]), job, order)
+        _changed(request)
+    return _page_of_job(request, order.verb)
+
+
+# -- delete
+
+
+async def deletion(request: ViewRequest) -> PageContent:
+    job, namespace, name = await _job(request), request.names["namespace"], request.names["name"]
+    sure = element("input", type="checkbox", name="sure", value="yes", required="")
+    offer = ActionOffer(
+        f"Delete job {name}",
+        [
+            f"It is {shown_phase(job)}, with {total_pods(job):,} pods.",
+            "The job and its pods are deleted, with their logs. It cannot be taken back.",
+        ],
+        [
+            _own_command(request, "delete"),
+            shlex.join(["kubectl", "delete", kubectl_kind(JOBS), name, "-n", namespace]),
+        ],
+        "Delete",
+        job,
+        _page_of_job(request),
+        await _missing(request, Permission("delete", JOBS, namespace, name)),
+        element("label", element("span", f"Delete {name} with its pods"), sure),
+        is_destructive=True,
+    )
+    return offer_page(request, offer)
+
+
+async def delete(request: ViewRequest, fields: Fields) -> str:
+    """A job that is gone already is as wanted."""
+    namespace, name = request.names["namespace"], request.names["name"]
+    if fields.get("sure") != "yes":
+        raise ClusterError("nothing is deleted: tick the box first")
+    session = session_in(request, namespace)
+    job = await session.find(JOBS, name, namespace)
+    if job is not None:
+        check_target(job, fields.get(UID, ""))
+        try:
+            await session.delete(JOBS, name, namespace)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+        _changed(request)
+    return address("/jobs", namespace=namespace, done="deleted")
+
+
+# -- scale
+
+
+async def scaling(request: ViewRequest) -> PageContent:
+    job, namespace, name = await _job(request), request.names["namespace"], request.names["name"]
+    task, replicas, change, obstacle = _offered(request, job)
+    missing = await _missing(
+        request, Permission("patch", JOBS, namespace, name), Permission("update", JOBS, namespace, name)
+    )
+    options = [*(["--task", task] if task else []), "--replicas", str(replicas)]
+    patch = shlex.join(
+        [
+            "kubectl",
+            "patch",
+            kubectl_kind(JOBS),
+            name,
+            "-n",
+            namespace,
+            "--type=json",
+            "-p",
+            json.dumps(change.patch),
+        ]
+    )
+    offer = ActionOffer(
+        f"Scale job {name}",
+        [
+            "The task gets more pods, or loses those with the highest indices.",
+            "Where fewer pods are left than had to start together, that number goes down with them.",
+            f"With {replicas:,} pods of {task or 'its task'}: {change.text}.",
+        ],
+        [_own_command(request, "scale", *options), patch],
+        "Scale",
+        job,
+        _page_of_job(request),
+        obstacle or missing,
+        _scale_fields(job, task, replicas),
+    )
+    return offer_page(request, offer)
+
+
+def _offered(request: ViewRequest, job: Manifest) -> tuple[str, int, Scaling, str]:
+    """The task and number of the address, else those of the first task; what changes then, and why it cannot."""
+    tasks = [str(task.get("name") or "") for task in tasks_of(job)]
+    task = request.query.get("task", "") if request.query.get("task", "") in tasks else (tasks or [""])[0]
+    current = next(
+        (whole_number(each.get("replicas")) for each in tasks_of(job) if each.get("name") == task), 0
+    )
+    replicas = request.number("replicas", 0, MOST_REPLICAS) if "replicas" in request.query else current
+    try:
+        return task, replicas, scaling_of(job, position_of(job, task), replicas, None, None), ""
+    except (ClusterError, Usage) as error:
+        return task, replicas, Scaling([], "nothing changes"), str(error)
+
+
+def _scale_fields(job: Manifest, task: str, replicas: int) -> Markup:
+    options = (
+        element(
+            "option",
+            f"{name} (now {whole_number(each.get('replicas')):,})",
+            value=name,
+            selected="" if name == task else None,
+        )
+        for each in tasks_of(job)[:TASKS_OFFERED]
+        for name in (str(each.get("name") or ""),)
+    )
+    number = element(
+        "input",
+        type="number",
+        name="replicas",
+        value=str(replicas),
+        min="0",
+        max=str(MOST_REPLICAS),
+        required="",
+    )
+    return element(
+        "span",
+        element("label", element("span", "Task"), element("select", *options, name="task")),
+        element("label", element("span", "Pods"), number),
+        class_="filters",
+    )
+
+
+async def scale(request: ViewRequest, fields: Fields) -> str:
+    """With as many pods as it has nothing is sent."""
+    job = await _job(request)
+    check_target(job, fields.get(UID, ""))
+    text = fields.get("replicas", "")
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) <= MOST_REPLICAS):
+        raise ClusterError(f"{text[:40]!r} is no number of pods: write one from 0 to {MOST_REPLICAS:,}")
+    try:
+        change = scaling_of(job, position_of(job, fields.get("task", "")), int(text), None, None)
+    except Usage as error:
+        raise ClusterError(str(error)) from None
+    if any(step["op"] != "test" for step in change.patch):
+        await send_scaling(session_in(request, request.names["namespace"]), job, change)
+        _changed(request)
+    return _page_of_job(request, "scaled")

@@ -1,0 +1,200 @@
+"""What is done to jobs from the dashboard: with the rights of the viewer, once, and as its commands would."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stromboli.cli.cluster.cluster_errors import ClusterError
+from stromboli.cli.cluster.cluster_kinds import JOBS, Manifest
+from stromboli.cli.dashboard.actions.action_routes import ACTIONS, ActionRoute
+from stromboli.cli.dashboard.pages.page_content import PageContent
+from stromboli.kube.request import ApiError
+from tests.cli.dashboard.served_cluster import READER, ServedCluster, job_manifest, served
+from tests.cli.dashboard.view_requests import HOSTILE, html_of, text_of
+
+TRAIN = {"namespace": "default", "name": "train"}
+
+
+def on_cluster(work: Callable[[ServedCluster], Awaitable[None]], folder: Path) -> None:
+    async def run() -> None:
+        async with served(folder) as cluster:
+            await work(cluster)
+
+    asyncio.run(run())
+
+
+def route(verb: str) -> ActionRoute:
+    return next(each for each in ACTIONS if each.pattern == f"/jobs/{{namespace}}/{{name}}/{verb}")
+
+
+async def page(cluster: ServedCluster, verb: str, user: str = "", **query: str) -> PageContent:
+    return await cluster.page(route(verb).render, f"/jobs/default/train/{verb}", TRAIN, user, **query)
+
+
+async def act(cluster: ServedCluster, verb: str, user: str = "", **fields: str) -> str:
+    """Send the form of a page, with what it holds by itself."""
+    shown = await page(cluster, verb)
+    kept = re.search(r'name="uid" value="([^"]*)"', html_of(shown))
+    given = {"uid": kept[1] if kept else "", **fields}
+    request = await cluster.request(f"/jobs/default/train/{verb}", TRAIN, user)
+    return await route(verb).perform(request, given)
+
+
+async def job(cluster: ServedCluster) -> Manifest | None:
+    return await (await cluster.session()).find(JOBS, "train", "default")
+
+
+@pytest.mark.parametrize(
+    ("verb", "phase", "done", "action"),
+    [("suspend", "Running", "suspended", "AbortJob"), ("resume", "Aborted", "resumed", "ResumeJob")],
+)
+def test_orders_go_to_the_controller(verb: str, phase: str, done: str, action: str, tmp_path: Path) -> None:
+    async def work(cluster: ServedCluster) -> None:
+        await cluster.create(job_manifest(phase=phase))
+        shown = text_of(await page(cluster, verb))
+        assert f"stromboli job {verb} train -n default" in shown
+        assert "kubectl create -n default -f -" in shown
+        assert await act(cluster, verb) == f"/jobs/default/train?done={done}"
+        assert await cluster.commands() == [(action, "train")]
+
+    on_cluster(work, tmp_path)
+
+
+def test_a_job_that_is_suspended_already_is_told_nothing(tmp_path: Path) -> None:
+    async def work(cluster: ServedCluster) -> None:
+        await cluster.create(job_manifest(phase="Aborted"))
+        shown = await page(cluster, "suspend")
+        assert "is Aborted already" in text_of(shown)
+        assert "<form" not in html_of(shown)
+        uid = (await job(cluster) or {})["metadata"]["uid"]
+        assert await act(cluster, "suspend", uid=uid) == "/jobs/default/train?done=suspended"
+        assert await cluster.commands() == []
+
+    on_cluster(work, tmp_path)
+
+
+def test_a_job_that_has_ended_cannot_be_suspended(tmp_path: Path) -> None:
+    async def work(cluster: ServedCluster) -> None:
+        await cluster.create(job_manifest(phase="Completed"))
+        assert "a job that has ended cannot be suspended" in text_of(await page(cluster, "suspend"))
+        uid = (await job(cluster) or {})["metadata"]["uid"]
+        with pytest.raises(ClusterError, match="has ended"):
+            await act(cluster, "suspend", uid=uid)
+
+    on_cluster(work, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("verb", "right", "fields"),
+    [
+        ("suspend", "create commands.bus.volcano.sh in namespace default", {}),
+        ("delete", "delete jobs.batch.volcano.sh in namespace default", {"sure": "yes"}),
+        ("scale", "patch jobs.batch.volcano.sh in namespace default", {"task": "worker", "replicas": "1"}),
+    ],
+)
+def test_without_the_right_there_is_no_button_and_the_api_server_refuses(
+    verb: str, right: str, fields: dict[str, str], tmp_path: Path
+) -> None:
+    async def work(cluster: ServedCluster) -> None:
+        await cluster.create(job_manifest())
+        await cluster.allow("ann", READER)
+        shown = await page(cluster, verb, user="ann")
+        assert f'user "ann" may not {right}' in text_of(shown).replace("&quot;", '"')
+        assert "<button" not in html_of(shown)
+        with pytest.raises(ApiError) as refused:
+            await act(cluster, verb, user="ann", **fields)
+        assert refused.value.status == 403
+        assert await cluster.commands() == []
+        assert await job(cluster) is not None
+
+    on_cluster(work, tmp_path)
+
+
+def test_a_job_is_deleted_once_the_box_is_ticked_and_a_second_time_is_no_error(tmp_path: Path) -> None:
+    async def work(cluster: ServedCluster) -> None:
+        await cluster.create(job_manifest())
+        uid = (await job(cluster) or {})["metadata"]["uid"]
+        with pytest.raises(ClusterError, match="tick the box"):
+            await act(cluster, "delete")
+        assert await act(cluster, "delete", sure="yes") == "/jobs?namespace=default&done=deleted"
+        assert await job(cluster) is None
+        request = await cluster.request("/jobs/default/train/delete", TRAIN)
+        again = await route("delete").perform(request, {"uid": uid, "sure": "yes"})
+        assert again == "/jobs?namespace=default&done=deleted"
+
+    on_cluster(work, tmp_path)
+
+
+@pytest.mark.parametrize("verb", ["suspend", "delete", "scale"])
+def test_another_job_of_the_same_name_is_left_alone(verb: str, tmp_path: Path) -> None:
+    async def work(cluster: ServedCluster) -> None:
+        await cluster.create(job_manifest())
+        with pytest.raises(ClusterError, match="another object has this name"):
+            await act(cluster, verb, uid="an earlier one", sure="yes", task="worker", replicas="1")
+        assert await job(cluster) is not None
+
+    on_cluster(work, tmp_path)
+
+
+def test_a_task_is_scaled_and_minimums_go_down_with_it(tmp_path: Path) -> None:
+    async def work(cluster: ServedCluster) -> None:
+        await cluster.create(job_manifest())
+        shown = text_of(await page(cluster, "scale", task="worker", replicas="1"))
+        assert "worker replicas 3 -&gt; 1, worker minAvailable 2 -&gt; 1, minAvailable 3 -&gt; 2" in shown
+        assert "stromboli job scale train -n default --task worker --replicas 1" in shown
+        assert await act(cluster, "scale", task="worker", replicas="1") == "/jobs/default/train?done=scaled"
+        changed = await job(cluster)
+        assert changed is not None
+        assert changed["spec"]["tasks"][1]["replicas"] == 1
+        assert changed["spec"]["minAvailable"] == 2
+
+    on_cluster(work, tmp_path)
+
+
+def test_a_viewer_who_may_update_jobs_and_not_patch_them_scales_them(tmp_path: Path) -> None:
+    async def work(cluster: ServedCluster) -> None:
+        await cluster.create(job_manifest())
+        editor = {"apiGroups": ["batch.volcano.sh"], "resources": ["jobs"], "verbs": ["update"]}
+        await cluster.allow("ann", [*READER, editor])
+        assert "<button" in html_of(await page(cluster, "scale", user="ann"))
+        await act(cluster, "scale", user="ann", task="worker", replicas="2")
+        assert (await job(cluster) or {})["spec"]["tasks"][1]["replicas"] == 2
+
+    on_cluster(work, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"task": "worker", "replicas": "-1"},
+        {"task": "worker", "replicas": "9999999"},
+        {"task": "worker", "replicas": "٣"},
+        {"task": "worker"},
+        {"task": HOSTILE, "replicas": "1"},
+        {"replicas": "1"},
+    ],
+)
+def test_wrong_fields_change_nothing_and_are_named(fields: dict[str, Any], tmp_path: Path) -> None:
+    async def work(cluster: ServedCluster) -> None:
+        await cluster.create(job_manifest())
+        with pytest.raises(ClusterError):
+            await act(cluster, "scale", **fields)
+        assert (await job(cluster) or {})["spec"]["tasks"][1]["replicas"] == 3
+
+    on_cluster(work, tmp_path)
+
+
+@pytest.mark.parametrize("verb", ["suspend", "resume", "scale", "delete"])
+def test_hostile_addresses_are_shown_harmlessly(verb: str, tmp_path: Path) -> None:
+    async def work(cluster: ServedCluster) -> None:
+        await cluster.create(job_manifest())
+        shown = await page(cluster, verb, task=HOSTILE, replicas=HOSTILE, done=HOSTILE)
+        assert "<script" not in html_of(shown)
+
+    on_cluster(work, tmp_path)
