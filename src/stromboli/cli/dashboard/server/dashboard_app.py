@@ -19,9 +19,9 @@ from stromboli.cli.dashboard.pages.page_routes import PAGES
 from stromboli.cli.dashboard.server.assets import Assets
 from stromboli.cli.dashboard.server.event_stream import send_updates
 from stromboli.cli.dashboard.server.live_pages import LONGEST_RENDER, LivePages, TooManyPages, render
-from stromboli.cli.dashboard.server.page_addresses import AddressBook, Destination
+from stromboli.cli.dashboard.server.page_addresses import LONGEST_ADDRESS, AddressBook, Destination
 from stromboli.cli.dashboard.server.page_frame import framed
-from stromboli.cli.dashboard.server.request_guard import HEADERS, RequestGuard
+from stromboli.cli.dashboard.server.request_guard import HEADERS, SAFE_METHODS, RequestGuard
 from stromboli.cli.dashboard.viewers.one_time_code import CODE
 from stromboli.cli.dashboard.viewers.viewer import Viewer
 from stromboli.cli.dashboard.viewers.viewer_authentication import NotAdmitted, ViewerAuthentication
@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 
 FIRST_LOOK = 0.5
 """Seconds for which a first page waits until the cluster is read."""
+HEALTH = "/healthz"
 LARGEST_FORM = 64 * 1024
 """Bytes of a form."""
 MOST_STREAMS = 200
@@ -62,9 +63,9 @@ class DashboardApp:
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=LARGEST_FORM, middlewares=[self._guarded])
-        app.router.add_get("/healthz", self._health)
+        app.router.add_get(HEALTH, self._health)
         app.router.add_get("/assets/{name}", self._asset)
-        app.router.add_get("/live", self._follow)
+        app.router.add_get("/live", self._follow, allow_head=False)
         app.router.add_post("/login", self._login)
         app.router.add_post("/leave", self._leave)
         app.router.add_get("/{path:.*}", self._show)
@@ -74,22 +75,30 @@ class DashboardApp:
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Refuse what no page of ours sends, and let no response be used elsewhere."""
-        if request.path == "/healthz":
-            return await handler(request)
-        refusal = self._guard.refusal(request)
-        if refusal is not None:
-            refusal.headers.update(HEADERS)
-            return refusal
-        try:
-            response = await handler(request)
-        except web.HTTPException as error:
-            response = self._problem(error.reason, "", error.status)
-        except NotAdmitted as error:
-            response = self._login_page(str(error), 503)
+        is_probe = request.path == HEALTH and request.method in SAFE_METHODS  # it knows no name of ours
+        refusal = None if is_probe else self._guard.refusal(request)
+        response = refusal if refusal is not None else await self._response(request, handler)
         if not response.prepared:
             for name, value in HEADERS.items():
                 response.headers.setdefault(name, value)
         return response
+
+    async def _response(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """What a handler answers; a page that says so if it fails."""
+        try:
+            return await handler(request)
+        except web.HTTPException as error:
+            response = self._problem(error.reason, "", error.status)
+            if allowed := error.headers.get("Allow"):
+                response.headers["Allow"] = allowed
+            return response
+        except NotAdmitted as error:
+            return self._login_page(str(error), 503)
+        except ConnectionError:  # the client has left
+            raise
+        except Exception:
+            log.exception("a request to the dashboard failed: %s", shown(request.path))
+            return self._problem("This failed", "The log of the dashboard says more.", 500)
 
     async def _health(self, _: web.Request) -> web.StreamResponse:
         return web.Response(text="ok")
@@ -118,11 +127,12 @@ class DashboardApp:
         if not self._authentication.asks_for_token:
             raise web.HTTPNotFound
         form = await _form(request)
-        response = _see_other(_own_address(form.get("next", "")))
+        address = _own_address(form.get("next", ""))
+        response = _see_other(address)
         try:
             await self._authentication.admit(request, form.get("token", ""), response)
         except NotAdmitted as error:
-            return self._login_page(str(error), 401)
+            return self._login_page(str(error), 401, address)
         return response
 
     async def _leave(self, request: web.Request) -> web.StreamResponse:
@@ -222,7 +232,9 @@ class DashboardApp:
         if self._streams.total() >= MOST_STREAMS or self._streams[viewer.key] >= MOST_OWN_STREAMS:
             return web.Response(status=429, text="Too many pages are open.\n")
         route = destination.route
-        seen_by = f"{viewer.key} {id(viewer.session)}" if route.personal else viewer.visibility.key
+        seen_by = viewer.visibility.key
+        if route.personal:
+            seen_by = f"{viewer.key} {id(viewer.session)} {seen_by}"
         key = (seen_by, f"{destination.path}?{sorted(destination.query.items())}")
         self._streams[viewer.key] += 1
         try:
@@ -272,12 +284,18 @@ async def _form(request: web.Request) -> dict[str, str]:
     """The fields of a form; files are none."""
     if request.content_type != "application/x-www-form-urlencoded":
         raise web.HTTPUnsupportedMediaType
-    return {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+    try:
+        fields = await request.post()
+    except (LookupError, ValueError):  # of an encoding that nobody knows, or not in it
+        raise web.HTTPBadRequest from None
+    return {name: value for name, value in fields.items() if isinstance(value, str)}
 
 
 def _own_address(address: str) -> str:
     """Where to go after a login: within this dashboard, whatever a form says."""
-    return address if address.startswith("/") and not address.startswith(("//", "/\\")) else "/"
+    is_plain = address.isascii() and address.isprintable()  # browsers leave out what is not: /<tab>/ is //
+    is_path = address.startswith("/") and not address.startswith(("//", "/\\"))
+    return address if is_plain and is_path and len(address) <= LONGEST_ADDRESS else "/"
 
 
 def _see_other(address: str) -> web.Response:

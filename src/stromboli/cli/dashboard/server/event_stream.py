@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from stromboli.cli.dashboard.server.page_frame import digest, lasting, region
 from stromboli.cli.dashboard.server.request_guard import HEADERS
 from stromboli.daemon.request_connection import stream
 from stromboli.simulator.reports.page.markup import Markup
+
+log = logging.getLogger(__name__)
 
 RECHECK = 30.0
 """Seconds after which it is asked again whether a viewer may still see what he is sent."""
@@ -44,7 +47,9 @@ async def send_updates(
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, Exception) and not isinstance(result, ConnectionError):
+                log.error("a live page ended: %s", page.route.pattern, exc_info=result)
     return response
 
 
@@ -75,13 +80,18 @@ async def _send(response: web.StreamResponse, page: LivePage, known: str) -> Non
 def _event(title: str, regions: Mapping[str, Markup], shown: Mapping[str, str] | None) -> bytes:
     """The regions that differ from what is shown; all of them where that is not known."""
     changed = {
-        name: region(name, markup)
+        name: _sendable(region(name, markup))
         for name, markup in regions.items()
         if shown is None or shown.get(name) != lasting(markup)
     }
     event = {
-        "title": title,
+        "title": _sendable(title),
         "order": [f"region-{name}" for name in regions],
         "changed": list(changed.values()),
     }
     return b"data: " + msgspec.json.encode(event) + b"\n\n"
+
+
+def _sendable(text: str) -> str:
+    """Without what is no text in UTF-8; names of objects may have it."""
+    return text.encode(errors="replace").decode()

@@ -13,6 +13,7 @@ from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text, sho
 from stromboli.cli.dashboard.pages.page_content import NotThere, PageContent, PageRoute, ViewRequest
 from stromboli.cli.dashboard.pages.page_elements import card, notes
 from stromboli.cli.dashboard.server.page_frame import digest
+from stromboli.cli.dashboard.server.processor_time import ProcessorTime
 from stromboli.cli.live.visible_records import Visibility
 from stromboli.kube.request import ApiError, NoResponse
 from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
@@ -43,11 +44,12 @@ async def render(route: PageRoute, request: ViewRequest) -> PageContent:
 
 
 def _notices(request: ViewRequest) -> Markup:
-    watches = request.cluster.watches
+    watches, visibility = request.cluster.watches, request.viewer.visibility
     told = [element("p", problem, class_="warn") for problem in watches.problems()]
     if not watches.is_listed:
-        told.append(element("p", watches.progress(), class_="note"))
-    told += [element("p", text, class_="note") for text in _hidden(request.viewer.visibility)]
+        progress = watches.progress() if visibility.is_complete else "reading the cluster"  # it has counts
+        told.append(element("p", progress, class_="note"))
+    told += [element("p", text, class_="note") for text in _hidden(visibility)]
     return joined(told)
 
 
@@ -112,9 +114,9 @@ class LivePage:
             refresh = self.route.refresh
             if request.records.version != version or (refresh and now - rendered_at >= refresh):
                 version, rendered_at = request.records.version, now
-                began = time.thread_time()
-                self._show(await render(self.route, request))
-                cost = time.thread_time() - began
+                rendering = ProcessorTime(render(self.route, request))
+                self._show(await rendering)
+                cost = rendering.seconds
             else:
                 cost = 0.0
             await asyncio.sleep(max(PACE, cost * RENDERING_PART))

@@ -11,6 +11,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -22,7 +23,7 @@ from stromboli.cli.dashboard.viewers.viewer import Viewer
 from stromboli.cli.dashboard.viewers.viewer_authentication import NotAdmitted
 from stromboli.cli.dashboard.viewers.viewer_rights import visibility_of
 from stromboli.cli.dashboard.watched_cluster import WatchedCluster
-from stromboli.daemon.access_reviews import review_token
+from stromboli.daemon.delegated_reviews import review_token
 from stromboli.daemon.log_format import about
 from stromboli.kube.api_client import Client
 from stromboli.kube.credentials import Identity, StaticCredentials, bearer
@@ -33,7 +34,11 @@ log = logging.getLogger(__name__)
 REVIEWED_SECONDS = 60.0
 """For which what a viewer may see holds, until the API server is asked again."""
 MOST_TOKENS = 512
-"""Whose viewers are remembered."""
+"""Whose viewers are remembered; the one that was used least recently goes for a new one."""
+MOST_REVIEWED = 32
+"""Tokens that are not known yet and about which the API server is being asked; beyond that they are refused."""
+LISTED_SECONDS = 10.0
+"""For which a viewer waits until it is known which namespaces there are."""
 LONGEST_TOKEN = 16 * 1024
 
 
@@ -62,7 +67,9 @@ class TokenAuthentication:
         self._clock = clock
         self._holders: dict[bytes, _TokenHolder] = {}
         """By the digest of their tokens, the one that was used least recently first."""
-        self._browsers: BrowserSessions[str] = BrowserSessions(cookie, lambda _: None)
+        self._reviewed: dict[bytes, _TokenHolder] = {}
+        """Those who are not known yet, so that nobody without a token makes us forget those who have one."""
+        self._browsers: BrowserSessions[str] = BrowserSessions(cookie, lambda _: None, clock)
 
     async def viewer(self, request: web.Request) -> Viewer | None:
         """By the header that a proxy adds, else by the cookie."""
@@ -88,35 +95,60 @@ class TokenAuthentication:
         if not token.isascii() or not token.isprintable() or len(token) > LONGEST_TOKEN:
             return None
         key = hashlib.sha256(token.encode()).digest()
-        holder = self._holders.pop(key, None) or _TokenHolder(token)
-        while len(self._holders) >= MOST_TOKENS:
-            await _close(self._holders.pop(next(iter(self._holders))))
-        self._holders[key] = holder
-        async with holder.lock:
-            if holder.viewer is None or self._clock() - holder.reviewed > REVIEWED_SECONDS:
-                await self._review(holder)
-        if holder.viewer is None:
-            self._holders.pop(key, None)
+        holder = self._holders.get(key) or self._reviewed.get(key) or self._new_holder(key, token)
+        try:
+            async with holder.lock:
+                if holder.viewer is None or self._clock() - holder.reviewed > REVIEWED_SECONDS:
+                    await self._review(holder)
+        finally:
+            self._reviewed.pop(key, None)
+        await self._remember(key, holder)
         return holder.viewer
 
+    def _new_holder(self, key: bytes, token: str) -> _TokenHolder:
+        if len(self._reviewed) >= MOST_REVIEWED:
+            raise NotAdmitted("Many others log in just now; try again in a moment.")
+        holder = self._reviewed[key] = _TokenHolder(token)
+        return holder
+
+    async def _remember(self, key: bytes, holder: _TokenHolder) -> None:
+        """As the one that was used last; not at all if nobody has this token."""
+        self._holders.pop(key, None)
+        if holder.viewer is None:
+            return
+        self._holders[key] = holder
+        while len(self._holders) > MOST_TOKENS:
+            await _close(self._holders.pop(next(iter(self._holders))))
+
     async def _review(self, holder: _TokenHolder) -> None:
-        """Ask the API server who it is and what he may see."""
-        api, records = self._cluster.session.client, self._cluster.watches.records
+        """Ask the API server who it is and what he may see; again at the next request if not all is listed yet."""
+        api, watches = self._cluster.session.client, self._cluster.watches
         try:
             subject = await review_token(api, holder.token)
             if subject is None:
                 await _close(holder)
                 return
+            await self._listed()
+            is_final, records = watches.is_listed, watches.records
             namespaces = {key.partition("/")[0] for key in (*records.groups, *records.jobs, *records.pods)}
             visibility = await visibility_of(api, subject, namespaces)
         except (ApiError, NoResponse, msgspec.MsgspecError) as error:
-            raise NotAdmitted(f"The API server does not say who you are: {error}") from None
-        holder.reviewed = self._clock()
+            log.warning("the API server does not say who a viewer is: %s", error)
+            raise NotAdmitted(
+                "The API server does not say who you are; the log of the dashboard says why."
+            ) from None
+        holder.reviewed = self._clock() if is_final else -REVIEWED_SECONDS
         identity = hashlib.sha256(msgspec.json.encode(subject, order="deterministic")).hexdigest()
         if holder.viewer is None:
             log.info("viewer", extra=about(user=subject["user"]))
         session = holder.viewer.session if holder.viewer is not None else self._session(holder.token)
         holder.viewer = Viewer(subject["user"], identity, session, visibility)
+
+    async def _listed(self) -> None:
+        await self._cluster.start()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LISTED_SECONDS):
+                await self._cluster.watches.listed()
 
     def _session(self, token: str) -> ClusterSession:
         """A session of the cluster with the viewer's token and nothing of ours."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from stromboli.cli.live import cluster_records
 from stromboli.cli.live.visible_records import CLUSTER_WIDE, NAMESPACED, Visibility
-from stromboli.daemon.access_reviews import Subject, review_access
+from stromboli.daemon.delegated_reviews import Subject, review_access
 from stromboli.kube.request import Api
 
 MOST_NAMESPACES = 500
