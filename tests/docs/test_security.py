@@ -67,6 +67,9 @@ NO_BOUNDS = {
         api.wait_messages.MAX_SENTENCE_BYTES
         api.wait_messages.MAX_SUMMARY_BYTES
         cli.check.definition_checks.MOST_DEPTH
+        cli.dashboard.pages.workloads.explanation_view.LARGEST_COMMAND
+        cli.dashboard.reading.gang_reading.LONGEST_TROUBLE
+        cli.dashboard.reading.gang_reading.MOST_CONTAINERS
         cli.check.definition_checks.MOST_NAMED
         cli.explain.explanation_text.MOST_LINES
         cli.following.job_follower.MOST_EVENTS

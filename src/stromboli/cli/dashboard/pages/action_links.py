@@ -46,4 +46,4 @@ def _links(page: str, verbs: list[str]) -> Markup:
     if not verbs:
         return Markup("")
     links = (link(f"{page}/{verb}", verb.capitalize(), class_="action") for verb in verbs)
-    return element("nav", joined(links, " "), class_="actions", aria_label="actions")
+    return element("nav", joined(links, " "), class_="action-links", aria_label="actions")

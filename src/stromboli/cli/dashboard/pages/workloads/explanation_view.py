@@ -34,9 +34,9 @@ from stromboli.engine.explanation.subjects.explanation_document import (
     Resources,
 )
 from stromboli.engine.explanation.wait_explanation import WaitExplanation
-from stromboli.simulator.reports.page.markup import Markup, element, joined
+from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
 
-LINES_SHOWN = 50
+LINES_SHOWN = 30
 """Of each list; `stromboli explain -o json` has them all."""
 NAMES_SHOWN = 20
 LARGEST_COMMAND = 4000
@@ -143,7 +143,9 @@ class ExplanationMarkup:
         ]
         texts = [job.pod_text, *said, *asked, *job.notes]
         return card(
-            short_text(job.summary, 600), notes(short_text(text, 600) for text in texts if text), wide=True
+            short_text(job.summary, 600),
+            notes(shortened(text, 600) for text in texts[: 2 * LINES_SHOWN] if text),
+            wide=True,
         )
 
     def _gates(self, job: JobExplanation) -> Markup:
@@ -154,7 +156,7 @@ class ExplanationMarkup:
                 "li",
                 element("span", f"{MARKS[gate.state]} {gate.gate}", class_=f"gate {CLASSES[gate.state]}"),
                 ": ",
-                short_text(gate.text, 400),
+                shortened(gate.text, 400),
                 f" ({gate.state})",
             )
             for gate in job.gates
@@ -166,7 +168,7 @@ class ExplanationMarkup:
         if job.wait is None or not (job.wait.shortages or job.wait.node_reasons):
             return Markup("")
         rows = [
-            [each.resource, each.asked, each.available, each.missing]
+            [shortened(cell, 80) for cell in (each.resource, each.asked, each.available, each.missing)]
             for each in job.wait.shortages[:LINES_SHOWN]
         ]
         table = (
@@ -178,7 +180,7 @@ class ExplanationMarkup:
             f"{count:,} nodes: {reason}"
             for reason, count in list(job.wait.node_reasons.items())[:LINES_SHOWN]
         ]
-        return card("What is short", table, notes(short_text(text, 300) for text in reasons), wide=True)
+        return card("What is short", table, notes(shortened(text, 300) for text in reasons), wide=True)
 
     # -- what would help, and when
 
@@ -199,9 +201,9 @@ class ExplanationMarkup:
         return card("It would start if", listed, notes(said), wide=True)
 
     def _remedy(self, remedy: Remedy) -> Markup:
-        parts: list[object] = [short_text(remedy.text, 400)]
+        parts: list[object] = [shortened(remedy.text, 400)]
         if remedy.evicts:
-            parts += ["; evicts ", _some(remedy.evicts, str)]
+            parts += ["; evicts ", _some(remedy.evicts, lambda name: shortened(name, 120))]
         if remedy.cycles > 1:
             parts.append(f" (after {remedy.cycles} cycles)")
         return element("span", *parts)
@@ -232,11 +234,11 @@ class ExplanationMarkup:
         rows = [
             [
                 self._job(each.job),
-                link(queue_address(each.queue), short_text(each.queue, 80)) if each.queue else "",
+                link(queue_address(each.queue), shortened(each.queue, 80)) if each.queue else "",
                 each.pods,
                 _amounts(each.holds),
-                each.until or ("over its time limit" if each.over_limit else "no time limit"),
-                short_text(each.not_evicted, 200),
+                shortened(each.until or ("over its time limit" if each.over_limit else "no time limit"), 40),
+                shortened(each.not_evicted, 200),
             ]
             for each in job.holders[:LINES_SHOWN]
         ]
@@ -253,7 +255,7 @@ class ExplanationMarkup:
         if job.room:
             rows = [
                 [
-                    short_text(each.name, 80),
+                    shortened(each.name, 80),
                     f"{each.usable:,} of {each.nodes:,}",
                     f"{each.fits:,} of {job.pods.waiting:,}",
                     _amounts(each.free),
@@ -272,7 +274,7 @@ class ExplanationMarkup:
         if job.hyper_nodes:
             rows = [
                 [
-                    link(hyper_node_address(each.name), short_text(each.name, 80)),
+                    link(hyper_node_address(each.name), shortened(each.name, 80)),
                     "-" if each.tier is None else each.tier,
                     each.nodes,
                     f"{each.fits:,} of {each.needed:,}",
@@ -293,13 +295,16 @@ class ExplanationMarkup:
     def _places(self, job: JobExplanation) -> Markup:
         if not job.places:
             return Markup("")
-        rows = [[_node(each.node), each.pods, each.since or ""] for each in job.places[:LINES_SHOWN]]
+        rows = [
+            [_node(each.node), each.pods, shortened(each.since or "", 40)]
+            for each in job.places[:LINES_SHOWN]
+        ]
         until = notes([f"It ends by {job.until}, its time limit."] if job.until else [])
         return card("Where it runs", plain_table("places", ("Node", "Pods", "Since"), rows), until, wide=True)
 
     def _history(self, job: JobExplanation) -> Markup:
         entries = [
-            element("li", element("time", entry.time or "-"), " ", short_text(entry.text, 400))
+            element("li", element("time", shortened(entry.time or "-", 40)), " ", shortened(entry.text, 400))
             for entry in job.history.entries[-LINES_SHOWN:]
         ]
         remembered = [
@@ -308,13 +313,13 @@ class ExplanationMarkup:
         ]
         if not entries and not remembered:
             return Markup("")
-        told = notes((short_text(text, 600) for text in remembered), "note")
+        told = notes((shortened(text, 600) for text in remembered[:LINES_SHOWN]), "note")
         return card("So far", element("ol", *entries, class_="moments"), told, wide=True)
 
     def _job(self, key: str) -> Markup | str:
         """A job by `namespace/name` of its PodGroup, as explanations name it."""
         group = self._records.groups.get(key)
-        text = short_text(f"{group.namespace}/{group.name}" if group is not None else key, 120)
+        text = shortened(f"{group.namespace}/{group.name}" if group is not None else key, 120)
         if (
             group is not None
             and group.kind == "job"
@@ -326,7 +331,7 @@ class ExplanationMarkup:
 
 
 def _node(name: str) -> Markup:
-    return link(node_address(name), short_text(name, 120))
+    return link(node_address(name), shortened(name, 120))
 
 
 def _some(names: Sequence[str], shown: Callable[[str], object]) -> Markup:
@@ -337,8 +342,8 @@ def _some(names: Sequence[str], shown: Callable[[str], object]) -> Markup:
     return joined(parts, ", ")
 
 
-def _amounts(amounts: Resources) -> Markup | str:
-    return short_text(", ".join(f"{name} {amount}" for name, amount in amounts.items()), 200)
+def _amounts(amounts: Resources) -> str:
+    return shortened(", ".join(f"{name} {amount}" for name, amount in amounts.items()), 200)
 
 
 # -- commands

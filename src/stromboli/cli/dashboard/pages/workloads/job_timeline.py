@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from stromboli.api import names
 from stromboli.api.predecessors import ENDED
 from stromboli.cli.cluster.cluster_kinds import Manifest
-from stromboli.cli.dashboard.pages.page_elements import age, short_text
+from stromboli.cli.dashboard.pages.page_elements import age
 from stromboli.cli.dashboard.reading.gang_reading import GangReading, PodSummary
 from stromboli.embedded.tables.age_text import duration_text, instant
-from stromboli.simulator.reports.page.markup import Markup, element, joined
+from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
 
 WIDTH, HEIGHT = 600.0, 16.0
 MOMENTS_SHOWN = 40
@@ -113,9 +113,9 @@ def _moment(text: object) -> float:
 
 def _list(moments: list[Moment], now: float) -> Markup:
     left_out = len(moments) - MOMENTS_SHOWN
-    earlier = [element("li", f"{left_out:,} more before", class_="quiet-text")] if left_out > 0 else []
+    earlier = [element("li", f"{left_out:,} more before", class_="note")] if left_out > 0 else []
     entries = (
-        element("li", age(each.time, now), " ago: ", short_text(each.text, 200), class_=each.kind or None)
+        element("li", age(each.time, now), " ago: ", shortened(each.text, 200), class_=each.kind or None)
         for each in moments[-MOMENTS_SHOWN:]
     )
     return element("ol", *earlier, *entries, class_="moments")

@@ -18,7 +18,7 @@ from stromboli.cli.dashboard.reading.kept_reads import kept_reads
 from stromboli.cli.dashboard.reading.log_reading import LogChoice, LogTail, read_log
 from stromboli.cli.output import yaml_text
 from stromboli.kube.api_resources import Resource
-from stromboli.simulator.reports.page.markup import Markup, element, joined
+from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
 
 LARGEST_MANIFEST = 64 * 1024
 """Characters of a manifest that are shown."""
@@ -92,7 +92,7 @@ def event_table(events: Sequence[Happening], namespace: str, now: float) -> Mark
             phase(event.type),
             short_text(event.reason, 60),
             _subject(event, namespace),
-            short_text(event.message),
+            shortened(event.message, 600),
         ]
         for event in reversed(events)
     ]

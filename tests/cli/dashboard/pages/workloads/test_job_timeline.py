@@ -1,0 +1,95 @@
+"""What happened to a job, in the order of time, and how long it waited and ran."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from stromboli.cli.cluster.object_events import Happening
+from stromboli.cli.dashboard.pages.workloads.job_timeline import moments_of, spans_of, timeline
+from stromboli.cli.dashboard.reading.gang_reading import GangReading, PodSummary
+from tests.cli.dashboard.view_requests import HOSTILE
+
+START = 1_800_000_000.0
+
+
+def at(seconds: float) -> str:
+    return datetime.fromtimestamp(START + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def job(*phases: tuple[str, float]) -> dict[str, Any]:
+    conditions = [{"status": phase, "lastTransitionTime": at(moment)} for phase, moment in phases]
+    state = {"phase": phases[-1][0] if phases else ""}
+    return {
+        "metadata": {"name": "train", "creationTimestamp": at(0)},
+        "status": {"state": state, "conditions": conditions},
+    }
+
+
+def pod(created: float, scheduled: float = 0, started: float = 0, ended: float = 0) -> PodSummary:
+    moments = [START + each if each else 0.0 for each in (created, scheduled, started, ended)]
+    return PodSummary("p", "worker", 0, "Running", "Running", "n1", 0, "", *moments, ("main",))
+
+
+def reading(
+    manifest: dict[str, Any], *pods: PodSummary, events: list[Happening] | None = None
+) -> GangReading:
+    gang = {"metadata": {"name": "g"}, "spec": {"minMember": 2}}
+    return GangReading(manifest, gang, list(pods), events or [], ())
+
+
+def test_moments_come_in_the_order_of_time():
+    ran = reading(
+        job(("Pending", 1), ("Running", 30), ("Completed", 90)), pod(10, 20, 25, 80), pod(11, 22, 28, 85)
+    )
+    assert [(each.time - START, each.text) for each in moments_of(ran)] == [
+        (0, "created"),
+        (1, "phase Pending"),
+        (10, "let in: its first pod was made"),
+        (20, "its first pod was given a node"),
+        (22, "its gang of 2 had nodes"),
+        (25, "its first pod started"),
+        (30, "phase Running"),
+        (85, "its last pod ended"),
+        (90, "phase Completed"),
+    ]
+
+
+def test_a_job_waited_started_and_ran():
+    ran = reading(job(("Running", 30), ("Completed", 90)), pod(10, 20, 25, 85))
+    spans = spans_of(ran, moments_of(ran), START + 90)
+    assert [(span.kind, span.end - span.begin) for span in spans] == [
+        ("wait", 20),
+        ("start", 10),
+        ("run", 60),
+    ]
+
+
+def test_a_job_that_waits_has_done_nothing_else():
+    waits = reading(job())
+    spans = spans_of(waits, moments_of(waits), START + 50)
+    assert [(span.kind, span.end - span.begin) for span in spans] == [("wait", 50)]
+
+
+def test_evictions_are_moments_with_their_reason():
+    evicted = Happening(
+        START + 40, START + 41, "Normal", "Evict", "podgroup/g", f"for {HOSTILE}", 3, "", "default"
+    )
+    shown = timeline(reading(job(("Running", 30)), pod(10, 20, 25), events=[evicted]), START + 100)
+    assert "evicted (3 times): for" in shown
+    assert "mark-evicted" in shown
+    assert "<script" not in shown
+
+
+def test_the_line_of_a_running_job_changes_seldom():
+    runs = reading(job(("Running", 30)), pod(10, 20, 25))
+    lines = {timeline(runs, START + 2010 + second).partition("<ol")[0] for second in range(60)}
+    assert len(lines) == 1
+
+
+def test_times_that_are_none_are_left_out():
+    odd = {
+        "metadata": {"creationTimestamp": HOSTILE},
+        "status": {"conditions": [{"lastTransitionTime": 7}, "x"]},
+    }
+    assert "Nothing is known" in timeline(GangReading(odd, None, None, None, ()), START)
