@@ -84,7 +84,7 @@ class HeatMap extends HTMLElement {
 
   layOut(width) {
     const size = cellSize(this.shares.length), step = size + GAP;
-    const titled = this.groups.length > 1;
+    const titled = this.groups.some(([title]) => title);
     this.size = size;
     this.cells = [];
     this.titles = [];

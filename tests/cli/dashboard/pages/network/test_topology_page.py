@@ -36,9 +36,9 @@ def test_a_hyper_node_says_how_full_it_is_and_what_fits() -> None:
     text = text_of(network(*two_racks(), cpu="8"))
     assert "rack-a rack, tier 1 2 nodes, 1 free" in text
     assert "8 / 32" in text  # CPU
-    assert "fits 3 1 job" in text
+    assert "fits 3 pods 1 job" in text
     assert "spine tier 2 4 nodes, 2 free" in text
-    assert "fits 6 1 job" in text
+    assert "fits 6 pods 1 job" in text
 
 
 def test_the_tree_has_those_below_within_those_above() -> None:

@@ -43,17 +43,18 @@ def node_groups(titles: Mapping[int, str], places: Sequence[int], untitled: str)
     for place in places:
         members.setdefault(titles.get(place, ""), []).append(place)
     rest = members.pop("", [])
-    ordered = sorted(members.items(), key=lambda item: natural_order(item[0]))
+    ordered = sorted(members.items(), key=lambda item: natural_order(item[0][:TITLE_LENGTH]))
     groups = [NodeGroup(title, tuple(inside)) for title, inside in ordered[:GROUPS_SHOWN]]
     if more := tuple(place for _, inside in ordered[GROUPS_SHOWN:] for place in inside):
         groups.append(NodeGroup(REST, more))
     return [*groups, NodeGroup(untitled, tuple(rest))] if rest else groups
 
 
-def natural_order(text: str) -> list[tuple[int, str]]:
+@lru_cache(maxsize=16_384)
+def natural_order(text: str) -> tuple[tuple[int, str], ...]:
     """`rack-9` before `rack-10`."""
     parts = re.split(r"([0-9]{1,18})", text)
-    return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
+    return tuple((int(part), "") if part.isdecimal() else (0, part) for part in parts)
 
 
 def heat_map_names(occupancy: NodeOccupancy, groups: Sequence[NodeGroup]) -> Markup:

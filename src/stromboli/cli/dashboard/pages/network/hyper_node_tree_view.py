@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from stromboli.cli.dashboard.pages.network.heat_map_markup import natural_order
 from stromboli.cli.dashboard.pages.network.node_elements import title_of, usage_bar
-from stromboli.cli.dashboard.pages.network.node_list_page import nodes_in
+from stromboli.cli.dashboard.pages.network.node_list_page import VACANT_STATE, nodes_in
 from stromboli.cli.dashboard.pages.page_content import ViewRequest, hyper_node_address
 from stromboli.cli.dashboard.pages.page_elements import Row, TableColumn, data_table, link, number_link
 from stromboli.cli.dashboard.topology.domain_rooms import DomainRooms
@@ -64,14 +65,16 @@ class TreeView:
             element(
                 "span",
                 number_link(rooms.nodes[place], nodes_in(domain.name)),
-                f" {_plural(rooms.nodes[place], 'node')}, {rooms.free_nodes[place]:,} free",
+                f" {_plural(rooms.nodes[place], 'node')},",
+                number_link(rooms.free_nodes[place], nodes_in(domain.name, VACANT_STATE)),
+                " free",
             ),
             *(
                 element("span", f"{title_of(resource)} ", usage_bar(used[place], has[place], resource))
                 for resource, used, has in _columns(rooms)
                 if has[place]
             ),
-            element("span", f"fits {rooms.fitting[place]:,}"),
+            element("span", f"fits {rooms.fitting[place]:,} {_plural(rooms.fitting[place], 'pod')}"),
             element(
                 "span",
                 number_link(rooms.jobs(place), f"{hyper_node_address(domain.name)}#hyper-node-jobs"),
@@ -92,7 +95,7 @@ def _shown(roots: Sequence[Domain]) -> dict[str, list[Domain]]:
     waiting = deque((domain, 1) for domain in roots)
     while waiting:
         domain, level = waiting.popleft()
-        below = domain.children[:CHILDREN_SHOWN]
+        below = by_name(domain.children)[:CHILDREN_SHOWN]
         if below and len(below) <= left and level < LEVELS_SHOWN:
             left -= len(below)
             shown[domain.name] = below
@@ -106,6 +109,11 @@ def _more(domain: Domain, shown: int) -> Markup:
     return link(
         hyper_node_address(domain.name), f"{hidden:,} {more}HyperNode{'' if hidden == 1 else 's'} below"
     )
+
+
+def by_name(domains: Iterable[Domain]) -> list[Domain]:
+    """`rack-9` before `rack-10`."""
+    return sorted(domains, key=lambda domain: natural_order(domain.name))
 
 
 def tier_text(tier: int, name: str) -> str:
@@ -151,7 +159,10 @@ def _room_columns(rooms: DomainRooms) -> list[TableColumn]:
             "number",
         ),
         TableColumn(
-            "Free nodes", lambda row: f"{free[row['place']]:,}", lambda row: free[row["place"]], "number"
+            "Free nodes",
+            lambda row: number_link(free[row["place"]], nodes_in(row["domain"].name, VACANT_STATE)),
+            lambda row: free[row["place"]],
+            "number",
         ),
         *(_resource_column(resource, used, has) for resource, used, has in _columns(rooms)),
         TableColumn(

@@ -114,8 +114,7 @@ def _size_order(item: tuple[str, int]) -> tuple[int, str]:
 
 def gang_card(request: ViewRequest, sized: SizedRoom) -> Markup:
     """How many pods of one size would start now, and the form to choose another size."""
-    whole = f"{sized.room.total:,}"
-    entries: list[tuple[str, object]] = [("Whole cluster", element("span", whole))]
+    entries: list[tuple[str, object]] = [("Whole cluster", number_link(sized.room.total, "/nodes"))]
     for tier in sized.room.tiers:
         name = f"Within one {shortened(tier.name, 40) or 'HyperNode'} (tier {tier.tier})"
         target = hyper_node_address(tier.domain.name)

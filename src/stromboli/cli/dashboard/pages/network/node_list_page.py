@@ -237,9 +237,9 @@ def _hyper_node_column(occupancy: NodeOccupancy) -> TableColumn:
     )
 
 
-def nodes_in(name: str) -> str:
-    """The address of the nodes of a HyperNode."""
-    return address(NODES_PAGE, hypernode=name)
+def nodes_in(hyper_node: str, state: str = "") -> str:
+    """The address of the nodes of a HyperNode, of those in some state alone."""
+    return address(NODES_PAGE, hypernode=hyper_node, state=state)
 
 
 ROUTES = (PageRoute(NODES_PAGE, node_list, "nodes"),)

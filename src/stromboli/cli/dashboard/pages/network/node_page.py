@@ -126,7 +126,7 @@ def _facts(request: ViewRequest, name: str, record: NodeRecord, reading: NodeRea
     return joined([facts(entries), gap_notes(reading.gaps)])
 
 
-def _objections(record: NodeRecord, reading: NodeReading) -> Markup | str:
+def _objections(record: NodeRecord, reading: NodeReading) -> str:
     """Yes, or why none come."""
     reasons = []
     if record.state.endswith("SchedulingDisabled"):
@@ -134,9 +134,9 @@ def _objections(record: NodeRecord, reading: NodeReading) -> Markup | str:
     if record.state.startswith("NotReady"):
         reasons.append("it is not ready")
     keeping = [taint for taint in reading.taints if taint.rpartition(":")[2] in ("NoSchedule", "NoExecute")]
-    if keeping:
-        reasons.append("only those that tolerate its taints")
-    return f"no: {', '.join(reasons)}" if reasons else "yes"
+    if reasons:
+        return f"no: {' and '.join(reasons)}"
+    return "only those that tolerate its taints" if keeping else "yes"
 
 
 def _hyper_nodes(occupancy: NodeOccupancy, name: str) -> Markup | str:

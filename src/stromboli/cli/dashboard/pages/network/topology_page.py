@@ -17,6 +17,7 @@ from stromboli.cli.dashboard.pages.network.hyper_node_tree_view import (
     CHILDREN_SHOWN,
     OPEN_ALL,
     TreeView,
+    by_name,
     hyper_node_table,
     tier_text,
 )
@@ -28,12 +29,13 @@ from stromboli.cli.dashboard.pages.network.node_elements import (
     title_of,
     usage_bar,
 )
-from stromboli.cli.dashboard.pages.network.node_list_page import nodes_in
+from stromboli.cli.dashboard.pages.network.node_list_page import NODES_PAGE, VACANT_STATE, nodes_in
 from stromboli.cli.dashboard.pages.page_content import (
     NotThere,
     PageContent,
     PageRoute,
     ViewRequest,
+    address,
     hyper_node_address,
     queue_address,
 )
@@ -64,6 +66,7 @@ from stromboli.model.topology.domain import Domain
 from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
 
 TOPOLOGY_PAGE = "/topology"
+FREE_NODES = address(NODES_PAGE, state=VACANT_STATE)
 PROBLEMS_SHOWN = 50
 MEANING = (
     "A node is free if it takes new pods and none of a job is there;"
@@ -111,7 +114,7 @@ def _tiers_card(request: ViewRequest, rooms: DomainRooms, sized: SizedRoom) -> M
                 number_link(tier.rooms[room], request.address(tier=tier.tier, room=room, page=""))
                 for room in (FREE, PARTLY, FULL)
             ),
-            f"{tier.free_nodes:,} of {tier.nodes:,}",
+            joined([number_link(tier.free_nodes, FREE_NODES), f" of {tier.nodes:,}"]),
             joined(
                 [
                     number_link(best.largest, hyper_node_address(best.domain.name)),
@@ -175,7 +178,7 @@ def _tree_card(request: ViewRequest, rooms: DomainRooms, root: Domain) -> Markup
     """The HyperNodes below another, one page of them."""
     pages = max(1, -(-len(root.children) // CHILDREN_SHOWN))
     page = min(request.number("page", 1, 100_000), pages)
-    roots = root.children[(page - 1) * CHILDREN_SHOWN : page * CHILDREN_SHOWN]
+    roots = by_name(root.children)[(page - 1) * CHILDREN_SHOWN : page * CHILDREN_SHOWN]
     folding = [("Fold", request.address(open=""), False), ("Unfold", request.address(open=OPEN_ALL), False)]
     turning = [
         (
@@ -258,7 +261,9 @@ def _facts(rooms: DomainRooms, domain: Domain, sized: SizedRoom) -> Markup:
             joined(
                 [
                     number_link(rooms.nodes[place], nodes_in(domain.name)),
-                    f", {rooms.free_nodes[place]:,} free",
+                    ", ",
+                    number_link(rooms.free_nodes[place], nodes_in(domain.name, VACANT_STATE)),
+                    " free",
                 ]
             ),
         ),
