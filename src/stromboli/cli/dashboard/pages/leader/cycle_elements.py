@@ -132,6 +132,7 @@ def parts_bar(parts: Mapping[str, float], colours: Mapping[str, str], whole: flo
         element("title", words),
         *boxes,
         viewBox=f"0 0 {BAR_WIDTH:g} {BAR_HEIGHT:g}",
+        preserveAspectRatio="none",
         class_="parts",
         role="img",
         aria_label=words,

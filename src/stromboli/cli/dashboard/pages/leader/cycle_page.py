@@ -182,7 +182,7 @@ def _table(request: ViewRequest, decisions: Sequence[CycleDecision]) -> Markup:
     columns = [
         TableColumn("What", lambda row: DECISION_KINDS.get(row["decision"].kind, row["decision"].kind)),
         TableColumn("Pod or job", lambda row: _subject(request, row["decision"])),
-        TableColumn("Job", lambda row: job_link(request, row["decision"].job)),
+        TableColumn("Job", lambda row: _job(request, row["decision"])),
         TableColumn("Queue", lambda row: _queue(request, row["decision"].queue)),
         TableColumn("Node", lambda row: _node(request, row["decision"].node)),
         TableColumn("Action", lambda row: short_text(row["decision"].action, NAME_LENGTH)),
@@ -199,6 +199,11 @@ def _subject(request: ViewRequest, decision: CycleDecision) -> Markup | str:
     if key in request.records.pods:
         return link(pod_address(decision.namespace, decision.name), short_text(key, NAME_LENGTH * 2))
     return short_text(key, NAME_LENGTH * 2)
+
+
+def _job(request: ViewRequest, decision: CycleDecision) -> Markup | str:
+    """The job of the pod."""
+    return job_link(request, decision.job) if decision.kind != "let-in" else ""
 
 
 def job_link(request: ViewRequest, key: str) -> Markup | str:
