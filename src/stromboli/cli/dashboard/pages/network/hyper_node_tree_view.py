@@ -16,7 +16,7 @@ from stromboli.simulator.reports.page.markup import Markup, element, joined, sho
 
 CHILDREN_SHOWN = 50
 """Of one HyperNode; the others are on its own page."""
-LINES_SHOWN = 300
+LINES_SHOWN = 150
 LEVELS_SHOWN = 8
 NAME_LENGTH = 60
 OPEN_ALL = "all"
