@@ -10,7 +10,7 @@ from stromboli.cli.dashboard.pages import (
     queue_pages,
 )
 from stromboli.cli.dashboard.pages.leader import decisions_page, policy_page
-from stromboli.cli.dashboard.pages.network import node_list_page
+from stromboli.cli.dashboard.pages.network import node_list_page, node_page, topology_page
 from stromboli.cli.dashboard.pages.page_content import PageRoute
 
 PAGES: tuple[PageRoute, ...] = (
@@ -20,6 +20,8 @@ PAGES: tuple[PageRoute, ...] = (
     *job_page.ROUTES,
     *pod_page.ROUTES,
     *node_list_page.ROUTES,
+    *node_page.ROUTES,
+    *topology_page.ROUTES,
     *policy_page.ROUTES,
     *decisions_page.ROUTES,
 )
