@@ -31,6 +31,14 @@ NAMES: Schema = {
     "uniqueItems": True,
     "items": {"type": "string", "maxLength": 253, "pattern": "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"},
 }
+HOSTS: Schema = {
+    **NAMES,
+    "items": {
+        "type": "string",
+        "maxLength": 260,
+        "pattern": r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$",
+    },
+}
 RESOURCES: Schema = {
     "type": "object",
     "additionalProperties": False,
@@ -225,7 +233,9 @@ def _dashboard() -> Group:
         {
             "enabled": Value("", False, SWITCH),
             "allowedHosts": Value(
-                "Names under which browsers may ask, such as that of an ingress.", [], NAMES
+                "Names under which browsers may ask, such as that of an ingress, with its port if that is unusual.",
+                [],
+                HOSTS,
             ),
             "tls": Group(
                 "",

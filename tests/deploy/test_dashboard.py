@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
+from stromboli.api.types.volcano_job import Job
+from stromboli.cli.cluster.cluster_kinds import JOBS
+from stromboli.cli.live.record_watches import ALL_KINDS
+from stromboli.cli.status.cluster_policy import CONFIG_MAP
 from stromboli.daemon.delegated_authorization import ACCESS_REVIEWS, TOKEN_REVIEWS
-from tests.deploy.manifests import DEPLOY, STANDALONE, build, only
+from stromboli.kube.api_resources import EVENTS, RESOURCES
+from tests.deploy.manifests import DEPLOY, build, only
 from tests.deploy.test_rbac import rights_of
 
 DASHBOARD = build(DEPLOY / "dashboard")
 POD = only(DASHBOARD, "Deployment")["spec"]["template"]["spec"]
 (CONTAINER,) = POD["containers"]
 LABELS = {"app.kubernetes.io/name": "stromboli", "app.kubernetes.io/component": "dashboard"}
-SEEN = {
-    "": ["events", "namespaces", "nodes", "pods"],
-    "batch.volcano.sh": ["jobs"],
-    "scheduling.volcano.sh": ["podgroups", "queues"],
-    "topology.volcano.sh": ["hypernodes"],
-}
 
 
 def test_it_sees_what_pages_are_made_of_asks_who_looks_and_changes_nothing() -> None:
     reviews = {tuple(path.split("/")[2::2]) for path in (TOKEN_REVIEWS, ACCESS_REVIEWS)}
+    seen = [EVENTS, *(JOBS if kind is Job else RESOURCES[kind] for kind in ALL_KINDS)]
     assert sorted(rights_of(only(DASHBOARD, "ClusterRole"))) == sorted(
-        [(group, resource, verb) for group in SEEN for resource in SEEN[group] for verb in ("list", "watch")]
+        [(resource.group, resource.plural, verb) for resource in seen for verb in ("list", "watch")]
         + [(group, resource, "create") for group, resource in reviews]
     )
 
 
 def test_of_config_maps_it_reads_the_policy_alone() -> None:
-    policy = only(STANDALONE, "ConfigMap")["metadata"]
+    namespace, name, _ = CONFIG_MAP
     role = only(DASHBOARD, "Role")
-    assert role["metadata"]["namespace"] == policy["namespace"]
+    assert role["metadata"]["namespace"] == namespace
     assert role["rules"] == [
-        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [policy["name"]], "verbs": ["get"]}
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["get"]}
     ]
 
 

@@ -49,8 +49,12 @@ def program() -> Path:
 
 def helm() -> Path:
     """Helm, in a cache folder of its own, built if need be (two minutes, once)."""
-    folder = cache_folder((HELM / "go.mod", HELM / "go.sum"), (HELM_PACKAGE, HELM_LINK_FLAGS))
-    return built_once(folder, "helm", _build_helm) / "helm"
+    return built_once(helm_folder(), "helm", _build_helm) / "helm"
+
+
+def helm_folder() -> Path:
+    """Where Helm is, or will be."""
+    return cache_folder((HELM / "go.mod", HELM / "go.sum"), (HELM_PACKAGE, HELM_LINK_FLAGS))
 
 
 def cache_folder(files: Iterable[Path], options: object) -> Path:

@@ -70,7 +70,7 @@ def test_everything_can_be_applied_again_and_nothing_changes(installed: ControlP
     assert {object["metadata"]["generation"] for object in ours} == {1}
 
 
-@pytest.mark.parametrize("folder", ["controllers", "overlays/complete", "monitoring/dashboards"])
+@pytest.mark.parametrize("folder", ["controllers", "dashboard", "overlays/complete", "monitoring/dashboards"])
 def test_the_controllers_and_everything_together_are_right(installed: ControlPlane, folder: str) -> None:
     installed.kubectl(*SERVER_SIDE, "--dry-run=server", "-k", _path(folder))
 
