@@ -1,0 +1,81 @@
+"""Browsers that were let in, and codes that let in once."""
+
+from __future__ import annotations
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+
+from stromboli.cli.dashboard.viewers import browser_sessions
+from stromboli.cli.dashboard.viewers.browser_sessions import SESSION_SECONDS, BrowserSessions
+from stromboli.cli.dashboard.viewers.one_time_code import OneTimeCode
+from tests.kube.fake_api import Clock
+
+
+class Story:
+    """Sessions, who has ended, and browsers as the cookies that they were given."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.ended: list[str] = []
+        self.sessions: BrowserSessions[str] = BrowserSessions("cookie", self.ended.append, self.clock)
+
+    def admit(self, name: str) -> web.Request:
+        response = web.Response()
+        self.sessions.begin(name, response, secure=False)
+        return make_mocked_request("GET", "/", {"Cookie": response.cookies["cookie"].OutputString()})
+
+
+def test_a_browser_is_known_by_its_cookie_alone() -> None:
+    story = Story()
+    ann, bob = story.admit("ann"), story.admit("bob")
+    assert (story.sessions.find(ann), story.sessions.find(bob)) == ("ann", "bob")
+    assert story.sessions.find(make_mocked_request("GET", "/")) is None
+    assert story.sessions.find(make_mocked_request("GET", "/", {"Cookie": "cookie="})) is None
+    assert story.sessions.find(make_mocked_request("GET", "/?cookie=x", {"Cookie": "cookie=x"})) is None
+
+
+def test_cookies_cannot_be_guessed() -> None:
+    story = Story()
+    given = {story.admit("ann").cookies["cookie"] for _ in range(100)}
+    assert len(given) == 100
+    assert min(map(len, given)) >= 43
+
+
+def test_the_browser_that_was_used_least_recently_goes_for_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browser_sessions, "MOST_SESSIONS", 2)
+    story = Story()
+    ann, bob = story.admit("ann"), story.admit("bob")
+    story.sessions.find(ann)
+    story.admit("cid")
+    assert story.ended == ["bob"]
+    assert story.sessions.find(bob) is None
+    assert story.sessions.find(ann) == "ann"
+
+
+def test_a_session_ends_when_it_is_left_or_not_used() -> None:
+    story = Story()
+    ann, bob = story.admit("ann"), story.admit("bob")
+    response = web.Response()
+    story.sessions.end(ann, response)
+    assert (story.sessions.find(ann), story.ended) == (None, ["ann"])
+    assert response.cookies["cookie"]["max-age"] in (0, "0")
+    story.sessions.end(ann, web.Response())
+    assert story.ended == ["ann"]
+    story.clock.now += SESSION_SECONDS + 1
+    assert story.sessions.find(bob) is None
+    assert story.ended == ["ann", "bob"]
+
+
+def test_a_code_lets_in_once_and_then_there_is_another() -> None:
+    told: list[str] = []
+    code = OneTimeCode(told.append)
+    first = code.current
+    for wrong in ("", first[:-1], first + "x", first.upper(), "\udcff", "ü"):
+        assert not code.use(wrong)
+    assert (code.current, told) == (first, [])
+    assert code.use(first)
+    assert not code.use(first)
+    assert told == [code.current]
+    assert code.current != first
+    assert len(first) >= 32
