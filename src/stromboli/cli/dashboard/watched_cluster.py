@@ -107,7 +107,9 @@ class WatchedCluster:
         """Now and then, as it may change while somebody looks."""
         while True:
             try:
-                self._policy = await policy_in_force(self.session.client, self.session.running, self.catalog)
+                read = await policy_in_force(self.session.client, self.session.running, self.catalog)
+                if read.is_known or self._policy is None:  # a wrong edit leaves the last good one in force
+                    self._policy = read
             except NoResponse as error:
                 log.debug("policy: %s", error)
             for view in self._all_views():

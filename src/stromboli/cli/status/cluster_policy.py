@@ -26,6 +26,8 @@ class PolicyInForce(NamedTuple):
 
     policy: Policy
     origin: str
+    is_known: bool = True
+    """Whether it is that of the cluster; the built-in one otherwise."""
 
 
 async def policy_in_force(client: Client, running: RunningCluster | None, catalog: Catalog) -> PolicyInForce:
@@ -43,7 +45,7 @@ async def policy_in_force(client: Client, running: RunningCluster | None, catalo
     except (ApiError, PolicyError, OSError) as error:
         why = str(error).partition("\n")[0]
     return PolicyInForce(
-        default_policy(catalog), f"the built-in policy, as the cluster's is not known: {why}"
+        default_policy(catalog), f"the built-in policy, as the cluster's is not known: {why}", is_known=False
     )
 
 
