@@ -60,7 +60,7 @@ def addresses(names: dict[str, str], jobs: tuple[str, ...]) -> Iterator[str]:
     """Of all pages, about these objects."""
     for pattern, job in itertools.product(PATTERNS, jobs):
         name = f"{job}-main-0" if pattern.startswith("/pods") else job
-        yield re.sub(r"\{(\w+)\}", lambda match: {"name": name, **names}.get(match[1], name), pattern)
+        yield pattern.format_map({"name": name, **names})
 
 
 VISIBLE = tuple(dict.fromkeys(addresses(OBJECTS, ("train", "wait"))))
