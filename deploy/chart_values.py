@@ -131,7 +131,9 @@ def _image() -> Group:
         "Where the image is that you built and pushed: docs/install.md.",
         {
             "repository": Value(
-                "", repository, {"type": "string", "maxLength": 255, "pattern": "^[a-z0-9][a-z0-9._:/-]*$"}
+                "Its name, with the registry.",
+                repository,
+                {"type": "string", "maxLength": 255, "pattern": "^[a-z0-9][a-z0-9._:/-]*$"},
             ),
             "tag": Value(
                 "The version of the chart's application if empty.",
@@ -143,7 +145,7 @@ def _image() -> Group:
                 "",
                 {"type": "string", "pattern": "^$|^sha256:[0-9a-f]{64}$"},
             ),
-            "pullPolicy": Value("", container["imagePullPolicy"], {"enum": policies}),
+            "pullPolicy": Value("When nodes pull it.", container["imagePullPolicy"], {"enum": policies}),
             "pullSecrets": Value("Names of Secrets for the registry.", [], NAMES),
         },
     )
@@ -153,7 +155,7 @@ def _scheduler() -> Group:
     (policy,) = documents(DEPLOY / "overlays" / "standalone" / "configmap.yaml")
     ((_, text),) = policy["data"].items()
     return Group(
-        "",
+        "In the place of Volcano's scheduler.",
         {
             "enabled": Value("", True, SWITCH),
             "names": Value(
@@ -278,7 +280,9 @@ def _pods(manifests: list[Manifest]) -> dict[str, Value]:
     (container,) = pod["containers"]
     return {
         "replicas": Value(
-            "", deployment["spec"]["replicas"], {"type": "integer", "minimum": 0, "maximum": 100}
+            "How many pods.",
+            deployment["spec"]["replicas"],
+            {"type": "integer", "minimum": 0, "maximum": 100},
         ),
         "logLevel": Value(
             "`-v`; 4 and more shows details.", 0, {"type": "integer", "minimum": 0, "maximum": 10}
@@ -286,11 +290,20 @@ def _pods(manifests: list[Manifest]) -> dict[str, Value]:
         "extraArgs": Value(
             "More flags, such as `--kube-api-qps=500`. The last one of a name counts.", [], ARGUMENTS
         ),
-        "resources": Value("", container["resources"], RESOURCES, may_be_null=True),
-        "nodeSelector": Value("", {}, LABELS, may_be_null=True),
-        "tolerations": Value("", [], TOLERATIONS, may_be_null=True),
-        "affinity": Value("", pod.get("affinity", {}), AFFINITY, may_be_null=True),
-        "priorityClassName": Value("", pod.get("priorityClassName", ""), NAME),
+        "resources": Value(
+            "What a pod requests, and its limits.", container["resources"], RESOURCES, may_be_null=True
+        ),
+        "nodeSelector": Value("Labels of nodes for its pods.", {}, LABELS, may_be_null=True),
+        "tolerations": Value("Taints of nodes that its pods tolerate.", [], TOLERATIONS, may_be_null=True),
+        "affinity": Value(
+            "Which nodes its pods prefer or need, and which other pods near or far.",
+            pod.get("affinity", {}),
+            AFFINITY,
+            may_be_null=True,
+        ),
+        "priorityClassName": Value(
+            "Who goes before whom; none if empty.", pod.get("priorityClassName", ""), NAME
+        ),
     }
 
 
