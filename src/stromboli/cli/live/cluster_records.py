@@ -359,7 +359,8 @@ class ClusterRecords:
         moment = event.last_timestamp or event.event_time or event.metadata.creation_timestamp
         at = moment.timestamp() if moment is not None else 0.0
         text = _UID.sub("", event.message.removeprefix(EVICTED_BECAUSE))[:LONGEST_REASON]
-        self.set_record(EVENTS, f"{about.namespace}/{about.name}", Eviction(at, text))
+        namespace = event.metadata.namespace or about.namespace  # who may list it there may know of it
+        self.set_record(EVENTS, f"{namespace}/{about.name}", Eviction(at, text))
 
     def _add_eviction(self, pod: str, eviction: Eviction) -> None:
         """Those of the other pods of a gang are counted with the first."""
