@@ -10,11 +10,10 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from stromboli.cli.dashboard.server.live_pages import LivePage
-from stromboli.cli.dashboard.server.page_frame import digest, lasting, region
+from stromboli.cli.dashboard.server.live_pages import LivePage, PageState
+from stromboli.cli.dashboard.server.page_frame import digest, region
 from stromboli.cli.dashboard.server.request_guard import HEADERS
 from stromboli.daemon.request_connection import stream
-from stromboli.simulator.reports.page.markup import Markup
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +58,7 @@ async def _until_refused(is_allowed: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def _send(response: web.StreamResponse, page: LivePage, known: str) -> None:
-    shown: dict[str, str] | None = None
+    shown: Mapping[str, str] | None = None
     updates = page.updates()
     coming = asyncio.ensure_future(anext(updates))
     try:
@@ -68,26 +67,26 @@ async def _send(response: web.StreamResponse, page: LivePage, known: str) -> Non
             if not done:
                 await response.write(b": still here\n\n")
                 continue
-            content = coming.result()
+            state = coming.result()
             coming = asyncio.ensure_future(anext(updates))
-            if shown is not None or digest(content.regions) != known:
-                await response.write(_event(content.title, content.regions, shown))
-            shown = {name: lasting(markup) for name, markup in content.regions.items()}
+            if shown is not None or digest(state.lasting) != known:
+                await response.write(_event(state, shown))
+            shown = state.lasting
     finally:
         coming.cancel()
 
 
-def _event(title: str, regions: Mapping[str, Markup], shown: Mapping[str, str] | None) -> bytes:
+def _event(state: PageState, shown: Mapping[str, str] | None) -> bytes:
     """The regions that differ from what is shown; all of them where that is not known."""
-    changed = {
-        name: _sendable(region(name, markup))
-        for name, markup in regions.items()
-        if shown is None or shown.get(name) != lasting(markup)
-    }
+    title, regions, _ = state.content
     event = {
         "title": _sendable(title),
         "order": [f"region-{name}" for name in regions],
-        "changed": list(changed.values()),
+        "changed": [
+            _sendable(region(name, markup))
+            for name, markup in regions.items()
+            if shown is None or shown.get(name) != state.lasting[name]
+        ],
     }
     return b"data: " + msgspec.json.encode(event) + b"\n\n"
 

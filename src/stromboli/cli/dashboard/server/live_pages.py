@@ -8,11 +8,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text, shown
 from stromboli.cli.dashboard.pages.page_content import NotThere, PageContent, PageRoute, ViewRequest
 from stromboli.cli.dashboard.pages.page_elements import card, notes
-from stromboli.cli.dashboard.server.page_frame import digest
+from stromboli.cli.dashboard.server.page_frame import lasting
 from stromboli.cli.dashboard.server.processor_time import ProcessorTime
 from stromboli.cli.live.visible_records import Visibility
 from stromboli.kube.request import ApiError, NoResponse
@@ -22,7 +23,7 @@ log = logging.getLogger(__name__)
 
 PACE = 1.0
 """Seconds between two renderings of a page, at least."""
-RENDERING_PART = 100
+RENDERING_PART = 150
 """Of the time of a processor, one part in so many is spent on a page, however many look at it."""
 LONGEST_RENDER = 30.0
 """Seconds for a page, with what it reads of the API server."""
@@ -92,6 +93,14 @@ def _failed(title: str, text: str, status: int) -> PageContent:
     return PageContent(title, {"problem": card(title, notes([text], "warn"), wide=True)}, status)
 
 
+class PageState(NamedTuple):
+    """A page as it was rendered."""
+
+    content: PageContent
+    lasting: dict[str, str]
+    """Its regions without what browsers keep up to date by themselves."""
+
+
 @dataclass(slots=True)
 class LivePage:
     """A page that somebody looks at."""
@@ -99,7 +108,7 @@ class LivePage:
     route: PageRoute
     request: Callable[[], ViewRequest]
     """What is asked for, now."""
-    content: PageContent | None = None
+    state: PageState | None = None
     changes: int = 0
     """How often its regions have changed."""
     viewers: int = 0
@@ -114,29 +123,34 @@ class LivePage:
             refresh = self.route.refresh
             if request.records.version != version or (refresh and now - rendered_at >= refresh):
                 version, rendered_at = request.records.version, now
-                rendering = ProcessorTime(render(self.route, request))
+                rendering = ProcessorTime(self._render(request))
                 self._show(await rendering)
                 cost = rendering.seconds
             else:
                 cost = 0.0
             await asyncio.sleep(max(PACE, cost * RENDERING_PART))
 
-    def _show(self, content: PageContent) -> None:
-        if self.content is None or digest(content.regions) != digest(self.content.regions):
+    async def _render(self, request: ViewRequest) -> PageState:
+        content = await render(self.route, request)
+        return PageState(content, {name: lasting(markup) for name, markup in content.regions.items()})
+
+    def _show(self, state: PageState) -> None:
+        is_new = self.state is None or state.lasting != self.state.lasting
+        self.state = state
+        if is_new:
             self.changes += 1
             self.changed.set()
             self.changed = asyncio.Event()
-        self.content = content
 
-    async def updates(self) -> AsyncIterator[PageContent]:
+    async def updates(self) -> AsyncIterator[PageState]:
         """Each state, from the present one on; those that come while the last is being sent are skipped."""
         seen = 0
         while True:
-            if self.content is None or self.changes == seen:
+            if self.state is None or self.changes == seen:
                 await self.changed.wait()
                 continue
             seen = self.changes
-            yield self.content
+            yield self.state
 
 
 class LivePages:

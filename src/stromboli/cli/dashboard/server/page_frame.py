@@ -32,9 +32,9 @@ def lasting(markup: Markup) -> str:
     return _AGE.sub(r"\1", markup)
 
 
-def digest(regions: Mapping[str, Markup]) -> str:
-    """Of what a page shows, so that a browser need not be sent it twice."""
-    text = "\0".join(f"{name}\0{lasting(markup)}" for name, markup in regions.items())
+def digest(regions: Mapping[str, str]) -> str:
+    """Of what a page shows, as `lasting` has its regions, so that a browser need not be sent it twice."""
+    text = "\0".join(f"{name}\0{text}" for name, text in regions.items())
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
@@ -47,7 +47,9 @@ def framed(page: PageContent, section: str, where: str, who: str, now: float, li
         joined(regions, "\n"),
         id="main",
         tabindex="-1",
-        data_digest=digest(page.regions) if live else None,
+        data_digest=digest({name: lasting(markup) for name, markup in page.regions.items()})
+        if live
+        else None,
         data_now=f"{now:.0f}",
     )
     body = joined(
