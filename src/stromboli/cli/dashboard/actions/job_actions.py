@@ -25,7 +25,7 @@ from stromboli.cli.job.job_columns import shown_phase, tasks_of, total_pods, who
 from stromboli.cli.job.job_orders import RESUMPTION, SUSPENSION, JobOrder, check_order, send_order
 from stromboli.cli.job.task_scaling import MOST_REPLICAS, Scaling, position_of, scaling_of, send_scaling
 from stromboli.kube.request import ApiError
-from stromboli.simulator.reports.page.markup import Markup, element
+from stromboli.simulator.reports.page.markup import Markup, element, joined
 
 TASKS_OFFERED = 100
 Fields = Mapping[str, str]
@@ -228,11 +228,11 @@ def _scale_fields(job: Manifest, task: str, replicas: int) -> Markup:
         max=str(MOST_REPLICAS),
         required="",
     )
-    return element(
-        "span",
-        element("label", element("span", "Task"), element("select", *options, name="task")),
-        element("label", element("span", "Pods"), number),
-        class_="filters",
+    return joined(
+        [
+            element("label", element("span", "Task"), element("select", *options, name="task")),
+            element("label", element("span", "Pods"), number),
+        ]
     )
 
 

@@ -10,6 +10,7 @@ from stromboli.api import names
 from stromboli.api.predecessors import ENDED
 from stromboli.cli.cluster.cluster_kinds import JOBS, POD_GROUPS, Manifest, name_of
 from stromboli.cli.cluster.group_members import queue_of as queue_of_group
+from stromboli.cli.cluster.object_output import NONE
 from stromboli.cli.dashboard.pages.action_links import job_actions
 from stromboli.cli.dashboard.pages.page_content import (
     PageContent,
@@ -219,12 +220,17 @@ def _job_facts(job: Manifest) -> list[tuple[str, object]]:
     ttl = spec.get("ttlSecondsAfterFinished")
     retries = whole_number(status_of_job(job).get("retryCount"))
     return [
-        ("Run time", duration_of(job)),
+        ("Run time", _run_time(job)),
         ("Retries", f"{retries} of {whole_number(spec.get('maxRetry'))}"),
         ("Scheduler", str(spec.get("schedulerName") or "-")),
         ("Plugins", ", ".join(sorted(map(str, spec.get("plugins") or ()))) or "-"),
         ("Kept after its end", "for ever" if ttl is None else f"{ttl} seconds"),
     ]
+
+
+def _run_time(job: Manifest) -> str:
+    known = duration_of(job)
+    return "-" if known == NONE else known
 
 
 def _owner(request: ViewRequest, reading: GangReading) -> object:

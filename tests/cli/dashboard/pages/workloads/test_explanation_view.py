@@ -93,13 +93,29 @@ def test_hostile_and_long_texts_are_shown_short_and_harmlessly():
 
 def test_opening_a_queue_is_a_command_of_ours():
     change = ObjectChange("patch", "Queue", ["research"], patch={"status": {"state": "Open"}})
-    assert change_command(change) == "stromboli queue open research"
+    assert change_command(explanation(), change) == "stromboli queue open research"
+
+
+def test_the_minimum_of_a_job_is_changed_in_the_job_which_its_podgroup_follows():
+    job = explanation()
+    change = ObjectChange("patch", "PodGroup", ["huge-1"], "default", {"spec": {"minMember": 2}})
+    assert " podgroups.scheduling.volcano.sh huge-1 " in change_command(job, change)
+    job.kind = "Job"
+    words = shlex.split(change_command(job, change))
+    assert words[:4] == ["kubectl", "patch", "jobs.batch.volcano.sh", "huge"]
+    assert json.loads(words[-1]) == {"spec": {"minAvailable": 2}}
+
+
+def test_there_is_no_command_for_more_nodes_or_smaller_pods():
+    smaller = ObjectChange("patch", "Pod", ["p"], "default", {"spec": {}})
+    assert change_command(explanation(), smaller) == ""
+    assert change_command(explanation(), ObjectChange("create", "Node", ["n"], patch={"a": 1})) == ""
 
 
 @given(st.text(max_size=30), st.text(max_size=30), st.sampled_from(["patch", "delete"]))
 def test_commands_can_be_pasted_whatever_objects_are_called(name: str, value: str, operation: Any):
-    change = ObjectChange(operation, "Pod", [name], "default", {"spec": {"note": value}})
-    words = shlex.split(change_command(change))
-    assert words[:4] == ["kubectl", operation, "pods", name]
+    change = ObjectChange(operation, "Node", [name], patch={"spec": {"note": value}})
+    words = shlex.split(change_command(explanation(), change))
+    assert words[:4] == ["kubectl", operation, "nodes", name]
     if operation == "patch":
         assert json.loads(words[-1]) == change.patch

@@ -188,7 +188,11 @@ class ExplanationMarkup:
         if not (job.remedies or job.in_vain or job.untried):
             return Markup("")
         entries = (
-            element("li", element("p", self._remedy(remedy)), *map(_commands, remedy.changes))
+            element(
+                "li",
+                element("p", self._remedy(remedy)),
+                *(_commands(job, change) for change in remedy.changes),
+            )
             for remedy in job.remedies[:LINES_SHOWN]
         )
         said = []
@@ -317,7 +321,10 @@ class ExplanationMarkup:
         return card("So far", element("ol", *entries, class_="moments"), told, wide=True)
 
     def _job(self, key: str) -> Markup | str:
-        """A job by `namespace/name` of its PodGroup, as explanations name it."""
+        """A job by `namespace/name` of its PodGroup, as explanations name it, with what it holds behind it."""
+        key, _, holds = key.partition(" ")
+        if holds:
+            return element("span", self._job(key), " ", shortened(holds, 80))
         group = self._records.groups.get(key)
         text = shortened(f"{group.namespace}/{group.name}" if group is not None else key, 120)
         if (
@@ -349,24 +356,35 @@ def _amounts(amounts: Resources) -> str:
 # -- commands
 
 
-def _commands(change: ObjectChange) -> Markup:
-    """The kubectl command of a change; nothing if it is too long to be copied."""
-    command = change_command(change)
-    return command_line(command) if len(command) <= LARGEST_COMMAND else Markup("")
+def _commands(job: JobExplanation, change: ObjectChange) -> Markup:
+    """The command of a change; nothing if there is none, or it is too long to be copied."""
+    command = change_command(job, change)
+    return command_line(command) if 0 < len(command) <= LARGEST_COMMAND else Markup("")
 
 
-def change_command(change: ObjectChange) -> str:
-    """A change to objects as a user would make it with kubectl."""
-    if change.operation == "create":
-        return f"kubectl create -f - <<'END'\n{json.dumps(change.patch)}\nEND"
+def change_command(job: JobExplanation, change: ObjectChange) -> str:
+    """A change as a user can make it; empty for what no command does, such as other requests of pods, or more nodes.
+
+    A PodGroup of a Job follows its Job, so that is changed.
+    """
+    if change.operation == "create" or (change.operation == "patch" and change.kind == PODS.kind):
+        return ""
     if change.kind == QUEUES.kind and change.patch == {"status": {"state": "Open"}}:
         return f"stromboli queue open {_words(change.names)}"
-    kind = KINDS.get(change.kind, change.kind.lower())
     namespace = f" -n {shlex.quote(change.namespace)}" if change.namespace else ""
-    objects = f"{shlex.quote(kind)} {_words(change.names)}{namespace}"
     if change.operation == "delete":
-        return f"kubectl delete {objects}"
-    return f"kubectl patch {objects} --type=merge -p {shlex.quote(json.dumps(change.patch))}"
+        return f"kubectl delete {shlex.quote(_kind(change.kind))} {_words(change.names)}{namespace}"
+    kind, names, patch = change.kind, change.names, change.patch
+    if kind == POD_GROUPS.kind and job.kind == JOBS.kind:
+        if "minMember" not in (patch.get("spec") or {}):
+            return ""
+        kind, names, patch = JOBS.kind, [job.name], {"spec": {"minAvailable": patch["spec"]["minMember"]}}
+    objects = f"{shlex.quote(_kind(kind))} {_words(names)}{namespace}"
+    return f"kubectl patch {objects} --type=merge -p {shlex.quote(json.dumps(patch))}"
+
+
+def _kind(kind: str) -> str:
+    return KINDS.get(kind, kind.lower())
 
 
 def _words(names: Iterable[str]) -> str:

@@ -112,7 +112,7 @@ def _subject(event: Happening, namespace: str) -> Markup | str:
         "job": lambda: job_address(namespace, name),
         "podgroup": lambda: job_address(namespace, name, "podgroup"),
     }
-    text = short_text(event.object, 80)
+    text = short_text(event.object, 40)
     return link(targets[kind](), text) if name and kind in targets else text
 
 
@@ -220,4 +220,4 @@ def _log_card(tail: LogTail, title: str) -> Markup:
     said = notes([tail.note], "warn") if tail.note else Markup("")
     if not tail.lines:
         return card(title, said or notes(["The log is empty so far."]), wide=True)
-    return card(title, said, lines_of(tail.lines, "log"), wide=True)
+    return card(title, said, element("div", lines_of(tail.lines, "log"), class_="log-end"), wide=True)
