@@ -65,6 +65,12 @@ def test_a_job_waited_started_and_ran():
     ]
 
 
+def test_a_suspended_job_ran_though_its_pods_are_gone():
+    gone = reading(job(("Running", 30), ("Aborted", 90)))
+    spans = spans_of(gone, moments_of(gone), START + 90)
+    assert [(span.kind, span.end - span.begin) for span in spans] == [("wait", 30), ("run", 60)]
+
+
 def test_a_job_that_waits_has_done_nothing_else():
     waits = reading(job())
     spans = spans_of(waits, moments_of(waits), START + 50)

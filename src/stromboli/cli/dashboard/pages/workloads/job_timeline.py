@@ -125,12 +125,12 @@ def _list(moments: list[Moment], now: float) -> Markup:
 
 
 def spans_of(reading: GangReading, moments: list[Moment], end: float) -> list[Span]:
-    """Waiting, starting and running, as far as they are known to have begun."""
+    """Waiting, starting and running, as far as they are known to have begun; pods may be gone."""
     pods = reading.pods or []
     begin = moments[0].time
-    placed = min((pod.scheduled for pod in pods if pod.scheduled), default=end)
-    started = min((pod.started for pod in pods if pod.started), default=end)
-    running = next((each.time for each in moments if each.text == f"phase {RUNNING}"), started)
+    entered = next((each.time for each in moments if each.text == f"phase {RUNNING}"), 0.0)
+    placed = min((pod.scheduled for pod in pods if pod.scheduled), default=entered or end)
+    running = entered or min((pod.started for pod in pods if pod.started), default=end)
     edges = [(begin, "wait"), (max(begin, placed), "start"), (max(begin, placed, running), "run")]
     ends = [edge for edge, _ in edges[1:]] + [end]
     spans = [Span(start, min(stop, end), kind) for (start, kind), stop in zip(edges, ends, strict=True)]
