@@ -18,7 +18,7 @@ from stromboli.api.errors import BadObject
 from stromboli.api.node_state import node_state
 from stromboli.api.resources.pod_requests import pod_request
 from stromboli.api.resources.resource_lists import amounts
-from stromboli.api.types.meta import Condition, Object, Time, Value
+from stromboli.api.types.meta import Condition, Object, OwnerReference, Time, Value
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import HyperNode, PodGroup, Queue
@@ -35,6 +35,7 @@ MOST_REQUESTS = 10_000
 FINISHED = (names.POD_SUCCEEDED, names.POD_FAILED)
 UNSCHEDULABLE = "Unschedulable"
 EVICTED_BECAUSE = "Pod is evicted, because of "
+VOLCANO_JOBS = "batch.volcano.sh/"
 ONE_EVICTION_SECONDS = 10.0
 """Evictions for the same reason within so many seconds are one."""
 _UID = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
@@ -75,7 +76,7 @@ class GroupRecord(NamedTuple):
     name: str
     """Of the job that owns it, else its own."""
     kind: str
-    """`job` if a Job owns it."""
+    """Of its owner: `job` if that is a Job of Volcano's, `podgroup` if there is none."""
     queue: str
     phase: str
     minimum: int
@@ -393,13 +394,19 @@ def _group_record(group: PodGroup) -> GroupRecord:
     return GroupRecord(
         group.namespace,
         owner.name if owner is not None else group.name,
-        owner.kind.lower() if owner is not None else "podgroup",
+        _kind(owner) if owner is not None else "podgroup",
         group.spec.queue or names.DEFAULT_QUEUE,
         group.status.phase or names.GROUP_PENDING,
         group.spec.min_member,
         _created(group),
         _reason(group.status.conditions),
     )
+
+
+def _kind(owner: OwnerReference) -> str:
+    """`job` for Volcano's alone: Kubernetes has Jobs, too."""
+    kind = owner.kind.lower()
+    return "job.batch" if kind == "job" and not owner.api_version.startswith(VOLCANO_JOBS) else kind
 
 
 def _job_record(job: Job) -> JobRecord:
