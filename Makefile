@@ -7,7 +7,7 @@ PIP := --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test soak test-kubernetes test-embedded lint format bench bench-kubernetes bench-simulator crds monitoring chart lock clean
+.PHONY: help install dev demo test soak test-kubernetes test-embedded lint format bench bench-kubernetes bench-simulator crds monitoring chart lock release clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ lock:  ## Pin the newest dependencies (needs uv)
 		-c requirements.lock --group dev pyproject.toml -o requirements-dev.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 		-c requirements-dev.lock --group build -o requirements-build.lock
+
+release: dev  ## Make and check wheels, sdists, image and chart of a release (ARGS="--help")
+	$(BIN)/python -m deploy.release $(ARGS)
 
 clean:  ## Remove everything that was made
 	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
