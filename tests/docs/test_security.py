@@ -67,6 +67,12 @@ NO_BOUNDS = {
         api.wait_messages.MAX_SENTENCE_BYTES
         api.wait_messages.MAX_SUMMARY_BYTES
         cli.check.definition_checks.MOST_DEPTH
+        cli.dashboard.pages.page_elements.LONGEST_SHOWN
+        cli.dashboard.pages.page_elements.LONGEST_TITLE
+        cli.dashboard.pages.page_elements.MOST_PAGES
+        cli.dashboard.pages.queue_pages.DEEPEST
+        cli.dashboard.pages.queue_pages.DEEPEST_INDENT
+        cli.dashboard.pages.usage_charts.MOST_POINTS
         cli.dashboard.pages.workloads.explanation_view.LARGEST_COMMAND
         cli.dashboard.reading.gang_reading.LONGEST_TROUBLE
         cli.dashboard.reading.gang_reading.MOST_CONTAINERS

@@ -9,6 +9,7 @@ from pathlib import Path
 NAME = "dashboard"
 """In the data folder of the cluster, which nobody else may read."""
 LONGEST = 1024
+"""Bytes of it that are read."""
 
 
 def write_address(folder: Path, address: str) -> None:

@@ -14,7 +14,8 @@ MOST_SESSIONS = 512
 """Browsers that are remembered; the one that was used least recently goes for a new one."""
 SESSION_SECONDS = 12 * 3600.0
 """After which a browser that asked for nothing has to be let in again."""
-BYTES = 32
+SECRET_SIZE = 32
+"""Random bytes of a cookie."""
 
 Holder = TypeVar("Holder")
 
@@ -56,7 +57,7 @@ class BrowserSessions(Generic[Holder]):
         """Let a browser in: its cookie goes with the response."""
         while len(self._sessions) >= MOST_SESSIONS:
             self._ended(self._sessions.pop(next(iter(self._sessions))).holder)
-        identity = secrets.token_urlsafe(BYTES)
+        identity = secrets.token_urlsafe(SECRET_SIZE)
         self._sessions[identity] = _Session(holder, self._clock())
         response.set_cookie(self._cookie, identity, path="/", httponly=True, samesite="Lax", secure=secure)
 

@@ -6,7 +6,8 @@ import hmac
 import secrets
 from collections.abc import Callable
 
-BYTES = 24
+SECRET_SIZE = 24
+"""Random bytes of a code."""
 CODE = "code"
 """Its name in the query of an address."""
 
@@ -16,12 +17,12 @@ class OneTimeCode:
 
     def __init__(self, renewed: Callable[[str], None] = lambda _: None) -> None:
         self._renewed = renewed
-        self.current = secrets.token_urlsafe(BYTES)
+        self.current = secrets.token_urlsafe(SECRET_SIZE)
 
     def use(self, given: str) -> bool:
         """Whether it is the code, which is worth nothing from then on."""
         if not hmac.compare_digest(given.encode(errors="replace"), self.current.encode()):
             return False
-        self.current = secrets.token_urlsafe(BYTES)
+        self.current = secrets.token_urlsafe(SECRET_SIZE)
         self._renewed(self.current)
         return True
