@@ -82,7 +82,6 @@ def _tried(release: Release, tree: Path, image: Path) -> Outcome:
     steps = instructions((tree / CONTAINERFILE).read_text())
     base = image / "base"
     image.mkdir()
-    run([sys.executable, "-m", "venv", str(base)], tree)
     environment = {**release.environment, "PATH": f"{base / 'bin'}{os.pathsep}{os.environ['PATH']}"}
     folder = image
     for step in steps:
@@ -92,6 +91,8 @@ def _tried(release: Release, tree: Path, image: Path) -> Outcome:
         elif step.name == "COPY" and not step.text.startswith("--from"):
             _copy(tree, step, folder)
         elif step.name == "RUN":
+            if not base.exists():
+                run([sys.executable, "-m", "venv", str(base)], tree)
             run(["sh", "-ec", _moved(step.text, image)], folder, LONGEST_BUILD, environment)
     return _started(release, steps, image)
 

@@ -1,0 +1,23 @@
+"""Repositories to be released."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deploy.release.distribution_checks import build_distributions
+from tests.deploy.release.small_repository import SmallRepository
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> SmallRepository:
+    """A repository that can be released as it is."""
+    return SmallRepository(tmp_path)
+
+
+@pytest.fixture
+def built(repository: SmallRepository) -> SmallRepository:
+    """The same with its distributions in `dist`."""
+    build_distributions(repository.release())
+    return repository

@@ -1,0 +1,152 @@
+"""`python -m deploy.release`: what it takes, how it ends, and a whole run on a clone of this repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deploy.release.__main__ import SEALING, STEPS, main
+from stromboli import __version__
+from tests.deploy.release.small_repository import SmallRepository
+from tests.deploy.release.test_release_record import documented
+from tests.docs.pages import ROOT
+
+NEED_AN_INDEX = {"installation", "image"}
+"""Steps that fetch packages."""
+
+
+@pytest.fixture
+def here(repository: SmallRepository, monkeypatch: pytest.MonkeyPatch) -> SmallRepository:
+    monkeypatch.chdir(repository.root)
+    return repository
+
+
+def test_a_commit_without_a_tag_needs_a_version(
+    here: SmallRepository, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--dry-run"]) == 2
+    assert (
+        "error: the commit has 0 tags that begin with v; set one, or say --version" in capsys.readouterr().err
+    )
+    here.git("tag", "v1.2.3")
+    assert main(["--dry-run"]) == 0
+    assert capsys.readouterr().out.startswith("Stromboli 1.2.3, commit ")
+
+
+def test_a_dry_run_names_all_steps_and_makes_nothing(
+    here: SmallRepository, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--dry-run", "--version", "1.2.3"]) == 0
+    shown = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split()[0] for line in shown] == [*STEPS, *SEALING]
+    assert not (here.root / "dist").exists()
+
+
+def test_an_unknown_step_is_a_wrong_command_line(here: SmallRepository) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--only", "publish"])
+    assert end.value.code == 2
+
+
+def test_it_stops_at_the_first_step_that_fails_and_writes_that_down(
+    here: SmallRepository, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here.edit("CHANGELOG.md", "[1.2.3]", "[1.2.2]")
+    here.commit()
+    assert main(["--version", "1.2.3", "--skip-tests"]) == 1
+    record = json.loads((here.root / "dist" / "release.json").read_text())
+    assert [(step["step"], step["result"]) for step in record["steps"]] == [
+        ("tree", "passed"),
+        ("versions", "passed"),
+        ("changelog", "failed"),
+    ]
+    assert not (here.root / "dist" / "SHA256SUMS").exists()
+    assert "twine" not in capsys.readouterr().out
+
+
+def test_some_steps_alone_work_on_what_is_there(here: SmallRepository) -> None:
+    assert main(["--version", "1.2.3", "--only", "build"]) == 0
+    assert main(["--version", "1.2.3", "--only", "contents", "--only", "sums"]) == 0
+    wheel = here.root / "dist" / "stromboli-1.2.3-py3-none-any.whl"
+    wheel.write_bytes(b"no zip file")
+    assert main(["--version", "1.2.3", "--only", "contents"]) == 1
+
+
+def test_the_documented_command_is_taken(here: SmallRepository) -> None:
+    (arguments,) = re.findall(r'ARGS="(.*)"', documented("make"))
+    assert main(["--dry-run", *shlex.split(arguments)]) == 0
+
+
+def test_the_documentation_names_every_step() -> None:
+    text = (ROOT / "docs" / "releasing.md").read_text()
+    rows = re.findall(r"^\| (`.+?) \|", text.partition("## Steps")[2], re.M)
+    assert [name for row in rows for name in re.findall(r"`(\w+)`", row)] == [*STEPS, *SEALING]
+
+
+# -- this repository
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the last commit, with a section for the version in its changelog."""
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("this is no clone of the repository")
+    folder = tmp_path_factory.mktemp("clone") / "stromboli"
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(folder)], check=True)
+    changelog = folder / "CHANGELOG.md"
+    section = f"## [Unreleased]\n\n## [{__version__}] - 2027-01-31\n\n- Something new.\n"
+    changelog.write_text(changelog.read_text().replace("## [Unreleased]\n", section, 1))
+    ann = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
+    subprocess.run(["git", *ann, "commit", "-q", "-a", "-m", "Release"], cwd=folder, check=True)
+    return folder
+
+
+def release(clone: Path, *arguments: str) -> str:
+    """What the command prints; it must succeed."""
+    ann = {
+        "GIT_COMMITTER_NAME": "Ann",
+        "GIT_COMMITTER_EMAIL": "ann@example.com",
+        "PYTHONPATH": str(clone / "src"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "deploy.release", "--version", __version__, "--skip-tests", *arguments],
+        cwd=clone,
+        env={**os.environ, **ann},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_this_repository_can_be_released(clone: Path) -> None:
+    steps = [name for name in (*STEPS, *SEALING) if name not in NEED_AN_INDEX]
+    output = release(clone, *(part for name in steps for part in ("--only", name)))
+    assert "signed off by Ann <ann@example.com>" in output
+    record = json.loads((clone / "dist" / "release.json").read_text())
+    results = {step["step"]: step["result"] for step in record["steps"]}
+    without_helm = {} if shutil.which("helm") else {"chart": "not checked"}
+    left_out = {"lint": "not checked", "tests": "not checked", **without_helm}
+    assert results == {name: left_out.get(name, "passed") for name in steps if name in STEPS}
+    listed = (clone / "dist" / "SHA256SUMS").read_text().split()[1::2]
+    assert f"stromboli-{__version__}-py3-none-any.whl" in listed
+    assert f"stromboli_vcctl-{__version__}.tar.gz" in listed
+
+
+@pytest.mark.slow
+def test_what_is_released_can_be_installed_and_the_image_be_made(clone: Path, tmp_path: Path) -> None:
+    probe = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(tmp_path), "cronsim"]
+    if subprocess.run(probe, check=False, capture_output=True, timeout=60).returncode != 0:
+        pytest.skip("no package index can be reached")
+    release(clone, "--only", "build", "--only", "installation", "--only", "image")
