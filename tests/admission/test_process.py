@@ -218,6 +218,30 @@ def test_the_api_server_is_told_whom_to_trust_also_when_the_configuration_comes_
     asyncio.run(story())
 
 
+def test_a_server_is_ready_when_the_api_server_knows_whom_to_trust(tmp_path: Path) -> None:
+    """So that the end of a rollout means that jobs are taken."""
+
+    async def story() -> None:
+        async with ApiServer(tmp_path / "data") as server:
+            server.write_kubeconfig(tmp_path / "kubeconfig")
+            access = find_access(str(tmp_path / "kubeconfig"))
+            async with Client(access) as client:
+                await client.create(DEFINITIONS, yaml.safe_load(QUEUES_DEFINED.read_text()))
+                webhook = {
+                    "name": "validatejob.volcano.sh",
+                    "clientConfig": {"url": "https://localhost/jobs/validate"},
+                    "sideEffects": "None",
+                    "admissionReviewVersions": ["v1"],
+                }
+                meta = {"name": "stromboli-admission"}
+                await client.create(WEBHOOKS, {"metadata": meta, "webhooks": [webhook]})
+                async with running(access):
+                    configuration = json.loads(await client.get(WEBHOOKS, "stromboli-admission"))
+                    assert configuration["webhooks"][0]["clientConfig"]["caBundle"]
+
+    asyncio.run(story())
+
+
 def test_whatever_goes_wrong_with_the_certificate_it_is_looked_at_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from tests.kubernetes.program import CannotBuild, program
 from tests.kubernetes.program import helm as program_of_helm
 from tests.kubernetes.scheduler_cluster import SchedulerCluster
 from tests.kubernetes.servers import EMBEDDED, REAL, choose, chosen, control_plane
+from tests.kubernetes.volcano_cluster import VolcanoCluster, volcano_cluster
 from tests.kubernetes.workload_cluster import WorkloadCluster
 
 _numbers = itertools.count(1)
@@ -144,6 +145,13 @@ def cluster(shared_cluster: SchedulerCluster) -> Iterator[SchedulerCluster]:
     """The same, empty at the start of every story."""
     yield shared_cluster
     shared_cluster.reset()
+
+
+@pytest.fixture
+def volcano(built: None, tmp_path: Path) -> Iterator[VolcanoCluster]:
+    """A cluster with Volcano at work, of the test's own."""
+    with volcano_cluster(tmp_path) as running:
+        yield running
 
 
 @pytest.fixture

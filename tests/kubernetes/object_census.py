@@ -12,15 +12,7 @@ from tests.kubernetes.controlplane import ControlPlane
 Json = Any
 Key = tuple[str, str, str, str]
 """Group, kind, namespace and name."""
-MOVING = {
-    "Event",
-    "Lease",
-    "EndpointSlice",
-    "Endpoints",
-    "APIService",
-    "FlowSchema",
-    "PriorityLevelConfiguration",
-}
+MOVING = {"ComponentStatus", "Endpoints", "EndpointSlice", "Event", "Lease"}
 """Kinds that components write all the time, or that the API server keeps for itself."""
 ATTEMPTS = 20
 VOLATILE = {"resourceVersion", "managedFields", "generation", "uid", "creationTimestamp"}

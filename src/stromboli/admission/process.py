@@ -50,6 +50,7 @@ class Process(DaemonProcess[Options]):
         self._resync = resync
         self._configured: tuple[int, int] | None = None
         self._serving = False
+        self._published = False
         self.port = 0
         """Where reviews are served."""
         self.guard = TelemetryGuard()
@@ -88,7 +89,9 @@ class Process(DaemonProcess[Options]):
     def ready(self) -> str:
         if self._stopping.is_set():
             return "stopping"
-        return "" if self._serving else "starting"
+        if not self._serving:
+            return "starting"
+        return "" if self._published else "telling the API server whom to trust"
 
     async def metrics(self) -> bytes:
         return b""
@@ -167,6 +170,7 @@ class Process(DaemonProcess[Options]):
                 log.warning("cannot renew or publish the certificate: %s", error)
             except Exception:  # the next attempt may succeed
                 log.exception("cannot renew or publish the certificate")
+            self._published = True
             self._read_configuration(cluster)
             await asyncio.sleep(min(RETRY, self._resync) if missing else self._resync)
 
