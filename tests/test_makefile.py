@@ -27,7 +27,7 @@ def test_the_demo_installs_what_it_needs_and_says_what_it_does() -> None:
     assert commands.splitlines()[-1].endswith("stromboli demo")
 
 
-@pytest.mark.parametrize("target", ["test", "lint", "bench"])
+@pytest.mark.parametrize("target", ["test", "lint", "bench", "release"])
 def test_what_developers_run_installs_the_rest(target: str) -> None:
     assert "-r requirements-dev.lock" in commands_of(target)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from deploy.release.release_plan import ReleaseError, Result
@@ -88,3 +90,21 @@ def test_lint_that_fails_fails_the_release(repository: SmallRepository) -> None:
     repository.write("Makefile", "lint:\n\t@echo 'a line is too long' && false\n")
     with pytest.raises(ReleaseError, match="make lint: ended with 2\na line is too long"):
         check_lint(repository.commit())
+
+
+def test_tests_that_need_a_program_that_is_missing_are_on_record(
+    repository: SmallRepository, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    programs = tmp_path_factory.mktemp("programs")
+    for name in ("make", "touch"):
+        program = shutil.which(name)
+        if program is None:
+            pytest.skip(f"there is no {name} here")
+        (programs / name).symlink_to(program)
+    (programs / "kubectl").symlink_to(program)
+    repository.write("Makefile", "test test-kubernetes test-embedded:\n\t@touch dist-$@\n")
+    repository.commit()
+    outcome = check_tests(repository.release(environment={"PATH": str(programs)}))
+    assert outcome.unchecked == ("make test-kubernetes: there is no go here",)
+    made = sorted(file.name for file in repository.root.glob("dist-*"))
+    assert made == ["dist-test", "dist-test-embedded"]
