@@ -1,8 +1,9 @@
 """Writes the Helm chart in `deploy/chart` from the manifests: `python -m deploy.chart`, or `make chart`.
 
 The manifests that kustomize takes are the one source. The templates are those manifests with values put in at named
-fields (`_put_values`), and with what components change, on a condition (`_put_patch`). A test fails when a file is out
-of date.
+fields (`_put_values`), and with what components change, on a condition (`_put_patch`). What needs no values, the CRDs
+and Grafana's dashboards, is linked into the chart, and becomes part of its package. A test fails when a file is out of
+date.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from deploy.template_text import (
     block,
     dump,
     either,
-    escaped,
     expression,
     item_if_set,
     items,
@@ -57,6 +57,15 @@ COMPONENTS = {
     "dashboard-tls": ("dashboard", 'ne .Values.dashboard.tls.secretName ""'),
 }
 """The part that a component is for, and when it is there."""
+DEFINITIONS = """\
+{{- if .Values.crds.install }}
+{{- range $file, $_ := .Files.Glob "files/crds/*_*.yaml" }}
+---
+{{ $.Files.Get $file }}
+{{- end }}
+{{- end }}
+"""
+"""The CRDs as they are: `files` of the chart leads to them and to Grafana's dashboards, so that there is one copy."""
 MONITORING = {"PrometheusRule": "alerts", "ServiceMonitor": "serviceMonitor", "ConfigMap": "dashboards"}
 STAGES = {"": "", "a": "-alpha", "b": "-beta", "rc": "-rc", ".dev": "-0.dev", ".post": "+post"}
 """Stages of a Python version in the words of Semantic Versioning, in the same order."""
@@ -121,16 +130,7 @@ def semantic_version(version: str) -> str:
 
 
 def _templates() -> dict[str, str]:
-    return {**_definitions(), **_parts(), **_policy(), **_components(), **_monitoring()}
-
-
-def _definitions() -> dict[str, str]:
-    (plan,) = documents(DEPLOY / "crds" / "kustomization.yaml")
-    files = [DEPLOY / "crds" / name for name in plan["resources"]]
-    return {
-        f"crds/{file.stem}": f"{{{{- if .Values.crds.install }}}}\n{escaped(file.read_text())}{{{{- end }}}}\n"
-        for file in files
-    }
+    return {"crds": HEADER + DEFINITIONS, **_parts(), **_policy(), **_components(), **_monitoring()}
 
 
 def _parts() -> dict[str, str]:
@@ -236,6 +236,8 @@ def _monitoring() -> dict[str, str]:
             json.dumps(word) for pair in manifest["metadata"]["labels"].items() for word in pair
         )
         manifest["metadata"]["labels"] = mapping(f"merge (dict {labels}) .Values.monitoring.labels")
+        if switch == "dashboards":
+            manifest["data"] = mapping('(.Files.Glob "files/dashboards/*.json").AsConfig | fromYaml')
         files[f"monitoring/{switch}"] = _template(f".Values.monitoring.{switch}.enabled", [manifest])
     return files
 
