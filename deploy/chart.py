@@ -30,6 +30,7 @@ from deploy.template_text import (
     dump,
     either,
     expression,
+    files,
     item_if_set,
     items,
     mapping,
@@ -229,7 +230,7 @@ def _components() -> dict[str, str]:
 
 
 def _monitoring() -> dict[str, str]:
-    files = {}
+    templates = {}
     for manifest in build(DEPLOY / "monitoring"):
         switch = MONITORING[manifest["kind"]]
         labels = " ".join(
@@ -237,9 +238,9 @@ def _monitoring() -> dict[str, str]:
         )
         manifest["metadata"]["labels"] = mapping(f"merge (dict {labels}) .Values.monitoring.labels")
         if switch == "dashboards":
-            manifest["data"] = mapping('(.Files.Glob "files/dashboards/*.json").AsConfig | fromYaml')
-        files[f"monitoring/{switch}"] = _template(f".Values.monitoring.{switch}.enabled", [manifest])
-    return files
+            manifest["data"] = files("files/dashboards/*.json")
+        templates[f"monitoring/{switch}"] = _template(f".Values.monitoring.{switch}.enabled", [manifest])
+    return templates
 
 
 def _template(condition: str, objects: Iterable[Any]) -> str:

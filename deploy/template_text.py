@@ -60,6 +60,19 @@ def mapping(text: str) -> Slot:
     )
 
 
+def files(pattern: str) -> Slot:
+    """A field with files of the chart by their names."""
+    return Slot(
+        lambda indent, lead: _lines(
+            indent,
+            lead.rstrip(),
+            f'  {{{{- range $file, $_ := .Files.Glob "{pattern}" }}}}',
+            "  {{ base $file | quote }}: {{ $.Files.Get $file | quote }}",
+            "  {{- end }}",
+        )
+    )
+
+
 def text_if_set(value: str) -> Slot:
     """A field with a string, left out if it is empty."""
     return Slot(
