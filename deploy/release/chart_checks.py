@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tarfile
 import tempfile
 from pathlib import Path
@@ -50,9 +51,7 @@ def _compare(package: Path, chart: Path) -> None:
             for member in files
             if (content := files.extractfile(member)) is not None
         }
-    here = {
-        file.relative_to(chart).as_posix(): file.read_bytes() for file in chart.rglob("*") if file.is_file()
-    }
+    here = _files(chart)
     differ = [
         name
         for name in packaged.keys() | here.keys()
@@ -60,3 +59,9 @@ def _compare(package: Path, chart: Path) -> None:
     ]
     if differ:
         raise ReleaseError(f"{package.name}: {', '.join(sorted(differ)[:10])} differ from {chart.name}")
+
+
+def _files(chart: Path) -> dict[str, bytes]:
+    """The files of a chart, and those that its links lead to."""
+    paths = [Path(folder) / name for folder, _, names in os.walk(chart, followlinks=True) for name in names]
+    return {path.relative_to(chart).as_posix(): path.read_bytes() for path in paths}

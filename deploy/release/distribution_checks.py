@@ -23,6 +23,8 @@ SDIST = (
     *("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", ".gitignore", "pyproject.toml"),
     *("requirements.lock", "requirements-build.lock", "requirements-dev.lock"),
 )
+LINKS = "deploy/chart/files/"
+"""To files that the source distribution has anyway."""
 DIST_INFO = {"METADATA", "WHEEL", "RECORD", "entry_points.txt"}
 LARGEST = 100 * 1024 * 1024
 """Bytes of a distribution: PyPI takes no larger file."""
@@ -151,7 +153,7 @@ def _of_wheel(release: Release, package: str, info: str) -> set[str]:
 def _of_sdist(release: Release, package: str) -> set[str]:
     folder = PACKAGES[package]
     if folder == ".":
-        return release.tracked(*SDIST)
+        return {path for path in release.tracked(*SDIST) if not path.startswith(LINKS)}
     paths = {path.removeprefix(f"{folder}/") for path in release.tracked(folder)}
     return paths | {".gitignore"}
 
