@@ -44,7 +44,7 @@ class Submissions:
 def test_an_upgrade_from_one_release_to_the_next_is_rolled_out_without_a_pause(
     volcano: VolcanoCluster,
 ) -> None:
-    for heading in ("The scheduler", "The controllers", "Admission"):
+    for heading in ("Look first", "The scheduler", "The controllers", "Admission"):
         volcano.steps.follow(heading)
     volcano.wait(lambda: volcano.phase("waiting") == "Running", "the gang to start")
     old = {container.pod for container in volcano.kubelet.containers.values()}
@@ -76,7 +76,8 @@ def _is_new(volcano: VolcanoCluster, old: set[str]) -> None:
 
 def test_a_takeover_that_is_broken_off_lets_jobs_in_again(volcano: VolcanoCluster) -> None:
     """Admission that does not come up, and the way out that docs/install.md names."""
-    volcano.steps.follow("Admission")
+    for heading in ("Look first", "Admission", "Admission"):  # any step may be repeated
+        volcano.steps.follow(heading)
     volcano.steps.type("kubectl -n volcano-system scale deployment stromboli-admission --replicas=0")
     volcano.wait(lambda: "failed calling webhook" in volcano.answer_to(GOOD), "jobs to be refused")
     way_out = "kubectl delete -f deploy/admission/webhooks.yaml"
