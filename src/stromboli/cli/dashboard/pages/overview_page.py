@@ -27,7 +27,8 @@ from stromboli.cli.dashboard.pages.waiting_causes import waiting_card
 from stromboli.cli.live.usage_samples import LONG_SPAN, RECENT_SPAN
 from stromboli.simulator.reports.page.markup import Markup, element, joined
 
-SPANS = {"1h": RECENT_SPAN, "24h": LONG_SPAN}
+SPANS = {"10m": 600.0, "1h": RECENT_SPAN, "24h": LONG_SPAN}
+USUAL_SPAN = "1h"
 NEWS_SHOWN = 12
 QUEUES_SHOWN = 8
 
@@ -87,7 +88,7 @@ def _rate(rate: float) -> Markup:
 
 
 def _charts(request: ViewRequest) -> Markup:
-    chosen = request.choice("span", tuple(SPANS))
+    chosen = request.choice("span", (USUAL_SPAN, *SPANS))
     span, now = SPANS[chosen], request.now
     samples = request.view.history.samples(span)
     choices = tabs(
