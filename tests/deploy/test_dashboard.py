@@ -6,7 +6,7 @@ from stromboli.api.types.volcano_job import Job
 from stromboli.cli.cluster.cluster_kinds import JOBS
 from stromboli.cli.live.record_watches import ALL_KINDS
 from stromboli.cli.status.cluster_policy import CONFIG_MAP
-from stromboli.daemon.delegated_authorization import ACCESS_REVIEWS, TOKEN_REVIEWS
+from stromboli.daemon.delegated_reviews import ACCESS_REVIEWS, TOKEN_REVIEWS
 from stromboli.kube.api_resources import EVENTS, RESOURCES
 from tests.deploy.manifests import DEPLOY, build, only
 from tests.deploy.test_rbac import rights_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from stromboli.daemon.delegated_authorization import ACCESS_REVIEWS, TOKEN_REVIEWS
+from stromboli.daemon.delegated_reviews import ACCESS_REVIEWS, TOKEN_REVIEWS
 from stromboli.engine.decisions import (
     Bind,
     Evict,

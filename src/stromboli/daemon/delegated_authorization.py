@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import msgspec
 from aiohttp import web
 
+from stromboli.daemon.delegated_reviews import review_access, review_token
 from stromboli.daemon.log_format import about
-from stromboli.kube.request import Api, ApiError, NoResponse, Request
+from stromboli.kube.request import Api, ApiError, NoResponse
 
 log = logging.getLogger(__name__)
 
@@ -29,10 +30,6 @@ MOST_REMEMBERED = 256
 """Answers; beyond that the oldest goes."""
 MOST_REVIEWS = 4
 """Requests about which the API server is being asked at a time; beyond that they are refused."""
-TIMEOUT = 10.0
-"""Seconds for the API server to answer."""
-TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
-ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -93,24 +90,6 @@ class PathAccess(NamedTuple):
     @property
     def right(self) -> str:
         return f'{self.verb} path "{self.path}": a ClusterRole with nonResourceURLs gives the right'
-
-
-class _TokenStatus(msgspec.Struct, gc=False):
-    authenticated: bool = False
-    user: dict[str, Any] = {}
-
-
-class _AccessStatus(msgspec.Struct, gc=False):
-    allowed: bool = False
-    denied: bool = False
-
-
-class _TokenReview(msgspec.Struct, gc=False):
-    status: _TokenStatus = msgspec.field(default_factory=_TokenStatus)
-
-
-class _AccessReview(msgspec.Struct, gc=False):
-    status: _AccessStatus = msgspec.field(default_factory=_AccessStatus)
 
 
 RequiredAccess = ObjectAccess | ListAccess | PathAccess
@@ -178,36 +157,19 @@ class DelegatedAuthorization:
         return refusal
 
     async def _review(self, token: str, access: RequiredAccess) -> Refusal | None:
-        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
-        answer = msgspec.json.decode(await self._create(TOKEN_REVIEWS, review), type=_TokenReview).status
-        if not answer.authenticated:
+        subject = await review_token(self._api, token)
+        if subject is None:
             return Refusal(401, "the API server does not know this token")
-        user = answer.user
-        name = str(user.get("username") or "")
-        subject = {"user": name, **{key: user[key] for key in _IDENTITY if user.get(key)}}
-        allowed = False
-        for attributes in access.attributes:
-            spec = {**subject, **attributes}
-            asked = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-            said = msgspec.json.decode(await self._create(ACCESS_REVIEWS, asked), type=_AccessReview).status
-            allowed = said.allowed and not said.denied
-            if allowed or said.denied:
-                break
+        allowed = await review_access(self._api, subject, access.attributes)
+        name = subject["user"]
         log.info("asked for access", extra=about(user=name, access=access.right, allowed=allowed))
         return None if allowed else Refusal(403, f'User "{name}" cannot {access.right}')
-
-    async def _create(self, path: str, review: dict[str, Any]) -> bytes:
-        return await self._api.send(Request("POST", path, msgspec.json.encode(review)), TIMEOUT)
 
     def _remember(self, key: _Key, refusal: Refusal | None) -> None:
         self._remembered.pop(key, None)
         if len(self._remembered) >= MOST_REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
         self._remembered[key] = self._clock() + REMEMBERED_FOR, refusal
-
-
-_IDENTITY = ("uid", "groups", "extra")
-"""What a user is besides the name."""
 
 
 def _is_loopback(address: str | None) -> bool:
