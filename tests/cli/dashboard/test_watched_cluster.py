@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from stromboli.api.decoding import decode
@@ -9,10 +11,12 @@ from stromboli.cli.cluster.cluster_session import ClusterSession
 from stromboli.cli.dashboard import watched_cluster
 from stromboli.cli.dashboard.watched_cluster import WatchedCluster
 from stromboli.cli.live.visible_records import EVERYTHING, Visibility
+from stromboli.engine.explanation.subjects.explanation_document import Explanation
 from stromboli.extensions import load_catalog
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
 from stromboli.simulator.job_manifests import job_manifests
+from tests.cli.dashboard.network_manifests import node, pod
 
 
 def cluster_of(*manifests: dict[str, object]) -> WatchedCluster:
@@ -50,3 +54,30 @@ def test_views_are_bounded_and_those_that_go_follow_no_longer(monkeypatch: pytes
     gone = cluster.view(in_namespace("n1"))
     assert len(cluster.watches.records.followers) == 3
     assert gone.records.version == 0
+
+
+def test_each_view_has_the_nodes_of_its_own_records() -> None:
+    cluster = cluster_of(node("n-1"), pod("p", on="n-1", group="a"))
+    whole = cluster.view(EVERYTHING)
+    assert whole.nodes.occupancy() is whole.nodes.occupancy()
+    assert whole.nodes.occupancy().pods == [1]
+    assert cluster.view(in_namespace("other")).nodes.occupancy().pods == [0]
+
+
+def test_explanations_end_with_the_cluster() -> None:
+    async def work() -> bool:
+        cluster, ended = cluster_of(), asyncio.Event()
+
+        async def explain() -> Explanation:
+            try:
+                return await asyncio.get_running_loop().create_future()
+            finally:
+                ended.set()
+
+        asking = asyncio.create_task(cluster.explanations.get(("ann", "train"), explain))
+        await asyncio.sleep(0.01)
+        await cluster.stop()
+        asking.cancel()
+        return ended.is_set()
+
+    assert asyncio.run(work())

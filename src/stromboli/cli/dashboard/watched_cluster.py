@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stromboli.cli.dashboard.leader_answers import LeaderAnswers
+from stromboli.cli.dashboard.reading.kept_explanations import Explanations
+from stromboli.cli.dashboard.reading.kept_reads import KeptReads
+from stromboli.cli.dashboard.topology.node_occupancy import FollowedNodes
 from stromboli.cli.live.cluster_content import ClusterContent
 from stromboli.cli.live.cluster_records import ClusterRecords
 from stromboli.cli.live.record_watches import ALL_KINDS, RecordWatches
@@ -37,6 +40,10 @@ class ClusterView:
     records: ClusterRecords
     content: ClusterContent
     history: UsageHistory = field(default_factory=UsageHistory)
+    nodes: FollowedNodes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.nodes = FollowedNodes(self.records)
 
 
 class WatchedCluster:
@@ -48,6 +55,8 @@ class WatchedCluster:
         self.since = time.time()
         self.catalog = catalog
         self.leader = LeaderAnswers()
+        self.reads = KeptReads()
+        self.explanations = Explanations()
         self._policy: PolicyInForce | None = None
         self._whole = ClusterView(self.watches.records, self._content(self.watches.records))
         self._tasks: list[asyncio.Task[None]] = []
@@ -90,6 +99,7 @@ class WatchedCluster:
         await self._watching.enter_async_context(self.watches.running())
 
     async def stop(self) -> None:
+        await self.explanations.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from itertools import count
 
-from stromboli.cli.dashboard.reading.kept_reads import READS_KEPT, KeptReads, kept_reads
+from stromboli.cli.dashboard.reading.kept_reads import READS_KEPT, KeptReads
 from tests.cli.dashboard.view_requests import view_request
 
 
@@ -47,5 +47,4 @@ def test_so_many_are_kept_and_no_more():
 
 def test_each_server_has_its_own():
     one, other = view_request("/").cluster, view_request("/").cluster
-    assert kept_reads(one) is kept_reads(one)
-    assert kept_reads(one) is not kept_reads(other)
+    assert one.reads is not other.reads

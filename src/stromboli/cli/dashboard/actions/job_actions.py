@@ -20,7 +20,6 @@ from stromboli.cli.dashboard.actions.action_page import (
 from stromboli.cli.dashboard.actions.viewer_permission import Permission, missing_permission
 from stromboli.cli.dashboard.pages.page_content import PageContent, ViewRequest, address, job_address
 from stromboli.cli.dashboard.pages.workloads.object_views import kubectl_kind, session_in
-from stromboli.cli.dashboard.reading.kept_reads import kept_reads
 from stromboli.cli.job.job_columns import shown_phase, tasks_of, total_pods, whole_number
 from stromboli.cli.job.job_orders import RESUMPTION, SUSPENSION, JobOrder, check_order, send_order
 from stromboli.cli.job.task_scaling import MOST_REPLICAS, Scaling, position_of, scaling_of, send_scaling
@@ -52,7 +51,7 @@ def _own_command(request: ViewRequest, verb: str, *options: str) -> str:
 
 def _changed(request: ViewRequest) -> None:
     """So that the page of the job is read anew."""
-    kept_reads(request.cluster).forget("jobs", request.names["namespace"], request.names["name"])
+    request.cluster.reads.forget("jobs", request.names["namespace"], request.names["name"])
 
 
 # -- suspend and resume

@@ -59,7 +59,6 @@ from stromboli.cli.dashboard.reading.gang_reading import (
     read_group,
     read_job,
 )
-from stromboli.cli.dashboard.reading.kept_reads import kept_reads
 from stromboli.cli.following.job_wait import message_of
 from stromboli.cli.job.job_columns import (
     duration_of,
@@ -129,7 +128,7 @@ async def _kept(
 ) -> GangReading:
     """As it was read a moment ago, unless its record has changed since."""
     key = (request.viewer.key, *subject)
-    return await kept_reads(request.cluster).read(key, READ_SECONDS, row, read)
+    return await request.cluster.reads.read(key, READ_SECONDS, row, read)
 
 
 async def _page(request: ViewRequest, reading: GangReading, row: Row | None) -> PageContent:

@@ -28,7 +28,6 @@ from stromboli.cli.dashboard.pages.workloads.object_views import (
     session_in,
 )
 from stromboli.cli.dashboard.reading.gang_reading import containers_of
-from stromboli.cli.dashboard.reading.kept_reads import kept_reads
 from stromboli.cli.following.pod_trouble import trouble
 from stromboli.cli.following.rank_prefix import task_and_index
 from stromboli.cli.job.job_columns import owner_of, whole_number
@@ -66,7 +65,7 @@ async def pod_page(request: ViewRequest) -> PageContent:
 
     record = request.records.pods.get(f"{namespace}/{name}")
     key = (request.viewer.key, "pods", namespace, name)
-    reading = await kept_reads(request.cluster).read(key, READ_SECONDS, record, read)
+    reading = await request.cluster.reads.read(key, READ_SECONDS, record, read)
     tab = request.choice("tab", TABS)
     regions = {"pod-head": _head(request, reading.pod, tab), **await _part(request, reading, tab)}
     if reading.gaps:

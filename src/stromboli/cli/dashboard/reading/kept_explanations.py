@@ -7,12 +7,10 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakKeyDictionary
 
 from stromboli.cli.cli_errors import Usage
 from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text, shown
 from stromboli.cli.dashboard.reading.kept_reads import Key
-from stromboli.cli.dashboard.watched_cluster import WatchedCluster
 from stromboli.cli.explain.live_explanation import ExplanationWish, explanation_in
 from stromboli.cli.leader.leader_query import Unreachable, ask_leader
 from stromboli.engine.explanation.subjects.subject_lookup import NotFound, UnknownType
@@ -20,6 +18,7 @@ from stromboli.kube.request import ApiError, NoResponse
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
+    from stromboli.cli.dashboard.watched_cluster import WatchedCluster
     from stromboli.engine.explanation.subjects.explanation_document import Explanation
     from stromboli.engine.explanation.wait_explanation import WaitExplanation
 
@@ -84,6 +83,13 @@ class Explanations:
         finally:
             del self._tasks[key]
 
+    async def close(self) -> None:
+        """Compute no more."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
 
 async def _attempted(explain: Callable[[], Awaitable[Explanation]]) -> KnownExplanation:
     problem = ""
@@ -102,9 +108,6 @@ async def _attempted(explain: Callable[[], Awaitable[Explanation]]) -> KnownExpl
     return KnownExplanation(None, problem, time.time())
 
 
-_OF_CLUSTERS: WeakKeyDictionary[WatchedCluster, Explanations] = WeakKeyDictionary()
-
-
 async def full_explanation(
     cluster: WatchedCluster, session: ClusterSession, viewer: str, subject: str
 ) -> KnownExplanation | None:
@@ -112,9 +115,8 @@ async def full_explanation(
 
     `viewer` is the key of his rights, `subject` a name as `stromboli explain` takes it.
     """
-    explanations = _OF_CLUSTERS.setdefault(cluster, Explanations())
     wish = ExplanationWish([subject])
-    return await explanations.get(
+    return await cluster.explanations.get(
         (viewer, session.namespace, subject),
         lambda: explanation_in(session, wish, cluster.catalog, in_thread=True),
     )

@@ -5,9 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeVar
-from weakref import WeakKeyDictionary
-
-from stromboli.cli.dashboard.watched_cluster import WatchedCluster
 
 READS_KEPT = 64
 """The oldest goes for a new one."""
@@ -46,11 +43,3 @@ class KeptReads:
     def forget(self, *path: str) -> None:
         """All that was read about an object, for any viewer: it has just been changed."""
         self._kept = {key: kept for key, kept in self._kept.items() if key[1 : len(path) + 1] != path}
-
-
-_OF_CLUSTERS: WeakKeyDictionary[WatchedCluster, KeptReads] = WeakKeyDictionary()
-
-
-def kept_reads(cluster: WatchedCluster) -> KeptReads:
-    """Those of the server that watches a cluster."""
-    return _OF_CLUSTERS.setdefault(cluster, KeptReads())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from functools import cached_property
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,23 +117,24 @@ class NodeOccupancy:
         return ResourceColumns(np.array(has, dtype=np.float64), np.array(used, dtype=np.float64))
 
 
-_KNOWN: WeakKeyDictionary[ClusterRecords, tuple[int, NodeOccupancy]] = WeakKeyDictionary()
+class FollowedNodes:
+    """The nodes of some records, whenever they are asked for."""
 
+    def __init__(self, records: ClusterRecords) -> None:
+        self._records = records
+        self._network = NetworkTree()
+        self._jobs: JobPlaces | None = None
+        self._known: NodeOccupancy | None = None
+        self._version = -1
 
-def node_occupancy(records: ClusterRecords) -> NodeOccupancy:
-    """The nodes of these records as they are now."""
-    known = _KNOWN.get(records)
-    if known is None:
-        network, jobs = NetworkTree(), JobPlaces(records)
-    else:
-        version, occupancy = known
-        if version == records.version:
-            return occupancy
-        network, jobs = occupancy.network, occupancy.jobs
-    network.follow(records)
-    occupancy = NodeOccupancy(records, network, jobs)
-    _KNOWN[records] = records.version, occupancy
-    return occupancy
+    def occupancy(self) -> NodeOccupancy:
+        """The nodes as they are now; pods are followed from the first call on."""
+        if self._known is None or self._version != self._records.version:
+            self._jobs = self._jobs or JobPlaces(self._records)
+            self._network.follow(self._records)
+            self._known = NodeOccupancy(self._records, self._network, self._jobs)
+            self._version = self._records.version
+        return self._known
 
 
 def resource_names(records: ClusterRecords) -> list[str]:

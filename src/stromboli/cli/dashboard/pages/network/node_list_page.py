@@ -43,7 +43,7 @@ from stromboli.cli.dashboard.pages.page_elements import (
     phase,
     tabs,
 )
-from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy, node_occupancy, resource_names
+from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy, resource_names
 from stromboli.simulator.reports.page.markup import Markup, joined, shortened
 
 NODES_PAGE = "/nodes"
@@ -62,7 +62,7 @@ CORDONED = "SchedulingDisabled"
 
 async def node_list(request: ViewRequest) -> PageContent:
     """The nodes that the address asks for, on a map and in a table."""
-    occupancy = node_occupancy(request.records)
+    occupancy = request.view.nodes.occupancy()
     places = _filtered(request, occupancy)
     resource = chosen_resource(request)
     group = _grouping(request, occupancy)

@@ -47,9 +47,8 @@ from stromboli.cli.dashboard.pages.workloads.object_views import (
     plain_table,
 )
 from stromboli.cli.dashboard.reading.kept_explanations import full_explanation
-from stromboli.cli.dashboard.reading.kept_reads import kept_reads
 from stromboli.cli.dashboard.reading.node_reading import NodeReading, read_node
-from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy, node_occupancy, unit
+from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy, unit
 from stromboli.cli.live.cluster_records import NodeRecord, PodSums
 from stromboli.engine.explanation.subjects.explanation_document import NodeExplanation
 from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
@@ -68,9 +67,7 @@ async def node_view(request: ViewRequest) -> PageContent:
     if record is None:
         raise NotThere(f"There is no node {shortened(name, 100)}, or you may not see it.")
     key = (request.viewer.key, "nodes", name)
-    reading = await kept_reads(request.cluster).read(
-        key, READ_SECONDS, record, lambda: read_node(session, name)
-    )
+    reading = await request.cluster.reads.read(key, READ_SECONDS, record, lambda: read_node(session, name))
     tab = request.choice("tab", TABS)
     if tab == EXPLANATION:
         part = {"node-explanation": await _explanation(request, name)}
@@ -111,7 +108,7 @@ def _tabs(request: ViewRequest) -> Markup:
 
 
 def _facts(request: ViewRequest, name: str, record: NodeRecord, reading: NodeReading) -> Markup:
-    occupancy = node_occupancy(request.records)
+    occupancy = request.view.nodes.occupancy()
     entries: list[tuple[str, object]] = [
         ("State", state_text(record.state)),
         ("Takes new pods", _objections(record, reading)),

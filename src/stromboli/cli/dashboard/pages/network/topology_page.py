@@ -61,7 +61,7 @@ from stromboli.cli.dashboard.topology.domain_rooms import (
     TierSummary,
     node_names,
 )
-from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy, node_occupancy
+from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy
 from stromboli.model.topology.domain import Domain
 from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
 
@@ -83,7 +83,7 @@ NO_HYPER_NODES = (
 
 async def topology(request: ViewRequest) -> PageContent:
     """All HyperNodes as a tree, or those of a tier as a table."""
-    occupancy = node_occupancy(request.records)
+    occupancy = request.view.nodes.occupancy()
     sized = SizedRoom(request, occupancy)
     if not request.records.hyper_nodes:
         return PageContent(
@@ -205,7 +205,7 @@ def _page_links(request: ViewRequest, pages: int, page: int) -> list[tuple[int, 
 async def hyper_node(request: ViewRequest) -> PageContent:
     """A HyperNode: its place in the network, what is below it, and the jobs that lie in it."""
     name = request.names["hypernode"]
-    occupancy = node_occupancy(request.records)
+    occupancy = request.view.nodes.occupancy()
     domain = occupancy.network.tree.domains.get(name)
     if domain is None:
         return _left_out(request, occupancy, name)

@@ -26,7 +26,6 @@ from stromboli.cli.dashboard.reading.kept_explanations import (
     full_explanation,
     leaders_explanation,
 )
-from stromboli.cli.dashboard.reading.kept_reads import kept_reads
 from stromboli.engine.explanation.subjects.explanation_document import (
     JobExplanation,
     ObjectChange,
@@ -55,7 +54,7 @@ Regions = dict[str, Markup]
 async def wait_card(request: ViewRequest, namespace: str, group: str, known: str) -> Markup:
     """Why it waits: as the leader says it if it answers at once, else in the words of its PodGroup."""
     session = session_in(request, namespace)
-    said = await kept_reads(request.cluster).read(
+    said = await request.cluster.reads.read(
         (request.viewer.key, "reasons", namespace, group),
         REASON_SECONDS,
         known,

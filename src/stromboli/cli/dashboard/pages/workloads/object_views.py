@@ -14,7 +14,6 @@ from stromboli.cli.cluster.cluster_session import ClusterSession
 from stromboli.cli.cluster.object_events import Happening
 from stromboli.cli.dashboard.pages.page_content import ViewRequest, job_address, pod_address
 from stromboli.cli.dashboard.pages.page_elements import age, card, link, notes, phase, short_text
-from stromboli.cli.dashboard.reading.kept_reads import kept_reads
 from stromboli.cli.dashboard.reading.log_reading import LogChoice, LogTail, read_log
 from stromboli.cli.output import yaml_text
 from stromboli.kube.api_resources import Resource
@@ -207,7 +206,7 @@ async def log_regions(
     choice = log_choice(request, pod, containers)
     session = session_in(request, namespace)
     key = (request.viewer.key, namespace, "log", *map(str, choice))
-    tail = await kept_reads(request.cluster).read(
+    tail = await request.cluster.reads.read(
         key, LOG_SECONDS, None, lambda: read_log(session, namespace, choice)
     )
     return {
