@@ -130,7 +130,8 @@ def test_starts_and_ends_of_jobs_are_news_once_all_is_listed() -> None:
     assert not records.news
     records.tells_news = True
     records.put(decode(group("a", phase="Completed", queue="q")), new=False)
-    assert [(news.what, news.subject) for news in records.news] == [("completed", "default/a")]
+    told = [(news.what, news.subject, news.group) for news in records.news]
+    assert told == [("completed", "default/a", "default/a")]
 
 
 def eviction(pod: str, message: str, kind: str = "Pod") -> Event:
@@ -152,6 +153,42 @@ def test_the_pods_of_one_eviction_are_one_piece_of_news() -> None:
     for number in range(10 * MOST_NEWS):
         records.put(eviction("a", str(number)), new=True)
     assert len(records.news) == MOST_NEWS
+
+
+def test_an_eviction_names_the_podgroup_of_the_pod_while_that_is_known() -> None:
+    records = ClusterRecords()
+    for manifest in job_manifests("train", pods=1, running_on="n1"):
+        records.put(decode(manifest), new=True)
+    records.put(eviction("train-0", "reclaim"), new=True)
+    records.put(eviction("gone-0", "preempt"), new=True)
+    assert [news.group for news in records.news] == ["default/train", ""]
+
+
+def test_records_that_change_keep_their_places() -> None:
+    records = ClusterRecords()
+    kinds = (
+        [group("a"), group("b")],
+        job_manifests("train", pods=2)[1:],
+        nodes("a cpu=1; b cpu=1"),
+        queues("a; b"),
+    )
+    for first, second in kinds:
+        records.put(decode(first), new=True)
+        records.put(decode(second), new=True)
+    tables = (records.groups, records.pods, records.nodes, records.queues)
+    before = [list(table) for table in tables]
+    for first, _ in kinds:
+        first["metadata"]["labels"] = {"changed": "yes"}
+        records.put(decode(first), new=False)
+    assert [list(table) for table in tables] == before
+    for first, _ in kinds:
+        records.drop(decode(first))
+    assert [list(table) for table in tables] == [order[1:] for order in before]
+
+
+def test_all_jobs_come_in_order_of_their_names() -> None:
+    content = content_of(group("b"), group("c"), group("a"))
+    assert [row["name"] for row in content.all_jobs()] == ["a", "b", "c"]
 
 
 def test_a_pause_keeps_what_is_shown() -> None:

@@ -140,26 +140,31 @@ class ClusterContent:
                 "subject": news.subject,
                 "pods": news.pods,
                 "text": news.text,
+                "group": news.group,
             }
             for news in latest
         ]
 
     def all_jobs(self) -> list[Content]:
-        """Those that have ended too, and Jobs that have no PodGroup yet; `phase` is what the job controller says."""
+        """By namespace and name; those that have ended too, and Jobs that have no PodGroup yet.
+
+        `phase` is what the job controller says, `scheduling` that of the PodGroup; `pending` are pods that wait.
+        """
         return self.cached("all jobs", self._all_jobs)
 
     def _all_jobs(self) -> list[Content]:
         records = self.records
         rows, grouped = [], set()
         for key, group in records.groups.items():
-            row = {**_job(group, records.of_group.get(key, _NONE)), "group": key, "scheduling": group.phase}
+            sums = records.of_group.get(key, _NONE)
+            row = {**_job(group, sums), "group": key, "scheduling": group.phase, "pending": sums.pending}
             if group.kind == "job":
                 grouped.add(f"{group.namespace}/{group.name}")
                 job = records.jobs.get(f"{group.namespace}/{group.name}")
                 row["phase"] = job.phase if job is not None else group.phase
             rows.append(row)
         rows += [_groupless(key, job) for key, job in records.jobs.items() if key not in grouped]
-        return rows
+        return sorted(rows, key=lambda row: (row["namespace"], row["name"], row["group"]))
 
     def _jobs(self) -> list[Content]:
         of_group = self.records.of_group
@@ -287,6 +292,7 @@ def _groupless(key: str, job: JobRecord) -> Content:
         "waitsFor": "",
         "group": "",
         "scheduling": "",
+        "pending": 0,
     }
 
 

@@ -11,7 +11,7 @@ import re
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
@@ -122,6 +122,8 @@ class News:
     text: str
     pods: int = 1
     """Evicted for the same reason at about the same time."""
+    group: str = ""
+    """`namespace/name` of the PodGroup of the job or of the pod; empty if it was not known."""
 
 
 @dataclass(slots=True)
@@ -159,6 +161,7 @@ class Eviction(NamedTuple):
     text: str
 
 
+AnyRecord = TypeVar("AnyRecord")
 Record = PodRecord | GroupRecord | JobRecord | NodeRecord | QueueRecord | HyperNode | Eviction
 PODS, GROUPS, JOBS, NODES, QUEUES, HYPER_NODES, EVENTS = (
     "pods",
@@ -271,10 +274,7 @@ class ClusterRecords:
             QUEUES: self.queues,
             HYPER_NODES: self.hyper_nodes,
         }
-        table = tables[kind]
-        before = table.pop(key, None)
-        if record is not None:
-            table[key] = record
+        before = _replace(tables[kind], key, record)
         self._changed(before != record)
         self.network_version += kind == HYPER_NODES and before != record
 
@@ -299,9 +299,7 @@ class ClusterRecords:
         return self._requests.setdefault(tuple(sorted(request.items())), request)
 
     def _set_pod(self, key: str, record: PodRecord | None) -> None:
-        before = self.pods.pop(key, None)
-        if record is not None:
-            self.pods[key] = record
+        before = _replace(self.pods, key, record)
         if before == record:
             return
         for pod, sign in ((before, -1), (record, 1)):
@@ -327,24 +325,19 @@ class ClusterRecords:
     # -- the other kinds
 
     def _set_group(self, key: str, record: GroupRecord | None) -> None:
-        before = self.groups.pop(key, None)
-        if record is not None:
-            self.groups[key] = record
+        before = _replace(self.groups, key, record)
         self._changed(before != record)
         if before is not None and record is not None and before.phase != record.phase:
-            self._tell_phase(record)
+            self._tell_phase(key, record)
 
-    def _tell_phase(self, group: GroupRecord) -> None:
+    def _tell_phase(self, key: str, group: GroupRecord) -> None:
         what = {names.GROUP_RUNNING: "started", names.GROUP_COMPLETED: "completed"}.get(group.phase)
         if what and self.tells_news:
-            self.news.append(
-                News(time.time(), what, f"{group.namespace}/{group.name}", f"queue {group.queue}")
-            )
+            subject = f"{group.namespace}/{group.name}"
+            self.news.append(News(time.time(), what, subject, f"queue {group.queue}", group=key))
 
     def _set_node(self, name: str, record: NodeRecord | None) -> None:
-        before = self.nodes.pop(name, None)
-        if record is not None:
-            self.nodes[name] = record
+        before = _replace(self.nodes, name, record)
         if before == record:
             return
         for node, sign in ((before, -1), (record, 1)):
@@ -372,7 +365,8 @@ class ClusterRecords:
         else:
             if len(self._evictions) >= MOST_NEWS:
                 self._evictions.clear()
-            known = self._evictions[text] = News(at, "evicted", pod, text)
+            group = self.pods[pod].group if pod in self.pods else ""
+            known = self._evictions[text] = News(at, "evicted", pod, text, group=group)
             self.news.append(known)
         self.evictions += self.tells_news
         self._changed()
@@ -386,6 +380,16 @@ _KINDS: dict[type[Object], str] = {
     Queue: QUEUES,
     HyperNode: HYPER_NODES,
 }
+
+
+def _replace(table: dict[str, AnyRecord], key: str, record: AnyRecord | None) -> AnyRecord | None:
+    """Put a record in the place of another, so that lists keep their order, or take it away; the one before."""
+    before = table.get(key)
+    if record is not None:
+        table[key] = record
+    elif before is not None:
+        del table[key]
+    return before
 
 
 def _group_record(group: PodGroup) -> GroupRecord:
