@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from stromboli.cli.cluster.cluster_errors import ClusterError
 from stromboli.cli.cluster.cluster_kinds import Manifest
+from stromboli.cli.dashboard.pages.object_elements import command_line
 from stromboli.cli.dashboard.pages.page_content import PageContent, ViewRequest
 from stromboli.cli.dashboard.pages.page_elements import card, link, notes, short_text
-from stromboli.cli.dashboard.pages.workloads.object_views import command_line
 from stromboli.simulator.reports.page.markup import Markup, element
 
 UID = "uid"

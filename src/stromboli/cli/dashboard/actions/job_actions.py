@@ -18,8 +18,8 @@ from stromboli.cli.dashboard.actions.action_page import (
     offer_page,
 )
 from stromboli.cli.dashboard.actions.viewer_permission import Permission, missing_permission
+from stromboli.cli.dashboard.pages.object_elements import kubectl_kind
 from stromboli.cli.dashboard.pages.page_content import PageContent, ViewRequest, address, job_address
-from stromboli.cli.dashboard.pages.workloads.object_views import kubectl_kind, session_in
 from stromboli.cli.job.job_columns import shown_phase, tasks_of, total_pods, whole_number
 from stromboli.cli.job.job_orders import RESUMPTION, SUSPENSION, JobOrder, check_order, send_order
 from stromboli.cli.job.task_scaling import MOST_REPLICAS, Scaling, position_of, scaling_of, send_scaling
@@ -32,7 +32,7 @@ Fields = Mapping[str, str]
 
 async def _job(request: ViewRequest) -> Manifest:
     namespace = request.names["namespace"]
-    return await session_in(request, namespace).get(JOBS, request.names["name"], namespace)
+    return await request.session_in(namespace).get(JOBS, request.names["name"], namespace)
 
 
 def _page_of_job(request: ViewRequest, done: str = "") -> str:
@@ -40,7 +40,7 @@ def _page_of_job(request: ViewRequest, done: str = "") -> str:
 
 
 async def _missing(request: ViewRequest, *ways: Permission) -> str:
-    session = session_in(request, request.names["namespace"])
+    session = request.session_in(request.names["namespace"])
     return await missing_permission(session, request.viewer.name, *ways)
 
 
@@ -104,7 +104,7 @@ async def _give(request: ViewRequest, fields: Fields, order: JobOrder) -> str:
     job = await _job(request)
     check_target(job, fields.get(UID, ""))
     if not check_order(job, order):
-        await send_order(session_in(request, request.names["namespace"]), job, order)
+        await send_order(request.session_in(request.names["namespace"]), job, order)
         _changed(request)
     return _page_of_job(request, order.verb)
 
@@ -140,7 +140,7 @@ async def delete(request: ViewRequest, fields: Fields) -> str:
     namespace, name = request.names["namespace"], request.names["name"]
     if fields.get("sure") != "yes":
         raise ClusterError("nothing is deleted: tick the box first")
-    session = session_in(request, namespace)
+    session = request.session_in(namespace)
     job = await session.find(JOBS, name, namespace)
     if job is not None:
         check_target(job, fields.get(UID, ""))
@@ -247,6 +247,6 @@ async def scale(request: ViewRequest, fields: Fields) -> str:
     except Usage as error:
         raise ClusterError(str(error)) from None
     if any(step["op"] != "test" for step in change.patch):
-        await send_scaling(session_in(request, request.names["namespace"]), job, change)
+        await send_scaling(request.session_in(request.names["namespace"]), job, change)
         _changed(request)
     return _page_of_job(request, "scaled")

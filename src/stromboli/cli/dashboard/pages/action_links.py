@@ -1,4 +1,4 @@
-"""Links to the actions that a job or a queue can take now."""
+"""Links to the actions that a job or a queue can take now, and what is said after one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,21 @@ from typing import Any
 
 from stromboli.api import names
 from stromboli.cli.cluster.cluster_kinds import name_of, namespace_of
-from stromboli.cli.dashboard.pages.page_content import job_address, queue_address
+from stromboli.cli.dashboard.pages.page_content import ViewRequest, job_address, queue_address
 from stromboli.cli.dashboard.pages.page_elements import link
 from stromboli.cli.job.job_columns import shown_phase
 from stromboli.cli.job.job_orders import FINISHED, SUSPENDED
 from stromboli.simulator.reports.page.markup import Markup, element, joined
+
+DONE = {
+    "suspended": "The job is being suspended: its pods are deleted, and it stays until it is resumed.",
+    "resumed": "The job is resumed: it starts again, from the beginning.",
+    "scaled": "The numbers of pods are changed.",
+    "deleted": "The job is being deleted, with its pods.",
+    "opened": "The queue is being opened.",
+    "closed": "The queue is being closed: it takes no more jobs.",
+}
+"""What is said after an action, by the value of `done` in the address."""
 
 
 def job_actions(job: Mapping[str, Any]) -> Markup:
@@ -47,3 +57,9 @@ def _links(page: str, verbs: list[str]) -> Markup:
         return Markup("")
     links = (link(f"{page}/{verb}", verb.capitalize(), class_="action") for verb in verbs)
     return element("nav", joined(links, " "), class_="action-links", aria_label="actions")
+
+
+def done_note(request: ViewRequest) -> Markup:
+    """That an action which led here was carried out."""
+    text = DONE.get(request.query.get("done", ""))
+    return element("p", text, class_="said", role="status") if text else Markup("")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from stromboli.cli.dashboard.pages.action_links import done_note
+from stromboli.cli.dashboard.pages.job_links import row_address
 from stromboli.cli.dashboard.pages.page_content import (
     PageContent,
     PageRoute,
     ViewRequest,
     address,
-    job_address,
     queue_address,
 )
 from stromboli.cli.dashboard.pages.page_elements import (
@@ -24,18 +25,21 @@ from stromboli.cli.dashboard.pages.page_elements import (
     filter_form,
     link,
     phase,
+    notes,
     search_rows,
     short_text,
     tabs,
 )
-from stromboli.cli.dashboard.pages.workloads.object_views import done_note
-from stromboli.simulator.reports.page.markup import Markup, element
+from stromboli.cli.dashboard.pages.waiting_causes import waiting_causes, waits_for_cause
+from stromboli.simulator.reports.page.markup import Markup, element, joined
 
 JOBS_PAGE = "/jobs"
 CHOICES_SHOWN = 300
 """Namespaces or queues that are offered in a list; where there are more, the name is typed."""
 EXACT = ("namespace", "queue", "scheduling")
 """Filters by the value of a row."""
+WAITING, PENDING = "waiting", "pending"
+"""Filters that are on if they are 1: jobs that wait for room, and jobs of which pods wait."""
 
 
 async def job_list(request: ViewRequest) -> PageContent:
@@ -48,6 +52,7 @@ async def job_list(request: ViewRequest) -> PageContent:
         {
             "job-done": done_note(request),
             "job-filters": _filters(request, rows),
+            "job-cause": _cause(request, among),
             "job-phases": _phases(request, among),
             "job-list": data_table(request, _caption(shown, rows), _columns(request), shown, "age"),
         },
@@ -55,7 +60,8 @@ async def job_list(request: ViewRequest) -> PageContent:
 
 
 def _caption(shown: list[Row], rows: list[Row]) -> str:
-    return f"{len(shown):,} of {len(rows):,} jobs; amounts are used / wanted"
+    pods = sum(row["pending"] for row in shown)
+    return f"{len(shown):,} of {len(rows):,} jobs, {pods:,} of their pods wait; amounts are used / wanted"
 
 
 # -- which jobs
@@ -69,6 +75,8 @@ def _filtered(request: ViewRequest, rows: list[Row]) -> list[Row]:
     if node := request.query.get("node", ""):
         there = {pod.group for pod in request.records.pods.values() if pod.node == node and not pod.finished}
         rows = [row for row in rows if row["group"] in there]
+    if cause := request.query.get("cause", ""):
+        rows = [row for row in rows if waits_for_cause(row, cause)]
     if wanted := request.query.get("q", ""):
         rows = search_rows(rows, wanted, _words)
     return rows
@@ -80,11 +88,24 @@ def _words(row: Row) -> str:
 
 def _has_phase(request: ViewRequest, row: Row) -> bool:
     wanted = request.query.get("phase", "")
-    return (not wanted or row["phase"] == wanted) and (not _wants_waiting(request) or bool(row["waitsFor"]))
+    return (
+        (not wanted or row["phase"] == wanted)
+        and (not _is_on(request, WAITING) or bool(row["waitsFor"]))
+        and (not _is_on(request, PENDING) or row["pending"] > 0)
+    )
 
 
-def _wants_waiting(request: ViewRequest) -> bool:
-    return request.query.get("waiting", "") == "1"
+def _is_on(request: ViewRequest, name: str) -> bool:
+    return request.query.get(name, "") == "1"
+
+
+def _cause(request: ViewRequest, rows: list[Row]) -> Markup:
+    """For what the jobs of the list wait, where the address names that."""
+    if not request.query.get("cause", ""):
+        return Markup("")
+    texts = [cause.text for cause in waiting_causes(rows)] or ["nothing any more"]
+    every = link(request.address(cause="", waiting="1", page=""), "all that wait")
+    return notes([joined(["Jobs that wait for the same: ", short_text(texts[0]), " (", every, ")"])])
 
 
 def _filters(request: ViewRequest, rows: list[Row]) -> Markup:
@@ -92,6 +113,7 @@ def _filters(request: ViewRequest, rows: list[Row]) -> Markup:
         FilterField("q", "Search"),
         FilterField("namespace", "Namespace", _choices(row["namespace"] for row in rows)),
         FilterField("queue", "Queue", _choices(row["queue"] for row in rows)),
+        FilterField("scheduling", "PodGroup", _choices(row["scheduling"] for row in rows if row["group"])),
         FilterField("node", "Node"),
     ]
     return filter_form(request, fields)
@@ -106,31 +128,26 @@ def _choices(values: Iterable[str]) -> list[str]:
 def _phases(request: ViewRequest, rows: list[Row]) -> Markup:
     """How many jobs there are in each phase, as links to them."""
     counts = Counter(row["phase"] for row in rows)
-    waiting = sum(bool(row["waitsFor"]) for row in rows)
-    wanted = "" if _wants_waiting(request) else request.query.get("phase", "")
+    waiting, pending = sum(bool(row["waitsFor"]) for row in rows), sum(row["pending"] > 0 for row in rows)
+    current = next((name for name in (WAITING, PENDING) if _is_on(request, name)), "")
+    wanted = "" if current else request.query.get("phase", "")
     entries = [
-        (f"All {len(rows):,}", _phase_address(request), not wanted and not _wants_waiting(request)),
+        (f"All {len(rows):,}", _phase_address(request), not wanted and not current),
         *(
             (f"{name} {count:,}", _phase_address(request, phase=name), wanted == name)
             for name, count in sorted(counts.items())
         ),
-        (f"Waiting for room {waiting:,}", _phase_address(request, waiting="1"), _wants_waiting(request)),
+        (f"Waiting for room {waiting:,}", _phase_address(request, waiting="1"), current == WAITING),
+        (f"With pods that wait {pending:,}", _phase_address(request, pending="1"), current == PENDING),
     ]
     return tabs(entries, "jobs by phase")
 
 
-def _phase_address(request: ViewRequest, phase: str = "", waiting: str = "") -> str:
-    return request.address(phase=phase, waiting=waiting, page="")
+def _phase_address(request: ViewRequest, phase: str = "", waiting: str = "", pending: str = "") -> str:
+    return request.address(phase=phase, waiting=waiting, pending=pending, page="")
 
 
 # -- what is shown of a job
-
-
-def row_address(request: ViewRequest, row: Row) -> str:
-    """The page of a Job, or of the PodGroup where no Job of Volcano's owns it or the viewer may not see it."""
-    if row["kind"] == "job" and f"{row['namespace']}/{row['name']}" in request.records.jobs:
-        return job_address(row["namespace"], row["name"])
-    return job_address(row["namespace"], row["group"].partition("/")[2], "podgroup")
 
 
 def _columns(request: ViewRequest) -> list[TableColumn]:
@@ -156,7 +173,7 @@ def _columns(request: ViewRequest) -> list[TableColumn]:
 
 def _name(request: ViewRequest, row: Row) -> Markup:
     kind = [] if row["kind"] in ("job", "podgroup") else [" ", element("small", row["kind"])]
-    return element("span", link(row_address(request, row), row["name"]), *kind)
+    return element("span", link(row_address(request.records, row), row["name"]), *kind)
 
 
 def _namespace(request: ViewRequest, row: Row) -> Markup:
@@ -167,7 +184,7 @@ def _pods(request: ViewRequest, row: Row) -> Markup:
     """Running and all pods, those that do not exist yet too."""
     job = request.records.jobs.get(f"{row['namespace']}/{row['name']}") if row["kind"] == "job" else None
     total = max(row["pods"], job.replicas if job is not None else 0)
-    return link(address(row_address(request, row), tab="pods"), f"{row['running']}/{total}")
+    return link(address(row_address(request.records, row), tab="pods"), f"{row['running']}/{total}")
 
 
 def _resource_column(resource: str) -> TableColumn:
@@ -194,7 +211,9 @@ def _amounts(row: Row, resource: str) -> str:
 def _reason(request: ViewRequest, row: Row) -> Markup | str:
     if not row["waitsFor"]:
         return ""
-    return link(address(row_address(request, row), tab="explanation"), short_text(row["waitsFor"], 160))
+    return link(
+        address(row_address(request.records, row), tab="explanation"), short_text(row["waitsFor"], 160)
+    )
 
 
 ROUTES = (PageRoute(JOBS_PAGE, job_list, "jobs"),)

@@ -11,7 +11,8 @@ from stromboli.api.predecessors import ENDED
 from stromboli.cli.cluster.cluster_kinds import JOBS, POD_GROUPS, Manifest, name_of
 from stromboli.cli.cluster.group_members import queue_of as queue_of_group
 from stromboli.cli.cluster.object_output import NONE
-from stromboli.cli.dashboard.pages.action_links import job_actions
+from stromboli.cli.dashboard.pages.action_links import done_note, job_actions
+from stromboli.cli.dashboard.pages.object_elements import READ_SECONDS, event_table, gap_notes
 from stromboli.cli.dashboard.pages.page_content import (
     PageContent,
     PageRoute,
@@ -35,21 +36,14 @@ from stromboli.cli.dashboard.pages.page_elements import (
     notes,
     number_link,
     phase,
+    plain_table,
     short_text,
     tabs,
 )
 from stromboli.cli.dashboard.pages.workloads.explanation_view import explanation_regions, wait_card
 from stromboli.cli.dashboard.pages.workloads.job_timeline import timeline
-from stromboli.cli.dashboard.pages.workloads.object_views import (
-    READ_SECONDS,
-    done_note,
-    event_table,
-    gap_notes,
-    log_regions,
-    manifest_card,
-    plain_table,
-    session_in,
-)
+from stromboli.cli.dashboard.pages.workloads.log_view import log_regions
+from stromboli.cli.dashboard.pages.workloads.manifest_view import manifest_card
 from stromboli.cli.dashboard.reading.gang_reading import (
     MOST_MEMBERS_READ,
     MOST_PODS_READ,
@@ -92,7 +86,7 @@ async def job_page(request: ViewRequest) -> PageContent:
         request, lambda row: row["kind"] == "job" and (row["namespace"], row["name"]) == (namespace, name)
     )
     choice = PodChoice(request.query.get("task", ""), request.choice("phase", ("", *POD_PHASES)))
-    session = session_in(request, namespace)
+    session = request.session_in(namespace)
 
     async def read() -> GangReading:
         return await read_job(session, namespace, name, choice)
@@ -106,7 +100,7 @@ async def group_page(request: ViewRequest) -> PageContent:
     namespace, name = request.names["namespace"], request.names["name"]
     group = f"{namespace}/{name}"
     row = _row(request, lambda row: row["group"] == group)
-    session = session_in(request, namespace)
+    session = request.session_in(namespace)
 
     async def read() -> GangReading:
         members = [key.partition("/")[2] for key, pod in request.records.pods.items() if pod.group == group]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
+from stromboli.cli.cluster.cluster_session import ClusterSession
 from stromboli.cli.dashboard.viewers.viewer import Viewer
 from stromboli.cli.dashboard.watched_cluster import ClusterView, WatchedCluster
 from stromboli.cli.live.cluster_content import ClusterContent
@@ -35,6 +36,11 @@ class ViewRequest:
     @property
     def content(self) -> ClusterContent:
         return self.view.content
+
+    def session_in(self, namespace: str) -> ClusterSession:
+        """The session of the viewer, for a namespace."""
+        session = self.viewer.session
+        return ClusterSession(session.client, session.running, namespace, namespace_given=True)
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
         """One of some values of the query; the first unless it is another."""

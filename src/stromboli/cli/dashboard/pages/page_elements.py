@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from stromboli.api import names
@@ -208,6 +208,31 @@ def _pages(request: ViewRequest, page: int, pages: int, rows: int) -> Markup:
         class_="pages",
         aria_label="pages",
     )
+
+
+def plain_table(
+    name: str,
+    titles: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    numbers: Collection[str] = (),
+    text: Collection[str] = (),
+) -> Markup:
+    """A short table in a fixed order; columns that are empty throughout are left out.
+
+    Columns of `numbers` stand to the right, those of `text` may be broken into lines.
+    """
+    kept = [place for place in range(len(titles)) if any(str(row[place]) for row in rows)]
+    classes = dict.fromkeys(numbers, "number") | dict.fromkeys(text, "text")
+
+    def cells(tag: str, row: Sequence[object], **attributes: str) -> Markup:
+        marked = (element(tag, row[place], class_=classes.get(titles[place]), **attributes) for place in kept)
+        return element("tr", *marked)
+
+    body = (cells("td", row) for row in rows)
+    table = element(
+        "table", element("thead", cells("th", titles, scope="col")), element("tbody", joined(body, "\n"))
+    )
+    return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=name)
 
 
 def facts(entries: Iterable[tuple[str, object]]) -> Markup:

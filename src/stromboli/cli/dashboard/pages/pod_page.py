@@ -8,6 +8,7 @@ from stromboli.cli.cluster.cluster_kinds import PODS, Manifest
 from stromboli.cli.cluster.group_members import group_of, job_of_pod, queue_of_pod
 from stromboli.cli.cluster.object_events import Happening, events_of
 from stromboli.cli.cluster.readable_parts import ReadableParts
+from stromboli.cli.dashboard.pages.object_elements import READ_SECONDS, event_table, gap_notes
 from stromboli.cli.dashboard.pages.page_content import (
     PageContent,
     PageRoute,
@@ -17,16 +18,19 @@ from stromboli.cli.dashboard.pages.page_content import (
     node_address,
     queue_address,
 )
-from stromboli.cli.dashboard.pages.page_elements import age, card, facts, link, notes, phase, short_text, tabs
-from stromboli.cli.dashboard.pages.workloads.object_views import (
-    READ_SECONDS,
-    event_table,
-    gap_notes,
-    log_regions,
-    manifest_card,
+from stromboli.cli.dashboard.pages.page_elements import (
+    age,
+    card,
+    facts,
+    link,
+    notes,
+    phase,
     plain_table,
-    session_in,
+    short_text,
+    tabs,
 )
+from stromboli.cli.dashboard.pages.workloads.log_view import log_regions
+from stromboli.cli.dashboard.pages.workloads.manifest_view import manifest_card
 from stromboli.cli.dashboard.reading.gang_reading import containers_of
 from stromboli.cli.following.pod_trouble import trouble
 from stromboli.cli.following.rank_prefix import task_and_index
@@ -54,7 +58,7 @@ class PodReading(NamedTuple):
 async def pod_page(request: ViewRequest) -> PageContent:
     """A pod as its viewer may read it."""
     namespace, name = request.names["namespace"], request.names["name"]
-    session = session_in(request, namespace)
+    session = request.session_in(namespace)
 
     async def read() -> PodReading:
         parts = ReadableParts()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from stromboli.cli.dashboard.pages.job_links import job_link
 from stromboli.cli.dashboard.pages.leader.cycle_elements import (
     DECISIONS_PAGE,
     NAME_LENGTH,
@@ -25,7 +26,6 @@ from stromboli.cli.dashboard.pages.page_content import (
     NotThere,
     PageContent,
     ViewRequest,
-    job_address,
     node_address,
     pod_address,
     queue_address,
@@ -195,7 +195,7 @@ def _subject(request: ViewRequest, decision: CycleDecision) -> Markup | str:
     """The pod, or the job that was let in."""
     key = f"{decision.namespace}/{decision.name}"
     if decision.kind == "let-in":
-        return job_link(request, key)
+        return job_link(request.records, key)
     if key in request.records.pods:
         return link(pod_address(decision.namespace, decision.name), short_text(key, NAME_LENGTH * 2))
     return short_text(key, NAME_LENGTH * 2)
@@ -203,19 +203,7 @@ def _subject(request: ViewRequest, decision: CycleDecision) -> Markup | str:
 
 def _job(request: ViewRequest, decision: CycleDecision) -> Markup | str:
     """The job of the pod."""
-    return job_link(request, decision.job) if decision.kind != "let-in" else ""
-
-
-def job_link(request: ViewRequest, key: str) -> Markup | str:
-    """A job by its PodGroup; without a link where the viewer cannot see it, or it has gone."""
-    group = request.records.groups.get(key)
-    if group is None:
-        return short_text(key, NAME_LENGTH * 2)
-    name = f"{group.namespace}/{group.name}"
-    if group.kind == "job" and name in request.records.jobs:
-        return link(job_address(group.namespace, group.name), short_text(name, NAME_LENGTH * 2))
-    target = job_address(group.namespace, key.partition("/")[2], "podgroup")
-    return link(target, short_text(key, NAME_LENGTH * 2))
+    return job_link(request.records, decision.job) if decision.kind != "let-in" else ""
 
 
 def _queue(request: ViewRequest, name: str) -> Markup | str:
@@ -232,7 +220,7 @@ def _why(request: ViewRequest, decision: CycleDecision) -> Markup:
     """For whom room is made, who chose the pod, and where it starts again."""
     parts: list[Markup] = []
     if decision.beneficiary:
-        parts.append(joined(["for ", job_link(request, decision.beneficiary)]))
+        parts.append(joined(["for ", job_link(request.records, decision.beneficiary)]))
     if decision.chosen_by:
         parts.append(joined(["chosen by ", short_text(decision.chosen_by)]))
     if decision.destination:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from stromboli.api import names
 from stromboli.api.node_state import is_gpu
-from stromboli.cli.dashboard.pages.job_list_page import row_address
+from stromboli.cli.dashboard.pages.job_links import row_address
 from stromboli.cli.dashboard.pages.network.node_elements import (
     pods_are_seen,
     shown_amount,
@@ -16,6 +16,7 @@ from stromboli.cli.dashboard.pages.network.node_elements import (
     usage_bar,
 )
 from stromboli.cli.dashboard.pages.network.node_list_page import state_text
+from stromboli.cli.dashboard.pages.object_elements import READ_SECONDS, command_line, event_table, gap_notes
 from stromboli.cli.dashboard.pages.page_content import (
     NotThere,
     PageContent,
@@ -36,15 +37,9 @@ from stromboli.cli.dashboard.pages.page_elements import (
     link,
     notes,
     phase,
+    plain_table,
     short_text,
     tabs,
-)
-from stromboli.cli.dashboard.pages.workloads.object_views import (
-    READ_SECONDS,
-    command_line,
-    event_table,
-    gap_notes,
-    plain_table,
 )
 from stromboli.cli.dashboard.reading.kept_explanations import full_explanation
 from stromboli.cli.dashboard.reading.node_reading import NodeReading, read_node
@@ -245,7 +240,9 @@ def _pod_columns(request: ViewRequest) -> list[TableColumn]:
         ),
         TableColumn(
             "Job",
-            lambda row: link(row_address(request, row), shortened(row["name"], 80)) if row["name"] else "-",
+            lambda row: (
+                link(row_address(request.records, row), shortened(row["name"], 80)) if row["name"] else "-"
+            ),
             lambda row: row["name"],
         ),
         TableColumn(

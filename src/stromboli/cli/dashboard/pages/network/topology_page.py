@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stromboli.cli.dashboard.pages.job_list_page import row_address
+from stromboli.cli.dashboard.pages.job_links import row_address
 from stromboli.cli.dashboard.pages.network.heat_map_markup import (
     NodeGroup,
     chosen_resource,
@@ -49,10 +49,10 @@ from stromboli.cli.dashboard.pages.page_elements import (
     notes,
     number_link,
     phase,
+    plain_table,
     short_text,
     tabs,
 )
-from stromboli.cli.dashboard.pages.workloads.object_views import plain_table
 from stromboli.cli.dashboard.topology.domain_rooms import (
     FREE,
     FULL,
@@ -303,7 +303,7 @@ def _jobs(request: ViewRequest, occupancy: NodeOccupancy, domain: Domain) -> Mar
 
 def _job_columns(request: ViewRequest) -> Sequence[TableColumn]:
     def job(row: Row) -> Markup:
-        return link(row_address(request, row), f"{row['namespace']}/{shortened(row['name'], 80)}")
+        return link(row_address(request.records, row), f"{row['namespace']}/{shortened(row['name'], 80)}")
 
     return [
         TableColumn("Job", job, lambda row: (row["namespace"], row["name"])),

@@ -7,20 +7,15 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 
 from stromboli.cli.cluster.cluster_kinds import HYPER_NODES, JOBS, NODES, POD_GROUPS, PODS, QUEUES
+from stromboli.cli.dashboard.pages.job_links import job_link
+from stromboli.cli.dashboard.pages.object_elements import command_line, kubectl_kind
 from stromboli.cli.dashboard.pages.page_content import (
     ViewRequest,
     hyper_node_address,
-    job_address,
     node_address,
     queue_address,
 )
-from stromboli.cli.dashboard.pages.page_elements import age, card, link, notes, short_text
-from stromboli.cli.dashboard.pages.workloads.object_views import (
-    command_line,
-    kubectl_kind,
-    plain_table,
-    session_in,
-)
+from stromboli.cli.dashboard.pages.page_elements import age, card, link, notes, plain_table, short_text
 from stromboli.cli.dashboard.reading.kept_explanations import (
     KnownExplanation,
     full_explanation,
@@ -53,7 +48,7 @@ Regions = dict[str, Markup]
 
 async def wait_card(request: ViewRequest, namespace: str, group: str, known: str) -> Markup:
     """Why it waits: as the leader says it if it answers at once, else in the words of its PodGroup."""
-    session = session_in(request, namespace)
+    session = request.session_in(namespace)
     said = await request.cluster.reads.read(
         (request.viewer.key, "reasons", namespace, group),
         REASON_SECONDS,
@@ -76,7 +71,7 @@ def _reasons(said: WaitExplanation | None, known: str) -> list[Markup | str]:
 
 async def explanation_regions(request: ViewRequest, namespace: str, subject: str) -> Regions:
     """The whole document."""
-    session = session_in(request, namespace)
+    session = request.session_in(namespace)
     known = await full_explanation(request.cluster, session, request.viewer.key, subject)
     command = f"stromboli explain {shlex.quote(subject)} -n {shlex.quote(namespace)}"
     regions = {"explanation-source": _source(request, known, command)}
@@ -320,20 +315,10 @@ class ExplanationMarkup:
         return card("So far", element("ol", *entries, class_="moments"), told, wide=True)
 
     def _job(self, key: str) -> Markup | str:
-        """A job by `namespace/name` of its PodGroup, as explanations name it, with what it holds behind it."""
-        key, _, holds = key.partition(" ")
-        if holds:
-            return element("span", self._job(key), " ", shortened(holds, 80))
-        group = self._records.groups.get(key)
-        text = shortened(f"{group.namespace}/{group.name}" if group is not None else key, 120)
-        if (
-            group is not None
-            and group.kind == "job"
-            and f"{group.namespace}/{group.name}" in self._records.jobs
-        ):
-            return link(job_address(group.namespace, group.name), text)
-        namespace, _, name = key.partition("/")
-        return link(job_address(namespace, name, "podgroup"), text) if group is not None else text
+        """A job by its PodGroup, as explanations name it, with what it holds behind it."""
+        group, _, holds = key.partition(" ")
+        job = job_link(self._records, group)
+        return element("span", job, " ", shortened(holds, 80)) if holds else job
 
 
 def _node(name: str) -> Markup:
