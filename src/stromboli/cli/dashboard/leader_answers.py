@@ -24,6 +24,8 @@ POLICY_SECONDS = 5.0
 """Until it is asked for its policy again, and the policy that is kept for it is read again."""
 UNREACHABLE_SECONDS = 10.0
 """Until it is asked again after it could not be asked."""
+SLOW_SECONDS = 30.0
+"""For which its last answer is shown while it does not answer."""
 ANSWER_TIMEOUT = 5.0
 """Seconds for which a page waits for the leader."""
 MOST_ASKING_VIEWERS = 32
@@ -43,24 +45,30 @@ class _Answer(Generic[Document]):
     """For which it is good."""
     content: Document | Unreachable | None = None
     until: float = 0.0
+    told: float = 0.0
+    """When the leader last told it."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def current(self, ask: Ask[Document], now: Callable[[], float]) -> Document | Unreachable:
         async with self.lock:
             if self.content is None or now() >= self.until:
-                known = None if isinstance(self.content, Unreachable) else self.content
-                self.content = await _in_time(ask(known))
+                self.content = await self._asked(ask, now)
                 failed = isinstance(self.content, Unreachable)
                 self.until = now() + (UNREACHABLE_SECONDS if failed else self.seconds)
             return self.content
 
-
-async def _in_time(asking: Awaitable[Document | Unreachable]) -> Document | Unreachable:
-    try:
-        async with asyncio.timeout(ANSWER_TIMEOUT):
-            return await asking
-    except TimeoutError:
-        return Unreachable(f"it has not answered for {ANSWER_TIMEOUT:g} seconds")
+    async def _asked(self, ask: Ask[Document], now: Callable[[], float]) -> Document | Unreachable:
+        """What the leader answers; while it is slow, what it told a moment ago."""
+        known = None if isinstance(self.content, Unreachable) else self.content
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT):
+                answer = await ask(known)
+                self.told = now()
+                return answer
+        except TimeoutError:
+            if known is not None and now() - self.told < SLOW_SECONDS:
+                return known
+            return Unreachable(f"it has not answered for {ANSWER_TIMEOUT:g} seconds")
 
 
 @dataclass(slots=True)

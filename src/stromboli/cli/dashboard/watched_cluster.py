@@ -29,8 +29,10 @@ log = logging.getLogger(__name__)
 
 POLICY_SECONDS = 30.0
 """Until the policy is read again."""
-MOST_VISIBILITIES = 32
+MOST_VISIBILITIES = 256
 """Kinds of viewers for whom records are kept; the one that looked least recently goes for a new one."""
+MOST_VISIBLE_PODS = 1_000_000
+"""In all records that are kept for them; beyond that, too, the one that looked least recently goes."""
 
 
 @dataclass(slots=True)
@@ -73,13 +75,19 @@ class WatchedCluster:
             return self._whole
         view = self._views.pop(visibility.key, None)
         if view is None:
-            if len(self._views) >= MOST_VISIBILITIES:
-                self._forget(next(iter(self._views)))
+            self._make_room()
             records = VisibleRecords(self._whole.records, visibility)
             view = ClusterView(records, self._content(records))
             view.history.add(view.content, time.time())
         self._views[visibility.key] = view
         return view
+
+    def _make_room(self) -> None:
+        while self._views and (
+            len(self._views) >= MOST_VISIBILITIES
+            or sum(len(view.records.pods) for view in self._views.values()) > MOST_VISIBLE_PODS
+        ):
+            self._forget(next(iter(self._views)))
 
     def _forget(self, key: str) -> None:
         records = self._views.pop(key).records
@@ -120,15 +128,20 @@ class WatchedCluster:
                 read = await policy_in_force(self.session.client, self.session.running, self.catalog)
                 if read.is_known or self._policy is None:  # a wrong edit leaves the last good one in force
                     self._policy = read
+                for view in self._all_views():
+                    view.content.use_policy(self._policy)
             except NoResponse as error:
                 log.debug("policy: %s", error)
-            for view in self._all_views():
-                view.content.use_policy(self._policy)
+            except Exception:
+                log.exception("the policy cannot be read")
             await asyncio.sleep(POLICY_SECONDS)
 
     async def _sample(self) -> None:
         await self.watches.listed()
         while True:
-            for view in self._all_views():
-                view.history.add(view.content, time.time())
+            try:
+                for view in self._all_views():
+                    view.history.add(view.content, time.time())
+            except Exception:
+                log.exception("no sample can be taken")
             await asyncio.sleep(RECENT_STEP)

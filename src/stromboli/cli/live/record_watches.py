@@ -110,6 +110,11 @@ class RecordWatches:
         return all(each.synced.is_set() for each in self.reflectors)
 
     @property
+    def condition(self) -> tuple[bool, tuple[str, ...]]:
+        """What viewers are told of the watches: whether everything is listed, and what is wrong."""
+        return self.is_listed, tuple(self.problems())
+
+    @property
     def refusals(self) -> list[str]:
         """Which rights are missing."""
         return [each.refused for each in self.reflectors if each.refused]

@@ -36,7 +36,7 @@ class ClusterDashboard:
 
         try:
             listening = await listen("127.0.0.1", None)
-            code = one_time_code(listening, lambda address: write_address(self._folder, address))
+            code = one_time_code(listening, self._renew)
             self.address = listening.address(code.current)
             write_address(self._folder, self.address)
         except (ClusterError, OSError) as error:
@@ -45,6 +45,13 @@ class ClusterDashboard:
             return self
         self._serving = asyncio.create_task(self._serve(listening, code))
         return self
+
+    def _renew(self, address: str) -> None:
+        """Tell the address for the next browser; whoever was just let in stays so if that fails."""
+        try:
+            write_address(self._folder, address)
+        except OSError as error:
+            log.warning("the next address of the dashboard cannot be written: %s", error)
 
     async def _serve(self, listening: Listening, code: OneTimeCode) -> None:
         """Once everything is imported; browsers that come before wait."""
@@ -65,6 +72,9 @@ class ClusterDashboard:
             await self._server.start()
         except Exception:
             log.exception("the dashboard cannot be served")
+            remove_address(self._folder)
+            for opened in listening.sockets:
+                opened.close()
 
     async def __aexit__(self, *_: object) -> None:
         remove_address(self._folder)

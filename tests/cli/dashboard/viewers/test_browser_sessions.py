@@ -13,12 +13,11 @@ from tests.kube.fake_api import Clock
 
 
 class Story:
-    """Sessions, who has ended, and browsers as the cookies that they were given."""
+    """Sessions, and browsers as the cookies that they were given."""
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.ended: list[str] = []
-        self.sessions: BrowserSessions[str] = BrowserSessions("cookie", self.ended.append, self.clock)
+        self.sessions: BrowserSessions[str] = BrowserSessions("cookie", self.clock)
 
     def admit(self, name: str) -> web.Request:
         response = web.Response()
@@ -48,7 +47,7 @@ def test_the_browser_that_was_used_least_recently_goes_for_a_new_one(monkeypatch
     ann, bob = story.admit("ann"), story.admit("bob")
     story.sessions.find(ann)
     story.admit("cid")
-    assert story.ended == ["bob"]
+    assert story.sessions.holders == {"ann", "cid"}
     assert story.sessions.find(bob) is None
     assert story.sessions.find(ann) == "ann"
 
@@ -58,13 +57,23 @@ def test_a_session_ends_when_it_is_left_or_not_used() -> None:
     ann, bob = story.admit("ann"), story.admit("bob")
     response = web.Response()
     story.sessions.end(ann, response)
-    assert (story.sessions.find(ann), story.ended) == (None, ["ann"])
+    assert (story.sessions.find(ann), story.sessions.holders) == (None, {"bob"})
     assert response.cookies["cookie"]["max-age"] in (0, "0")
     story.sessions.end(ann, web.Response())
-    assert story.ended == ["ann"]
+    assert story.sessions.find(bob) == "bob"
     story.clock.now += SESSION_SECONDS + 1
     assert story.sessions.find(bob) is None
-    assert story.ended == ["ann", "bob"]
+
+
+def test_sessions_that_nobody_uses_are_swept_though_nobody_asks() -> None:
+    story = Story()
+    story.admit("ann")
+    story.clock.now += SESSION_SECONDS - 1
+    bob = story.admit("bob")
+    story.clock.now += 2
+    story.sessions.sweep()
+    assert story.sessions.holders == {"bob"}
+    assert story.sessions.find(bob) == "bob"
 
 
 def test_a_code_lets_in_once_and_then_there_is_another() -> None:

@@ -15,11 +15,14 @@ from stromboli.cli.dashboard.viewers import token_authentication
 from stromboli.cli.dashboard.viewers.browser_sessions import SESSION_SECONDS
 from stromboli.cli.dashboard.viewers.token_authentication import (
     LONGEST_TOKEN,
+    PROXIED_SECONDS,
     REVIEWED_SECONDS,
+    TRUSTED_SECONDS,
     TokenAuthentication,
 )
 from stromboli.cli.dashboard.viewers.viewer import Viewer
 from stromboli.cli.dashboard.viewers.viewer_authentication import NotAdmitted
+from stromboli.cli.dashboard.viewers.viewer_rights import REFUSED_SECONDS
 from stromboli.kube.request import NoResponse
 from tests.cli.dashboard.served_dashboard import Dashboard, dashboard
 from tests.cli.dashboard.two_teams import OTHER_TEAM, TEAM, WORKLOADS, grant, populate, rule, token_of
@@ -161,7 +164,7 @@ def test_what_a_viewer_may_see_is_asked_for_again_after_a_while(tmp_path: Path) 
             binding = await grant(board.api, "ann", rule("list", *WORKLOADS), namespace=TEAM)
             clock.now += REVIEWED_SECONDS - 1
             assert await viewer_of(tokens, token) is before
-            clock.now += 2
+            clock.now += REFUSED_SECONDS
             after = await viewer_of(tokens, token)
             assert after is not None
             assert after.visibility.namespaces["pods"] == frozenset({TEAM})
@@ -174,6 +177,74 @@ def test_what_a_viewer_may_see_is_asked_for_again_after_a_while(tmp_path: Path) 
             assert await viewer_of(tokens, token) is not None
             clock.now += 3
             assert await viewer_of(tokens, token) is None
+
+    on_dashboard(tmp_path, story)
+
+
+def test_who_logs_in_again_has_new_rights_at_once(tmp_path: Path) -> None:
+    async def story(board: Dashboard) -> None:
+        await populate(board.api)
+        token = await token_of(board.api, "ann")
+        async with authentication(board, Clock()) as tokens:
+            assert await viewer_of(tokens, token) is not None
+            await grant(board.api, "ann", rule("list", *WORKLOADS), namespace=TEAM)
+            await tokens.admit(make_mocked_request("POST", "/login"), token, web.Response())
+            viewer = await viewer_of(tokens, token)
+            assert viewer is not None
+            assert viewer.visibility.namespaces["pods"] == frozenset({TEAM})
+
+    on_dashboard(tmp_path, story)
+
+
+def test_tokens_are_forgotten_with_their_last_browser(tmp_path: Path) -> None:
+    async def story(board: Dashboard) -> None:
+        token, clock = await token_of(board.api, "ann"), Clock()
+        async with authentication(board, clock) as tokens:
+            browsers = [web.Response(), web.Response()]
+            for response in browsers:
+                await tokens.admit(make_mocked_request("POST", "/login"), token, response)
+            cookies = [response.cookies[COOKIE].OutputString() for response in browsers]
+            requests = [make_mocked_request("GET", "/", {"Cookie": cookie}) for cookie in cookies]
+            await tokens.leave(requests[0], web.Response())
+            assert tokens.token_count == 1
+            await tokens.leave(requests[1], web.Response())
+            assert tokens.token_count == 0
+            await viewer_of(tokens, token)
+            await tokens.sweep()
+            assert tokens.token_count == 1, "a proxy sends it again soon"
+            clock.now += PROXIED_SECONDS + 1
+            await tokens.sweep()
+            assert tokens.token_count == 0
+
+    on_dashboard(tmp_path, story)
+
+
+def test_a_viewer_has_no_files_of_this_machine(tmp_path: Path) -> None:
+    async def story(board: Dashboard) -> None:
+        async with authentication(board, Clock()) as tokens:
+            viewer = await viewer_of(tokens, await token_of(board.api, "ann"))
+            assert viewer is not None
+            assert viewer.session.running is None
+
+    on_dashboard(tmp_path, story)
+
+
+def test_who_was_known_a_moment_ago_stays_while_the_api_server_cannot_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nobody(*_: object) -> None:
+        raise NoResponse("refused")
+
+    async def story(board: Dashboard) -> None:
+        token, clock = await token_of(board.api, "ann"), Clock()
+        async with authentication(board, clock) as tokens:
+            viewer = await viewer_of(tokens, token)
+            monkeypatch.setattr(token_authentication, "review_token", nobody)
+            clock.now += TRUSTED_SECONDS - 1
+            assert await viewer_of(tokens, token) is viewer
+            clock.now += 2
+            with pytest.raises(NotAdmitted):
+                await viewer_of(tokens, token)
 
     on_dashboard(tmp_path, story)
 

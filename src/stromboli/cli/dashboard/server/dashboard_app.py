@@ -137,7 +137,7 @@ class DashboardApp:
 
     async def _leave(self, request: web.Request) -> web.StreamResponse:
         response = _see_other("/")
-        self._authentication.leave(request, response)
+        await self._authentication.leave(request, response)
         return response
 
     def _login_page(self, problem: str, status: int, address: str = "/") -> web.Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from aiohttp import web
 
 from stromboli.cli.cluster.cluster_session import ClusterSession
@@ -20,6 +22,8 @@ from stromboli.engine.catalog import Catalog
 
 GRACE = 1.0
 """Seconds that a request under way may take when the server stops."""
+SWEEP_SECONDS = 600.0
+"""Until sessions that have ended are forgotten."""
 LIMITS = ConnectionLimits(connections=1024, unproven=256)
 
 
@@ -44,17 +48,28 @@ class DashboardServer:
             self._authentication = CodeAuthentication(Viewer(user, user, session), code, cookie)
         else:
             self._authentication = TokenAuthentication(self.cluster, cookie)
-        running = session.running
-        where = running.data if running is not None else session.client.access.server
+        where = session.client.access.server
+        if code is not None and session.running is not None:
+            where = session.running.data
         guard = RequestGuard((listening.name, *allowed_hosts))
-        app = DashboardApp(self.cluster, self._authentication, guard, str(where)).application()
+        app = DashboardApp(self.cluster, self._authentication, guard, where).application()
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=GRACE, handle_signals=False)
+        self._sweeping: asyncio.Task[None] | None = None
         self._listener = HttpListener(runner, LIMITS, listening.tls)
 
     async def start(self) -> None:
+        self._sweeping = asyncio.create_task(self._sweep())
         await self._listener.serve(self._listening.sockets)
 
+    async def _sweep(self) -> None:
+        """Forget now and then who has not been seen for long, also when nobody asks for anything."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            await self._authentication.sweep()
+
     async def stop(self) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         await self._listener.stop()
         await self._authentication.close()
         await self.cluster.stop()

@@ -27,6 +27,8 @@ RENDERING_PART = 150
 """Of the time of a processor, one part in so many is spent on a page, however many look at it."""
 LONGEST_RENDER = 30.0
 """Seconds for a page, with what it reads of the API server."""
+FAILED = 500
+"""Statuses from which on a page may succeed when it is tried again."""
 MOST_PAGES = 256
 """Different pages that are kept live at once."""
 
@@ -58,6 +60,8 @@ def _hidden(visibility: Visibility) -> Iterator[str]:
     """What a viewer may not see, by his rights."""
     if visibility.hidden:
         yield f"You may not list {', '.join(sorted(visibility.hidden))}, so none are shown or counted."
+    if visibility.unreviewed:
+        yield f"There are {visibility.unreviewed:,} more namespaces, about which your rights were not asked for."
     limited: dict[frozenset[str], list[str]] = {}
     for kind, namespaces in visibility.namespaces.items():
         if namespaces is not None:
@@ -93,6 +97,14 @@ def _failed(title: str, text: str, status: int) -> PageContent:
     return PageContent(title, {"problem": card(title, notes([text], "warn"), wide=True)}, status)
 
 
+def _kept(last: PageContent, failed: PageContent) -> PageContent:
+    """The last content of a page that cannot be renewed for now, below what is wrong."""
+    if last.status >= FAILED:
+        return failed
+    problem = joined([failed.regions["notices"], failed.regions["problem"]])
+    return last._replace(regions={**last.regions, "notices": problem})
+
+
 class PageState(NamedTuple):
     """A page as it was rendered."""
 
@@ -116,22 +128,25 @@ class LivePage:
 
     async def keep(self) -> None:
         """Render it again and again, when there may be something new."""
-        version, rendered_at = -1, 0.0
+        stamp, rendered_at = None, 0.0
         while True:
-            request = self.request()
-            now = time.monotonic()
-            refresh = self.route.refresh
-            if request.records.version != version or (refresh and now - rendered_at >= refresh):
-                version, rendered_at = request.records.version, now
-                rendering = ProcessorTime(self._render(request))
-                self._show(await rendering)
-                cost = rendering.seconds
-            else:
-                cost = 0.0
+            cost = 0.0
+            try:
+                request = self.request()
+                now, current = time.monotonic(), (request.records.version, request.cluster.watches.condition)
+                is_due = bool(self.route.refresh) and now - rendered_at >= self.route.refresh
+                if current != stamp or is_due:
+                    rendering = ProcessorTime(self._render(request))
+                    self._show(await rendering)
+                    stamp, rendered_at, cost = current, now, rendering.seconds
+            except Exception:
+                log.exception("a live page of the dashboard failed: %s", self.route.pattern)
             await asyncio.sleep(max(PACE, cost * RENDERING_PART))
 
     async def _render(self, request: ViewRequest) -> PageState:
         content = await render(self.route, request)
+        if content.status >= FAILED and self.state is not None:
+            content = _kept(self.state.content, content)
         return PageState(content, {name: lasting(markup) for name, markup in content.regions.items()})
 
     def _show(self, state: PageState) -> None:

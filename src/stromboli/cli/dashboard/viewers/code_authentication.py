@@ -22,7 +22,7 @@ class CodeAuthentication:
     def __init__(self, viewer: Viewer, code: OneTimeCode, cookie: str) -> None:
         self._viewer = viewer
         self._code = code
-        self._browsers: BrowserSessions[Viewer] = BrowserSessions(cookie, lambda _: None)
+        self._browsers: BrowserSessions[Viewer] = BrowserSessions(cookie)
 
     async def viewer(self, request: web.Request) -> Viewer | None:
         return self._browsers.find(request)
@@ -32,8 +32,11 @@ class CodeAuthentication:
             raise NotAdmitted(f"The code in this address was used before, or is none. {self.help}")
         self._browsers.begin(self._viewer, response, request.secure)
 
-    def leave(self, request: web.Request, response: web.StreamResponse) -> None:
+    async def leave(self, request: web.Request, response: web.StreamResponse) -> None:
         self._browsers.end(request, response)
+
+    async def sweep(self) -> None:
+        self._browsers.sweep()
 
     async def close(self) -> None:
         """There is nothing to close: the session is the command's."""

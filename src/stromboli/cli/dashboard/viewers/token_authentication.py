@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +22,7 @@ from stromboli.cli.cluster.cluster_session import ClusterSession
 from stromboli.cli.dashboard.viewers.browser_sessions import BrowserSessions
 from stromboli.cli.dashboard.viewers.viewer import Viewer
 from stromboli.cli.dashboard.viewers.viewer_authentication import NotAdmitted
-from stromboli.cli.dashboard.viewers.viewer_rights import visibility_of
+from stromboli.cli.dashboard.viewers.viewer_rights import ReviewedRights
 from stromboli.cli.dashboard.watched_cluster import WatchedCluster
 from stromboli.daemon.delegated_reviews import review_token
 from stromboli.daemon.log_format import about
@@ -37,8 +38,14 @@ MOST_TOKENS = 512
 """Whose viewers are remembered; the one that was used least recently goes for a new one."""
 MOST_REVIEWED = 32
 """Tokens that are not known yet and about which the API server is being asked; beyond that they are refused."""
+TRUSTED_SECONDS = 300.0
+"""For which it holds while the API server cannot be asked."""
+PROXIED_SECONDS = 3600.0
+"""After which a token is forgotten that came in a header."""
 LISTED_SECONDS = 10.0
-"""For which a viewer waits until it is known which namespaces there are."""
+"""For which a viewer waits at first until it is known which namespaces there are."""
+UNLISTED_SECONDS = 2.0
+"""After which the API server is asked again where that was not known yet."""
 LONGEST_TOKEN = 16 * 1024
 
 
@@ -49,6 +56,10 @@ class _TokenHolder:
     token: str
     viewer: Viewer | None = None
     reviewed: float = 0.0
+    used: float = 0.0
+    is_proxied: bool = False
+    """Whether a proxy sent it, so that there may be no cookie for it."""
+    rights: ReviewedRights | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -69,33 +80,51 @@ class TokenAuthentication:
         """By the digest of their tokens, the one that was used least recently first."""
         self._reviewed: dict[bytes, _TokenHolder] = {}
         """Those who are not known yet, so that nobody without a token makes us forget those who have one."""
-        self._browsers: BrowserSessions[str] = BrowserSessions(cookie, lambda _: None, clock)
+        self._browsers: BrowserSessions[str] = BrowserSessions(cookie, clock)
 
     async def viewer(self, request: web.Request) -> Viewer | None:
         """By the header that a proxy adds, else by the cookie."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        given = token.strip() if scheme.lower() == "bearer" else self._browsers.find(request)
-        return await self._viewer(given) if given else None
+        is_proxied = scheme.lower() == "bearer"
+        given = token.strip() if is_proxied else self._browsers.find(request)
+        return await self._viewer(given, is_proxied) if given else None
 
     async def admit(self, request: web.Request, given: str, response: web.StreamResponse) -> None:
         token = given.strip()
+        if (known := self._holders.get(_digest(token))) is not None:
+            known.reviewed, known.rights = -math.inf, None  # he may have more rights now
         if await self._viewer(token) is None:
             raise NotAdmitted("The API server does not know this token, or it has expired.")
         secure = request.secure or request.headers.get("X-Forwarded-Proto", "") == "https"
         self._browsers.begin(token, response, secure)
 
-    def leave(self, request: web.Request, response: web.StreamResponse) -> None:
+    async def leave(self, request: web.Request, response: web.StreamResponse) -> None:
         self._browsers.end(request, response)
+        await self.sweep()
+
+    async def sweep(self) -> None:
+        """Forget tokens that no browser is let in with, and that no proxy has sent for a while."""
+        self._browsers.sweep()
+        kept, oldest = self._browsers.holders, self._clock() - PROXIED_SECONDS
+        for key, holder in list(self._holders.items()):
+            if holder.token not in kept and (not holder.is_proxied or holder.used < oldest):
+                await _close(self._holders.pop(key))
+
+    @property
+    def token_count(self) -> int:
+        return len(self._holders)
 
     async def close(self) -> None:
         for holder in self._holders.values():
             await _close(holder)
 
-    async def _viewer(self, token: str) -> Viewer | None:
+    async def _viewer(self, token: str, is_proxied: bool = False) -> Viewer | None:
         if not token.isascii() or not token.isprintable() or len(token) > LONGEST_TOKEN:
             return None
-        key = hashlib.sha256(token.encode()).digest()
+        key = _digest(token)
         holder = self._holders.get(key) or self._reviewed.get(key) or self._new_holder(key, token)
+        holder.used = self._clock()
+        holder.is_proxied = holder.is_proxied or is_proxied
         try:
             async with holder.lock:
                 if holder.viewer is None or self._clock() - holder.reviewed > REVIEWED_SECONDS:
@@ -121,23 +150,29 @@ class TokenAuthentication:
             await _close(self._holders.pop(next(iter(self._holders))))
 
     async def _review(self, holder: _TokenHolder) -> None:
-        """Ask the API server who it is and what he may see; again at the next request if not all is listed yet."""
+        """Ask the API server who it is and what he may see; again soon if not all is listed yet."""
         api, watches = self._cluster.session.client, self._cluster.watches
         try:
             subject = await review_token(api, holder.token)
             if subject is None:
                 await _close(holder)
                 return
-            await self._listed()
+            await self._cluster.start()
+            if holder.viewer is None:
+                await self._listed()
             is_final, records = watches.is_listed, watches.records
             namespaces = {key.partition("/")[0] for key in (*records.groups, *records.jobs, *records.pods)}
-            visibility = await visibility_of(api, subject, namespaces)
+            if holder.rights is None or holder.rights.subject != subject:
+                holder.rights = ReviewedRights(api, subject, self._clock)
+            visibility = await holder.rights.visibility(namespaces)
         except (ApiError, NoResponse, msgspec.MsgspecError) as error:
             log.warning("the API server does not say who a viewer is: %s", error)
+            if holder.viewer is not None and self._clock() - holder.reviewed < TRUSTED_SECONDS:
+                return
             raise NotAdmitted(
                 "The API server does not say who you are; the log of the dashboard says why."
             ) from None
-        holder.reviewed = self._clock() if is_final else -REVIEWED_SECONDS
+        holder.reviewed = self._clock() - (0.0 if is_final else REVIEWED_SECONDS - UNLISTED_SECONDS)
         identity = hashlib.sha256(msgspec.json.encode(subject, order="deterministic")).hexdigest()
         if holder.viewer is None:
             log.info("viewer", extra=about(user=subject["user"]))
@@ -145,16 +180,19 @@ class TokenAuthentication:
         holder.viewer = Viewer(subject["user"], identity, session, visibility)
 
     async def _listed(self) -> None:
-        await self._cluster.start()
         with suppress(TimeoutError):
             async with asyncio.timeout(LISTED_SECONDS):
                 await self._cluster.watches.listed()
 
     def _session(self, token: str) -> ClusterSession:
-        """A session of the cluster with the viewer's token and nothing of ours."""
+        """A session of the cluster with the viewer's token and nothing of ours, such as files of this machine."""
         own = self._cluster.session
         access = replace(own.client.access, credentials=StaticCredentials(Identity((bearer(token),))))
-        return replace(own, client=Client(access))
+        return replace(own, client=Client(access), running=None)
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode(errors="replace")).digest()
 
 
 async def _close(holder: _TokenHolder) -> None:

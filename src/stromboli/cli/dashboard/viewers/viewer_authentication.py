@@ -27,7 +27,10 @@ class ViewerAuthentication(Protocol):
     async def admit(self, request: web.Request, given: str, response: web.StreamResponse) -> None:
         """Let somebody in by a code or token, with a cookie on the response; `NotAdmitted` if it does not hold."""
 
-    def leave(self, request: web.Request, response: web.StreamResponse) -> None:
+    async def leave(self, request: web.Request, response: web.StreamResponse) -> None:
         """Let somebody out."""
+
+    async def sweep(self) -> None:
+        """Forget who has not been seen for long."""
 
     async def close(self) -> None: ...
