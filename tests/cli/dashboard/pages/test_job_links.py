@@ -6,6 +6,7 @@ from typing import Any
 
 from stromboli.cli.dashboard.pages.job_links import job_link, row_address
 from stromboli.cli.live.visible_records import Visibility
+from stromboli.simulator.reports.page.markup import element
 from tests.cli.dashboard.served_cluster import job_manifest
 from tests.cli.dashboard.view_requests import HOSTILE, view_request
 from tests.manifests import group
@@ -37,4 +38,4 @@ def test_a_viewer_who_may_not_see_jobs_is_led_to_the_podgroup() -> None:
 
 def test_what_has_gone_is_a_name_without_a_link() -> None:
     assert job_link(view_request("/jobs").records, "default/gone") == "default/gone"
-    assert "<script" not in job_link(view_request("/jobs").records, HOSTILE)
+    assert "<script" not in element("td", job_link(view_request("/jobs").records, HOSTILE))
