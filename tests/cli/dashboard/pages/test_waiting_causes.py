@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from html import unescape
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -18,8 +17,7 @@ def row(reason: str, **fields: Any) -> dict[str, Any]:
     return {
         "waitsFor": reason,
         "queue": "research",
-        "pods": 2,
-        "minMember": 2,
+        "pending": 2,
         "waiting": {"cpu": 4.0},
         "created": NOW - 60,
         **fields,
@@ -62,30 +60,46 @@ def test_names_of_queues_are_taken_out_where_they_differ():
 def test_a_cause_says_what_its_jobs_want_and_how_long_the_oldest_waits():
     (cause,) = waiting_causes(
         [
-            row("no room", pods=3, waiting={"cpu": 6.0, "gpu": 2.0}, created=NOW - 600),
-            row("no room", pods=0, minMember=4, waiting={}, created=0.0),
+            row("no room", pending=3, waiting={"cpu": 6.0, "gpu": 2.0}, created=NOW - 600),
+            row("no room", pending=0, waiting={}, created=0.0),
             row(""),
         ]
     )
-    assert (cause.jobs, cause.pods, cause.wants, cause.since) == (2, 7, {"cpu": 6.0, "gpu": 2.0}, NOW - 600)
+    assert (cause.jobs, cause.pods, cause.wants, cause.since) == (2, 3, {"cpu": 6.0, "gpu": 2.0}, NOW - 600)
     text = text_of(page_of(row("no room", waiting={"cpu": 6.0, "memory": 2.0**31}, created=NOW - 700)))
     assert "6 CPU, 2Gi Memory" in text
     assert "11m" in text
 
 
-def test_a_cause_leads_to_the_list_of_its_jobs():
-    reasons = [f"0/{count} nodes are unavailable: {count} Insufficient cpu" for count in (4, 5)]
-    manifests = [group(f"gang-{place}", 1) for place in range(3)]
-    for manifest, reason in zip(manifests, [*reasons, "something else"], strict=True):
-        manifest["status"] = {
-            "phase": "Inqueue",
-            "conditions": [{"type": "Unschedulable", "status": "True", "message": reason}],
-        }
-    rows = view_request("/", *manifests).content.jobs()
-    target = next(each for each in links_of(page_of(*rows)) if "nodes" in each)
-    query = dict(parse_qsl(urlsplit(unescape(target)).query))
-    listed = text_of(rendered(job_list, view_request("/jobs", *manifests, query=query)))
-    assert "2 of 3 jobs" in listed
+def waiting_group(name: str, reason: str) -> dict[str, Any]:
+    manifest = group(name, 1)
+    manifest["status"] = {
+        "phase": "Inqueue",
+        "conditions": [{"type": "Unschedulable", "status": "True", "message": reason}],
+    }
+    return manifest
+
+
+def test_a_cause_leads_to_the_list_of_its_jobs_and_of_no_others():
+    reasons = [
+        "0/4 nodes are unavailable: 4 Insufficient cpu",
+        "0/5 nodes are unavailable: 5 Insufficient cpu",
+        "0/5 nodes are unavailable: 3 Insufficient cpu, 2 Insufficient memory",
+    ]
+    manifests = [waiting_group(f"gang-{place}", reason) for place, reason in enumerate(reasons)]
+    rows = view_request("/", *manifests).content.all_jobs()
+    for cause in waiting_causes(rows):
+        query = dict(parse_qsl(urlsplit(cause.jobs_address()).query))
+        listed = text_of(rendered(job_list, view_request("/jobs", *manifests, query=query)))
+        assert f"{cause.jobs} of 3 jobs" in listed
+        assert f"Jobs that wait for the same: {cause.text}" in listed
+        assert cause.jobs_address() in links_of(page_of(*rows))
+
+
+def test_a_cause_that_is_gone_has_no_jobs():
+    page = rendered(job_list, view_request("/jobs", group("gang", 1), query={"cause": "0123456789abcdef"}))
+    assert "0 of 1 jobs" in text_of(page)
+    assert "Jobs that wait for the same: nothing any more" in text_of(page)
 
 
 def test_further_causes_are_counted():

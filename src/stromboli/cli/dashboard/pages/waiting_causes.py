@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from hashlib import blake2b
+from typing import NamedTuple
 
 from stromboli.cli.dashboard.pages.page_content import address, queue_address
 from stromboli.cli.dashboard.pages.page_elements import (
@@ -27,24 +29,33 @@ QUEUES_SHOWN = 5
 """Named for each cause."""
 COMPARED_LENGTH = 400
 """Characters of a reason that are compared."""
-SEARCH_LENGTH = 150
-"""Characters of the words by which the jobs of a cause are searched."""
 KNOWN_REASONS = 4096
 VARYING = "…"
 _WORDS = re.compile(r'\s*"[^"]*"|\s*[^\s"]+|\s*"')
+
+
+class Reason(NamedTuple):
+    """Why a job waits, read in words."""
+
+    words: tuple[str, ...]
+    normal: tuple[str, ...]
+    """The same without what tells the reasons of two jobs apart."""
+    digest: str
+    """Of the normal words: what addresses name a cause by."""
 
 
 @dataclass(slots=True)
 class WaitingCause:
     """Jobs that wait for the same cause."""
 
+    digest: str
     words: list[str]
     """Of the reason; `VARYING` where it differs between them."""
     jobs: int = 0
     pods: int = 0
-    """That they have, or need at least if there are fewer yet."""
+    """Of theirs that wait; those that do not exist yet are not among them."""
     wants: Counter[str] = field(default_factory=Counter)
-    """What those of their pods that wait ask for together."""
+    """What these pods ask for together."""
     queues: Counter[str] = field(default_factory=Counter)
     """Jobs by queue."""
     since: float = 0.0
@@ -54,14 +65,9 @@ class WaitingCause:
     def text(self) -> str:
         return "".join(self.words).strip()
 
-    @property
-    def jobs_address(self) -> str:
-        """The page with these jobs, by the words that all of them have in common."""
-        search: list[str] = []
-        for word in self.words:
-            if VARYING not in word and sum(map(len, search)) + len(word) <= SEARCH_LENGTH:
-                search.append(word)
-        return address("/jobs", waiting=1, q="".join(search).strip())
+    def jobs_address(self, queue: str = "") -> str:
+        """The list of these jobs, or of those in one queue."""
+        return address("/jobs", cause=self.digest, queue=queue)
 
     def add_reason(self, words: Sequence[str]) -> None:
         """One more wording of the same reason."""
@@ -73,7 +79,7 @@ class WaitingCause:
     def add(self, row: Row) -> None:
         """One more job."""
         self.jobs += 1
-        self.pods += max(row["pods"], row["minMember"])
+        self.pods += row["pending"]
         for resource, wanted in row["waiting"].items():
             self.wants[resource] += wanted
         self.queues[row["queue"]] += 1
@@ -82,27 +88,36 @@ class WaitingCause:
 
 
 def waiting_causes(rows: Iterable[Row]) -> list[WaitingCause]:
-    """Causes for which jobs wait, those of most jobs first; `rows` are those of `ClusterContent.jobs`."""
+    """Causes for which jobs wait, those of most jobs first; `rows` are those of `ClusterContent.all_jobs`."""
     causes: dict[tuple[str, ...], WaitingCause] = {}
     by_reason: dict[tuple[str, str], WaitingCause] = {}
     for row in rows:
         if not row["waitsFor"]:
             continue
-        reason = row["waitsFor"][:COMPARED_LENGTH], row["queue"]
-        cause = by_reason.get(reason)
+        key = row["waitsFor"][:COMPARED_LENGTH], row["queue"]
+        cause = by_reason.get(key)
         if cause is None:
-            words, key = _reading(*reason)
-            cause = by_reason[reason] = causes.setdefault(key, WaitingCause(list(words)))
-            cause.add_reason(words)
+            reason = _reading(*key)
+            new = WaitingCause(reason.digest, list(reason.words))
+            cause = by_reason[key] = causes.setdefault(reason.normal, new)
+            cause.add_reason(reason.words)
         cause.add(row)
     return sorted(causes.values(), key=lambda cause: (-cause.jobs, cause.text))
 
 
+def waits_for_cause(row: Row, digest: str) -> bool:
+    """Whether a job waits for the cause that an address names."""
+    return (
+        bool(row["waitsFor"]) and _reading(row["waitsFor"][:COMPARED_LENGTH], row["queue"]).digest == digest
+    )
+
+
 @lru_cache(KNOWN_REASONS)
-def _reading(reason: str, queue: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """A reason in words, and the same without what tells the reasons of two jobs apart."""
-    words = tuple(_WORDS.findall(reason))
-    return words, tuple(_normal(word.strip(), queue) for word in words)
+def _reading(text: str, queue: str) -> Reason:
+    words = tuple(_WORDS.findall(text))
+    normal = tuple(_normal(word.strip(), queue) for word in words)
+    digest = blake2b("\n".join(normal).encode(errors="replace"), digest_size=8).hexdigest()
+    return Reason(words, normal, digest)
 
 
 def _normal(word: str, queue: str) -> str:
@@ -120,7 +135,7 @@ def _varying(word: str) -> str:
 
 
 def waiting_card(rows: Iterable[Row], now: float) -> Markup:
-    """What waits and why, for the overview; `rows` are those of `ClusterContent.jobs`."""
+    """What waits and why, for the overview; `rows` are those of `ClusterContent.all_jobs`."""
     causes = waiting_causes(rows)
     if not causes:
         return card("What waits, and why", note="No job waits.")
@@ -148,14 +163,14 @@ def waiting_card(rows: Iterable[Row], now: float) -> Markup:
 
 
 def _row(cause: WaitingCause, now: float) -> Markup:
-    target = cause.jobs_address
+    target = cause.jobs_address()
     return element(
         "tr",
         element("td", link(target, short_text(cause.text)), class_="text"),
         element("td", number_link(cause.jobs, target), class_="number"),
         element("td", number_link(cause.pods, target), class_="number"),
         element("td", _wanted(cause.wants)),
-        element("td", _queues(cause.queues), class_="text"),
+        element("td", _queues(cause), class_="text"),
         element("td", age(cause.since, now), class_="number"),
     )
 
@@ -170,10 +185,14 @@ def _wanted(wants: Counter[str]) -> str:
     return ", ".join(parts) or "-"
 
 
-def _queues(queues: Counter[str]) -> Markup:
-    named = sorted(queues.items(), key=lambda entry: (-entry[1], entry[0]))
+def _queues(cause: WaitingCause) -> Markup:
+    """Each with the number of its jobs."""
+    named = sorted(cause.queues.items(), key=lambda entry: (-entry[1], entry[0]))
     links = [
-        link(queue_address(name), f"{shortened(name, 60)} ({jobs:,})") for name, jobs in named[:QUEUES_SHOWN]
+        joined(
+            [link(queue_address(name), shortened(name, 60)), " ", number_link(jobs, cause.jobs_address(name))]
+        )
+        for name, jobs in named[:QUEUES_SHOWN]
     ]
     more = [f"and {len(named) - QUEUES_SHOWN:,} more"] if len(named) > QUEUES_SHOWN else []
     return joined([*links, *more], ", ")
@@ -182,5 +201,5 @@ def _queues(queues: Counter[str]) -> Markup:
 def _others(causes: Sequence[WaitingCause]) -> list[Markup]:
     if not causes:
         return []
-    text = f"{sum(cause.jobs for cause in causes):,} more jobs wait for {len(causes):,} other causes"
-    return [element("p", link(address("/jobs", waiting=1), text), class_="note")]
+    text = f"{sum(cause.jobs for cause in causes):,} more jobs wait for {len(causes):,} other causes: "
+    return [element("p", text, link(address("/jobs", waiting=1), "all that wait"), class_="note")]
