@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -41,6 +40,8 @@ if TYPE_CHECKING:
 FORBIDDEN = 403
 RESOURCES = {"Queue": "queues", "Node": "nodes"}
 Result = TypeVar("Result")
+Compute = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Calls a function that takes long, here or beside the event loop."""
 
 
 def explain_live(options: ExplainOptions, show: Callable[[Explanation], None]) -> None:
@@ -70,19 +71,15 @@ class ExplanationWish(NamedTuple):
     """The address that a user gave."""
 
 
-async def _compute_here(compute: Callable[[], Result]) -> Result:
+async def _compute_here(function: Callable[[], Result]) -> Result:
     """Without a thread, so that Ctrl-C ends it."""
-    return compute()
+    return function()
 
 
 async def explanation_in(
-    session: ClusterSession, wish: ExplanationWish, catalog: Catalog, in_thread: bool = False
+    session: ClusterSession, wish: ExplanationWish, catalog: Catalog, compute: Compute = _compute_here
 ) -> Explanation:
-    """Read a cluster as far as the user may, and explain every name in it; `NotFound` if there is none.
-
-    `in_thread` keeps what takes long out of the event loop.
-    """
-    run: Callable[[Callable[[], Any]], Awaitable[Any]] = asyncio.to_thread if in_thread else _compute_here
+    """Read a cluster as far as the user may, and explain every name in it; `NotFound` if there is none."""
     try:
         live = await read_cluster(session.client.access, session.running, catalog)
     except ApiError as error:
@@ -90,14 +87,14 @@ async def explanation_in(
             raise
         return await _within_rights(wish, session, error)
     policy = wish.policy or live.policy.policy
-    loaded: Loaded = await run(partial(load_objects, live.objects))
+    loaded: Loaded = await compute(partial(load_objects, live.objects))
     groupless = await groupless_jobs(session, loaded.intake.cluster, wish.names)
     with_pods = [text for text in wish.names if text not in groupless]
     subjects = subjects_in(loaded.intake.cluster, with_pods, session.namespace)
     for found, notes in subjects:
         await _add_pods_to_come(session, loaded.intake, found, notes)
     explainer = explainer_of(loaded, policy, catalog, live.present.now, wish.trials)
-    explanation: Explanation = await run(
+    explanation: Explanation = await compute(
         partial(explained, explainer, subjects, session.client.access.server)
     )
     explanation.subjects += groupless.values()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
@@ -84,3 +85,101 @@ def test_what_goes_wrong_is_told_and_not_tried_again_at_once():
         assert "the log of the dashboard says why" in known.problem
 
     asyncio.run(work())
+
+
+def test_a_failure_is_tried_again_soon_however_long_it_took(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kept_explanations, "EXPLANATION_TIMEOUT", 0.05)
+    monkeypatch.setattr(kept_explanations, "KEPT_SECONDS", 0.05)
+    monkeypatch.setattr(kept_explanations, "PATIENCE", 5)
+
+    async def work() -> None:
+        explanations, slow = Explanations(), Work()
+        known = await explanations.get(("ann", "train"), slow.explain)
+        assert known is not None
+        assert known.problem == "it took longer than 0.05 seconds"
+        await asyncio.sleep(0.1)
+        await explanations.get(("ann", "train"), slow.explain)
+        assert slow.begun == 2
+
+    asyncio.run(work())
+
+
+def test_no_document_is_kept_for_long_however_long_it_took(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kept_explanations, "KEPT_SECONDS", 0.01)
+    monkeypatch.setattr(kept_explanations, "LONGEST_KEPT", 0.05)
+    monkeypatch.setattr(kept_explanations, "PATIENCE", 5)
+
+    async def work() -> None:
+        explanations, begun = Explanations(), list[int]()
+
+        async def explain() -> Explanation:
+            begun.append(1)
+            await asyncio.sleep(0.1)
+            return Explanation()
+
+        await explanations.get(("ann", "train"), explain)
+        await explanations.get(("ann", "train"), explain)
+        assert len(begun) == 1
+        await asyncio.sleep(0.1)
+        await explanations.get(("ann", "train"), explain)
+        assert len(begun) == 2
+
+    asyncio.run(work())
+
+
+def test_nothing_is_computed_beside_what_was_given_up(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kept_explanations, "EXPLANATION_TIMEOUT", 0.05)
+    released = threading.Event()
+
+    async def work() -> None:
+        explanations, begun = Explanations(), list[str]()
+
+        async def explain(name: str) -> Explanation:
+            begun.append(name)
+            await explanations.compute(lambda: released.wait(30))
+            return Explanation(policy=name)
+
+        await explanations.get(("ann", "first"), lambda: explain("first"))
+        await asyncio.sleep(0.1)
+        known = await explanations.get(("ann", "first"), lambda: explain("first"))
+        assert known is not None
+        assert "longer than" in known.problem
+        await explanations.get(("ann", "second"), lambda: explain("second"))
+        assert begun == ["first"]
+        monkeypatch.setattr(kept_explanations, "EXPLANATION_TIMEOUT", 30)
+        monkeypatch.setattr(kept_explanations, "PATIENCE", 30)
+        released.set()
+        known = await explanations.get(("ann", "third"), lambda: explain("third"))
+        assert known is not None
+        assert known.document == Explanation(policy="third")
+
+    try:
+        asyncio.run(work())
+    finally:
+        released.set()
+
+
+def test_the_server_ends_while_an_explanation_is_computed():
+    released, begun, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def compute() -> None:
+        begun.set()
+        released.wait(30)
+        ended.set()
+
+    async def work() -> None:
+        explanations = Explanations()
+
+        async def explain() -> Explanation:
+            await explanations.compute(compute)
+            return Explanation()
+
+        assert await explanations.get(("ann", "train"), explain) is None
+        await explanations.close()
+
+    asyncio.run(work())
+    try:
+        assert begun.is_set()
+        assert not ended.is_set(), "nobody waited for it"
+    finally:
+        released.set()

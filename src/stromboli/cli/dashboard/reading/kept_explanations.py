@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.cli.cli_errors import Usage
 from stromboli.cli.cluster.cluster_errors import ClusterError, refusal_text, shown
+from stromboli.cli.dashboard.reading.computing_thread import ComputingThread, Result
 from stromboli.cli.dashboard.reading.kept_reads import Key
 from stromboli.cli.explain.live_explanation import ExplanationWish, explanation_in
 from stromboli.cli.leader.leader_query import Unreachable, ask_leader
@@ -27,7 +28,9 @@ log = logging.getLogger(__name__)
 KEPT_SECONDS = 15.0
 """For which an explanation is shown before another is computed."""
 KEPT_PER_SECOND = 20.0
-"""For so many times as long as it took it is kept, if that is longer."""
+"""For so many times as long as it took it is kept, if that is longer; one that failed is not."""
+LONGEST_KEPT = 120.0
+"""Seconds after which another is computed, however long it took: rights may have changed."""
 EXPLANATIONS_KEPT = 32
 MOST_EXPLANATIONS_AWAITED = 8
 """Different ones; who asks for another is told to come back."""
@@ -49,6 +52,9 @@ class KnownExplanation(NamedTuple):
     """On the monotonic clock, when another is computed."""
 
 
+Explain = Callable[[], Awaitable["Explanation"]]
+
+
 class Explanations:
     """Those of one server."""
 
@@ -56,8 +62,9 @@ class Explanations:
         self._known: dict[Key, KnownExplanation] = {}
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         self._turn = asyncio.Lock()
+        self._thread = ComputingThread()
 
-    async def get(self, key: Key, explain: Callable[[], Awaitable[Explanation]]) -> KnownExplanation | None:
+    async def get(self, key: Key, explain: Explain) -> KnownExplanation | None:
         """The latest; None while the first is being computed, which goes on."""
         known = self._known.get(key)
         if known is not None and known.until > time.monotonic():
@@ -65,47 +72,56 @@ class Explanations:
         if key not in self._tasks:
             if len(self._tasks) >= MOST_EXPLANATIONS_AWAITED:
                 return known
-            self._tasks[key] = asyncio.create_task(self._compute(key, explain))
+            self._tasks[key] = asyncio.create_task(self._explain(key, explain))
         await asyncio.wait({self._tasks[key]}, timeout=PATIENCE)
         return self._known.get(key)
 
-    async def _compute(self, key: Key, explain: Callable[[], Awaitable[Explanation]]) -> None:
-        try:
-            async with self._turn:
-                began = time.monotonic()
-                known = await _attempted(explain)
-            cost = time.monotonic() - began
-            self._known.pop(key, None)
-            if len(self._known) >= EXPLANATIONS_KEPT:
-                del self._known[next(iter(self._known))]
-            kept = max(KEPT_SECONDS, cost * KEPT_PER_SECOND)
-            self._known[key] = known._replace(until=time.monotonic() + kept)
-        finally:
-            del self._tasks[key]
+    async def compute(self, function: Callable[[], Result]) -> Result:
+        """Call a function of an explanation beside the event loop."""
+        return await self._thread.compute(function)
 
     async def close(self) -> None:
-        """Compute no more."""
+        """Explain no more; nobody waits for what is being computed."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def _explain(self, key: Key, explain: Explain) -> None:
+        try:
+            async with self._turn:
+                began = time.monotonic()
+                known = await self._attempt(explain)
+            self._keep(key, known, time.monotonic() - began)
+        finally:
+            del self._tasks[key]
 
-async def _attempted(explain: Callable[[], Awaitable[Explanation]]) -> KnownExplanation:
-    problem = ""
-    try:
-        async with asyncio.timeout(EXPLANATION_TIMEOUT):
-            return KnownExplanation(await explain(), "", time.time())
-    except ApiError as error:
-        problem = refusal_text(error)
-    except (ClusterError, NoResponse, NotFound, UnknownType, Usage) as error:
-        problem = shown(str(error))
-    except TimeoutError:
-        problem = f"it took longer than {EXPLANATION_TIMEOUT:g} seconds"
-    except Exception:  # a plugin of the user's, or an object that no policy can use
-        log.exception("an explanation for the dashboard failed")
-        problem = "it failed; the log of the dashboard says why"
-    return KnownExplanation(None, problem, time.time())
+    def _keep(self, key: Key, known: KnownExplanation, cost: float) -> None:
+        self._known.pop(key, None)
+        if len(self._known) >= EXPLANATIONS_KEPT:
+            del self._known[next(iter(self._known))]
+        kept = KEPT_SECONDS
+        if known.document is not None:
+            kept = min(max(KEPT_SECONDS, cost * KEPT_PER_SECOND), LONGEST_KEPT)
+        self._known[key] = known._replace(until=time.monotonic() + kept)
+
+    async def _attempt(self, explain: Explain) -> KnownExplanation:
+        """An explanation, once what was computed for one that was given up has ended."""
+        problem = ""
+        try:
+            async with asyncio.timeout(EXPLANATION_TIMEOUT):
+                await self._thread.idle()
+                return KnownExplanation(await explain(), "", time.time())
+        except ApiError as error:
+            problem = refusal_text(error)
+        except (ClusterError, NoResponse, NotFound, UnknownType, Usage) as error:
+            problem = shown(str(error))
+        except TimeoutError:
+            problem = f"it took longer than {EXPLANATION_TIMEOUT:g} seconds"
+        except Exception:  # a plugin of the user's, or an object that no policy can use
+            log.exception("an explanation for the dashboard failed")
+            problem = "it failed; the log of the dashboard says why"
+        return KnownExplanation(None, problem, time.time())
 
 
 async def full_explanation(
@@ -118,7 +134,7 @@ async def full_explanation(
     wish = ExplanationWish([subject])
     return await cluster.explanations.get(
         (viewer, session.namespace, subject),
-        lambda: explanation_in(session, wish, cluster.catalog, in_thread=True),
+        lambda: explanation_in(session, wish, cluster.catalog, cluster.explanations.compute),
     )
 
 
