@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stromboli.api import names
-from stromboli.cli.cluster.cluster_kinds import name_of, namespace_of
+from stromboli.cli.cluster.cluster_kinds import Manifest, name_of, namespace_of
 from stromboli.cli.dashboard.pages.page_content import ViewRequest, job_address, queue_address
 from stromboli.cli.dashboard.pages.page_elements import link
 from stromboli.cli.job.job_columns import shown_phase
@@ -24,16 +24,9 @@ DONE = {
 """What is said after an action, by the value of `done` in the address."""
 
 
-def job_actions(job: Mapping[str, Any]) -> Markup:
-    """Those of a Job, by its manifest or by its row in the list of jobs; none of another gang."""
-    if "metadata" in job:
-        manifest = dict(job)
-        namespace, name, phase = namespace_of(manifest), name_of(manifest), shown_phase(manifest)
-    else:
-        namespace, name, phase = job["namespace"], job["name"], job["phase"]
-        if job["kind"] != "job":
-            return Markup("")
-    return _links(job_address(namespace, name), _job_verbs(phase))
+def job_actions(job: Manifest) -> Markup:
+    """Those of a Job."""
+    return _links(job_address(namespace_of(job), name_of(job)), _job_verbs(shown_phase(job)))
 
 
 def _job_verbs(phase: str) -> list[str]:

@@ -14,6 +14,9 @@ from stromboli.cli.live.cluster_content import ClusterContent
 from stromboli.cli.live.cluster_records import ClusterRecords
 from stromboli.simulator.reports.page.markup import Markup
 
+PASSING = frozenset({"done"})
+"""Parameters that say what has just happened: they are in no link of the page."""
+
 
 @dataclass(frozen=True, slots=True)
 class ViewRequest:
@@ -54,8 +57,8 @@ class ViewRequest:
 
     def address(self, **changes: object) -> str:
         """This address with other values in the query; an empty one takes a value away."""
-        changed = {**self.query, **{name: str(value) for name, value in changes.items()}}
-        return address(self.path, **changed)
+        kept = {name: value for name, value in self.query.items() if name not in PASSING}
+        return address(self.path, **{**kept, **changes})
 
 
 class PageContent(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from stromboli.api import names
-from stromboli.cli.dashboard.pages.action_links import queue_actions
+from stromboli.cli.dashboard.pages.action_links import done_note, queue_actions
 from stromboli.cli.dashboard.pages.page_content import (
     NotThere,
     PageContent,
@@ -219,20 +219,12 @@ async def queue_page(request: ViewRequest) -> PageContent:
     return PageContent(
         f"Queue {name}",
         {
-            "done": notes(_done(request)),
+            "done": done_note(request),
             "facts": card("What it is", facts(_facts(row)), queue_actions(row), wide=True),
             "amounts": card("What it has", _amounts(row, request.content.resources), wide=True),
             "below": _below(request, below),
             "why": _why(name),
         },
-    )
-
-
-def _done(request: ViewRequest) -> list[str]:
-    return (
-        [f"The queue is being {request.query['done']}."]
-        if request.query.get("done") in ("opened", "closed")
-        else []
     )
 
 
