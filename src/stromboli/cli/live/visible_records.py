@@ -28,8 +28,8 @@ class Visibility:
     """By kind, of those in namespaces; a kind that is missing may be listed everywhere."""
     hidden: frozenset[str] = NONE
     """Kinds in no namespace that may not be listed."""
-    unreviewed: int = 0
-    """Namespaces about which nobody was asked, as there are too many; nothing in them is visible."""
+    is_partial: bool = False
+    """Whether there are namespaces about which nobody asked; how many is not for him to know."""
 
     def sees(self, kind: str, key: str) -> bool:
         """Whether a record is visible; `key` is `namespace/name`, or a name."""
@@ -49,7 +49,7 @@ class Visibility:
             kind: "*" if allowed is None else ",".join(sorted(allowed))
             for kind, allowed in sorted(self.namespaces.items())
         }
-        return f"{sorted(self.hidden)} {listed} {self.unreviewed}"
+        return f"{sorted(self.hidden)} {listed} {self.is_partial}"
 
 
 EVERYTHING = Visibility()

@@ -106,3 +106,10 @@ def test_what_is_hidden_is_named_without_being_counted() -> None:
     many = Visibility({"pods": frozenset(f"team-{number}" for number in range(500))})
     asked = replace(asked, viewer=replace(asked.viewer, visibility=many))
     assert len(html_of(asyncio.run(render(PageRoute("/", _empty, ""), asked)))) < 1500
+
+
+def test_how_many_namespaces_are_hidden_is_not_told() -> None:
+    some = Visibility({"pods": frozenset({"team"})}, is_partial=True)
+    asked = view_request("/", visibility=some)
+    told = html_of(asyncio.run(render(PageRoute("/", _empty, ""), asked)))
+    assert "There are more namespaces than those about which your rights were asked for" in told

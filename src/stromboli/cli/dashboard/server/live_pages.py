@@ -60,8 +60,8 @@ def _hidden(visibility: Visibility) -> Iterator[str]:
     """What a viewer may not see, by his rights."""
     if visibility.hidden:
         yield f"You may not list {', '.join(sorted(visibility.hidden))}, so none are shown or counted."
-    if visibility.unreviewed:
-        yield f"There are {visibility.unreviewed:,} more namespaces, about which your rights were not asked for."
+    if visibility.is_partial:
+        yield "There are more namespaces than those about which your rights were asked for; they are not shown."
     limited: dict[frozenset[str], list[str]] = {}
     for kind, namespaces in visibility.namespaces.items():
         if namespaces is not None:

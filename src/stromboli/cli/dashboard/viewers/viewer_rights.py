@@ -62,7 +62,7 @@ class ReviewedRights:
         return Visibility(
             {kind: frozenset(names) for kind, names in visible.items()},
             frozenset(kind for kind in CLUSTER_WIDE if not everywhere[kind]),
-            len(namespaces) - len(reviewed) if limited else 0,
+            bool(limited) and len(reviewed) < len(namespaces),
         )
 
     def _is_due(self, place: _Place) -> bool:
