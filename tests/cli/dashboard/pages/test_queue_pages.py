@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from stromboli.cli.dashboard.pages.page_content import NotThere
-from stromboli.cli.dashboard.pages.queue_pages import loans, queue_list, queue_page
+from stromboli.cli.dashboard.pages.page_elements import BAR_WIDTH, MARK_HALF, Row
+from stromboli.cli.dashboard.pages.queue_pages import (
+    Loan,
+    exchange_list,
+    exchanges,
+    queue_list,
+    queue_page,
+)
 from stromboli.cli.live import cluster_records
 from stromboli.cli.live.visible_records import Visibility
 from stromboli.policy.presets import PRESETS
 from stromboli.simulator.cluster_notation import nodes, queues
 from stromboli.simulator.job_manifests import job_manifests
-from tests.cli.dashboard.view_requests import links_of, rendered, text_of, view_request
+from tests.cli.dashboard.number_links import assert_numbers_lead_to_as_many
+from tests.cli.dashboard.pages.test_job_list_page import owned, volcano_job
+from tests.cli.dashboard.view_requests import html_of, links_of, rendered, text_of, view_request
 
 CLUSTER = (
     *nodes("n1 cpu=8,memory=32Gi; n2 cpu=8,memory=32Gi"),
@@ -23,18 +34,90 @@ CLUSTER = (
 
 def test_a_queue_that_uses_more_than_it_deserves_borrows_from_one_that_leaves_some() -> None:
     request = view_request("/queues", *CLUSTER, policy=PRESETS["basic"])
-    borrowers, lenders = loans(request.content.queues(), ["cpu"])
-    assert [(loan.queue, loan.amount) for loan in borrowers] == [("research", 4.0)]
-    assert [(loan.queue, loan.amount) for loan in lenders] == [("production", 8.0)]
-    text = text_of(rendered(queue_list, request))
+    (exchange,) = exchanges(request.content.queues(), "cpu")
+    assert amounts(exchange.borrowers) == [("research", 4.0)]
+    assert amounts(exchange.lenders) == [("production", 8.0)]
+    page = rendered(queue_list, request)
+    text = text_of(page)
     assert "research borrows 4" in text
-    assert "production leaves 8 of what it deserves and has pods that wait: they may reclaim it" in text
+    assert (
+        "production leaves 8 of what it deserves and has pods that wait for it: they may reclaim it" in text
+    )
+    assert "/jobs?queue=production&pending=1&sort=-by-cpu" in links_of(page)
 
 
-def test_numbers_of_jobs_lead_to_those_jobs() -> None:
-    links = links_of(rendered(queue_list, view_request("/queues", *CLUSTER)))
-    assert "/jobs?queue=research&phase=Running" in links
-    assert "/jobs?queue=production&waiting=1" in links
+def amounts(loans: list[Loan]) -> list[tuple[str, float]]:
+    return [(loan.queue["name"], loan.amount) for loan in loans]
+
+
+def queue_row(name: str, parent: str, used: float, deserved: float, **pending: float) -> Row:
+    """A queue of which only CPU is known."""
+    return {
+        "name": name,
+        "parent": parent,
+        "children": 0,
+        "used": {"cpu": used},
+        "deserved": {"cpu": deserved},
+        "pending": pending,
+    }
+
+
+def test_queues_borrow_from_those_below_the_same_parent() -> None:
+    rows = [
+        queue_row("root", "", 20, 20),
+        queue_row("eng", "root", 12, 10),
+        queue_row("sales", "", 4, 10),
+        queue_row("eng-a", "eng", 9, 5),
+        queue_row("eng-b", "eng", 3, 5),
+        queue_row("sales-a", "sales", 4, 10),
+    ]
+    top, engineering = exchanges(rows, "cpu")
+    assert (top.parent, amounts(top.borrowers), amounts(top.lenders)) == (
+        "",
+        [("eng", 2)],
+        [("sales", 6)],
+    )
+    assert (engineering.parent, amounts(engineering.borrowers), amounts(engineering.lenders)) == (
+        "eng",
+        [("eng-a", 4)],
+        [("eng-b", 2)],
+    )
+
+
+@pytest.mark.parametrize(("pending", "told"), [({"cpu": 2.0}, True), ({"memory": 2.0}, False)])
+def test_a_lender_reclaims_only_what_its_pods_wait_for(pending: dict[str, float], told: bool) -> None:
+    (exchange,) = exchanges([queue_row("a", "", 9, 5), queue_row("b", "", 1, 5, **pending)], "cpu")
+    assert ("may reclaim" in exchange_list(exchange)) is told
+
+
+def test_numbers_of_jobs_lead_to_as_many_jobs() -> None:
+    gang, *pods = job_manifests("grow", queue="research", pods=3, minimum=1, cpu=1, running_on="n2")
+    cluster = (*CLUSTER, owned(gang, "grow"), *pods, volcano_job("grow", phase="Pending"))
+    for path, render, chosen in (
+        ("/queues", queue_list, {}),
+        ("/queues/research", queue_page, {"queue": "research"}),
+    ):
+        request = view_request(path, *cluster, names=chosen)
+        compared = assert_numbers_lead_to_as_many(request, rendered(render, request))
+        assert ("/jobs?queue=research&scheduling=Running", 2) in compared
+
+
+def test_amounts_of_a_queue_lead_to_who_has_them() -> None:
+    request = view_request("/queues/research", *CLUSTER, names={"queue": "research"}, policy=PRESETS["basic"])
+    assert {"/jobs?queue=research&sort=-by-cpu", "/policy"} <= set(links_of(rendered(queue_page, request)))
+    tree = [*nodes("n1 cpu=8"), *queues("top; low parent=top")]
+    jobs = job_manifests("train", queue="low", pods=1, cpu=4, running_on="n1")
+    page = rendered(queue_list, view_request("/queues", *tree, *jobs))
+    assert "/queues/top#region-below" in links_of(page)
+
+
+def test_guarantee_and_capability_are_told_in_words_and_by_marks_of_their_own() -> None:
+    tree = queues("own guarantee=cpu:2 deserved=cpu:4 capability=cpu:8")
+    page = rendered(queue_list, view_request("/queues", *nodes("n1 cpu=8"), *tree))
+    assert "0 of 4, guaranteed 2, at most 8" in text_of(page)
+    marks = re.findall(r'<path d="([^"]*)" transform="translate\(([\d.]+) 0\)"', html_of(page))
+    assert len({shape for shape, _ in marks}) == 3
+    assert max(float(place) for _, place in marks) == BAR_WIDTH - MARK_HALF, "all of it is on the bar"
 
 
 def test_queues_stand_below_their_parents_also_in_a_circle() -> None:
@@ -59,7 +142,7 @@ def test_a_queue_has_a_page_with_its_amounts_and_actions() -> None:
     request = view_request("/queues/research", *CLUSTER, names={"queue": "research"}, policy=PRESETS["basic"])
     page = rendered(queue_page, request)
     assert page.title == "Queue research"
-    assert "12/8 12 8 - - 0" in text_of(page)
+    assert "CPU 12 used, 8 deserved deserved 8 12 8 - - 0" in text_of(page)
     assert "/queues/research/close" in links_of(page)
 
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from stromboli.api import names
+from stromboli.cli.dashboard.pages.network.node_elements import pods_are_seen
+from stromboli.cli.dashboard.pages.network.node_list_page import CORDONED, NODES_PAGE, NOT_READY, has_state
+from stromboli.cli.dashboard.pages.news_subjects import NO_NEWS, news_subject
 from stromboli.cli.dashboard.pages.page_content import (
     PageContent,
     PageRoute,
@@ -14,13 +20,19 @@ from stromboli.cli.dashboard.pages.page_elements import (
     Row,
     age,
     amount,
-    bar,
     card,
     link,
     number_link,
+    plain_table,
     short_text,
     tabs,
     tiles,
+)
+from stromboli.cli.dashboard.pages.queue_pages import (
+    queue_tree,
+    running_address,
+    usage_cell,
+    waiting_address,
 )
 from stromboli.cli.dashboard.pages.usage_charts import jobs_chart, latest_rate, rates_chart, usage_chart
 from stromboli.cli.dashboard.pages.waiting_causes import waiting_card
@@ -31,6 +43,13 @@ SPANS = {"10m": 600.0, "1h": RECENT_SPAN, "24h": LONG_SPAN}
 USUAL_SPAN = "1h"
 NEWS_SHOWN = 12
 QUEUES_SHOWN = 8
+NODE_TILES = {
+    "Ready": "Nodes ready",
+    NOT_READY: "Nodes not ready",
+    CORDONED: "Nodes cordoned",
+    "Unknown": "Nodes of unknown state",
+}
+"""By the state that the list of nodes is filtered by; the first is always shown, the others where there are any."""
 
 
 async def overview(request: ViewRequest) -> PageContent:
@@ -40,7 +59,7 @@ async def overview(request: ViewRequest) -> PageContent:
         {
             "tiles": _tiles(request),
             "charts": _charts(request),
-            "waiting": waiting_card(content.jobs(), request.now),
+            "waiting": waiting_card(content.all_jobs(), request.now),
             "queues": _queues(request),
             "news": _news(request),
         },
@@ -49,55 +68,64 @@ async def overview(request: ViewRequest) -> PageContent:
 
 def _tiles(request: ViewRequest) -> Markup:
     summary = request.content.summary()
-    nodes, jobs, pods = summary["nodes"], summary["jobs"], summary["pods"]
+    jobs, pending = summary["jobs"], sum(row["pending"] for row in request.content.all_jobs())
     samples = request.view.history.samples(RECENT_SPAN)
     starts = latest_rate(samples, [sample.pod_starts for sample in samples])
     evictions = latest_rate(samples, [sample.evictions for sample in samples])
     used = [
-        (f"{TITLES.get(name, name)} in use", _used(summary, name))
+        (f"{TITLES.get(name, name)} in use", _used(request, summary, name))
         for name in request.content.resources
         if summary["total"].get(name)
     ]
-    others = sum(count for state, count in nodes.items() if state != "Ready")
     return tiles(
         [
-            ("Nodes ready", number_link(nodes.get("Ready", 0), address("/nodes", state="Ready"))),
-            *([("Nodes not ready", number_link(others, "/nodes?sort=state"))] if others else []),
+            *_node_tiles(summary["nodes"]),
             *used,
-            ("Jobs running", number_link(jobs["running"], "/jobs?phase=Running")),
-            ("Jobs waiting", number_link(jobs["waiting"], "/jobs?waiting=1")),
-            ("Pods waiting", number_link(pods["waiting"], "/jobs?waiting=1")),
-            ("Starts per minute", _rate(starts)),
-            ("Evictions per minute", _rate(evictions)),
+            ("Jobs running", number_link(jobs["running"], running_address())),
+            ("Jobs waiting", number_link(jobs["waiting"], waiting_address())),
+            ("Pods waiting", number_link(pending, "/jobs?pending=1")),
+            ("Starts per minute", _rate(starts, "starts")),
+            ("Evictions per minute", _rate(evictions, "evictions")),
         ]
     )
 
 
-def _used(summary: Row, resource: str) -> Markup:
+def _node_tiles(states: dict[str, int]) -> Iterator[tuple[str, Markup]]:
+    """A node that is cordoned and not ready is in both."""
+    for wanted, title in NODE_TILES.items():
+        count = sum(nodes for state, nodes in states.items() if has_state(state, wanted))
+        if count or wanted == "Ready":
+            yield title, number_link(count, address(NODES_PAGE, state=wanted))
+
+
+def _used(request: ViewRequest, summary: Row, resource: str) -> Markup:
     used, total = summary["used"].get(resource, 0.0), summary["total"][resource]
-    words = f"{amount(used, resource)} of {amount(total, resource)}"
+    share, words = f"{100 * used / total:.0f} %", amount(used, resource)
+    if not pods_are_seen(request):
+        share, words = "?", "not known"
     return link(
-        address("/nodes", resource=resource),
-        f"{100 * used / total:.0f} %",
-        element("small", words),
+        address(NODES_PAGE, resource=resource),
+        share,
+        element("small", f"{words} of {amount(total, resource)}"),
     )
 
 
-def _rate(rate: float) -> Markup:
-    return link("/decisions", f"{rate:,.0f}") if rate >= 0.5 else element("span", "0", class_="none")
+def _rate(rate: float, kind: str) -> Markup:
+    """With the cycles behind it."""
+    return number_link(round(rate), address("/decisions", kind=kind))
 
 
 def _charts(request: ViewRequest) -> Markup:
     chosen = request.choice("span", (USUAL_SPAN, *SPANS))
-    span, now = SPANS[chosen], request.now
+    span = SPANS[chosen]
     samples = request.view.history.samples(span)
     choices = tabs(
         [(name, request.address(span=name), name == chosen) for name in SPANS], "time that charts show"
     )
     charts = [
-        card("Utilisation", usage_chart(samples, now, span)),
-        card("Jobs", jobs_chart(samples, now, span)),
-        card("Starts and evictions per minute", rates_chart(samples, now, span)),
+        card("Utilisation", usage_chart(samples, span)),
+        card("Jobs", jobs_chart(samples, span)),
+        card("Starts and evictions per minute", rates_chart(samples, span)),
     ]
     return joined([choices, element("div", *charts, class_="cards")])
 
@@ -105,67 +133,49 @@ def _charts(request: ViewRequest) -> Markup:
 def _queues(request: ViewRequest) -> Markup:
     """The queues that use or want most."""
     resources = request.content.resources
-    rows = [row for row in request.content.queues() if row["name"] != "root"]
+    rows = [row for row in queue_tree(request.content.queues()) if row["name"] != names.ROOT_QUEUE]
     rows.sort(key=lambda row: (-row["waiting"] - row["running"], row["name"]))
-    lines = [
-        element(
-            "tr",
-            element("td", link(queue_address(row["name"]), row["name"])),
-            element(
-                "td",
-                number_link(row["running"], address("/jobs", queue=row["name"], phase="Running")),
-                class_="number",
-            ),
-            element(
-                "td",
-                number_link(row["waiting"], address("/jobs", queue=row["name"], waiting=1)),
-                class_="number",
-            ),
-            *(element("td", usage_bar(row, name)) for name in resources),
-        )
+    table = [
+        [
+            link(queue_address(row["name"]), row["name"]),
+            number_link(row["running"], running_address(row["name"])),
+            number_link(row["waiting"], waiting_address(row["name"])),
+            *(usage_cell(row, resource) for resource in resources),
+        ]
         for row in rows[:QUEUES_SHOWN]
     ]
-    titles = ["Queue", "Running", "Waiting", *(TITLES.get(name, name) for name in resources)]
-    head = element("tr", *(element("th", title, scope="col") for title in titles))
-    table = element("table", element("thead", head), element("tbody", *lines))
+    titles = ("Queue", "Running", "Waiting", *(TITLES.get(name, name) for name in resources))
     more = f"All {len(rows):,} queues" if len(rows) > QUEUES_SHOWN else "Queues in full"
     return card(
         "Queues",
-        element("div", table, class_="scroll", tabindex="0", role="region", aria_label="queues"),
+        plain_table("queues", titles, table, numbers=("Running", "Waiting")),
         element("p", link("/queues", more), class_="note"),
         note="In use, of what each deserves.",
     )
 
 
-def usage_bar(row: Row, resource: str) -> Markup:
-    """What a queue uses of what it deserves."""
-    used, deserved = row["used"].get(resource, 0.0), row["deserved"].get(resource)
-    words = f"{amount(used, resource)} of {amount(deserved, resource)}"
-    return joined([bar(used, deserved, words), " ", element("small", words)])
-
-
 def _news(request: ViewRequest) -> Markup:
     rows = request.content.news()[:NEWS_SHOWN]
     if not rows:
-        return card(
-            "Lately", note="Nothing has started, ended or been evicted since the dashboard began to watch."
-        )
-    lines = []
-    for row in rows:
-        namespace, _, name = row["subject"].partition("/")
-        more = f" and {row['pods'] - 1:,} more pods" if row["pods"] > 1 else ""
-        lines.append(
-            element(
-                "li",
-                age(row["time"], request.now),
-                " ",
-                element("strong", row["what"]),
-                " ",
-                link(address("/jobs", namespace=namespace, q=name), row["subject"]),
-                short_text(f"{more}: {row['text']}"),
-            )
-        )
-    return card("Lately", element("ul", *lines, class_="news"))
+        return card("Lately", note=NO_NEWS)
+    return card("Lately", element("ul", *(_news_line(request, row) for row in rows), class_="news"))
+
+
+def _news_line(request: ViewRequest, row: Row) -> Markup:
+    """The pods that were evicted with the first are among the evictions of the leader's cycles."""
+    others = row["pods"] - 1
+    more = link(address("/decisions", kind="evictions"), f" and {others:,} more pods") if others > 0 else ""
+    return element(
+        "li",
+        age(row["time"], request.now),
+        " ",
+        element("strong", row["what"]),
+        " ",
+        news_subject(request.records, row),
+        more,
+        ": ",
+        short_text(row["text"]),
+    )
 
 
 ROUTES = (PageRoute("/", overview, "overview", refresh=10.0),)

@@ -78,14 +78,19 @@ def phase(text: str) -> Markup:
 # -- bars
 
 
+BAR_WIDTH, BAR_HEIGHT = 120.0, 10.0
+LINE, FLOOR, CEILING = "M-1 0H1V10H-1Z", "M-4 10H4L0 4Z", "M-4 0H4L0 6Z"
+"""Shapes of marks: a line, a triangle that stands below, a triangle that hangs from above."""
+MARK_HALF = 4.0
+"""Half of the width of the widest shape."""
+
+
 class BarMark(NamedTuple):
     """A mark on a bar, such as what a queue deserves."""
 
     value: float
     name: str
-
-
-BAR_WIDTH = 120.0
+    shape: str = LINE
 
 
 def bar(used: float, whole: float | None, text: str, marks: Sequence[BarMark] = ()) -> Markup:
@@ -93,29 +98,36 @@ def bar(used: float, whole: float | None, text: str, marks: Sequence[BarMark] = 
     scale = max(whole or 0.0, used, *(mark.value for mark in marks), 1e-9)
     over = whole is not None and used > whole
     parts = [
-        element("rect", width=BAR_WIDTH, height=10.0, class_="bar-room", rx=2.0),
+        element("rect", width=BAR_WIDTH, height=BAR_HEIGHT, class_="bar-room", rx=2.0),
         element(
             "rect",
             width=BAR_WIDTH * used / scale,
-            height=10.0,
+            height=BAR_HEIGHT,
             class_="bar-over" if over else "bar-used",
             rx=2.0,
         ),
     ]
-    for mark in marks:
-        place = BAR_WIDTH * mark.value / scale
-        parts.append(
-            element(
-                "rect",
-                element("title", mark.name),
-                x=max(0.0, place - 1),
-                width=2.0,
-                height=10.0,
-                class_="bar-mark",
-            )
-        )
+    parts += [_mark(mark, scale) for mark in marks]
     return element(
-        "svg", element("title", text), *parts, viewBox=f"0 0 {BAR_WIDTH:g} 10", class_="bar", role="img"
+        "svg",
+        element("title", text),
+        *parts,
+        viewBox=f"0 0 {BAR_WIDTH:g} {BAR_HEIGHT:g}",
+        class_="bar",
+        role="img",
+    )
+
+
+def _mark(mark: BarMark, scale: float) -> Markup:
+    """At its place, as far as all of it stays on the bar."""
+    half = 1.0 if mark.shape == LINE else MARK_HALF
+    place = min(max(BAR_WIDTH * mark.value / scale, half), BAR_WIDTH - half)
+    return element(
+        "path",
+        element("title", mark.name),
+        d=mark.shape,
+        transform=f"translate({place:.4g} 0)",
+        class_="bar-mark",
     )
 
 
@@ -280,17 +292,54 @@ class FilterField(NamedTuple):
     choices: Sequence[str] = ()
 
 
+KEPT_PARAMETERS = frozenset(
+    [
+        "cause",
+        "group",
+        "hypernode",
+        "kind",
+        "namespace",
+        "node",
+        "open",
+        "pending",
+        "phase",
+        "pod",
+        "q",
+        "queue",
+        "resource",
+        "room",
+        "scheduling",
+        "sort",
+        "span",
+        "state",
+        "tab",
+        "task",
+        "tier",
+        "waiting",
+    ]
+) | {names.CPU, names.MEMORY, GPU}
+"""What forms keep of an address. A field of any other name could hide a property of its form from the script."""
+
+
 def filter_form(request: ViewRequest, fields: Sequence[FilterField]) -> Markup:
     """A form that leads to the same page with other values in its address."""
     kept = [
         element("input", type="hidden", name=name, value=value)
         for name, value in request.query.items()
-        if name not in {field.name for field in fields} | {"page"}
+        if name in KEPT_PARAMETERS - {field.name for field in fields}
     ]
     parts = [_field(request, field) for field in fields]
     button = element("button", "Show", type="submit")
     return element(
-        "form", *kept, *parts, button, method="get", action=request.path, class_="filters", role="search"
+        "form",
+        *kept,
+        *parts,
+        button,
+        method="get",
+        action=request.path,
+        class_="filters",
+        role="search",
+        autocomplete="off",
     )
 
 

@@ -16,6 +16,9 @@ from stromboli.cli.dashboard.pages.page_content import (
     queue_address,
 )
 from stromboli.cli.dashboard.pages.page_elements import (
+    CEILING,
+    FLOOR,
+    LINE,
     TITLES,
     BarMark,
     FilterField,
@@ -31,6 +34,7 @@ from stromboli.cli.dashboard.pages.page_elements import (
     notes,
     number_link,
     phase,
+    plain_table,
     search_rows,
 )
 from stromboli.simulator.reports.page.markup import Markup, element, joined
@@ -40,40 +44,77 @@ DEEPEST = 32
 DEEPEST_INDENT = 6
 """Levels that are told apart by their indentation."""
 BORROWERS_SHOWN = 20
-PARTS = ("used", "deserved", "guarantee", "capability", "pending")
+
+SHARES = {
+    "deserved": ("deserved", LINE),
+    "guarantee": ("guaranteed", FLOOR),
+    "capability": ("at most", CEILING),
+}
+"""What a queue is to have, in words and by its mark on a bar."""
 
 
 class Loan(NamedTuple):
     """What a queue uses beyond what it deserves, or leaves of it to others."""
 
-    queue: str
-    resource: str
+    queue: Row
     amount: float
+
+
+class Exchange(NamedTuple):
+    """Queues below the same parent of which some use more of a resource than they deserve, the largest first."""
+
+    parent: str
+    """Empty for those at the top."""
+    resource: str
+    borrowers: list[Loan]
+    lenders: list[Loan]
+
+
+def running_address(queue: str = "") -> str:
+    """The jobs that run, or those of a queue."""
+    return address("/jobs", queue=queue, scheduling=names.GROUP_RUNNING)
+
+
+def waiting_address(queue: str = "") -> str:
+    """The jobs that wait for room."""
+    return address("/jobs", queue=queue, waiting=1)
+
+
+def use_address(row: Row, resource: str) -> str:
+    """Who uses what a queue uses: the queues below it, or its jobs with the largest first."""
+    if row["children"]:
+        return f"{queue_address(row['name'])}#region-below"
+    return address("/jobs", queue=row["name"], sort=f"-by-{resource}")
+
+
+def pending_address(row: Row, resource: str) -> str:
+    """The jobs of a queue of which pods wait, those that want most first."""
+    return address("/jobs", queue=row["name"], pending=1, sort=f"-by-{resource}")
 
 
 # -- all queues
 
 
 async def queue_list(request: ViewRequest) -> PageContent:
-    rows = list(_tree(request.content.queues()))
+    rows = list(queue_tree(request.content.queues()))
     chosen = search_rows(rows, request.query.get("q", ""), lambda row: str(row["name"]))
     fields = [FilterField("q", "Search")]
     table = data_table(request, "Queues", _columns(request.content.resources), chosen)
     legend = (
-        "A bar shows what a queue uses; its marks what it deserves, is guaranteed (lower) and may have at most."
-        " Orange: more than it deserves."
+        "What each uses of what it deserves. A line on the bar is what it deserves, a triangle below what it is"
+        " guaranteed, one above what it may have at most. Orange: more than it deserves."
     )
     return PageContent(
         "Queues",
         {
             "filters": filter_form(request, fields),
             "queues": card("The tree of queues", table, note=legend, wide=True),
-            "loans": element("div", _loans(request), class_="cards"),
+            "loans": element("div", _loans(rows, request.content.resources), class_="cards"),
         },
     )
 
 
-def _tree(rows: Sequence[Row]) -> Iterator[Row]:
+def queue_tree(rows: Sequence[Row]) -> Iterator[Row]:
     """Queues below their parents, each with its depth; those without a parent, or in a circle, at the top."""
     known = {row["name"] for row in rows}
     below: dict[str, list[Row]] = {}
@@ -101,13 +142,13 @@ def _columns(resources: Sequence[str]) -> list[TableColumn]:
         TableColumn("Weight", lambda row: row["weight"], lambda row: row["weight"], "number"),
         TableColumn(
             "Running",
-            lambda row: number_link(row["running"], address("/jobs", queue=row["name"], phase="Running")),
+            lambda row: number_link(row["running"], running_address(row["name"])),
             lambda row: row["running"],
             "number",
         ),
         TableColumn(
             "Waiting",
-            lambda row: number_link(row["waiting"], address("/jobs", queue=row["name"], waiting=1)),
+            lambda row: number_link(row["waiting"], waiting_address(row["name"])),
             lambda row: row["waiting"],
             "number",
         ),
@@ -118,7 +159,7 @@ def _columns(resources: Sequence[str]) -> list[TableColumn]:
 def _usage_column(resource: str) -> TableColumn:
     return TableColumn(
         TITLES.get(resource, resource),
-        lambda row: share_bar(row, resource),
+        lambda row: usage_cell(row, resource),
         lambda row: row["used"].get(resource, 0.0) / (row["deserved"].get(resource) or 1e-9),
         name=resource,
     )
@@ -133,76 +174,96 @@ def share_bar(row: Row, resource: str) -> Markup:
     """What a queue uses, with marks for what it deserves, is guaranteed and may have."""
     used, deserved = row["used"].get(resource, 0.0), row["deserved"].get(resource)
     marks = [
-        BarMark(row[part][resource], f"{part} {amount(row[part][resource], resource)}")
-        for part in ("deserved", "guarantee", "capability")
+        BarMark(row[part][resource], f"{words} {amount(row[part][resource], resource)}", shape)
+        for part, (words, shape) in SHARES.items()
         if resource in row[part]
     ]
     words = f"{amount(used, resource)} used, {amount(deserved, resource)} deserved"
-    text = f"{amount(used, resource)}/{amount(deserved, resource)}"
-    return joined([bar(used, deserved, words, marks), " ", element("small", text)])
+    return bar(used, deserved, words, marks)
+
+
+def usage_cell(row: Row, resource: str) -> Markup:
+    """The bar and, in words, what it shows."""
+    used, deserved = row["used"].get(resource, 0.0), row["deserved"].get(resource)
+    bounds = "".join(
+        f", {SHARES[part][0]} {amount(row[part][resource], resource)}"
+        for part in ("guarantee", "capability")
+        if resource in row[part]
+    )
+    text = element(
+        "small",
+        link(use_address(row, resource), amount(used, resource)),
+        f" of {amount(deserved, resource)}{bounds}",
+    )
+    return joined([share_bar(row, resource), " ", text])
 
 
 # -- who borrows from whom
 
 
-def loans(rows: Sequence[Row], resources: Sequence[str]) -> tuple[list[Loan], list[Loan]]:
-    """Who uses more than he deserves, and who leaves something of what he deserves; queues with none below them."""
-    parents = {row["parent"] for row in rows}
-    borrowers, lenders = [], []
+def exchanges(rows: Sequence[Row], resource: str) -> list[Exchange]:
+    """Where queues borrow, by parent: a queue can have only what those beside it leave."""
+    families: dict[str, list[Row]] = {}
     for row in rows:
-        if row["name"] in parents or not row["deserved"]:
-            continue
-        for resource in resources:
-            if resource not in row["deserved"]:
-                continue
-            over = row["used"].get(resource, 0.0) - row["deserved"][resource]
-            if over > 0:
-                borrowers.append(Loan(row["name"], resource, over))
-            elif over < 0:
-                lenders.append(Loan(row["name"], resource, -over))
-    return sorted(borrowers, key=_largest), sorted(lenders, key=_largest)
-
-
-def _largest(loan: Loan) -> tuple[str, float, str]:
-    return loan.resource, -loan.amount, loan.queue
-
-
-def _loans(request: ViewRequest) -> Markup:
-    rows, resources = request.content.queues(), request.content.resources
-    borrowers, lenders = loans(rows, resources)
-    wanting = {row["name"] for row in rows if any(row["pending"].values())}
-    cards = []
-    for resource in resources:
-        taking = [loan for loan in borrowers if loan.resource == resource]
-        leaving = [loan for loan in lenders if loan.resource == resource]
-        if taking:
-            cards.append(_loan_card(resource, taking, leaving, wanting))
-    if not cards:
-        return card("Who borrows", note="No queue uses more than it deserves.")
-    return joined(cards)
-
-
-def _loan_card(resource: str, taking: list[Loan], leaving: list[Loan], wanting: set[str]) -> Markup:
-    total = sum(loan.amount for loan in taking)
-    lines = [
-        element(
-            "li", link(queue_address(loan.queue), loan.queue), f" borrows {amount(loan.amount, resource)}"
-        )
-        for loan in taking[:BORROWERS_SHOWN]
+        if row["name"] != names.ROOT_QUEUE and resource in row["deserved"]:
+            parent = "" if row["parent"] == names.ROOT_QUEUE else row["parent"]
+            families.setdefault(parent, []).append(row)
+    return [
+        Exchange(parent, resource, borrowers, _loans_of(family, resource, -1))
+        for parent, family in sorted(families.items())
+        if (borrowers := _loans_of(family, resource, 1))
     ]
-    lenders = [
-        element(
-            "li",
-            link(queue_address(loan.queue), loan.queue),
-            f" leaves {amount(loan.amount, resource)} of what it deserves",
-            " and has pods that wait: they may reclaim it" if loan.queue in wanting else "",
+
+
+def _loans_of(rows: Sequence[Row], resource: str, sign: int) -> list[Loan]:
+    """What is used beyond what is deserved, or with -1 what is left of it."""
+    loans = [Loan(row, sign * (row["used"].get(resource, 0.0) - row["deserved"][resource])) for row in rows]
+    return sorted(
+        (loan for loan in loans if loan.amount > 0), key=lambda loan: (-loan.amount, loan.queue["name"])
+    )
+
+
+def _loans(rows: Sequence[Row], resources: Sequence[str]) -> Markup:
+    cards = [
+        card(
+            f"Who borrows {TITLES.get(resource, resource)} from whom",
+            *map(exchange_list, there[:BORROWERS_SHOWN]),
+            note="Among queues below the same parent.",
         )
-        for loan in leaving[:BORROWERS_SHOWN]
+        for resource in resources
+        if (there := exchanges(rows, resource))
     ]
-    return card(
-        f"Who borrows {TITLES.get(resource, resource)} from whom",
-        element("ul", *lines, *lenders),
-        note=f"{amount(total, resource)} beyond what is deserved, from what others leave.",
+    return joined(cards) if cards else card("Who borrows", note="No queue uses more than it deserves.")
+
+
+def exchange_list(exchange: Exchange) -> Markup:
+    """Who borrows, and from whom."""
+    parent, resource, borrowers, lenders = exchange
+    lines = [_borrower(loan, resource) for loan in borrowers[:BORROWERS_SHOWN]]
+    lines += [_lender(loan, resource) for loan in lenders[:BORROWERS_SHOWN]]
+    if not lenders:
+        lines.append(element("li", "No queue beside them leaves anything: it is deserved by none of them."))
+    title = [element("h3", "Below ", link(queue_address(parent), parent))] if parent else []
+    return joined([*title, element("ul", *lines)])
+
+
+def _borrower(loan: Loan, resource: str) -> Markup:
+    return element(
+        "li",
+        link(queue_address(loan.queue["name"]), loan.queue["name"]),
+        " borrows ",
+        link(use_address(loan.queue, resource), amount(loan.amount, resource)),
+    )
+
+
+def _lender(loan: Loan, resource: str) -> Markup:
+    waiting = link(pending_address(loan.queue, resource), "pods that wait")
+    wants = loan.queue["pending"].get(resource, 0.0) > 0
+    return element(
+        "li",
+        link(queue_address(loan.queue["name"]), loan.queue["name"]),
+        f" leaves {amount(loan.amount, resource)} of what it deserves",
+        *([" and has ", waiting, " for it: they may reclaim it"] if wants else []),
     )
 
 
@@ -211,7 +272,7 @@ def _loan_card(resource: str, taking: list[Loan], leaving: list[Loan], wanting: 
 
 async def queue_page(request: ViewRequest) -> PageContent:
     name = request.names["queue"]
-    rows = {row["name"]: row for row in _tree(request.content.queues())}
+    rows = {row["name"]: row for row in queue_tree(request.content.queues())}
     row = rows.get(name)
     if row is None:
         raise NotThere(f"Queue {name} does not exist, or you may not list queues.")
@@ -230,34 +291,37 @@ async def queue_page(request: ViewRequest) -> PageContent:
 
 def _facts(row: Row) -> list[tuple[str, object]]:
     name, parent = row["name"], row["parent"]
-    running, waiting = address("/jobs", queue=name, phase="Running"), address("/jobs", queue=name, waiting=1)
     return [
         ("State", phase(row["state"] or names.QUEUE_OPEN)),
         ("Weight", row["weight"]),
         *([("Below", link(queue_address(parent), parent))] if parent and parent != name else []),
-        ("Jobs running", number_link(row["running"], running)),
-        ("Jobs waiting", number_link(row["waiting"], waiting)),
+        ("Jobs running", number_link(row["running"], running_address(name))),
+        ("Jobs waiting", number_link(row["waiting"], waiting_address(name))),
         ("All its jobs", link(address("/jobs", queue=name), "list")),
     ]
 
 
 def _amounts(row: Row, resources: Sequence[str]) -> Markup:
-    named = dict.fromkeys((*resources, *(name for part in PARTS for name in row[part])))
-    lines = [
-        element(
-            "tr",
-            element("th", TITLES.get(resource, resource), scope="row"),
-            element("td", share_bar(row, resource)),
-            *(element("td", amount(row[part].get(resource), resource), class_="number") for part in PARTS),
-        )
+    parts = ("used", *SHARES, "pending")
+    named = dict.fromkeys((*resources, *(name for part in parts for name in row[part])))
+    titles = ("Resource", "Share", "In use", "Deserved", "Guaranteed", "At most", "Waiting for")
+    rows = [
+        [
+            TITLES.get(resource, resource),
+            share_bar(row, resource),
+            _amount_link(row, "used", resource, use_address(row, resource)),
+            _amount_link(row, "deserved", resource, "/policy"),
+            *(amount(row[part].get(resource), resource) for part in ("guarantee", "capability")),
+            _amount_link(row, "pending", resource, pending_address(row, resource)),
+        ]
         for resource in named
     ]
-    titles = ("Resource", "", "In use", "Deserved", "Guaranteed", "At most", "Waiting for")
-    head = element("tr", *(element("th", title, scope="col") for title in titles))
-    table = element("table", element("thead", head), element("tbody", *lines))
-    return element(
-        "div", table, class_="scroll", tabindex="0", role="region", aria_label="amounts of the queue"
-    )
+    return plain_table("amounts of the queue", titles, rows, numbers=titles[2:])
+
+
+def _amount_link(row: Row, part: str, resource: str, target: str) -> Markup | str:
+    text = amount(row[part].get(resource), resource)
+    return link(target, text) if row[part].get(resource) else text
 
 
 def _below(request: ViewRequest, rows: list[Row]) -> Markup:

@@ -16,34 +16,37 @@ from stromboli.simulator.reports.record_columns import Floats
 
 HEIGHT = 190.0
 MOST_POINTS = 360
-"""Of a line: the most that a sample of every ten seconds in an hour makes."""
+"""Of a line: as many as samples of every ten seconds in an hour make."""
 MINUTE = 60.0
 
 
-def usage_chart(samples: Sequence[UsageSample], now: float, span: float) -> Markup:
+def usage_chart(samples: Sequence[UsageSample], span: float) -> Markup:
     """The part of each resource that pods had."""
+    samples = thinned(samples)
     resources = list(samples[-1].used) if samples else []
     series = {
         TITLES.get(name, name): [sample.used.get(name, 0.0) for sample in samples] for name in resources
     }
     highest = max((value for values in series.values() for value in values), default=0.0)
     described = ", ".join(f"{name} {100 * values[-1]:.0f} %" for name, values in series.items())
-    return _chart("Utilisation", f"now {described}", samples, series, shares(max(highest, 0.51)), now, span)
+    return _chart("Utilisation", f"now {described}", samples, series, shares(max(highest, 0.51)), span)
 
 
-def jobs_chart(samples: Sequence[UsageSample], now: float, span: float) -> Markup:
+def jobs_chart(samples: Sequence[UsageSample], span: float) -> Markup:
     """Jobs that ran and jobs that waited."""
+    samples = thinned(samples)
     series: dict[str, list[float]] = {
         "running": [sample.running_jobs for sample in samples],
         "waiting": [sample.waiting_jobs for sample in samples],
     }
     highest = max((value for values in series.values() for value in values), default=0.0)
     described = ", ".join(f"{values[-1]:,.0f} {name}" for name, values in series.items() if values)
-    return _chart("Jobs", f"now {described}", samples, series, amounts(max(highest, 4.0)), now, span)
+    return _chart("Jobs", f"now {described}", samples, series, amounts(max(highest, 4.0)), span)
 
 
-def rates_chart(samples: Sequence[UsageSample], now: float, span: float) -> Markup:
+def rates_chart(samples: Sequence[UsageSample], span: float) -> Markup:
     """Pods that were given a node and pods that were evicted, per minute."""
+    samples = thinned(samples)
     series = {
         "starts": rates(samples, [sample.pod_starts for sample in samples]),
         "evictions": rates(samples, [sample.evictions for sample in samples]),
@@ -56,9 +59,14 @@ def rates_chart(samples: Sequence[UsageSample], now: float, span: float) -> Mark
         samples,
         series,
         amounts(max(highest, 4.0)),
-        now,
         span,
     )
+
+
+def thinned(samples: Sequence[UsageSample]) -> Sequence[UsageSample]:
+    """All of them, or each so many-th up to the latest; counts that grow lose nothing between two of them."""
+    step = -(-len(samples) // MOST_POINTS)
+    return samples[(len(samples) - 1) % step :: step] if step > 1 else samples
 
 
 def rates(samples: Sequence[UsageSample], counts: Sequence[int]) -> list[float]:
@@ -85,7 +93,6 @@ def _chart(
     samples: Sequence[UsageSample],
     series: Mapping[str, Sequence[float]],
     scale: Scale,
-    now: float,
     span: float,
 ) -> Markup:
     if len(samples) < 2:
@@ -93,9 +100,9 @@ def _chart(
     latest = samples[-1].time
     chart = SvgChart(clock(-span, 0.0), scale, height=HEIGHT)
     chart.axes()
-    times: Floats = np.array([sample.time - latest for sample in samples[-MOST_POINTS:]])
+    times: Floats = np.array([sample.time - latest for sample in samples])
     for place, (name, values) in enumerate(series.items()):
-        points: Floats = np.array(values[-MOST_POINTS:], np.float64)
+        points: Floats = np.array(values, np.float64)
         chart.line(times, points, colour(place), f"{name}: {points.max():.3g} at most", area=place == 0)
     entries = [(colour(place), name) for place, name in enumerate(series)]
     return element("div", legend(entries), chart.svg(title, described), class_="chart")

@@ -57,7 +57,8 @@ LABELS = (
 BY_STATE, UNGROUPED, TIER = "state", "none", "tier:"
 VACANT_STATE = "free of jobs"
 """A state to filter by, besides those that nodes report."""
-CORDONED = "SchedulingDisabled"
+NOT_READY, CORDONED = "NotReady", "SchedulingDisabled"
+"""Parts of states, by which nodes are filtered whatever the rest of their state is."""
 
 
 async def node_list(request: ViewRequest) -> PageContent:
@@ -105,8 +106,12 @@ def _filtered(request: ViewRequest, occupancy: NodeOccupancy) -> list[int]:
 def _in_state(occupancy: NodeOccupancy, state: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     if state == VACANT_STATE:
         return occupancy.free_nodes
-    own = [each == state or (state == CORDONED and each.endswith(CORDONED)) for each in occupancy.states]
-    return np.array(own, dtype=bool)
+    return np.array([has_state(each, state) for each in occupancy.states], dtype=bool)
+
+
+def has_state(state: str, wanted: str) -> bool:
+    """Whether the state of a node is the one that a filter wants, or has the part of it that is wanted."""
+    return state == wanted or (wanted in (NOT_READY, CORDONED) and wanted in state.split(","))
 
 
 def _filters(request: ViewRequest, occupancy: NodeOccupancy) -> Markup:
