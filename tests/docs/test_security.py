@@ -116,6 +116,7 @@ NO_BOUNDS = {
         cli.objects.jobtemplate_commands.MOST_JOBS
         cli.objects.podgroup_commands.MOST_MEMBERS
         cli.cluster.tree_branches.DEEPEST
+        cli.live.cluster_records.LONGEST_NAME
         cli.live.cluster_records.LONGEST_REASON
         cli.live.cluster_records.MOST_NEWS
         cli.top.top_screen.LONGEST_FILTER

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import html
 import signal
 import sys
+import tempfile
 import webbrowser
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from stromboli.cli.dashboard.server.listening_address import Listening
     from stromboli.cli.dashboard.viewers.one_time_code import OneTimeCode
 
+OPENING_SECONDS = 10.0
+"""For a browser to start and read the file that leads it to the dashboard."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -80,7 +84,9 @@ async def dashboard(
         from stromboli.cli.dashboard.address_file import read_address
 
         if address := read_address(Path(session.running.data)):
-            _announce(address, open_browser)
+            _announce(address)
+            if open_browser:
+                await _open_browser(address)
             return
     host, port = _place(listen_address, authentication)
     from stromboli.cli.dashboard.server.listening_address import listen, one_time_code
@@ -90,8 +96,15 @@ async def dashboard(
     if authentication is ViewerCheck.CODE:
         session = await _within_rights(session)
         code = one_time_code(listening, lambda address: print_note(f"for another browser: {address}"))
-    _announce(listening.address(code.current if code is not None else ""), open_browser)
-    await _serve(session, listening, code, tuple(allowed_host))
+    address = listening.address(code.current if code is not None else "")
+    _announce(address)
+    opening = asyncio.create_task(_open_browser(address)) if open_browser else None
+    try:
+        await _serve(session, listening, code, tuple(allowed_host))
+    finally:
+        if opening is not None:
+            opening.cancel()
+            await asyncio.gather(opening, return_exceptions=True)
 
 
 def _place(listen_address: str, authentication: ViewerCheck) -> tuple[str, int | None]:
@@ -145,11 +158,21 @@ async def _within_rights(session: ClusterSession) -> ClusterSession:
     return session
 
 
-def _announce(address: str, open_browser: bool) -> None:
+def _announce(address: str) -> None:
     typer.echo(f"The dashboard is at {address}")
     sys.stdout.flush()
-    if open_browser and not webbrowser.open(address):
-        print_note("no browser could be opened; open the address yourself")
+
+
+async def _open_browser(address: str) -> None:
+    """Through a file that is ours alone: everybody on a machine can read the command line of a browser."""
+    with tempfile.TemporaryDirectory(prefix="stromboli-dashboard-") as folder:
+        page = Path(folder) / "dashboard.html"
+        target = html.escape(address)
+        page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={target}">\n')
+        if not await asyncio.to_thread(webbrowser.open, page.as_uri()):
+            print_note("no browser could be opened; open the address yourself")
+            return
+        await asyncio.sleep(OPENING_SECONDS)
 
 
 async def _serve(

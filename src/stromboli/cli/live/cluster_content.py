@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 from stromboli.api import names
 from stromboli.api.node_state import is_gpu
 from stromboli.api.resources.quantity import milli
-from stromboli.cli.live.cluster_records import Amounts, ClusterRecords, GroupRecord, JobRecord, PodSums
+from stromboli.cli.live.cluster_records import (
+    LONGEST_NAME,
+    Amounts,
+    ClusterRecords,
+    GroupRecord,
+    JobRecord,
+    PodSums,
+)
 from stromboli.cli.live.shares_by_policy import QueueDemand, declared_shares, queue_shares
 
 if TYPE_CHECKING:
@@ -205,7 +212,7 @@ class ClusterContent:
             rows.append(
                 {
                     "name": name,
-                    "parent": record.object.spec.parent,
+                    "parent": record.object.spec.parent[:LONGEST_NAME],
                     "state": record.state,
                     "running": count[names.GROUP_RUNNING],
                     "waiting": sum(count[phase] for phase in WAITING),

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from stromboli.api import names
 from stromboli.api.errors import BadObject
+from stromboli.api.name_rules import dns_subdomain_errors
 from stromboli.api.node_state import node_state
 from stromboli.api.resources.pod_requests import pod_request
 from stromboli.api.resources.resource_lists import amounts
@@ -30,6 +31,8 @@ Amounts = dict[str, int]
 MOST_NEWS = 200
 LONGEST_REASON = 300
 """Characters of a reason that are kept."""
+LONGEST_NAME = 253
+"""Characters of a name that are kept: no object has a longer one."""
 MOST_REQUESTS = 10_000
 """Different requests of pods of which one copy is kept."""
 FINISHED = (names.POD_SUCCEEDED, names.POD_FAILED)
@@ -281,7 +284,7 @@ class ClusterRecords:
     # -- pods
 
     def _pod_record(self, pod: Pod) -> PodRecord:
-        group = pod.metadata.annotations.get(names.GROUP_NAME, "")
+        group = _name(pod.metadata.annotations.get(names.GROUP_NAME, ""))
         phase = pod.status.phase
         return PodRecord(
             f"{pod.namespace}/{group}" if group else "",
@@ -348,10 +351,10 @@ class ClusterRecords:
 
     def _put_event(self, event: Event) -> None:
         about = event.involved_object
-        if about.kind != "Pod":
-            return
+        if about.kind != "Pod" or dns_subdomain_errors(about.name):
+            return  # whoever may create Events may write anything into them
         moment = event.last_timestamp or event.event_time or event.metadata.creation_timestamp
-        at = moment.timestamp() if moment is not None else 0.0
+        at = min(moment.timestamp() if moment is not None else 0.0, time.time())
         text = _UID.sub("", event.message.removeprefix(EVICTED_BECAUSE))[:LONGEST_REASON]
         namespace = event.metadata.namespace or about.namespace  # who may list it there may know of it
         self.set_record(EVENTS, f"{namespace}/{about.name}", Eviction(at, text))
@@ -397,26 +400,31 @@ def _group_record(group: PodGroup) -> GroupRecord:
     owner = next((each for each in owners if each.controller), None)
     return GroupRecord(
         group.namespace,
-        owner.name if owner is not None else group.name,
+        _name(owner.name) if owner is not None else group.name,
         _kind(owner) if owner is not None else "podgroup",
-        group.spec.queue or names.DEFAULT_QUEUE,
-        group.status.phase or names.GROUP_PENDING,
+        _name(group.spec.queue or names.DEFAULT_QUEUE),
+        _name(group.status.phase or names.GROUP_PENDING),
         group.spec.min_member,
         _created(group),
         _reason(group.status.conditions),
     )
 
 
+def _name(text: str) -> str:
+    """A name that no API server has checked, no longer than names are."""
+    return text[:LONGEST_NAME]
+
+
 def _kind(owner: OwnerReference) -> str:
     """`job` for Volcano's alone: Kubernetes has Jobs, too."""
-    kind = owner.kind.lower()
+    kind = _name(owner.kind.lower())
     return "job.batch" if kind == "job" and not owner.api_version.startswith(VOLCANO_JOBS) else kind
 
 
 def _job_record(job: Job) -> JobRecord:
     return JobRecord(
-        job.spec.queue or names.DEFAULT_QUEUE,
-        job.status.state.phase or names.GROUP_PENDING,
+        _name(job.spec.queue or names.DEFAULT_QUEUE),
+        _name(job.status.state.phase or names.GROUP_PENDING),
         job.spec.min_available,
         sum(task.replicas for task in job.spec.tasks),
         _created(job),

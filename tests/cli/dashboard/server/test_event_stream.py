@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stromboli.cli.dashboard.pages.page_content import PageContent, PageRoute, ViewRequest
-from stromboli.cli.dashboard.server import dashboard_app, event_stream, live_pages
+from stromboli.cli.dashboard.server import dashboard_app, event_stream, live_pages, viewer_shares
 from stromboli.cli.dashboard.watched_cluster import WatchedCluster
 from stromboli.simulator.reports.page.markup import element
 from tests.cli.dashboard.served_dashboard import Dashboard, Events, dashboard
@@ -278,7 +278,7 @@ def test_streams_of_a_viewer_are_bounded_and_free_again_when_he_leaves(
                         break
                 await asyncio.sleep(0.05)
 
-    monkeypatch.setattr(dashboard_app, "MOST_OWN_STREAMS", 2)
+    monkeypatch.setattr(viewer_shares, "MOST_OWN_STREAMS", 2)
     on_dashboard(tmp_path, story)
 
 
@@ -295,7 +295,7 @@ def test_all_streams_and_pages_together_are_bounded(
                 assert shared.status == (200 if bound == "pages" else 429)
 
     if bound == "streams":
-        monkeypatch.setattr(dashboard_app, "MOST_STREAMS", 2)
+        monkeypatch.setattr(viewer_shares, "MOST_STREAMS", 2)
     else:
         monkeypatch.setattr(live_pages, "MOST_PAGES", 2)
     on_dashboard(tmp_path, story)

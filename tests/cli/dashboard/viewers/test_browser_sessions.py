@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
@@ -19,10 +21,17 @@ class Story:
         self.clock = Clock()
         self.sessions: BrowserSessions[str] = BrowserSessions("cookie", self.clock)
 
-    def admit(self, name: str) -> web.Request:
+    def admit(self, name: str, peer: str = "10.0.0.7", secure: bool = False) -> web.Request:
         response = web.Response()
-        self.sessions.begin(name, response, secure=False)
-        return make_mocked_request("GET", "/", {"Cookie": response.cookies["cookie"].OutputString()})
+        self.sessions.begin(_request(peer), name, name, response, secure)
+        (cookie,) = response.cookies.values()
+        return _request(peer, cookie.OutputString())
+
+
+def _request(peer: str, cookie: str = "") -> web.Request:
+    transport = Mock()
+    transport.get_extra_info = lambda name, default=None: (peer, 1234) if name == "peername" else default
+    return make_mocked_request("GET", "/", {"Cookie": cookie}, transport=transport)
 
 
 def test_a_browser_is_known_by_its_cookie_alone() -> None:
@@ -63,6 +72,33 @@ def test_a_session_ends_when_it_is_left_or_not_used() -> None:
     assert story.sessions.find(bob) == "bob"
     story.clock.now += SESSION_SECONDS + 1
     assert story.sessions.find(bob) is None
+
+
+def test_the_sessions_of_one_owner_take_no_room_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browser_sessions, "MOST_OWN_SESSIONS", 2)
+    monkeypatch.setattr(browser_sessions, "MOST_SESSIONS", 3)
+    story = Story()
+    ann = story.admit("ann")
+    greedy = [story.admit("greedy") for _ in range(5)]
+    assert story.sessions.find(ann) == "ann"
+    assert [story.sessions.find(each) for each in greedy] == [None, None, None, "greedy", "greedy"]
+
+
+def test_a_cookie_that_was_given_over_loopback_is_worth_nothing_over_a_network() -> None:
+    story = Story()
+    cookie = story.admit("ann", "127.0.0.1").headers["Cookie"]
+    assert story.sessions.find(_request("10.0.0.7", cookie)) is None
+    assert story.sessions.find(_request("127.0.0.1", cookie)) == "ann"
+    assert story.sessions.find(_request("::1", cookie)) == "ann"
+
+
+def test_over_tls_nobody_but_this_host_can_set_the_cookie() -> None:
+    story = Story()
+    request = story.admit("ann", secure=True)
+    assert request.headers["Cookie"].startswith("__Host-cookie=")
+    assert {"Secure", "Path=/", "HttpOnly"} <= set(request.headers["Cookie"].split("; "))
+    assert "Domain" not in request.headers["Cookie"]
+    assert story.sessions.find(request) == "ann"
 
 
 def test_sessions_that_nobody_uses_are_swept_though_nobody_asks() -> None:

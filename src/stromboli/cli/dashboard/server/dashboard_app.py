@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -22,6 +21,7 @@ from stromboli.cli.dashboard.server.live_pages import LONGEST_RENDER, LivePages,
 from stromboli.cli.dashboard.server.page_addresses import LONGEST_ADDRESS, AddressBook, Destination
 from stromboli.cli.dashboard.server.page_frame import framed
 from stromboli.cli.dashboard.server.request_guard import HEADERS, SAFE_METHODS, RequestGuard
+from stromboli.cli.dashboard.server.viewer_shares import TooManyStreams, ViewerShares
 from stromboli.cli.dashboard.viewers.one_time_code import CODE
 from stromboli.cli.dashboard.viewers.viewer import Viewer
 from stromboli.cli.dashboard.viewers.viewer_authentication import NotAdmitted, ViewerAuthentication
@@ -37,10 +37,8 @@ FIRST_LOOK = 0.5
 HEALTH = "/healthz"
 LARGEST_FORM = 64 * 1024
 """Bytes of a form."""
-MOST_STREAMS = 200
-"""Browsers that are kept up to date at once."""
-MOST_OWN_STREAMS = 24
-"""Of one viewer."""
+MOST_OWN_CONNECTIONS = 64
+"""Of one viewer; the longest idle is closed for a new one."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -58,7 +56,7 @@ class DashboardApp:
         self._pages: AddressBook[PageRoute] = AddressBook(PAGES)
         self._actions: AddressBook[ActionRoute] = AddressBook(ACTIONS)
         self._live = LivePages()
-        self._streams: Counter[str] = Counter()
+        self._shares = ViewerShares()
         self._assets = Assets()
 
     def application(self) -> web.Application:
@@ -111,7 +109,7 @@ class DashboardApp:
     async def _viewer(self, request: web.Request) -> Viewer | None:
         viewer = await self._authentication.viewer(request)
         if viewer is not None:
-            prove(request, viewer.key)
+            prove(request, viewer.key, MOST_OWN_CONNECTIONS)
             await self._begin()
         return viewer
 
@@ -158,7 +156,8 @@ class DashboardApp:
     # -- pages
 
     async def _show(self, request: web.Request) -> web.StreamResponse:
-        if not self._authentication.asks_for_token and (code := request.query.get(CODE)):
+        code = request.query.get(CODE, "")
+        if code and not self._authentication.asks_for_token and request.method == "GET":
             return await self._admit(request, code)
         viewer = await self._viewer(request)
         if viewer is None:
@@ -184,7 +183,8 @@ class DashboardApp:
         else:
             page, live, status = route, True, 200
         asked = self._request(destination, viewer)
-        content = await render(page, asked)
+        async with self._shares.render(viewer.key):
+            content = await render(page, asked)
         if problem:
             told = {"refused": notes([problem], "warn")}
             content = content._replace(regions={**told, **content.regions}, status=status)
@@ -229,25 +229,20 @@ class DashboardApp:
         destination = self._pages.find(request.query.get("view", ""))
         if destination is None:
             return web.Response(status=404, text="This address leads to no page.\n")
-        if self._streams.total() >= MOST_STREAMS or self._streams[viewer.key] >= MOST_OWN_STREAMS:
-            return web.Response(status=429, text="Too many pages are open.\n")
         route = destination.route
         seen_by = viewer.visibility.key
         if route.personal:
             seen_by = f"{viewer.key} {id(viewer.session)} {seen_by}"
         key = (seen_by, f"{destination.path}?{sorted(destination.query.items())}")
-        self._streams[viewer.key] += 1
+        known = request.query.get("digest", "")
         try:
-            async with self._live.page(key, route, lambda: self._request(destination, viewer)) as page:
-                known = request.query.get("digest", "")
-                return await send_updates(
-                    request, page, known, lambda: self._has_same_rights(request, viewer)
-                )
-        except TooManyPages:
+            with self._shares.stream(viewer.key) as ended:
+                async with self._live.page(key, route, lambda: self._request(destination, viewer)) as page:
+                    return await send_updates(
+                        request, page, known, lambda: self._has_same_rights(request, viewer), ended
+                    )
+        except (TooManyPages, TooManyStreams):
             return web.Response(status=429, text="Too many pages are open.\n")
-        finally:
-            self._streams[viewer.key] -= 1
-            self._streams += Counter()  # without those that are 0
 
     async def _has_same_rights(self, request: web.Request, viewer: Viewer) -> bool:
         try:

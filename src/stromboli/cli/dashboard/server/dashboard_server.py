@@ -9,6 +9,7 @@ from aiohttp import web
 from stromboli.cli.cluster.cluster_session import ClusterSession
 from stromboli.cli.dashboard.server.dashboard_app import DashboardApp
 from stromboli.cli.dashboard.server.listening_address import Listening
+from stromboli.cli.dashboard.server.peer_users import PeerUsers
 from stromboli.cli.dashboard.server.request_guard import RequestGuard
 from stromboli.cli.dashboard.viewers.code_authentication import CodeAuthentication
 from stromboli.cli.dashboard.viewers.one_time_code import OneTimeCode
@@ -51,7 +52,8 @@ class DashboardServer:
         where = session.client.access.server
         if code is not None and session.running is not None:
             where = session.running.data
-        guard = RequestGuard((listening.name, *allowed_hosts))
+        users = PeerUsers() if code is not None else None
+        guard = RequestGuard((listening.name, *allowed_hosts), users)
         app = DashboardApp(self.cluster, self._authentication, guard, where).application()
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=GRACE, handle_signals=False)
         self._sweeping: asyncio.Task[None] | None = None

@@ -20,15 +20,23 @@ log = logging.getLogger(__name__)
 RECHECK = 30.0
 """Seconds after which it is asked again whether a viewer may still see what he is sent."""
 HEARTBEAT = 15.0
-"""Seconds after which a browser is told that we are still there."""
+"""Seconds after which a browser is told that we are still there; after 40 of silence it connects again."""
 RETRY_MILLISECONDS = 3000
 """After which a browser connects again."""
 
 
 async def send_updates(
-    request: web.Request, page: LivePage, known: str, is_allowed: Callable[[], Awaitable[bool]]
+    request: web.Request,
+    page: LivePage,
+    known: str,
+    is_allowed: Callable[[], Awaitable[bool]],
+    ended: asyncio.Event,
 ) -> web.StreamResponse:
-    """Send every change of a page until its viewer leaves, or has other rights; `known`: digest of what he has."""
+    """Send every change of a page until its viewer leaves, has other rights, or the stream is ended.
+
+    `known` is the digest of what he has; a browser that connects again by itself says which event it saw last.
+    """
+    known = request.headers.get("Last-Event-ID") or known
     kind = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
     response = web.StreamResponse(headers={**HEADERS, **kind})
     await response.prepare(request)
@@ -38,6 +46,7 @@ async def send_updates(
     works: tuple[Coroutine[Any, Any, object], ...] = (
         _send(response, page, known),
         left.wait(),
+        ended.wait(),
         _until_refused(is_allowed),
     )
     tasks = [asyncio.create_task(work) for work in works]
@@ -65,19 +74,20 @@ async def _send(response: web.StreamResponse, page: LivePage, known: str) -> Non
         while True:
             done, _ = await asyncio.wait({coming}, timeout=HEARTBEAT)
             if not done:
-                await response.write(b": still here\n\n")
+                await response.write(b"event: heartbeat\ndata:\n\n")
                 continue
             state = coming.result()
             coming = asyncio.ensure_future(anext(updates))
-            if shown is not None or digest(state.lasting) != known:
-                await response.write(_event(state, shown))
+            event_id = digest(state.lasting)
+            if shown is not None or event_id != known:
+                await response.write(_event(event_id, state, shown))
             shown = state.lasting
     finally:
         coming.cancel()
 
 
-def _event(state: PageState, shown: Mapping[str, str] | None) -> bytes:
-    """The regions that differ from what is shown; all of them where that is not known."""
+def _event(event_id: str, state: PageState, shown: Mapping[str, str] | None) -> bytes:
+    """The regions that differ from what is shown; all of them where that is not known. Its id is what is shown then."""
     title, regions, _ = state.content
     event = {
         "title": _sendable(title),
@@ -88,7 +98,7 @@ def _event(state: PageState, shown: Mapping[str, str] | None) -> bytes:
             if shown is None or shown.get(name) != state.lasting[name]
         ],
     }
-    return b"data: " + msgspec.json.encode(event) + b"\n\n"
+    return f"id: {event_id}\n".encode() + b"data: " + msgspec.json.encode(event) + b"\n\n"
 
 
 def _sendable(text: str) -> str:

@@ -29,6 +29,8 @@ LONGEST_RENDER = 30.0
 """Seconds for a page, with what it reads of the API server."""
 FAILED = 500
 """Statuses from which on a page may succeed when it is tried again."""
+LARGEST_PAGE = 1024 * 1024
+"""Characters of a page."""
 MOST_PAGES = 256
 """Different pages that are kept live at once."""
 
@@ -43,6 +45,10 @@ class TooManyPages(Exception):
 async def render(route: PageRoute, request: ViewRequest) -> PageContent:
     """A page, below what is wrong with the view of the cluster."""
     page = await _page(route, request)
+    size = sum(map(len, page.regions.values()))
+    if size > LARGEST_PAGE:
+        text = f"It would have {size / 2**20:.1f} MiB. Filters in its address make it smaller."
+        page = _failed("This page is too large", text, 500)
     return page._replace(regions={"notices": _notices(request), **page.regions})
 
 

@@ -7,10 +7,14 @@ rebinding) is refused.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable
+from weakref import WeakKeyDictionary
 
 from aiohttp import web
+
+from stromboli.cli.dashboard.server.peer_users import PeerUsers
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
@@ -38,9 +42,15 @@ class RequestGuard:
     none of these.
     """
 
-    def __init__(self, hosts: Iterable[str]) -> None:
-        """`hosts` are the names besides those of loopback, each with its port unless that is the usual one."""
+    def __init__(self, hosts: Iterable[str], users: PeerUsers | None = None) -> None:
+        """`hosts` are the names besides those of loopback, each with its port unless that is the usual one.
+
+        With `users`, only theirs are answered of those who connect on this machine.
+        """
         self._hosts = {host.lower() for host in hosts}
+        self._users = users
+        self._strangers: WeakKeyDictionary[asyncio.BaseTransport, bool] = WeakKeyDictionary()
+        """Whether a connection is another user's."""
 
     def _is_ours(self, host: str) -> bool:
         return host in self._hosts or _PORT.sub("", host) in LOOPBACK_NAMES
@@ -53,9 +63,27 @@ class RequestGuard:
                 status=421,
                 text=f"This dashboard is not called {host[:100]!r}. If it is, start it with --allowed-host.\n",
             )
-        if request.method not in SAFE_METHODS and not self._is_from_here(request, host):
+        is_safe = request.method in SAFE_METHODS
+        if not (self._is_reading(request) if is_safe else self._is_from_here(request, host)):
             return web.Response(status=403, text="This request does not come from a page of the dashboard.\n")
+        if self._is_stranger(request):
+            return web.Response(status=403, text="This dashboard is another user's.\n")
         return None
+
+    def _is_reading(self, request: web.Request) -> bool:
+        """Whether it opens a page, or comes from one of ours; not what another site makes a browser load."""
+        site = request.headers.get("Sec-Fetch-Site", "none")
+        return site in ("same-origin", "none") or request.headers.get("Sec-Fetch-Mode") == "navigate"
+
+    def _is_stranger(self, request: web.Request) -> bool:
+        transport = request.transport
+        if self._users is None or transport is None:
+            return False
+        known = self._strangers.get(transport)
+        if known is None:
+            peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+            known = self._strangers[transport] = self._users.refuses(peer[:2], own[:2])
+        return known
 
     def _is_from_here(self, request: web.Request, host: str) -> bool:
         """Whether a page of ours made the browser send it, by what the browser says and no page can change."""

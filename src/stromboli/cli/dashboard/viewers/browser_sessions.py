@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import secrets
 import time
 from collections.abc import Callable, Hashable
@@ -12,6 +13,10 @@ from aiohttp import web
 
 MOST_SESSIONS = 512
 """Browsers that are remembered; the one that was used least recently goes for a new one."""
+MOST_OWN_SESSIONS = 16
+"""Of one owner; his oldest goes for a new one."""
+HOST_PREFIX = "__Host-"
+"""Of the names of cookies over TLS: nobody but this very host can set them."""
 SESSION_SECONDS = 12 * 3600.0
 """After which a browser that asked for nothing has to be let in again."""
 SECRET_SIZE = 32
@@ -23,7 +28,17 @@ Holder = TypeVar("Holder", bound=Hashable)
 @dataclass(slots=True)
 class _Session(Generic[Holder]):
     holder: Holder
+    owner: str
+    is_local: bool
     used: float
+
+
+def is_local(request: web.Request) -> bool:
+    """Whether a request comes over loopback."""
+    try:
+        return ipaddress.ip_address(request.remote or "").is_loopback
+    except ValueError:
+        return False
 
 
 class BrowserSessions(Generic[Holder]):
@@ -36,28 +51,43 @@ class BrowserSessions(Generic[Holder]):
         """The one that was used least recently first."""
 
     def find(self, request: web.Request) -> Holder | None:
-        """Whose cookie a request has; None if it is not known, or no longer."""
+        """Whose cookie a request has; None if it is not known, or no longer.
+
+        One that was given over loopback, as through a forwarded port, is worth nothing over a network: browsers send it
+        to all ports of a host, and who listens on another one might pass it on.
+        """
         self.sweep()
-        identity = request.cookies.get(self._cookie, "")
-        session = self._sessions.pop(identity, None)
-        if session is None:
+        identity = self._identity(request)
+        session = self._sessions.get(identity)
+        if session is None or (session.is_local and not is_local(request)):
             return None
+        del self._sessions[identity]
         session.used = self._clock()
         self._sessions[identity] = session
         return session.holder
 
-    def begin(self, holder: Holder, response: web.StreamResponse, secure: bool) -> None:
-        """Let a browser in: its cookie goes with the response."""
+    def begin(
+        self, request: web.Request, owner: str, holder: Holder, response: web.StreamResponse, secure: bool
+    ) -> None:
+        """Let a browser of an owner in: its cookie goes with the response."""
+        own = [identity for identity, session in self._sessions.items() if session.owner == owner]
+        if len(own) >= MOST_OWN_SESSIONS:
+            del self._sessions[own[0]]
         while len(self._sessions) >= MOST_SESSIONS:
             self._sessions.pop(next(iter(self._sessions)))
         identity = secrets.token_urlsafe(SECRET_SIZE)
-        self._sessions[identity] = _Session(holder, self._clock())
-        response.set_cookie(self._cookie, identity, path="/", httponly=True, samesite="Lax", secure=secure)
+        self._sessions[identity] = _Session(holder, owner, is_local(request), self._clock())
+        name = HOST_PREFIX + self._cookie if secure else self._cookie
+        response.set_cookie(name, identity, path="/", httponly=True, samesite="Lax", secure=secure)
 
     def end(self, request: web.Request, response: web.StreamResponse) -> None:
         """Let a browser out."""
-        self._sessions.pop(request.cookies.get(self._cookie, ""), None)
+        self._sessions.pop(self._identity(request), None)
         response.del_cookie(self._cookie, path="/", httponly=True, samesite="Lax")
+        response.del_cookie(HOST_PREFIX + self._cookie, path="/", httponly=True, samesite="Lax", secure=True)
+
+    def _identity(self, request: web.Request) -> str:
+        return request.cookies.get(HOST_PREFIX + self._cookie) or request.cookies.get(self._cookie, "")
 
     def sweep(self) -> None:
         """Forget those that have not been used for long."""

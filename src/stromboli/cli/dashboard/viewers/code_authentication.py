@@ -30,7 +30,7 @@ class CodeAuthentication:
     async def admit(self, request: web.Request, given: str, response: web.StreamResponse) -> None:
         if not self._code.use(given):
             raise NotAdmitted(f"The code in this address was used before, or is none. {self.help}")
-        self._browsers.begin(self._viewer, response, request.secure)
+        self._browsers.begin(request, self._viewer.key, self._viewer, response, request.secure)
 
     async def leave(self, request: web.Request, response: web.StreamResponse) -> None:
         self._browsers.end(request, response)

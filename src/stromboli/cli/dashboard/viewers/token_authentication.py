@@ -24,7 +24,7 @@ from stromboli.cli.dashboard.viewers.viewer import Viewer
 from stromboli.cli.dashboard.viewers.viewer_authentication import NotAdmitted
 from stromboli.cli.dashboard.viewers.viewer_rights import ReviewedRights
 from stromboli.cli.dashboard.watched_cluster import WatchedCluster
-from stromboli.daemon.delegated_reviews import review_token
+from stromboli.daemon.delegated_reviews import Subject, review_token
 from stromboli.daemon.log_format import about
 from stromboli.kube.api_client import Client
 from stromboli.kube.credentials import Identity, StaticCredentials, bearer
@@ -32,6 +32,8 @@ from stromboli.kube.request import ApiError, NoResponse
 
 log = logging.getLogger(__name__)
 
+TOKEN_FACTS = "authentication.kubernetes.io/"
+"""Begins the names of what an API server says of a token besides its user."""
 REVIEWED_SECONDS = 60.0
 """For which what a viewer may see holds, until the API server is asked again."""
 MOST_TOKENS = 512
@@ -93,10 +95,11 @@ class TokenAuthentication:
         token = given.strip()
         if (known := self._holders.get(_digest(token))) is not None:
             known.reviewed, known.rights = -math.inf, None  # he may have more rights now
-        if await self._viewer(token) is None:
+        viewer = await self._viewer(token)
+        if viewer is None:
             raise NotAdmitted("The API server does not know this token, or it has expired.")
         secure = request.secure or request.headers.get("X-Forwarded-Proto", "") == "https"
-        self._browsers.begin(token, response, secure)
+        self._browsers.begin(request, viewer.key, token, response, secure)
 
     async def leave(self, request: web.Request, response: web.StreamResponse) -> None:
         self._browsers.end(request, response)
@@ -173,11 +176,10 @@ class TokenAuthentication:
                 "The API server does not say who you are; the log of the dashboard says why."
             ) from None
         holder.reviewed = self._clock() - (0.0 if is_final else REVIEWED_SECONDS - UNLISTED_SECONDS)
-        identity = hashlib.sha256(msgspec.json.encode(subject, order="deterministic")).hexdigest()
         if holder.viewer is None:
             log.info("viewer", extra=about(user=subject["user"]))
         session = holder.viewer.session if holder.viewer is not None else self._session(holder.token)
-        holder.viewer = Viewer(subject["user"], identity, session, visibility)
+        holder.viewer = Viewer(subject["user"], _identity(subject), session, visibility)
 
     async def _listed(self) -> None:
         with suppress(TimeoutError):
@@ -189,6 +191,14 @@ class TokenAuthentication:
         own = self._cluster.session
         access = replace(own.client.access, credentials=StaticCredentials(Identity((bearer(token),))))
         return replace(own, client=Client(access), running=None)
+
+
+def _identity(subject: Subject) -> str:
+    """The same for all tokens of a user: what tells one from another, such as its number, gives no rights."""
+    extra = subject.get("extra") or {}
+    rights = {name: value for name, value in extra.items() if not name.startswith(TOKEN_FACTS)}
+    named = {**subject, "extra": rights}
+    return hashlib.sha256(msgspec.json.encode(named, order="deterministic")).hexdigest()
 
 
 def _digest(token: str) -> bytes:
