@@ -38,10 +38,9 @@ async def page(cluster: ServedCluster, verb: str, user: str = "", **query: str) 
 
 
 async def act(cluster: ServedCluster, verb: str, user: str = "", **fields: str) -> str:
-    """Send the form of a page, with what it holds by itself."""
-    shown = await page(cluster, verb)
-    kept = re.search(r'name="uid" value="([^"]*)"', html_of(shown))
-    given = {"uid": kept[1] if kept else "", **fields}
+    """Send a form about the job as it is now."""
+    target = await job(cluster) or {"metadata": {"uid": ""}}
+    given = {"uid": target["metadata"]["uid"], **fields}
     request = await cluster.request(f"/jobs/default/train/{verb}", TRAIN, user)
     return await route(verb).perform(request, given)
 
@@ -145,14 +144,58 @@ def test_another_job_of_the_same_name_is_left_alone(verb: str, tmp_path: Path) -
 def test_a_task_is_scaled_and_minimums_go_down_with_it(tmp_path: Path) -> None:
     async def work(cluster: ServedCluster) -> None:
         await cluster.create(job_manifest())
-        shown = text_of(await page(cluster, "scale", task="worker", replicas="1"))
-        assert "worker replicas 3 -&gt; 1, worker minAvailable 2 -&gt; 1, minAvailable 3 -&gt; 2" in shown
-        assert "stromboli job scale train -n default --task worker --replicas 1" in shown
-        assert await act(cluster, "scale", task="worker", replicas="1") == "/jobs/default/train?done=scaled"
+        shown = await page(cluster, "scale", task="worker", replicas="1")
+        changes = "worker replicas 3 -&gt; 1, worker minAvailable 2 -&gt; 1, minAvailable 3 -&gt; 2"
+        assert changes in text_of(shown)
+        assert "stromboli job scale train -n default --task worker --replicas 1" in text_of(shown)
+        held = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', html_of(shown)))
+        request = await cluster.request("/jobs/default/train/scale", TRAIN)
+        assert await route("scale").perform(request, held) == "/jobs/default/train?done=scaled"
         changed = await job(cluster)
         assert changed is not None
         assert changed["spec"]["tasks"][1]["replicas"] == 1
         assert changed["spec"]["minAvailable"] == 2
+
+    on_cluster(work, tmp_path)
+
+
+def test_scaling_is_chosen_then_shown_and_only_then_done(tmp_path: Path) -> None:
+    async def work(cluster: ServedCluster) -> None:
+        await cluster.create(job_manifest())
+        first = html_of(await page(cluster, "scale"))
+        assert re.findall(r'<form[^>]* method="(\w+)"', first) == ["get"]
+        assert "kubectl" not in first
+        second = html_of(await page(cluster, "scale", task="worker", replicas="5"))
+        assert re.findall(r'<form[^>]* method="(\w+)"', second) == ["get", "post"]
+        assert "--task worker --replicas 5" in second
+        assert 'method="post" action="/jobs/default/train/scale?task=worker&amp;replicas=5"' in second, (
+            "what was chosen is there still if it is refused"
+        )
+
+    on_cluster(work, tmp_path)
+
+
+@pytest.mark.parametrize("replicas", ["1000001", "-1", "many"])
+def test_a_number_that_cannot_be_stays_in_its_field_with_what_is_wrong(replicas: str, tmp_path: Path) -> None:
+    async def work(cluster: ServedCluster) -> None:
+        await cluster.create(job_manifest())
+        shown = await page(cluster, "scale", task="worker", replicas=replicas)
+        assert f'name="replicas" value="{replicas}"' in html_of(shown)
+        assert '<option value="worker" selected="">' in html_of(shown)
+        assert "is no number of pods: write one from 0 to 1,000,000" in text_of(shown)
+        assert 'method="post"' not in html_of(shown)
+
+    on_cluster(work, tmp_path)
+
+
+@pytest.mark.parametrize("verb", ["suspend", "scale", "delete"])
+def test_forms_of_actions_are_no_filters_which_are_sent_as_soon_as_something_is_chosen(
+    verb: str, tmp_path: Path
+) -> None:
+    async def work(cluster: ServedCluster) -> None:
+        await cluster.create(job_manifest())
+        shown = html_of(await page(cluster, verb, task="worker", replicas="5"))
+        assert set(re.findall(r'<form[^>]* class="([^"]*)"', shown)) == {"action-form"}
 
     on_cluster(work, tmp_path)
 
@@ -162,7 +205,8 @@ def test_a_viewer_who_may_update_jobs_and_not_patch_them_scales_them(tmp_path: P
         await cluster.create(job_manifest())
         editor = {"apiGroups": ["batch.volcano.sh"], "resources": ["jobs"], "verbs": ["update"]}
         await cluster.allow("ann", [*READER, editor])
-        assert "<button" in html_of(await page(cluster, "scale", user="ann"))
+        chosen = await page(cluster, "scale", user="ann", task="worker", replicas="2")
+        assert 'method="post"' in html_of(chosen)
         await act(cluster, "scale", user="ann", task="worker", replicas="2")
         assert (await job(cluster) or {})["spec"]["tasks"][1]["replicas"] == 2
 

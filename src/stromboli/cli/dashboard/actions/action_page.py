@@ -25,39 +25,64 @@ class ActionOffer(NamedTuple):
     effects: Sequence[str]
     """What will happen, in sentences."""
     commands: Sequence[str]
-    """That do the same."""
+    """That do the same; none as long as something is to be chosen first."""
     button: str
     target: Manifest
     back: str
     """The page of the object."""
     obstacle: str = ""
     """Why it cannot be done; then there is no button."""
+    choice: Markup = Markup("")
+    """What is chosen before, as fields of a form that leads to this page again."""
     fields: Markup = Markup("")
-    """What the form asks for."""
+    """What the form of the action asks for or holds."""
     is_destructive: bool = False
 
 
 def offer_page(request: ViewRequest, offer: ActionOffer) -> PageContent:
-    """The page of an offer."""
-    return PageContent(
-        offer.title,
-        {
-            "effects": card("What will happen", notes(offer.effects, "reason"), wide=True),
-            "form": card(offer.title, _form(request, offer), wide=True),
-            "commands": card("The same as commands", *map(command_line, offer.commands), wide=True),
-        },
+    """The page of an offer: what is chosen, what that does, by which commands, and the form that does it."""
+    regions = {"effects": card("What will happen", notes(offer.effects, "reason"), wide=True)}
+    if offer.choice:
+        regions["choice"] = card("Choose", _choice(request, offer), wide=True)
+    if offer.obstacle or offer.commands:
+        regions["form"] = card(offer.title, _form(request, offer), wide=True)
+    if offer.commands:
+        regions["commands"] = card("The same as commands", *map(command_line, offer.commands), wide=True)
+    return PageContent(offer.title, regions)
+
+
+def _choice(request: ViewRequest, offer: ActionOffer) -> Markup:
+    button = element("button", "Show what changes", type="submit")
+    back = link(offer.back, "Back")
+    return element(
+        "form", offer.choice, button, " ", back, method="get", action=request.path, class_="action-form"
     )
 
 
 def _form(request: ViewRequest, offer: ActionOffer) -> Markup:
+    """It is sent to the address of this page, so that what was chosen is there still if it is refused."""
     back = link(offer.back, "Back")
     if offer.obstacle:
         told = element("p", short_text(offer.obstacle, 600), class_="warn", role="alert")
         return element("div", told, element("p", back))
     button = element("button", offer.button, type="submit", class_="danger" if offer.is_destructive else None)
-    uid = element("input", type="hidden", name=UID, value=_uid(offer.target))
-    path = request.address() if request.query else request.path
-    return element("form", uid, offer.fields, button, " ", back, method="post", action=path, class_="filters")
+    uid = hidden(UID, _uid(offer.target))
+    return element(
+        "form",
+        uid,
+        offer.fields,
+        button,
+        " ",
+        back,
+        method="post",
+        action=request.address(),
+        class_="action-form",
+    )
+
+
+def hidden(name: str, value: str) -> Markup:
+    """A field that a form holds and does not show."""
+    return element("input", type="hidden", name=name, value=value)
 
 
 def check_target(target: Manifest, uid: str) -> None:

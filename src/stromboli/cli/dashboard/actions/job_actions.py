@@ -15,6 +15,7 @@ from stromboli.cli.dashboard.actions.action_page import (
     ActionOffer,
     check_target,
     create_command,
+    hidden,
     offer_page,
 )
 from stromboli.cli.dashboard.actions.viewer_permission import Permission, missing_permission
@@ -27,6 +28,8 @@ from stromboli.kube.request import ApiError
 from stromboli.simulator.reports.page.markup import Markup, element, joined
 
 TASKS_OFFERED = 100
+TASK, REPLICAS = "task", "replicas"
+"""Fields of the forms that scale."""
 Fields = Mapping[str, str]
 
 
@@ -129,7 +132,7 @@ async def deletion(request: ViewRequest) -> PageContent:
         job,
         _page_of_job(request),
         await _missing(request, Permission("delete", JOBS, namespace, name)),
-        element("label", element("span", f"Delete {name} with its pods"), sure),
+        fields=element("label", element("span", f"Delete {name} with its pods"), sure),
         is_destructive=True,
     )
     return offer_page(request, offer)
@@ -157,57 +160,68 @@ async def delete(request: ViewRequest, fields: Fields) -> str:
 
 
 async def scaling(request: ViewRequest) -> PageContent:
+    """The form in which a task and a number are chosen; once they are, what that changes, to be confirmed."""
     job, namespace, name = await _job(request), request.names["namespace"], request.names["name"]
-    task, replicas, change, obstacle = _offered(request, job)
-    missing = await _missing(
-        request, Permission("patch", JOBS, namespace, name), Permission("update", JOBS, namespace, name)
-    )
-    options = [*(["--task", task] if task else []), "--replicas", str(replicas)]
-    patch = shlex.join(
-        [
-            "kubectl",
-            "patch",
-            kubectl_kind(JOBS),
-            name,
-            "-n",
-            namespace,
-            "--type=json",
-            "-p",
-            json.dumps(change.patch),
-        ]
-    )
     offer = ActionOffer(
         f"Scale job {name}",
         [
             "The task gets more pods, or loses those with the highest indices.",
             "Where fewer pods are left than had to start together, that number goes down with them.",
-            f"With {replicas:,} pods of {task or 'its task'}: {change.text}.",
         ],
-        [_own_command(request, "scale", *options), patch],
+        [],
         "Scale",
         job,
         _page_of_job(request),
-        obstacle or missing,
-        _scale_fields(job, task, replicas),
+        await _missing(
+            request, Permission("patch", JOBS, namespace, name), Permission("update", JOBS, namespace, name)
+        ),
     )
-    return offer_page(request, offer)
+    return offer_page(request, offer if offer.obstacle else _chosen_scaling(request, offer))
 
 
-def _offered(request: ViewRequest, job: Manifest) -> tuple[str, int, Scaling, str]:
-    """The task and number of the address, else those of the first task; what changes then, and why it cannot."""
-    tasks = [str(task.get("name") or "") for task in tasks_of(job)]
-    task = request.query.get("task", "") if request.query.get("task", "") in tasks else (tasks or [""])[0]
-    current = next(
-        (whole_number(each.get("replicas")) for each in tasks_of(job) if each.get("name") == task), 0
-    )
-    replicas = request.number("replicas", 0, MOST_REPLICAS) if "replicas" in request.query else current
+def _chosen_scaling(request: ViewRequest, offer: ActionOffer) -> ActionOffer:
+    """The offer for the task and the number of the address."""
+    task, replicas = _wanted(request, offer.target)
+    offer = offer._replace(choice=_scale_fields(offer.target, task, replicas))
+    if REPLICAS not in request.query:
+        return offer
     try:
-        return task, replicas, scaling_of(job, position_of(job, task), replicas, None, None), ""
-    except (ClusterError, Usage) as error:
-        return task, replicas, Scaling([], "nothing changes"), str(error)
+        change = _scaling(offer.target, task, replicas)
+    except ClusterError as error:
+        return offer._replace(obstacle=str(error))
+    return offer._replace(
+        effects=[*offer.effects, f"With {replicas} pods of {task or 'its task'}: {change.text}."],
+        commands=_scale_commands(request, task, replicas, change),
+        fields=joined([hidden(TASK, task), hidden(REPLICAS, replicas)]),
+    )
 
 
-def _scale_fields(job: Manifest, task: str, replicas: int) -> Markup:
+def _wanted(request: ViewRequest, job: Manifest) -> tuple[str, str]:
+    """The task and the number of the address, as they were typed; else the first task, with what it has."""
+    numbers = {str(each.get("name") or ""): whole_number(each.get("replicas")) for each in tasks_of(job)}
+    task = request.query.get(TASK, "") or next(iter(numbers), "")
+    return task, request.query.get(REPLICAS, str(numbers.get(task, 0)))
+
+
+def _scaling(job: Manifest, task: str, replicas: str) -> Scaling:
+    """What changes; `ClusterError` if that cannot be."""
+    is_number = replicas.isascii() and replicas.isdecimal() and len(replicas) < 10
+    if not (is_number and int(replicas) <= MOST_REPLICAS):
+        raise ClusterError(f"{replicas[:40]!r} is no number of pods: write one from 0 to {MOST_REPLICAS:,}")
+    try:
+        return scaling_of(job, position_of(job, task), int(replicas), None, None)
+    except Usage as error:
+        raise ClusterError(str(error)) from None
+
+
+def _scale_commands(request: ViewRequest, task: str, replicas: str, change: Scaling) -> list[str]:
+    options = [*(["--task", task] if task else []), "--replicas", replicas]
+    patch = ["kubectl", "patch", kubectl_kind(JOBS), request.names["name"], "-n", request.names["namespace"]]
+    patch += ["--type=json", "-p", json.dumps(change.patch)]
+    return [_own_command(request, "scale", *options), shlex.join(patch)]
+
+
+def _scale_fields(job: Manifest, task: str, replicas: str) -> Markup:
     options = (
         element(
             "option",
@@ -221,15 +235,15 @@ def _scale_fields(job: Manifest, task: str, replicas: int) -> Markup:
     number = element(
         "input",
         type="number",
-        name="replicas",
-        value=str(replicas),
+        name=REPLICAS,
+        value=replicas,
         min="0",
         max=str(MOST_REPLICAS),
         required="",
     )
     return joined(
         [
-            element("label", element("span", "Task"), element("select", *options, name="task")),
+            element("label", element("span", "Task"), element("select", *options, name=TASK)),
             element("label", element("span", "Pods"), number),
         ]
     )
@@ -239,13 +253,7 @@ async def scale(request: ViewRequest, fields: Fields) -> str:
     """With as many pods as it has nothing is sent."""
     job = await _job(request)
     check_target(job, fields.get(UID, ""))
-    text = fields.get("replicas", "")
-    if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) <= MOST_REPLICAS):
-        raise ClusterError(f"{text[:40]!r} is no number of pods: write one from 0 to {MOST_REPLICAS:,}")
-    try:
-        change = scaling_of(job, position_of(job, fields.get("task", "")), int(text), None, None)
-    except Usage as error:
-        raise ClusterError(str(error)) from None
+    change = _scaling(job, fields.get(TASK, ""), fields.get(REPLICAS, ""))
     if any(step["op"] != "test" for step in change.patch):
         await send_scaling(request.session_in(request.names["namespace"]), job, change)
         _changed(request)
