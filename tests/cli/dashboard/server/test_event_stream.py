@@ -137,6 +137,31 @@ def test_who_has_the_page_already_is_sent_nothing_until_it_changes(
     on_dashboard(tmp_path, story)
 
 
+def test_what_a_browser_saw_last_counts_more_than_what_it_saw_first(
+    tmp_path: Path, counting: Counting
+) -> None:
+    """It connects again by itself with the address of the first time."""
+
+    async def story(board: Dashboard) -> None:
+        browser = await board.admitted()
+        await settled(board)
+        page = (await browser.get("/queues")).text
+        first = page.partition('data-digest="')[2].partition('"')[0]
+        async with browser.events("/queues", first) as events:
+            await events.message()
+            await add_queue(board, "extra")
+            id_line = (await events.message()).partition("\n")[0]
+            last = id_line.removeprefix("id: ")
+        async with browser.events("/queues", first, Last_Event_ID=last) as events:
+            assert await quiet(events)
+        await board.api.delete(f"{QUEUES}/extra")
+        await asyncio.sleep(0.2)
+        async with browser.events("/queues", first, Last_Event_ID=last) as events:
+            assert "extra" not in "".join((await events.event())["changed"])
+
+    on_dashboard(tmp_path, story)
+
+
 def test_a_page_is_rendered_once_for_all_who_look_at_it(tmp_path: Path, counting: Counting) -> None:
     async def story(board: Dashboard) -> None:
         browsers = [await board.admitted() for _ in range(3)]
@@ -203,8 +228,8 @@ def test_a_browser_hears_that_the_server_is_still_there(
         browser = await board.admitted()
         async with browser.events("/queues") as events:
             await events.event()
-            assert (await events.message()).startswith((":", "event: heartbeat"))
-            assert (await events.message()).startswith((":", "event: heartbeat"))
+            assert await events.message() == "event: heartbeat\ndata:\n"
+            assert await events.message() == "event: heartbeat\ndata:\n"
 
     monkeypatch.setattr(event_stream, "HEARTBEAT", 0.05)
     on_dashboard(tmp_path, story)
