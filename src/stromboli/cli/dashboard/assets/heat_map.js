@@ -1,6 +1,6 @@
 // <heat-map>: one cell per node on a canvas, darker the more is in use; what a character means is in pages/network/heat_map_markup.py.
 const LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy";
-const VACANT = "_", ABSENT = ".", UNKNOWN = "?";
+const ABSENT = ".", UNKNOWN = "?";
 const GAP = 1, BLOCK_GAP = 12, TITLE = 16, NARROWEST_BLOCK = 84;
 const LARGEST_SIDE = 16000, LARGEST_AREA = 16e6; // pixels that every browser can draw
 
@@ -9,7 +9,7 @@ function cellSize(count) {
 }
 
 class HeatMap extends HTMLElement {
-  static observedAttributes = ["shares", "cordoned", "not-ready", "names", "resource"];
+  static observedAttributes = ["shares", "vacant", "cordoned", "not-ready", "names", "resource"];
 
   constructor() {
     super();
@@ -80,6 +80,11 @@ class HeatMap extends HTMLElement {
     return new Set(text ? text.split(" ").map(Number) : []);
   }
 
+  /** Whether no job is on a node: a bit of the hexadecimal digits. */
+  isVacant(place) {
+    return ((parseInt(this.vacant[place >> 2] ?? "0", 16) >> (3 - (place & 3))) & 1) === 1;
+  }
+
   // -- where cells are
 
   layOut(width) {
@@ -122,6 +127,7 @@ class HeatMap extends HTMLElement {
   draw() {
     this.readNames();
     this.shares = this.getAttribute("shares") ?? "";
+    this.vacant = this.getAttribute("vacant") ?? "";
     this.cordoned = this.numbers("cordoned");
     this.notReady = this.numbers("not-ready");
     const width = Math.floor(this.clientWidth);
@@ -154,24 +160,27 @@ class HeatMap extends HTMLElement {
     pen.fillText(text, x, y + 1);
   }
 
-  /** States differ in form: vacant is hollow, cordoned has a stroke, not ready a cross, without the resource a dot. */
+  /**
+   * States differ in form: a node free of jobs has a frame, and is hollow if nothing is in use on it; one that is cordoned
+   * has a stroke, one that is not ready a cross, one without the resource is a dot.
+   */
   drawCell(pen, place) {
     const { x, y } = this.cells[place], size = this.size, share = this.shares[place];
-    const level = LEVELS.indexOf(share);
+    const level = LEVELS.indexOf(share), vacant = this.isVacant(place);
     if (share === ABSENT) {
       pen.fillStyle = this.colours.faint;
       pen.fillRect(x + size / 2 - 1, y + size / 2 - 1, 2, 2);
     } else {
       pen.fillStyle = this.colours.grid;
-      if (share !== VACANT) pen.fillRect(x, y, size, size);
+      if (!vacant || level > 0) pen.fillRect(x, y, size, size);
       if (level > 0) {
         pen.globalAlpha = 0.15 + 0.85 * (level / (LEVELS.length - 1));
         pen.fillStyle = this.colours.s1;
         pen.fillRect(x, y, size, size);
         pen.globalAlpha = 1;
       }
-      if (share === VACANT || share === UNKNOWN) {
-        pen.strokeStyle = this.colours.axis;
+      if (vacant || share === UNKNOWN) {
+        pen.strokeStyle = this.colours.faint;
         pen.lineWidth = 1;
         pen.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
       }
@@ -222,10 +231,13 @@ class HeatMap extends HTMLElement {
     const about = level > 0 && level < LEVELS.length - 1 ? "about " : "";
     const used =
       share === ABSENT ? `has no ${resource}`
-      : share === VACANT ? "no job there"
       : share === UNKNOWN ? "use not known"
       : `${about}${percent} % of ${resource} in use`;
-    const states = [this.notReady.has(place) && "not ready", this.cordoned.has(place) && "cordoned"].filter(Boolean);
+    const states = [
+      this.isVacant(place) && "no job there",
+      this.notReady.has(place) && "not ready",
+      this.cordoned.has(place) && "cordoned",
+    ].filter(Boolean);
     return [this.names[place] ?? "", used, ...states].join(", ");
   }
 

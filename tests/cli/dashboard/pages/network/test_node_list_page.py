@@ -35,12 +35,20 @@ def cells(page: PageContent) -> dict[str, str]:
     return dict(zip(attribute(page, "data-names").split(), attribute(page, "shares"), strict=True))
 
 
+def vacant(page: PageContent) -> set[str]:
+    """The nodes that are marked as free of jobs."""
+    marks = bytes.fromhex(attribute(page, "vacant"))
+    bits = "".join(f"{byte:08b}" for byte in marks)
+    return {name for name, bit in zip(cells(page), bits, strict=False) if bit == "1"}
+
+
 # -- the map
 
 
 def test_a_cell_says_how_much_is_in_use() -> None:
     page = nodes_page(*two_racks())
-    assert cells(page) == {"n-1": "U", "n-2": "_", "n-3": "F", "n-4": "_"}  # 30 and 15 of 60 levels
+    assert cells(page) == {"n-1": "U", "n-2": "0", "n-3": "F", "n-4": "0"}  # 30 and 15 of 60 levels
+    assert vacant(page) == {"n-2", "n-4"}
 
 
 def test_full_and_nearly_full_nodes_look_different() -> None:
@@ -55,8 +63,10 @@ def test_nodes_without_the_resource_have_a_sign_of_their_own() -> None:
     assert cells(page) == {"a": ".", "b": "y"}
 
 
-def test_the_pods_of_daemon_sets_leave_a_node_free_of_jobs() -> None:
-    assert cells(nodes_page(node("a"), pod("proxy", on="a", cpu="100m", group=""))) == {"a": "_"}
+def test_a_node_that_is_full_of_other_pods_is_shown_as_full_and_free_of_jobs() -> None:
+    page = nodes_page(node("a"), node("b"), pod("web", on="a", cpu="16", group=""), pod("train-0", on="b"))
+    assert cells(page) == {"a": "y", "b": "F"}
+    assert vacant(page) == {"a"}
 
 
 def test_cordoned_nodes_and_those_that_are_not_ready_are_marked_by_number() -> None:

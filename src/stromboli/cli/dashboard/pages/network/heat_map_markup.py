@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from stromboli.api import names
 from stromboli.cli.dashboard.pages.network.node_elements import title_of
@@ -21,8 +22,8 @@ from stromboli.simulator.reports.page.markup import Markup, element, shortened
 
 LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy"
 """The share in use, from nothing to all of it."""
-VACANT, ABSENT, UNKNOWN = "_", ".", "?"
-"""No job is there; the node does not have the resource; nobody may tell the viewer."""
+ABSENT, UNKNOWN = ".", "?"
+"""The node does not have the resource; nobody may tell the viewer."""
 GROUPS_SHOWN = 400
 TITLE_LENGTH = 60
 REST = "other groups"
@@ -138,6 +139,7 @@ def _heat_map(
         names=NAMES_ID,
         resource=shortened(title, TITLE_LENGTH),
         shares=_shares(occupancy, order, resource) if use_is_known else UNKNOWN * len(order),
+        vacant=_bits(occupancy, order) if use_is_known else "",
         cordoned=_numbers(
             number for number, state in enumerate(states) if state.endswith("SchedulingDisabled")
         ),
@@ -152,11 +154,13 @@ def _numbers(numbers: Iterable[int]) -> str:
 def _shares(occupancy: NodeOccupancy, order: Sequence[int], resource: str) -> str:
     columns = occupancy.columns(resource)
     highest = len(LEVELS) - 1
-    shares, has, vacant = columns.share.tolist(), columns.has.tolist(), occupancy.vacant.tolist()
-    return "".join(
-        ABSENT if not has[place] else VACANT if vacant[place] else LEVELS[_level(shares[place], highest)]
-        for place in order
-    )
+    shares, has = columns.share.tolist(), columns.has.tolist()
+    return "".join(LEVELS[_level(shares[place], highest)] if has[place] else ABSENT for place in order)
+
+
+def _bits(occupancy: NodeOccupancy, order: Sequence[int]) -> str:
+    """Which nodes no job is on, a bit for each, as hexadecimal digits."""
+    return np.packbits(occupancy.vacant[list(order)]).tobytes().hex()
 
 
 def _level(share: float, highest: int) -> int:
