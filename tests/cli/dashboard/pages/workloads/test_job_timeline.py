@@ -77,14 +77,63 @@ def test_a_job_that_waits_has_done_nothing_else():
     assert [(span.kind, span.end - span.begin) for span in spans] == [("wait", 50)]
 
 
+def eviction(seconds: float, object: str, message: str, times: int = 1) -> Happening:
+    moment = START + seconds
+    return Happening(moment, moment, "Normal", "Evict", object, message, times, "", "default")
+
+
+def evictions(*events: Happening) -> list[tuple[float, str]]:
+    told = reading(job(("Running", 30)), events=list(events))
+    return [(each.time - START, each.text) for each in moments_of(told) if each.kind == "evicted"]
+
+
 def test_evictions_are_moments_with_their_reason():
-    evicted = Happening(
-        START + 40, START + 41, "Normal", "Evict", "podgroup/g", f"for {HOSTILE}", 3, "", "default"
-    )
+    evicted = eviction(41, "podgroup/g", f"for {HOSTILE}", 3)
     shown = timeline(reading(job(("Running", 30)), pod(10, 20, 25), events=[evicted]), START + 100)
-    assert "evicted (3 times): for" in shown
+    assert "3 pods evicted: for" in shown
     assert "mark-evicted" in shown
     assert "<script" not in shown
+
+
+def test_a_gang_that_is_evicted_is_one_line_with_a_count():
+    reason = "reclaim for default/urgent, chosen by tier 1 (priority)"
+    gang = [eviction(40 + number, "podgroup/g", f"train-worker-{number}: {reason}") for number in range(8)]
+    assert evictions(*gang) == [(47, f"8 pods evicted: {reason}")]
+    again = [eviction(500, "podgroup/g", f"train-worker-{number}: {reason}") for number in range(2)]
+    assert evictions(*gang, *again) == [(47, f"8 pods evicted: {reason}"), (500, f"2 pods evicted: {reason}")]
+
+
+def test_evictions_for_different_reasons_are_told_apart():
+    told = evictions(
+        eviction(40, "podgroup/g", "train-0: reclaim for a/b"),
+        eviction(41, "podgroup/g", "train-1: preempt for a/c"),
+        eviction(42, "podgroup/g", "train-2: preempt for a/c", times=3),
+    )
+    assert told == [(40, "1 pod evicted: reclaim for a/b"), (42, "2 pods evicted (4 times): preempt for a/c")]
+
+
+def test_what_a_podgroup_and_its_pods_say_is_told_once():
+    because = "Pod is evicted, because of reclaim for a/b"
+    told = evictions(
+        eviction(40, "podgroup/g", "train-0: reclaim for a/b"), eviction(40, "pod", because, times=1)
+    )
+    assert told == [(40, "1 pod evicted: reclaim for a/b")]
+    assert evictions(eviction(40, "pod", because, times=5)) == [(40, "5 pods evicted: reclaim for a/b")]
+
+
+def test_the_line_of_a_gang_of_another_owner_ends_with_it():
+    def line(status: dict[str, Any], *pods: PodSummary, now: float) -> str:
+        gang = {"metadata": {"name": "g", "creationTimestamp": at(0)}, "spec": {}, "status": status}
+        return timeline(GangReading(None, gang, list(pods), [], ()), START + now).partition("<ol")[0]
+
+    ended = [pod(10, 20, 25, 80), pod(11, 22, 28, 85)]
+    running = [*ended, pod(11, 22, 28)]
+    conditions = [{"type": "Scheduled", "status": "True", "reason": "r", "lastTransitionTime": at(30)}]
+    completed = {"phase": "Completed", "conditions": conditions}
+    for gang in (({"phase": "Running"}, *ended), (completed,)):
+        assert line(*gang, now=100) == line(*gang, now=5000)
+    assert "ran 60s" in line({"phase": "Running"}, *ended, now=5000)
+    assert line({"phase": "Running"}, *running, now=100) != line({"phase": "Running"}, *running, now=5000)
 
 
 def test_the_line_of_a_running_job_changes_seldom():

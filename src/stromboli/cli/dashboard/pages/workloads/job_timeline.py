@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from stromboli.api import names
 from stromboli.api.predecessors import ENDED
 from stromboli.cli.cluster.cluster_kinds import Manifest
+from stromboli.cli.cluster.object_events import Happening
 from stromboli.cli.dashboard.pages.page_elements import age
 from stromboli.cli.dashboard.reading.gang_reading import GangReading, PodSummary
+from stromboli.cli.following.job_wait import phase_of
+from stromboli.cli.live.cluster_records import EVICTED_BECAUSE, ONE_EVICTION_SECONDS
 from stromboli.embedded.tables.age_text import duration_text, instant
 from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
 
 WIDTH, HEIGHT = 600.0, 16.0
 MOMENTS_SHOWN = 40
 RUNNING = "Running"
+_EVICTED_POD = re.compile(r"[a-z0-9][-a-z0-9.]*: ")
+"""The name of a pod at the beginning of what an event of its PodGroup says."""
 
 
 class Moment(NamedTuple):
@@ -97,10 +103,47 @@ def _conditions(manifest: Manifest | None) -> list[dict[str, Any]]:
 
 
 def _evictions(reading: GangReading) -> Iterable[Moment]:
-    for event in reading.events or ():
-        if event.reason == names.EVENT_EVICT:
-            times = f" ({event.times:,} times)" if event.times > 1 else ""
-            yield Moment(event.last, f"evicted{times}: {event.message}", "evicted")
+    """Those of pods for the same reason at about the same time as one."""
+    told = [event for event in reading.events or () if event.reason == names.EVENT_EVICT]
+    by_reason: dict[str, list[Happening]] = {}
+    for event in told:
+        by_reason.setdefault(_reason(event), []).append(event)
+    for reason, events in by_reason.items():
+        of_group = [event for event in events if not _is_of_pod(event)]  # the same as events of its pods
+        for together in _at_once(of_group or events):
+            yield Moment(together[-1].last, f"{_pods_text(together)}: {reason}", "evicted")
+
+
+def _is_of_pod(event: Happening) -> bool:
+    return event.object.partition("/")[0] == "pod"
+
+
+def _reason(event: Happening) -> str:
+    """Without the name of the pod, which events of PodGroups begin with."""
+    if _is_of_pod(event):
+        return event.message.removeprefix(EVICTED_BECAUSE)
+    return _EVICTED_POD.sub("", event.message)
+
+
+def _at_once(events: list[Happening]) -> Iterable[list[Happening]]:
+    """In the order of time, those that follow each other closely together."""
+    together: list[Happening] = []
+    for event in sorted(events, key=lambda event: event.last):
+        if together and event.last - together[-1].last > ONE_EVICTION_SECONDS:
+            yield together
+            together = []
+        together.append(event)
+    if together:
+        yield together
+
+
+def _pods_text(events: list[Happening]) -> str:
+    """`8 pods evicted`; events that name no pod count as often as they were seen."""
+    times = sum(event.times for event in events)
+    named = {match[0] for event in events if (match := _EVICTED_POD.match(event.message))}
+    pods = len(named) or times
+    again = f" ({times:,} times)" if times > pods else ""
+    return f"{pods:,} pod{'' if pods == 1 else 's'} evicted{again}"
 
 
 def _word(text: object) -> str:
@@ -139,12 +182,20 @@ def spans_of(reading: GangReading, moments: list[Moment], end: float) -> list[Sp
 
 def _end(reading: GangReading, moments: list[Moment], now: float) -> float:
     """When it ended; if it has not, the present rounded up, so that the line does not change all the time."""
-    phase = (((reading.job or {}).get("status") or {}).get("state") or {}).get("phase")
-    if phase in ENDED:
+    if _has_ended(reading):
         return moments[-1].time
     passed = max(1.0, now - moments[0].time)
     step = max(1.0, 10.0 ** math.floor(math.log10(passed)) / 10)
     return float(moments[0].time + math.ceil(passed / step) * step)
+
+
+def _has_ended(reading: GangReading) -> bool:
+    """By the phase of the job; of another gang by that of its PodGroup, or as all its pods have."""
+    if reading.job is not None:
+        return phase_of(reading.job) in ENDED
+    if ((reading.group or {}).get("status") or {}).get("phase") == names.GROUP_COMPLETED:
+        return True
+    return bool(reading.pods) and all(pod.ended for pod in reading.pods or ())
 
 
 def _line(reading: GangReading, moments: list[Moment], now: float) -> Markup:
