@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -107,8 +108,8 @@ class Events:
     async def event(self) -> Any:
         """The next that has data; None at the end of the stream."""
         while message := await self.message():
-            if message.startswith("data: "):
-                return json.loads(message.removeprefix("data: "))
+            if data := re.search(r"^data: (.*)", message, re.M):
+                return json.loads(data[1])
         return None
 
 
