@@ -8,13 +8,15 @@ from collections import Counter
 from stromboli.api.decoding import decode
 from stromboli.cli.dashboard.topology.job_places import JobPlaces
 from stromboli.cli.live.cluster_records import ClusterRecords
-from tests.cli.dashboard.network_manifests import pod
+from tests.cli.dashboard.network_manifests import pod, pod_group
 
 NODES = ("n-1", "n-2", "n-3")
 
 
 def test_counts_follow_pods_that_come_start_end_and_go() -> None:
     choice, records = random.Random(5), ClusterRecords()
+    for name in ("a", "b"):
+        records.put(decode(pod_group(name)), new=True)
     places = JobPlaces(records)
     for _ in range(400):
         manifest = pod(
@@ -49,3 +51,12 @@ def test_pods_that_were_there_before_count_too() -> None:
     assert object is not None
     records.put(object, new=True)
     assert JobPlaces(records).pods_by_job(["n-1"]) == {"default/a": 1}
+
+
+def test_a_pod_whose_podgroup_is_not_there_is_of_no_job() -> None:
+    records = ClusterRecords()
+    places = JobPlaces(records)
+    records.put(decode(pod("p", on="n-1", group="late")), new=True)
+    assert places.job_count(["n-1"]) == 0
+    records.put(decode(pod_group("late")), new=True)
+    assert places.job_count(["n-1"]) == 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stromboli.api import names
-from stromboli.cli.dashboard.pages.network.node_elements import pods_are_seen
-from stromboli.cli.dashboard.pages.network.node_list_page import CORDONED, NODES_PAGE, NOT_READY, has_state
+from stromboli.cli.dashboard.pages.network.node_elements import NODES_PAGE, pods_are_seen
+from stromboli.cli.dashboard.pages.network.node_list_page import CORDONED, NOT_READY, has_state
 from stromboli.cli.dashboard.pages.news_subjects import NO_NEWS, news_subject
 from stromboli.cli.dashboard.pages.page_content import (
     PageContent,

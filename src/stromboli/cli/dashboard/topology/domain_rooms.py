@@ -14,7 +14,7 @@ from stromboli.cli.dashboard.topology.node_occupancy import Floats, NodeOccupanc
 from stromboli.model.topology.domain import Domain
 
 FREE, PARTLY, FULL = "free", "partly", "full"
-"""Whether jobs are on none of the nodes of a HyperNode, on some, or none of its nodes could take one."""
+"""Whether all nodes of a HyperNode are free, some, or none; `NodeOccupancy.free_nodes` says which nodes are."""
 
 
 class TierSummary(NamedTuple):
@@ -28,6 +28,7 @@ class TierSummary(NamedTuple):
     """How many are free, partly free, and full."""
     nodes: int
     free_nodes: int
+    """One that is in several of them counts once."""
 
 
 class DomainRooms:
@@ -65,10 +66,11 @@ class DomainRooms:
                 self.network.tier_name(tier),
                 len(places),
                 Counter(map(self.room, places)),
-                sum(self.nodes[place] for place in places),
-                sum(self.free_nodes[place] for place in places),
+                int(inside.sum()),
+                int((inside & self._occupancy.free_nodes).sum()),
             )
             for tier, places in sorted(members.items())
+            for inside in [self.network.in_tier(tier)]
         ]
 
     def jobs(self, place: int) -> int:

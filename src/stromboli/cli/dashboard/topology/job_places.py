@@ -17,6 +17,7 @@ class JobPlaces:
     """The pods of PodGroups that run or wait; follows records as long as they are."""
 
     def __init__(self, records: ClusterRecords) -> None:
+        self._groups = records.groups
         self._pods: dict[str, PodRecord] = {}
         self._by_node: dict[str, Counter[str]] = {}
         self._waiting: Counter[Size] = Counter()
@@ -50,10 +51,10 @@ class JobPlaces:
         return node in self._by_node
 
     def job_count(self, nodes: Iterable[str]) -> int:
-        """How many jobs have a pod on any of these nodes."""
+        """How many jobs have a pod on any of these nodes; pods whose PodGroup is not there are of none."""
         jobs: set[str] = set()
         jobs.update(*(self._by_node[node] for node in nodes if node in self._by_node))
-        return len(jobs)
+        return len(jobs & self._groups.keys())
 
     def pods_by_job(self, nodes: Iterable[str]) -> Counter[str]:
         """How many pods jobs have on these nodes, by `namespace/name` of their PodGroups."""

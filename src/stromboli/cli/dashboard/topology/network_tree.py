@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from stromboli.api.types.meta import ObjectMeta
@@ -83,6 +84,13 @@ class NetworkTree:
     def of_tier(self, tier: int) -> list[Domain]:
         """The HyperNodes of a tier, in order of their names."""
         return [domain for domain in self.domains if domain.tier == tier]
+
+    def in_tier(self, tier: int) -> NDArray[np.bool_]:
+        """Whether a node is in any HyperNode of a tier, by row."""
+        inside = np.zeros(len(self.names), dtype=bool)
+        for domain in self.of_tier(tier):
+            inside[domain.rows] = True
+        return inside
 
     def containing(self, node: str) -> list[Domain]:
         """The HyperNodes that have a node, the lowest first."""

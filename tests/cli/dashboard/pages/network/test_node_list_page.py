@@ -15,6 +15,7 @@ from stromboli.cli.dashboard.pages.network.node_list_page import node_list
 from stromboli.cli.dashboard.pages.page_content import PageContent
 from stromboli.cli.live.visible_records import EVERYTHING, Visibility
 from tests.cli.dashboard.network_manifests import Manifest, hyper_node, node, pod, pod_group, two_racks
+from tests.cli.dashboard.number_links import assert_numbers_lead_to_as_many
 from tests.cli.dashboard.view_requests import HOSTILE, html_of, links_of, rendered, text_of, view_request
 
 
@@ -137,7 +138,20 @@ def test_a_size_that_is_none_is_told() -> None:
 
 def test_the_table_links_nodes_their_pods_and_their_hyper_nodes() -> None:
     links = links_of(nodes_page(*two_racks()))
-    assert {"/nodes/n-1", "/nodes/n-1#node-pods", "/topology/rack-a"} <= set(links)
+    assert {"/nodes/n-1", "/nodes/n-1#region-node-pods", "/topology/rack-a"} <= set(links)
+
+
+def test_every_number_leads_to_as_many_objects() -> None:
+    for query in ({}, {"hypernode": "rack-a"}, {"cpu": "8", "memory": "1Gi"}):
+        request = view_request("/nodes", *two_racks(), query=query)
+        compared = assert_numbers_lead_to_as_many(request, rendered(node_list, request))
+        assert ("/nodes/n-1#region-node-pods", 2) in compared
+        assert any(target.startswith("/nodes?sort=-fits") for target, _ in compared)
+
+
+def test_the_table_says_how_many_pods_fit_on_each_node() -> None:
+    text = text_of(nodes_page(*two_racks(), query={"cpu": "8", "hypernode": "rack-a"}))
+    assert "2 of 4 nodes: 2 Ready; 3 more pods of 8 CPU fit" in text
 
 
 @pytest.mark.parametrize(
@@ -147,14 +161,23 @@ def test_the_table_links_nodes_their_pods_and_their_hyper_nodes() -> None:
         ({"hypernode": "no-such"}, []),
         ({"q": "n-1"}, ["n-1"]),
         ({"state": "Ready"}, ["n-1", "n-2", "n-3", "n-4"]),
-        ({"state": "SchedulingDisabled"}, ["n-5"]),
+        ({"state": "SchedulingDisabled"}, ["n-5", "n-6"]),
+        ({"state": "NotReady"}, ["n-6", "n-7"]),
+        ({"tier": "1"}, ["n-1", "n-2", "n-3", "n-4"]),
+        ({"tier": "2", "state": "free of jobs"}, ["n-2", "n-4"]),
+        ({"tier": "9"}, []),
         ({"state": "free of jobs"}, ["n-2", "n-4"]),
     ],
 )
 def test_filters_leave_some_nodes_on_the_map_and_in_the_table(
     query: dict[str, str], shown: list[str]
 ) -> None:
-    page = nodes_page(*two_racks(), node("n-5", cordoned=True), query=query)
+    others = (
+        node("n-5", cordoned=True),
+        node("n-6", cordoned=True, state="NotReady"),
+        node("n-7", state="NotReady"),
+    )
+    page = nodes_page(*two_racks(), *others, query=query)
     assert attribute(page, "data-names").split() == shown
     assert [target for target in links_of(page) if re.fullmatch(r"/nodes/n-\d", target)] == [
         f"/nodes/{name}" for name in shown
@@ -167,7 +190,15 @@ def test_filters_leave_some_nodes_on_the_map_and_in_the_table(
 def test_who_may_not_list_pods_sees_nodes_without_their_use() -> None:
     page = nodes_page(*two_racks(), visibility=Visibility({"pods": frozenset()}))
     assert set(cells(page).values()) == {"?"}
-    assert "Pods may not be listed" in text_of(page)
+    text = text_of(page)
+    assert "Pods may not be listed" in text
+    assert "? / 16" in text
+    assert "0 / 16" not in text
+    assert "It is not known what is in use, and so what is free" in text
+    free = nodes_page(
+        *two_racks(), query={"state": "free of jobs"}, visibility=Visibility({"pods": frozenset()})
+    )
+    assert "0 of 4 nodes" in text_of(free)
 
 
 def test_only_visible_pods_count() -> None:

@@ -67,6 +67,7 @@ def test_it_names_commands_to_look_further() -> None:
 def test_who_may_not_list_pods_is_told() -> None:
     page = node_page("n-1", *two_racks(), visibility=Visibility({"pods": frozenset()}))
     assert "Pods may not be listed" in text_of(page)
+    assert "? / 16" in text_of(page)
     assert "train-0" not in html_of(page)
 
 

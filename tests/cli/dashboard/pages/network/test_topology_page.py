@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from stromboli.cli.dashboard.pages.network.topology_page import hyper_node, topology
 from stromboli.cli.dashboard.pages.page_content import NotThere, PageContent
+from stromboli.cli.live.visible_records import Visibility
 from tests.cli.dashboard.network_manifests import Manifest, node, pod, pod_group, two_racks
 from tests.cli.dashboard.network_manifests import hyper_node as hyper_node_manifest
+from tests.cli.dashboard.number_links import assert_numbers_lead_to_as_many, numbers_of
 from tests.cli.dashboard.view_requests import HOSTILE, html_of, links_of, rendered, text_of, view_request
 
 
@@ -47,7 +50,6 @@ def test_the_tree_has_those_below_within_those_above() -> None:
 
 def test_branches_are_open_where_the_address_says_so() -> None:
     assert "<details>" in html_of(network(*two_racks()))
-    assert '<details open="">' in html_of(network(*two_racks(), open="spine"))
     assert '<details open="">' in html_of(network(*two_racks(), open="all"))
 
 
@@ -61,7 +63,7 @@ def test_tiers_count_free_partly_free_and_full_hyper_nodes() -> None:
 def test_a_number_of_a_tier_leads_to_its_hyper_nodes() -> None:
     cluster = [*two_racks(), node("n-5"), hyper_node_manifest("rack-c", 1, "n-5")]
     page = network(*cluster, tier="1", room="free")
-    assert "1 HyperNodes of tier 1, free" in text_of(page)
+    assert "1 HyperNode of tier 1, free" in text_of(page)
     assert "/topology/rack-c" in re.findall(r'href="([^"]*)"', page.regions["hyper-nodes"])
     assert "rack-a" not in page.regions["hyper-nodes"]
 
@@ -100,6 +102,52 @@ def test_a_deep_tree_is_shown_to_some_depth() -> None:
     page = network(node("n-1"), *chain)
     assert len(lines(page)) == 8
     assert "1 HyperNode below" in text_of(page)
+
+
+def test_every_number_leads_to_as_many_objects() -> None:
+    cluster = [
+        *two_racks(),
+        node("n-5"),
+        hyper_node_manifest("rack-c", 1, "n-2", "n-5", tier_name="rack"),
+        node("n-6"),
+        pod("orphan", on="n-2", group="no-such-group"),
+    ]
+    for query in ({}, {"tier": "1"}, {"tier": "1", "room": "partly"}, {"cpu": "3"}):
+        request = view_request("/topology", *cluster, query=query)
+        compared = assert_numbers_lead_to_as_many(request, rendered(topology, request))
+        assert ("/nodes?tier=1&state=free+of+jobs", 2) in compared
+        assert any("sort=-fits" in target for target, _ in compared)
+        assert any(target.endswith("#region-hyper-node-jobs") for target, _ in compared)
+    request = view_request("/topology/spine", *cluster, names={"hypernode": "spine"})
+    regions = rendered(hyper_node, request).regions
+    tree = PageContent("", {name: regions[name] for name in ("hyper-node", "hyper-nodes")})
+    assert ("/nodes?hypernode=spine", 4) in assert_numbers_lead_to_as_many(request, tree)
+
+
+def test_numbers_of_pods_lead_to_the_pods_of_the_job() -> None:
+    jobs = page_of("rack-a", *two_racks()).regions["hyper-node-jobs"]
+    assert numbers_of(jobs) == [
+        ("/podgroups/default/train?tab=pods", 2),
+        ("/podgroups/default/train?tab=pods", 3),
+    ]
+
+
+def test_who_may_not_list_pods_is_not_told_that_all_is_free() -> None:
+    blind = Visibility({"pods": frozenset()})
+    full = [*two_racks(), *(pod(f"p-{number}", on=f"n-{number}", cpu="8") for number in range(1, 5))]
+    request = view_request("/topology", *full, visibility=blind)
+    text = text_of(rendered(topology, request))
+    assert "rack-a rack, tier 1 2 nodes, ? free" in text
+    assert "? / 32" in text
+    assert "fits ? pods ? jobs" in text
+    assert "rack, tier 1 2 ? ? ? ? of 4 ?" in text
+    assert "It is not known what is in use, and so what is free" in text
+    own = replace(request, path="/topology/rack-a", names={"hypernode": "rack-a"})
+    text = text_of(rendered(hyper_node, own))
+    assert "2 , ? free" in text
+    assert "Pods that fit ? of" in text
+    table = replace(request, query={"tier": "1", "room": "free"})
+    assert "2 HyperNodes of tier 1: all as a tree" in text_of(rendered(topology, table))
 
 
 # -- one HyperNode

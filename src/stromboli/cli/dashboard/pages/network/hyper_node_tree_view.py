@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from stromboli.cli.dashboard.pages.network.heat_map_markup import natural_order
-from stromboli.cli.dashboard.pages.network.node_elements import title_of, usage_bar
+from stromboli.cli.dashboard.pages.network.node_elements import SizedRoom, title_of, usage_bar
 from stromboli.cli.dashboard.pages.network.node_list_page import VACANT_STATE, nodes_in
 from stromboli.cli.dashboard.pages.page_content import ViewRequest, hyper_node_address
 from stromboli.cli.dashboard.pages.page_elements import Row, TableColumn, data_table, link, number_link
@@ -25,9 +25,10 @@ OPEN_ALL = "all"
 class TreeView:
     """The part of the tree below some HyperNodes that a page shows."""
 
-    def __init__(self, request: ViewRequest, rooms: DomainRooms) -> None:
+    def __init__(self, request: ViewRequest, rooms: DomainRooms, sized: SizedRoom) -> None:
         self._rooms = rooms
-        self._known = frozenset(request.query.get("open", "").split(","))
+        self._sized = sized
+        self._is_open = request.query.get("open", "") == OPEN_ALL
 
     def markup(self, roots: Sequence[Domain]) -> Markup:
         """These HyperNodes, each with those below it as far as there is room."""
@@ -43,21 +44,21 @@ class TreeView:
         if not below:
             return element("li", element("div", line, _more(domain, 0), class_="tree-line"), id=id)
         rest = [element("li", _more(domain, len(below)))] if len(below) < len(domain.children) else []
-        is_open = OPEN_ALL in self._known or domain.name in self._known
         return element(
             "li",
             element(
                 "details",
                 element("summary", line, class_="tree-line"),
                 element("ul", *(self._branch(child, shown) for child in below), *rest),
-                open="" if is_open else None,
+                open="" if self._is_open else None,
             ),
             id=id,
         )
 
     def _line(self, domain: Domain) -> Markup:
         """A HyperNode in one line; what is in it as links."""
-        rooms, place = self._rooms, self._rooms.place[domain.name]
+        rooms, sized, place = self._rooms, self._sized, self._rooms.place[domain.name]
+        fitting, jobs = rooms.fitting[place], rooms.jobs(place)
         name = link(hyper_node_address(domain.name), shortened(domain.name, NAME_LENGTH), class_="tree-name")
         parts = [
             name,
@@ -65,27 +66,33 @@ class TreeView:
             element(
                 "span",
                 number_link(rooms.nodes[place], nodes_in(domain.name)),
-                f" {_plural(rooms.nodes[place], 'node')},",
-                number_link(rooms.free_nodes[place], nodes_in(domain.name, VACANT_STATE)),
+                f" {_plural(rooms.nodes[place], 'node')}, ",
+                sized.count(rooms.free_nodes[place], nodes_in(domain.name, VACANT_STATE)),
                 " free",
             ),
             *(
                 element("span", f"{title_of(resource)} ", usage_bar(used[place], has[place], resource))
-                for resource, used, has in _columns(rooms)
+                for resource, used, has in _columns(rooms, sized)
                 if has[place]
             ),
-            element("span", f"fits {rooms.fitting[place]:,} {_plural(rooms.fitting[place], 'pod')}"),
-            element(
-                "span",
-                number_link(rooms.jobs(place), f"{hyper_node_address(domain.name)}#hyper-node-jobs"),
-                f" {_plural(rooms.jobs(place), 'job')}",
-            ),
+            element("span", "fits ", sized.fitting(fitting, domain.name), f" {_plural(fitting, 'pod')}"),
+            element("span", sized.count(jobs, jobs_in(domain.name)), f" {_plural(jobs, 'job')}"),
         ]
         return joined(parts, " ")
 
 
-def _columns(rooms: DomainRooms) -> list[tuple[str, list[float], list[float]]]:
-    return [(resource, rooms.used[resource], rooms.has[resource]) for resource in rooms.resources]
+def jobs_in(hyper_node: str) -> str:
+    """The address of the jobs that have pods in a HyperNode."""
+    return f"{hyper_node_address(hyper_node)}#region-hyper-node-jobs"
+
+
+def _columns(rooms: DomainRooms, sized: SizedRoom) -> list[tuple[str, Sequence[float | None], list[float]]]:
+    """What is in use of each resource, by HyperNode, and what there is."""
+    unknown = [None] * len(rooms.nodes)
+    return [
+        (resource, rooms.used[resource] if sized.is_known else unknown, rooms.has[resource])
+        for resource in rooms.resources
+    ]
 
 
 def _shown(roots: Sequence[Domain]) -> dict[str, list[Domain]]:
@@ -125,11 +132,11 @@ def _plural(count: int, noun: str) -> str:
 
 
 def hyper_node_table(
-    request: ViewRequest, caption: str, domains: Sequence[Domain], rooms: DomainRooms
+    request: ViewRequest, caption: str, domains: Sequence[Domain], rooms: DomainRooms, sized: SizedRoom
 ) -> Markup:
     """HyperNodes as a table that can be sorted."""
     rows: list[Row] = [{"domain": domain, "place": rooms.place[domain.name]} for domain in domains]
-    return data_table(request, caption, [*_name_columns(), *_room_columns(rooms)], rows)
+    return data_table(request, caption, [*_name_columns(), *_room_columns(rooms, sized)], rows)
 
 
 def _name_columns() -> list[TableColumn]:
@@ -149,7 +156,7 @@ def _name_columns() -> list[TableColumn]:
     ]
 
 
-def _room_columns(rooms: DomainRooms) -> list[TableColumn]:
+def _room_columns(rooms: DomainRooms, sized: SizedRoom) -> list[TableColumn]:
     nodes, free, fitting = rooms.nodes, rooms.free_nodes, rooms.fitting
     return [
         TableColumn(
@@ -160,29 +167,30 @@ def _room_columns(rooms: DomainRooms) -> list[TableColumn]:
         ),
         TableColumn(
             "Free nodes",
-            lambda row: number_link(free[row["place"]], nodes_in(row["domain"].name, VACANT_STATE)),
+            lambda row: sized.count(free[row["place"]], nodes_in(row["domain"].name, VACANT_STATE)),
             lambda row: free[row["place"]],
             "number",
         ),
-        *(_resource_column(resource, used, has) for resource, used, has in _columns(rooms)),
+        *(_resource_column(resource, used, has) for resource, used, has in _columns(rooms, sized)),
         TableColumn(
-            "Fits", lambda row: f"{fitting[row['place']]:,}", lambda row: fitting[row["place"]], "number"
+            "Fits",
+            lambda row: sized.fitting(fitting[row["place"]], row["domain"].name),
+            lambda row: fitting[row["place"]],
+            "number",
         ),
         TableColumn(
             "Jobs",
-            lambda row: number_link(
-                rooms.jobs(row["place"]), f"{hyper_node_address(row['domain'].name)}#hyper-node-jobs"
-            ),
+            lambda row: sized.count(rooms.jobs(row["place"]), jobs_in(row["domain"].name)),
             lambda row: rooms.jobs(row["place"]),
             "number",
         ),
     ]
 
 
-def _resource_column(resource: str, used: list[float], has: list[float]) -> TableColumn:
+def _resource_column(resource: str, used: Sequence[float | None], has: list[float]) -> TableColumn:
     return TableColumn(
         title_of(resource),
         lambda row: usage_bar(used[row["place"]], has[row["place"]], resource),
-        lambda row: used[row["place"]] / has[row["place"]] if has[row["place"]] else 0.0,
+        lambda row: (used[row["place"]] or 0.0) / (has[row["place"]] or 1.0),
         name=f"by-{resource}",
     )

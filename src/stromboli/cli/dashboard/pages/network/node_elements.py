@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from stromboli.api import names
-from stromboli.cli.dashboard.pages.page_content import ViewRequest, hyper_node_address
+from stromboli.cli.dashboard.pages.page_content import ViewRequest, address, hyper_node_address
 from stromboli.cli.dashboard.pages.page_elements import (
     TITLES,
     FilterField,
@@ -32,6 +32,9 @@ from stromboli.cli.live.cluster_content import GPU
 from stromboli.cli.live.cluster_records import PODS
 from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
 
+NODES_PAGE = "/nodes"
+GANG_TITLE = "The largest gang that would still fit"
+
 
 def title_of(resource: str) -> str:
     return {**TITLES, names.PODS: "Pods"}.get(resource, resource)
@@ -43,20 +46,23 @@ def shown_amount(value: float, resource: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def usage_bar(used: float, has: float, resource: str) -> Markup | str:
-    """A bar with its numbers beside it; a dash where there is nothing of the resource."""
+def usage_bar(used: float | None, has: float, resource: str) -> Markup | str:
+    """A bar with its numbers beside it, `?` for what is not known; a dash where there is nothing of the resource."""
     if not has and not used:
         return "-"
-    text = f"{shown_amount(used, resource)} / {shown_amount(has, resource)}"
+    text = f"{UNKNOWN if used is None else shown_amount(used, resource)} / {shown_amount(has, resource)}"
     return element(
         "span",
-        bar(used, has, f"{text} {title_of(resource)} in use"),
+        bar(used or 0.0, has, f"{text} {title_of(resource)} in use"),
         element("span", text, class_="bar-text"),
         class_="bar-cell",
     )
 
 
 # -- what the viewer cannot see
+
+UNKNOWN = "?"
+"""In the place of a number that takes pods which may not be listed."""
 
 
 def pods_are_seen(request: ViewRequest) -> bool:
@@ -85,6 +91,9 @@ class SizedRoom:
 
     def __init__(self, request: ViewRequest, occupancy: NodeOccupancy) -> None:
         self.problem = ""
+        self.is_known = pods_are_seen(request)
+        """Whether what is in use is known, and so what is free."""
+        self._chosen = {name: text for name in SIZE_FIELDS if (text := request.query.get(name, ""))}
         try:
             self.size = chosen_size(request.query, occupancy.jobs)
         except BadSize as error:
@@ -95,6 +104,14 @@ class SizedRoom:
     @property
     def text(self) -> str:
         return size_text(self.size)
+
+    def count(self, number: int, target: str) -> Markup | str:
+        """A number that takes what is in use, with the objects behind it."""
+        return number_link(number, target) if self.is_known else UNKNOWN
+
+    def fitting(self, number: int, hyper_node: str = "") -> Markup | str:
+        """How many pods fit in the cluster or in a HyperNode, with its nodes: those that take most first."""
+        return self.count(number, address(NODES_PAGE, hypernode=hyper_node, sort="-fits", **self._chosen))
 
 
 def size_text(size: PodSize) -> str:
@@ -114,19 +131,16 @@ def _size_order(item: tuple[str, int]) -> tuple[int, str]:
 
 def gang_card(request: ViewRequest, sized: SizedRoom) -> Markup:
     """How many pods of one size would start now, and the form to choose another size."""
-    entries: list[tuple[str, object]] = [("Whole cluster", number_link(sized.room.total, "/nodes"))]
+    if not sized.is_known:
+        return card(GANG_TITLE, note="It is not known what is in use, and so what is free.", wide=True)
+    entries: list[tuple[str, object]] = [("Whole cluster", sized.fitting(sized.room.total))]
     for tier in sized.room.tiers:
         name = f"Within one {shortened(tier.name, 40) or 'HyperNode'} (tier {tier.tier})"
-        target = hyper_node_address(tier.domain.name)
-        entries.append(
-            (
-                name,
-                joined([number_link(tier.largest, target), _place(tier.largest, target, tier.domain.name)]),
-            )
-        )
+        number = sized.fitting(tier.largest, tier.domain.name)
+        entries.append((name, joined([number, _place(tier.largest, tier.domain.name)])))
     wrong = [element("p", sized.problem, class_="note bad")] if sized.problem else []
     return card(
-        "The largest gang that would still fit",
+        GANG_TITLE,
         *wrong,
         element("p", f"Pods of {sized.text} each ({sized.size.origin})."),
         tiles(entries),
@@ -136,9 +150,9 @@ def gang_card(request: ViewRequest, sized: SizedRoom) -> Markup:
     )
 
 
-def _place(largest: int, target: str, name: str) -> Markup:
+def _place(largest: int, name: str) -> Markup:
     return (
-        element("small", " in ", link(target, shortened(name, 60)))
+        element("small", " in ", link(hyper_node_address(name), shortened(name, 60)))
         if largest
         else element("small", " in any")
     )

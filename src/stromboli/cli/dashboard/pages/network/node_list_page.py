@@ -17,9 +17,10 @@ from stromboli.cli.dashboard.pages.network.heat_map_markup import (
     resource_tabs,
 )
 from stromboli.cli.dashboard.pages.network.node_elements import (
+    NODES_PAGE,
+    UNKNOWN,
     SizedRoom,
     gang_card,
-    pods_are_seen,
     sight_notes,
     title_of,
     usage_bar,
@@ -43,10 +44,9 @@ from stromboli.cli.dashboard.pages.page_elements import (
     phase,
     tabs,
 )
-from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy, resource_names
+from stromboli.cli.dashboard.topology.node_occupancy import Bools, NodeOccupancy, resource_names
 from stromboli.simulator.reports.page.markup import Markup, joined, shortened
 
-NODES_PAGE = "/nodes"
 TABS_SHOWN = 12
 LABELS = (
     "topology.kubernetes.io/zone",
@@ -64,22 +64,22 @@ NOT_READY, CORDONED = "NotReady", "SchedulingDisabled"
 async def node_list(request: ViewRequest) -> PageContent:
     """The nodes that the address asks for, on a map and in a table."""
     occupancy = request.view.nodes.occupancy()
-    places = _filtered(request, occupancy)
+    sized = SizedRoom(request, occupancy)
+    places = _filtered(request, occupancy, sized.is_known)
     resource = chosen_resource(request)
     group = _grouping(request, occupancy)
     groups = grouped_nodes(occupancy, places, group)
-    known = pods_are_seen(request)
     return PageContent(
         "Nodes",
         {
             "node-notes": sight_notes(request),
-            "node-filters": _filters(request, occupancy),
+            "node-filters": _filters(request, occupancy, sized.is_known),
             "node-choices": joined(
                 [resource_tabs(request, resource), _group_tabs(request, occupancy, group)]
             ),
-            "heat-map": map_card(occupancy, groups, resource, known),
-            "node-gang": gang_card(request, SizedRoom(request, occupancy)),
-            "node-list": node_table(request, occupancy, places, known),
+            "heat-map": map_card(occupancy, groups, resource, sized.is_known),
+            "node-gang": gang_card(request, sized),
+            "node-list": _table(request, occupancy, places, sized),
             "heat-names": heat_map_names(occupancy, groups),
         },
     )
@@ -88,14 +88,16 @@ async def node_list(request: ViewRequest) -> PageContent:
 # -- which nodes
 
 
-def _filtered(request: ViewRequest, occupancy: NodeOccupancy) -> list[int]:
-    """The places of nodes that the filters leave."""
+def _filtered(request: ViewRequest, occupancy: NodeOccupancy, known: bool) -> list[int]:
+    """The places of nodes that the filters leave; where use is not `known`, no node counts as free of jobs."""
     wanted = np.ones(len(occupancy), dtype=bool)
     if name := request.query.get("hypernode", ""):
         domain = occupancy.network.tree.domains.get(name)
         wanted[:] = domain.mask(len(occupancy)) if domain is not None else False
+    if tier := request.query.get("tier", ""):
+        wanted &= _in_tier(occupancy, tier)
     if state := request.query.get("state", ""):
-        wanted &= _in_state(occupancy, state)
+        wanted &= _in_state(occupancy, state) if known or state != VACANT_STATE else False
     words = request.query.get("q", "").lower().split()
     kept: list[int] = np.flatnonzero(wanted).tolist()
     for word in words:
@@ -103,7 +105,14 @@ def _filtered(request: ViewRequest, occupancy: NodeOccupancy) -> list[int]:
     return kept
 
 
-def _in_state(occupancy: NodeOccupancy, state: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _in_tier(occupancy: NodeOccupancy, wanted: str) -> Bools:
+    """In any HyperNode of a tier."""
+    network = occupancy.network
+    tiers = [tier for tier in network.tiers if str(tier) == wanted]
+    return network.in_tier(tiers[0]) if tiers else np.zeros(len(occupancy), dtype=bool)
+
+
+def _in_state(occupancy: NodeOccupancy, state: str) -> Bools:
     if state == VACANT_STATE:
         return occupancy.free_nodes
     return np.array([has_state(each, state) for each in occupancy.states], dtype=bool)
@@ -114,12 +123,13 @@ def has_state(state: str, wanted: str) -> bool:
     return state == wanted or (wanted in (NOT_READY, CORDONED) and wanted in state.split(","))
 
 
-def _filters(request: ViewRequest, occupancy: NodeOccupancy) -> Markup:
-    states = [*sorted(set(occupancy.states))[:TABS_SHOWN], VACANT_STATE]
+def _filters(request: ViewRequest, occupancy: NodeOccupancy, known: bool) -> Markup:
+    states = [*sorted(set(occupancy.states))[:TABS_SHOWN], *([VACANT_STATE] if known else [])]
+    tiers = [str(tier) for tier in occupancy.network.tiers[:TABS_SHOWN]]
     fields = [
         FilterField("q", "Search"),
         FilterField("state", "State", states),
-        FilterField("hypernode", "HyperNode"),
+        *([FilterField("tier", "Tier", tiers), FilterField("hypernode", "HyperNode")] if tiers else []),
     ]
     return filter_form(request, fields)
 
@@ -167,18 +177,22 @@ def _group_tabs(request: ViewRequest, occupancy: NodeOccupancy, group: str) -> M
 # -- the table
 
 
-def node_table(request: ViewRequest, occupancy: NodeOccupancy, places: Sequence[int], known: bool) -> Markup:
+def _table(request: ViewRequest, occupancy: NodeOccupancy, places: Sequence[int], sized: SizedRoom) -> Markup:
     """One page of these nodes."""
     states = Counter(occupancy.states[place] for place in places)
     listed = ", ".join(
         f"{count:,} {shortened(state, 40)}" for state, count in sorted(states.items())[:TABS_SHOWN]
     )
     caption = f"{len(places):,} of {len(occupancy):,} nodes{f': {listed}' if listed else ''}"
+    if sized.is_known:
+        fitting = int(sized.room.by_node[list(places)].sum())
+        caption += f"; {fitting:,} more pods of {sized.text} fit"
     rows: list[Row] = [{"place": place} for place in places]
-    return data_table(request, caption, _columns(request, occupancy, known), rows)
+    return data_table(request, caption, _columns(request, occupancy, sized), rows)
 
 
-def _columns(request: ViewRequest, occupancy: NodeOccupancy, known: bool) -> list[TableColumn]:
+def _columns(request: ViewRequest, occupancy: NodeOccupancy, sized: SizedRoom) -> list[TableColumn]:
+    known, fitting = sized.is_known, sized.room.by_node.astype(int).tolist()
     resources = request.content.resources
     chosen = request.query.get("resource", "")
     if chosen in resource_names(request.records) and chosen not in (*resources, names.PODS):
@@ -192,11 +206,17 @@ def _columns(request: ViewRequest, occupancy: NodeOccupancy, known: bool) -> lis
         ),
         TableColumn(
             "Pods",
-            lambda row: _pods(occupancy, row) if known else "?",
+            lambda row: _pods(occupancy, row) if known else UNKNOWN,
             lambda row: occupancy.pods[row["place"]],
             "number",
         ),
         *(_resource_column(occupancy, resource, known) for resource in resources),
+        TableColumn(
+            "Fits",
+            lambda row: f"{fitting[row['place']]:,}" if known else UNKNOWN,
+            lambda row: fitting[row["place"]],
+            "number",
+        ),
         *([_hyper_node_column(occupancy)] if occupancy.network.tree else []),
     ]
 
@@ -214,7 +234,7 @@ def state_text(state: str) -> Markup:
 
 def _pods(occupancy: NodeOccupancy, row: Row) -> Markup:
     name = occupancy.names[row["place"]]
-    return number_link(occupancy.pods[row["place"]], f"{node_address(name)}#node-pods")
+    return number_link(occupancy.pods[row["place"]], f"{node_address(name)}#region-node-pods")
 
 
 def _resource_column(occupancy: NodeOccupancy, resource: str, known: bool) -> TableColumn:
@@ -222,7 +242,7 @@ def _resource_column(occupancy: NodeOccupancy, resource: str, known: bool) -> Ta
     has, used, share = columns.has.tolist(), columns.used.tolist(), columns.share.tolist()
     return TableColumn(
         shortened(title_of(resource), 60),
-        lambda row: usage_bar(used[row["place"]] if known else 0.0, has[row["place"]], resource),
+        lambda row: usage_bar(used[row["place"]] if known else None, has[row["place"]], resource),
         lambda row: share[row["place"]],
         name=f"by-{resource}",
     )

@@ -22,14 +22,14 @@ from stromboli.cli.dashboard.pages.network.hyper_node_tree_view import (
     tier_text,
 )
 from stromboli.cli.dashboard.pages.network.node_elements import (
+    NODES_PAGE,
     SizedRoom,
     gang_card,
-    pods_are_seen,
     sight_notes,
     title_of,
     usage_bar,
 )
-from stromboli.cli.dashboard.pages.network.node_list_page import NODES_PAGE, VACANT_STATE, nodes_in
+from stromboli.cli.dashboard.pages.network.node_list_page import VACANT_STATE, nodes_in
 from stromboli.cli.dashboard.pages.page_content import (
     NotThere,
     PageContent,
@@ -61,12 +61,12 @@ from stromboli.cli.dashboard.topology.domain_rooms import (
     TierSummary,
     node_names,
 )
+from stromboli.cli.dashboard.topology.gang_room import TierRoom
 from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy
 from stromboli.model.topology.domain import Domain
 from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
 
 TOPOLOGY_PAGE = "/topology"
-FREE_NODES = address(NODES_PAGE, state=VACANT_STATE)
 PROBLEMS_SHOWN = 50
 MEANING = (
     "A node is free if it takes new pods and none of a job is there;"
@@ -96,7 +96,7 @@ async def topology(request: ViewRequest) -> PageContent:
             "topology-notes": sight_notes(request),
             "topology-tiers": _tiers_card(request, rooms, sized),
             "topology-problems": _problems(occupancy),
-            "hyper-nodes": _hyper_nodes(request, rooms),
+            "hyper-nodes": _hyper_nodes(request, rooms, sized),
             "topology-gang": gang_card(request, sized),
         },
     )
@@ -111,16 +111,11 @@ def _tiers_card(request: ViewRequest, rooms: DomainRooms, sized: SizedRoom) -> M
             tier_text(tier.tier, tier.name),
             number_link(tier.hyper_nodes, request.address(tier=tier.tier, room="", page="")),
             *(
-                number_link(tier.rooms[room], request.address(tier=tier.tier, room=room, page=""))
+                sized.count(tier.rooms[room], request.address(tier=tier.tier, room=room, page=""))
                 for room in (FREE, PARTLY, FULL)
             ),
-            joined([number_link(tier.free_nodes, FREE_NODES), f" of {tier.nodes:,}"]),
-            joined(
-                [
-                    number_link(best.largest, hyper_node_address(best.domain.name)),
-                    f" in {shortened(best.domain.name, 60)}" if best.largest else "",
-                ]
-            ),
+            joined([sized.count(tier.free_nodes, _free_nodes(tier)), " of ", _nodes(tier)]),
+            _largest(best, sized),
         ]
 
     titles = (
@@ -134,6 +129,20 @@ def _tiers_card(request: ViewRequest, rooms: DomainRooms, sized: SizedRoom) -> M
     )
     table = plain_table("tiers of HyperNodes", titles, [cells(tier) for tier in rooms.tiers()])
     return card("Tiers", table, note=MEANING, wide=True)
+
+
+def _largest(best: TierRoom, sized: SizedRoom) -> Markup:
+    """How many pods fit in the HyperNode that takes most of them."""
+    number = sized.fitting(best.largest, best.domain.name)
+    return joined([number, *([" in ", _link(best.domain)] if best.largest and sized.is_known else [])])
+
+
+def _free_nodes(tier: TierSummary) -> str:
+    return address(NODES_PAGE, tier=tier.tier, state=VACANT_STATE)
+
+
+def _nodes(tier: TierSummary) -> Markup:
+    return number_link(tier.nodes, address(NODES_PAGE, tier=tier.tier))
 
 
 def _problems(occupancy: NodeOccupancy) -> Markup:
@@ -155,26 +164,29 @@ def _problems(occupancy: NodeOccupancy) -> Markup:
     return card("Problems", element("ul", *entries), notes(more), wide=True)
 
 
-def _hyper_nodes(request: ViewRequest, rooms: DomainRooms) -> Markup:
-    tier, room = request.query.get("tier", ""), request.query.get("room", "")
+def _hyper_nodes(request: ViewRequest, rooms: DomainRooms, sized: SizedRoom) -> Markup:
+    """As a tree, or as a table of those that the tiers count."""
+    tier = request.query.get("tier", "")
+    room = request.query.get("room", "") if sized.is_known else ""
     if not tier and not room:
-        return _tree_card(request, rooms, rooms.network.tree.top)
+        return _tree_card(request, rooms, sized, rooms.network.tree.top)
     domains = [
         domain
         for place, domain in enumerate(rooms.network.domains)
-        if tier in ("", str(domain.tier)) and room in ("", rooms.room(place))
+        if rooms.nodes[place] and tier in ("", str(domain.tier)) and room in ("", rooms.room(place))
     ]
-    caption = f"{len(domains):,} HyperNodes" + (f" of tier {shortened(tier, 20)}" if tier else "")
+    plural = "" if len(domains) == 1 else "s"
+    caption = f"{len(domains):,} HyperNode{plural}" + (f" of tier {shortened(tier, 20)}" if tier else "")
     back = link(request.address(tier="", room="", page=""), "all as a tree")
     return joined(
         [
             element("p", caption, f"{', ' + shortened(room, 20) if room else ''}: ", back),
-            hyper_node_table(request, caption, domains, rooms),
+            hyper_node_table(request, caption, domains, rooms, sized),
         ]
     )
 
 
-def _tree_card(request: ViewRequest, rooms: DomainRooms, root: Domain) -> Markup:
+def _tree_card(request: ViewRequest, rooms: DomainRooms, sized: SizedRoom, root: Domain) -> Markup:
     """The HyperNodes below another, one page of them."""
     pages = max(1, -(-len(root.children) // CHILDREN_SHOWN))
     page = min(request.number("page", 1, 100_000), pages)
@@ -190,7 +202,7 @@ def _tree_card(request: ViewRequest, rooms: DomainRooms, root: Domain) -> Markup
     ]
     parts = [tabs(folding, "folding")] if any(each.children for each in roots) else []
     parts += [tabs(turning, "pages")] if pages > 1 else []
-    return card("HyperNodes", *parts, TreeView(request, rooms).markup(roots), wide=True)
+    return card("HyperNodes", *parts, TreeView(request, rooms, sized).markup(roots), wide=True)
 
 
 def _page_links(request: ViewRequest, pages: int, page: int) -> list[tuple[int, str]]:
@@ -217,10 +229,10 @@ async def hyper_node(request: ViewRequest) -> PageContent:
         "topology-notes": sight_notes(request),
         "hyper-node": joined([_facts(rooms, domain, sized), _notices(occupancy, name)]),
         "hyper-node-resources": resource_tabs(request, resource),
-        "heat-map": map_card(occupancy, groups, resource, pods_are_seen(request)),
+        "heat-map": map_card(occupancy, groups, resource, sized.is_known),
     }
     if domain.children:
-        regions["hyper-nodes"] = _tree_card(request, rooms, domain)
+        regions["hyper-nodes"] = _tree_card(request, rooms, sized, domain)
     regions["hyper-node-jobs"] = _jobs(request, occupancy, domain)
     regions["heat-names"] = heat_map_names(occupancy, groups)
     return PageContent(f"HyperNode {shortened(name, 80)}", regions)
@@ -250,6 +262,7 @@ def _notices(occupancy: NodeOccupancy, name: str) -> Markup:
 def _facts(rooms: DomainRooms, domain: Domain, sized: SizedRoom) -> Markup:
     place = rooms.place[domain.name]
     above = [each for each in domain.ancestors() if each is not rooms.network.tree.top][1:]
+    used = {name: rooms.used[name][place] if sized.is_known else None for name in rooms.resources}
     entries: list[tuple[str, object]] = [
         ("Tier", tier_text(domain.tier, domain.tier_name)),
         (
@@ -262,16 +275,19 @@ def _facts(rooms: DomainRooms, domain: Domain, sized: SizedRoom) -> Markup:
                 [
                     number_link(rooms.nodes[place], nodes_in(domain.name)),
                     ", ",
-                    number_link(rooms.free_nodes[place], nodes_in(domain.name, VACANT_STATE)),
+                    sized.count(rooms.free_nodes[place], nodes_in(domain.name, VACANT_STATE)),
                     " free",
                 ]
             ),
         ),
         *(
-            (title_of(resource), usage_bar(rooms.used[resource][place], rooms.has[resource][place], resource))
+            (title_of(resource), usage_bar(used[resource], rooms.has[resource][place], resource))
             for resource in rooms.resources
         ),
-        ("Pods that fit", f"{rooms.fitting[place]:,} of {sized.text}, by amounts alone"),
+        (
+            "Pods that fit",
+            joined([sized.fitting(rooms.fitting[place], domain.name), f" of {sized.text}, by amounts alone"]),
+        ),
     ]
     return facts(entries)
 
@@ -305,14 +321,17 @@ def _job_columns(request: ViewRequest) -> Sequence[TableColumn]:
     def job(row: Row) -> Markup:
         return link(row_address(request.records, row), f"{row['namespace']}/{shortened(row['name'], 80)}")
 
+    def pods(row: Row, name: str) -> Markup:
+        return number_link(row[name], address(row_address(request.records, row), tab="pods"))
+
     return [
         TableColumn("Job", job, lambda row: (row["namespace"], row["name"])),
         TableColumn(
             "Queue", lambda row: link(queue_address(row["queue"]), row["queue"]), lambda row: row["queue"]
         ),
         TableColumn("Phase", lambda row: phase(row["phase"]), lambda row: row["phase"]),
-        TableColumn("Pods here", lambda row: f"{row['here']:,}", lambda row: row["here"], "number", "here"),
-        TableColumn("Pods", lambda row: f"{row['pods']:,}", lambda row: row["pods"], "number"),
+        TableColumn("Pods here", lambda row: pods(row, "here"), lambda row: row["here"], "number", "here"),
+        TableColumn("Pods", lambda row: pods(row, "pods"), lambda row: row["pods"], "number"),
     ]
 
 
