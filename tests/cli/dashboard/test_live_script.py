@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from stromboli.cli.dashboard.pages.object_elements import command_line
 from stromboli.cli.dashboard.pages.page_content import PageContent, PageRoute, ViewRequest
 from stromboli.cli.dashboard.pages.page_elements import (
     FilterField,
@@ -511,3 +512,38 @@ def test_thousands_of_updates_leave_nothing_behind(tmp_path: Path, stage: Stage)
         assert after["JSHeapUsedSize"] <= before["JSHeapUsedSize"] + 512 * 1024
 
     in_browser(tmp_path, story)
+
+
+# -- commands to copy
+
+
+@pytest.mark.parametrize("is_secure", [True, False])
+def test_a_command_is_copied_by_a_click(tmp_path: Path, stage: Stage, is_secure: bool) -> None:
+    """Also where the page was not loaded with TLS, and browsers offer no clipboard."""
+    command = 'kubectl create -f - <<\'END\'\n{"a": "<b>"}\nEND'
+
+    async def story(tab: Browser, board: Dashboard) -> None:
+        await tab.call(
+            "Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"]
+        )
+        await tab.value("window.clipboard = navigator.clipboard")
+        if not is_secure:
+            await tab.value("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+        await click(tab, "button[data-copy]")
+        await tab.until("document.querySelector('button[data-copy]').textContent === 'Copied'", 5)
+        copied = await tab.call(
+            "Runtime.evaluate", expression="clipboard.readText()", awaitPromise=True, returnByValue=True
+        )
+        assert copied["result"]["value"] == command
+        await tab.until("document.querySelector('button[data-copy]').textContent === 'Copy'", 5)
+
+    stage.show("command", command_line(command))
+    in_browser(tmp_path, story)
+
+
+async def click(tab: Browser, selector: str) -> None:
+    """As somebody with a mouse does."""
+    box = f"document.querySelector('{selector}').getBoundingClientRect()"
+    place: dict[str, float] = await tab.value(f"({{x: {box}.x + 5, y: {box}.y + 5}})")
+    for kind in ("mousePressed", "mouseReleased"):
+        await tab.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **place)

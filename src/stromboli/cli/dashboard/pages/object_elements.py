@@ -64,9 +64,10 @@ def lines_of(lines: Iterable[str], class_: str) -> Markup:
     return element("pre", joined(lines, "\n"), class_=class_, tabindex="0")
 
 
-def command_line(*commands: str) -> Markup:
-    """Commands to copy."""
-    return lines_of((line for command in commands for line in command.splitlines()), "command")
+def command_line(command: str) -> Markup:
+    """A command, with a button that copies it."""
+    button = element("button", "Copy", type="button", data_copy="", aria_live="polite")
+    return element("div", lines_of(command.splitlines(), "command"), button, class_="command-line")
 
 
 def kubectl_kind(resource: Resource) -> str:

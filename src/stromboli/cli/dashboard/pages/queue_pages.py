@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from stromboli.api import names
 from stromboli.cli.dashboard.pages.action_links import done_note, queue_actions
+from stromboli.cli.dashboard.pages.object_elements import command_line
 from stromboli.cli.dashboard.pages.page_content import (
     NotThere,
     PageContent,
@@ -339,7 +340,8 @@ def _why(name: str) -> Markup:
     command = f"stromboli explain queue/{name}"
     return card(
         "Why its jobs wait",
-        notes([joined(["In full, with what would help: ", element("code", command)])]),
+        notes(["In full, with what would help:"]),
+        command_line(command),
         wide=True,
     )
 
