@@ -9,6 +9,7 @@ from stromboli.api import names
 from stromboli.api.node_state import is_gpu
 from stromboli.cli.dashboard.pages.job_links import row_address
 from stromboli.cli.dashboard.pages.network.node_elements import (
+    UNKNOWN,
     pods_are_seen,
     shown_amount,
     sight_notes,
@@ -154,8 +155,8 @@ def _resources(request: ViewRequest, name: str, record: NodeRecord, reading: Nod
             rows.append(
                 [
                     shortened(title_of(resource), 100),
-                    usage_bar(used if known else 0, has, resource),
-                    shown_amount(max(has - used, 0), resource) if known else "?",
+                    usage_bar(used if known else None, has, resource),
+                    shown_amount(max(has - used, 0), resource) if known else UNKNOWN,
                     short_text(capacity.get(resource, "-"), 30),
                 ]
             )
@@ -178,7 +179,7 @@ def _labels(record: NodeRecord) -> Markup:
         for key, value in entries[:LABELS_SHOWN]
     ]
     more = [f"and {len(entries) - LABELS_SHOWN:,} more"] if len(entries) > LABELS_SHOWN else []
-    content = element("ul", *lines, class_="labels") if lines else notes(["It has no labels."])
+    content = element("ul", *lines) if lines else notes(["It has no labels."])
     return card("Labels", content, notes(more), wide=True)
 
 
