@@ -114,17 +114,16 @@ async def events_of_job(
     job: Manifest,
     group: Manifest | None,
     pods: list[Manifest],
-    most: int = 0,
 ) -> list[Happening]:
-    """What happened to the job and its PodGroup, and what was wrong with its pods; `most` bounds each list."""
+    """What happened to the job and its PodGroup, and what was wrong with its pods."""
     where, uids = namespace_of(job), {pod["metadata"].get("uid") for pod in pods}
     told: list[Happening] = []
     for owner in (job, group):
         if owner is not None:
             fields = f"involvedObject.uid={owner['metadata'].get('uid')}"
-            told += map(happening, (await session.list(EVENTS, where, fields=fields, most=most)).items)
+            told += map(happening, (await session.list(EVENTS, where, fields=fields)).items)
     if pods:
-        listed = await session.list(EVENTS, where, fields="involvedObject.kind=Pod,type=Warning", most=most)
+        listed = await session.list(EVENTS, where, fields="involvedObject.kind=Pod,type=Warning")
         mine = [event for event in listed.items if (event.get("involvedObject") or {}).get("uid") in uids]
         told += [
             happening(event)._replace(object=SOME_POD) for event in mine

@@ -13,6 +13,7 @@ from stromboli.cli.cluster.cluster_errors import ClusterError
 from stromboli.cli.cluster.cluster_kinds import JOBS, Manifest
 from stromboli.cli.dashboard.pages.job_page import TABS, group_page, job_page
 from stromboli.cli.dashboard.pages.page_content import PageContent
+from stromboli.cli.dashboard.reading import gang_events
 from tests.cli.dashboard.served_cluster import (
     READER,
     FixedLogs,
@@ -151,6 +152,22 @@ def test_a_gang_of_another_owner_has_its_members(tmp_path: Path) -> None:
         )
         assert "train-worker-2" in text_of(page)
         assert "train-worker-0" not in text_of(page)
+
+    on_cluster(work, tmp_path)
+
+
+@pytest.mark.parametrize("tab", ["overview", "events"])
+def test_a_page_says_where_events_may_be_missing(
+    tab: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(cluster: ServedCluster) -> None:
+        job = await train(cluster)
+        about = {"kind": "Job", "name": "train", "namespace": "default", "uid": job["metadata"]["uid"]}
+        event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e1", "namespace": "default"}}
+        await cluster.create({**event, "involvedObject": about, "reason": "ExecuteAction", "type": "Normal"})
+        assert "Some may be missing" not in text_of(await cluster.page(job_page, JOB, TRAIN, tab=tab))
+        monkeypatch.setattr(gang_events, "MOST_EVENTS_READ", 1)
+        assert "Some may be missing" in text_of(await cluster.page(job_page, JOB, TRAIN, tab=tab))
 
     on_cluster(work, tmp_path)
 

@@ -44,10 +44,12 @@ from stromboli.cli.dashboard.pages.workloads.explanation_view import explanation
 from stromboli.cli.dashboard.pages.workloads.job_timeline import timeline
 from stromboli.cli.dashboard.pages.workloads.log_view import log_regions
 from stromboli.cli.dashboard.pages.workloads.manifest_view import manifest_card
+from stromboli.cli.dashboard.reading.gang_events import MOST_EVENTS_READ, MOST_PODS_ASKED
 from stromboli.cli.dashboard.reading.gang_reading import (
     MOST_MEMBERS_READ,
     MOST_PODS_READ,
     GangReading,
+    KnownMembers,
     PodChoice,
     PodSummary,
     read_group,
@@ -72,6 +74,8 @@ from stromboli.simulator.reports.page.markup import Markup, element, joined
 TABS = ("overview", "pods", "explanation", "logs", "events", "manifest")
 POD_PHASES = ("Pending", "Running", "Succeeded", "Failed")
 TASKS_SHOWN = 100
+MEMBERS_SECONDS = 600.0
+"""After which all pods of a PodGroup are read again."""
 TROUBLES_SHOWN = 10
 """Pods with trouble on the overview."""
 EVENTS_SHOWN = 8
@@ -103,11 +107,20 @@ async def group_page(request: ViewRequest) -> PageContent:
     session = request.session_in(namespace)
 
     async def read() -> GangReading:
-        members = [key.partition("/")[2] for key, pod in request.records.pods.items() if pod.group == group]
-        return await read_group(session, namespace, name, members)
+        members = {
+            key.partition("/")[2]: pod for key, pod in request.records.pods.items() if pod.group == group
+        }
+        known = await request.cluster.reads.read(
+            (request.viewer.key, "members", namespace, name), MEMBERS_SECONDS, None, _no_members
+        )
+        return await read_group(session, namespace, name, members, known)
 
     reading = await _kept(request, ("podgroups", namespace, name), row, read)
     return await _page(request, reading, row)
+
+
+async def _no_members() -> KnownMembers:
+    return KnownMembers()
 
 
 def _row(request: ViewRequest, is_wanted: Callable[[Row], bool]) -> Row | None:
@@ -177,7 +190,7 @@ async def _overview(request: ViewRequest, reading: GangReading, row: Row | None)
     if reading.events:
         namespace = request.names["namespace"]
         table = event_table(reading.events[-EVENTS_SHOWN:], namespace, request.now)
-        more = link(request.address(tab="events"), "all events")
+        more = joined([link(request.address(tab="events"), "all events"), " ", _events_note(reading)])
         regions["job-recent"] = card("Latest events", table, note=more, wide=True)
     return regions
 
@@ -373,7 +386,16 @@ async def _logs(request: ViewRequest, reading: GangReading, row: Row | None) -> 
 
 async def _events(request: ViewRequest, reading: GangReading, row: Row | None) -> Regions:
     table = event_table(reading.events or [], request.names["namespace"], request.now)
-    return {"job-events": card("Events", table, wide=True)}
+    return {"job-events": card("Events", table, note=_events_note(reading), wide=True)}
+
+
+def _events_note(reading: GangReading) -> str:
+    if reading.has_all_events:
+        return ""
+    return (
+        f"Some may be missing: only {MOST_EVENTS_READ:,} of a list are read, and where the namespace has more, those of"
+        f" {MOST_PODS_ASKED} pods with trouble."
+    )
 
 
 async def _manifest(request: ViewRequest, reading: GangReading, row: Row | None) -> Regions:
