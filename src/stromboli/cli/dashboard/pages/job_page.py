@@ -9,8 +9,6 @@ from typing import Any
 from stromboli.api import names
 from stromboli.api.predecessors import ENDED
 from stromboli.cli.cluster.cluster_kinds import JOBS, POD_GROUPS, Manifest, name_of
-from stromboli.cli.cluster.group_members import queue_of as queue_of_group
-from stromboli.cli.cluster.object_output import NONE
 from stromboli.cli.dashboard.pages.action_links import done_note, job_actions
 from stromboli.cli.dashboard.pages.object_elements import READ_SECONDS, event_table, gap_notes
 from stromboli.cli.dashboard.pages.page_content import (
@@ -18,10 +16,8 @@ from stromboli.cli.dashboard.pages.page_content import (
     PageRoute,
     ViewRequest,
     address,
-    job_address,
     node_address,
     pod_address,
-    queue_address,
 )
 from stromboli.cli.dashboard.pages.page_elements import (
     FilterField,
@@ -41,6 +37,7 @@ from stromboli.cli.dashboard.pages.page_elements import (
     tabs,
 )
 from stromboli.cli.dashboard.pages.workloads.explanation_view import explanation_regions, wait_card
+from stromboli.cli.dashboard.pages.workloads.job_facts import facts_of, topology_text
 from stromboli.cli.dashboard.pages.workloads.job_timeline import timeline
 from stromboli.cli.dashboard.pages.workloads.log_view import log_regions
 from stromboli.cli.dashboard.pages.workloads.manifest_view import manifest_card
@@ -57,9 +54,6 @@ from stromboli.cli.dashboard.reading.gang_reading import (
 )
 from stromboli.cli.following.job_wait import message_of
 from stromboli.cli.job.job_columns import (
-    duration_of,
-    owner_of,
-    queue_of,
     shown_phase,
     spec_of,
     status_of_job,
@@ -68,7 +62,6 @@ from stromboli.cli.job.job_columns import (
     whole_number,
 )
 from stromboli.cli.job.task_requests import images_text, requests_text
-from stromboli.embedded.tables.age_text import instant
 from stromboli.simulator.reports.page.markup import Markup, element, joined
 
 TABS = ("overview", "pods", "explanation", "logs", "events", "manifest")
@@ -179,7 +172,7 @@ async def _overview(request: ViewRequest, reading: GangReading, row: Row | None)
     if row is not None and row["waitsFor"]:
         group = row["group"].partition("/")[2]
         regions["job-wait"] = await wait_card(request, row["namespace"], group, row["waitsFor"])
-    regions["job-facts"] = card("Facts", facts(_facts(request, reading)), wide=True)
+    regions["job-facts"] = card("Facts", facts(facts_of(request, reading)), wide=True)
     regions["job-gang"] = _gang(request, reading)
     regions["job-timeline"] = card("Timeline", timeline(reading, request.now), wide=True)
     troubled = [pod for pod in reading.pods or () if pod.trouble]
@@ -193,71 +186,6 @@ async def _overview(request: ViewRequest, reading: GangReading, row: Row | None)
         more = joined([link(request.address(tab="events"), "all events"), " ", _events_note(reading)])
         regions["job-recent"] = card("Latest events", table, note=more, wide=True)
     return regions
-
-
-def _facts(request: ViewRequest, reading: GangReading) -> list[tuple[str, object]]:
-    subject = reading.subject
-    metadata = subject.get("metadata") or {}
-    created = instant(metadata.get("creationTimestamp")) or 0.0
-    queue = queue_of(subject) if reading.job is not None else queue_of_group(subject)
-    namespace = request.names["namespace"]
-    entries: list[tuple[str, object]] = [
-        ("Namespace", link(address("/jobs", namespace=namespace), namespace)),
-        ("Queue", link(queue_address(queue), queue)),
-        (
-            "Created",
-            element("span", age(created, request.now), f" ago, {metadata.get('creationTimestamp') or '-'}"),
-        ),
-        ("Priority class", spec_of(subject).get("priorityClassName") or "-"),
-        ("Owner", _owner(request, reading)),
-        ("Time limit", (metadata.get("annotations") or {}).get(names.TIME_LIMIT) or "none"),
-        ("Topology", _topology(spec_of(subject).get("networkTopology"))),
-    ]
-    if reading.job is not None:
-        entries += _job_facts(reading.job)
-    if reading.job is not None and reading.group is not None:
-        target = job_address(namespace, name_of(reading.group), "podgroup")
-        entries.append(("PodGroup", link(target, short_text(name_of(reading.group), 80))))
-    return [(title, short_text(value) if isinstance(value, str) else value) for title, value in entries]
-
-
-def _job_facts(job: Manifest) -> list[tuple[str, object]]:
-    spec = spec_of(job)
-    ttl = spec.get("ttlSecondsAfterFinished")
-    retries = whole_number(status_of_job(job).get("retryCount"))
-    return [
-        ("Run time", _run_time(job)),
-        ("Retries", f"{retries} of {whole_number(spec.get('maxRetry'))}"),
-        ("Scheduler", str(spec.get("schedulerName") or "-")),
-        ("Plugins", ", ".join(sorted(map(str, spec.get("plugins") or ()))) or "-"),
-        ("Kept after its end", "for ever" if ttl is None else f"{ttl} seconds"),
-    ]
-
-
-def _run_time(job: Manifest) -> str:
-    known = duration_of(job)
-    return "-" if known == NONE else known
-
-
-def _owner(request: ViewRequest, reading: GangReading) -> object:
-    """What made it; a Job of Volcano's has a page."""
-    owner = (
-        owner_of(reading.subject) if (reading.subject.get("metadata") or {}).get("ownerReferences") else "-"
-    )
-    kind, _, name = owner.partition("/")
-    namespace = request.names["namespace"]
-    if kind == JOBS.kind and f"{namespace}/{name}" in request.records.jobs:
-        return link(job_address(namespace, name), short_text(owner, 80))
-    return owner
-
-
-def _topology(wanted: Any) -> str:
-    """Within how much of the network its pods must be."""
-    if not isinstance(wanted, dict) or not wanted:
-        return "anywhere"
-    tier = wanted.get("highestTierName") or wanted.get("highestTierAllowed")
-    within = f" within tier {tier}" if tier is not None else ""
-    return f"{wanted.get('mode') or 'hard'}{within}"
 
 
 # -- the gang
@@ -299,7 +227,7 @@ def _task_row(request: ViewRequest, job: Manifest, task: Manifest) -> list[objec
 
 def _partitions(policy: dict[str, Any]) -> str:
     total, size = whole_number(policy.get("totalPartitions")), whole_number(policy.get("partitionSize"))
-    return f"{total} partitions of {size}, {_topology(policy.get('networkTopology'))}"
+    return f"{total} partitions of {size}, {topology_text(policy.get('networkTopology'))}"
 
 
 def _member_row(request: ViewRequest, pods: list[PodSummary]) -> list[object]:
