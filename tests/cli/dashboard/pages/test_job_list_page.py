@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from stromboli.api.decoding import decode
 from stromboli.cli.dashboard.pages.job_list_page import job_list
 from stromboli.cli.dashboard.pages.page_content import PageContent
 from stromboli.cli.live.visible_records import Visibility
 from stromboli.simulator.cluster_notation import nodes, queues
 from stromboli.simulator.job_manifests import job_manifests
+from tests.cli.dashboard.number_links import assert_numbers_lead_to_as_many
 from tests.cli.dashboard.view_requests import HOSTILE, html_of, links_of, rendered, text_of, view_request
 from tests.manifests import group, pod
 from tests.simulator.workload_manifests import job
@@ -63,6 +65,8 @@ def test_all_jobs_are_listed_with_those_that_have_no_podgroup():
         ({"namespace": "web"}, {"serve"}),
         ({"phase": "Completed"}, {"done"}),
         ({"waiting": "1"}, {"more"}),
+        ({"pending": "1"}, {"more"}),
+        ({"scheduling": "Running"}, {"train", "serve"}),
         ({"node": "g1"}, {"train"}),
         ({"q": "PRODUCTION ser"}, {"serve"}),
         ({"q": "nobody"}, set()),
@@ -80,6 +84,27 @@ def test_counts_of_phases_are_those_of_the_lists_that_they_lead_to():
     for target, _, count in counts:
         query = dict(part.split("=") for part in target.partition("?")[2].replace("&amp;", "&").split("&"))
         assert len(names_in(page_of(*CLUSTER, **query))) == int(count)
+
+
+def test_every_number_leads_to_as_many_jobs():
+    for query in ({}, {"queue": "research"}, {"pending": "1"}, {"scheduling": "Running"}):
+        request = view_request("/jobs", *CLUSTER, query=query)
+        compared = assert_numbers_lead_to_as_many(request, rendered(job_list, request))
+        assert any("pending=1" in target for target, _ in compared)
+
+
+def test_jobs_of_the_same_age_stay_in_order_of_their_names_while_they_change():
+    manifests = [group(name, 1) for name in ("b", "c", "a")]
+    request = view_request("/jobs", *manifests)
+
+    def order() -> list[str]:
+        page = rendered(job_list, request)
+        return re.findall(r'href="/podgroups/default/(\w)"', page.regions["job-list"])
+
+    assert order() == ["a", "b", "c"]
+    manifests[0]["status"]["phase"] = "Running"
+    request.records.put(decode(manifests[0]), new=False)
+    assert order() == ["a", "b", "c"]
 
 
 def test_a_job_leads_to_its_page_and_a_gang_of_another_owner_to_that_of_its_podgroup():

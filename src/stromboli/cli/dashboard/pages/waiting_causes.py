@@ -19,10 +19,12 @@ from stromboli.cli.dashboard.pages.page_elements import (
     card,
     link,
     number_link,
+    plain_table,
     short_text,
 )
 from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
 
+TITLE = "What waits, and why"
 CAUSES_SHOWN = 8
 """That have a row of their own."""
 QUEUES_SHOWN = 5
@@ -138,41 +140,26 @@ def waiting_card(rows: Iterable[Row], now: float) -> Markup:
     """What waits and why, for the overview; `rows` are those of `ClusterContent.all_jobs`."""
     causes = waiting_causes(rows)
     if not causes:
-        return card("What waits, and why", note="No job waits.")
-    head = element(
-        "tr",
-        *(
-            element("th", title, scope="col", class_=class_)
-            for title, class_ in (
-                ("Cause", "text"),
-                ("Jobs", "number"),
-                ("Pods", "number"),
-                ("Want", None),
-                ("Queues", "text"),
-                ("Longest", "number"),
-            )
-        ),
-    )
-    body = element("tbody", joined((_row(cause, now) for cause in causes[:CAUSES_SHOWN]), "\n"))
-    table = element("table", element("thead", head), body)
+        return card(TITLE, note="No job waits.")
+    titles = ("Cause", "Jobs", "Pods", "Want", "Queues", "Longest")
+    lines = [_cells(cause, now) for cause in causes[:CAUSES_SHOWN]]
     return card(
-        "What waits, and why",
-        element("div", table, class_="scroll", tabindex="0", role="region", aria_label="What waits, and why"),
+        TITLE,
+        plain_table(TITLE, titles, lines, numbers=("Jobs", "Pods", "Longest"), text=("Cause", "Queues")),
         *_others(causes[CAUSES_SHOWN:]),
     )
 
 
-def _row(cause: WaitingCause, now: float) -> Markup:
+def _cells(cause: WaitingCause, now: float) -> list[object]:
     target = cause.jobs_address()
-    return element(
-        "tr",
-        element("td", link(target, short_text(cause.text)), class_="text"),
-        element("td", number_link(cause.jobs, target), class_="number"),
-        element("td", number_link(cause.pods, target), class_="number"),
-        element("td", _wanted(cause.wants)),
-        element("td", _queues(cause), class_="text"),
-        element("td", age(cause.since, now), class_="number"),
-    )
+    return [
+        link(target, short_text(cause.text)),
+        number_link(cause.jobs, target),
+        number_link(cause.pods, target),
+        _wanted(cause.wants),
+        _queues(cause),
+        age(cause.since, now),
+    ]
 
 
 def _wanted(wants: Counter[str]) -> str:

@@ -18,6 +18,7 @@ from stromboli.cli.live.cluster_records import News
 from stromboli.scheduler.explain.cycle_documents import CycleDecision, CycleEntry, CycleList, LostCause
 from stromboli.simulator.cluster_notation import nodes, queues
 from stromboli.simulator.job_manifests import job_manifests
+from tests.cli.dashboard.number_links import numbers_of
 from tests.cli.dashboard.telling_leader import TellingLeader
 from tests.cli.dashboard.view_requests import (
     HOSTILE,
@@ -171,6 +172,14 @@ def test_a_cycle_in_full_names_each_decision_and_leads_to_what_it_is_about():
     assert "web/gone-1" in text
 
 
+def test_numbers_whose_names_the_leader_does_not_tell_lead_to_those_of_now():
+    latest = page_of(*ENTRIES[:2], entry(42, waiting=3, pending=2, bound=1)).regions["current-cycle"]
+    assert numbers_of(latest)[1:] == [("/jobs?scheduling=Pending", 3), ("/jobs?pending=1", 2)]
+    links = links_of(page_of(*ENTRIES, cycle="41"))
+    assert links.count("/jobs?pending=1") == 3
+    assert links.count("/jobs?scheduling=Pending") == 1
+
+
 def test_the_number_of_evictions_leads_to_them():
     page = follow(page_of(*ENTRIES), "kind=evicted")
     assert "web/gone-1" in page.regions["cycle-decisions"]
@@ -207,14 +216,21 @@ def test_a_leader_that_has_not_ended_a_cycle_says_so():
 
 def test_without_a_leader_the_page_says_why_and_shows_what_the_cluster_tells():
     request = view_request("/decisions", *CLUSTER)
-    request.records.news.append(News(NOW - 30, "started", "default/train", "queue research"))
-    request.records.news.append(News(NOW - 20, "evicted", "default/train-0", "reclaim", 3))
+    request.records.news += [
+        News(NOW - 30, "started", "default/train", "queue research", group="default/train"),
+        News(NOW - 20, "evicted", "default/train-0", "reclaim", 3, "default/train"),
+        News(NOW - 10, "evicted", "default/train-9", "preempt", group="default/train"),
+        News(NOW - 5, "completed", "default/gone", "queue research", group="default/gone"),
+    ]
     page = rendered(decisions, request)
     text = text_of(page)
     assert "The leader does not tell of its cycles" in text
     assert "asked again every few seconds" in text
     assert "started default/train" in text
-    assert "/pods/default/train-0" in links_of(page)
+    assert "evicted default/train-9 of default/train" in text
+    assert "completed default/gone" in text
+    objects = [target for target in links_of(page) if not target.startswith("/decisions")]
+    assert sorted(objects) == ["/podgroups/default/train"] * 2 + ["/pods/default/train-0"]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +244,7 @@ def test_a_leader_that_does_not_tell_says_what_to_do(refusal: str, way_out: str)
     leader = TellingLeader(ENTRIES, refusal=refusal)
     text = text_of(leader.page(decisions, view_request("/decisions", query={"kind": "evictions"})))
     assert way_out in text
-    assert "Nothing has started" in text
+    assert "No start, end or eviction has been seen yet" in text
 
 
 # -- hostile and large

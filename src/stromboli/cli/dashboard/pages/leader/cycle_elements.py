@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from stromboli.api import names
+from stromboli.cli.dashboard.pages.page_content import address
 from stromboli.cli.dashboard.pages.page_elements import link
 from stromboli.scheduler.explain.cycle_documents import CycleEntry
 from stromboli.simulator.reports.page.chart_scales import amounts, clock
@@ -12,6 +14,8 @@ from stromboli.simulator.reports.page.markup import Markup, element, joined, sho
 from stromboli.simulator.reports.page.svg_chart import SvgChart, colour, legend
 
 DECISIONS_PAGE = "/decisions"
+WAITING_JOBS, PENDING_JOBS = address("/jobs", scheduling=names.GROUP_PENDING), address("/jobs", pending=1)
+"""Jobs that wait for their queues now, and jobs with pods that wait for nodes."""
 PARTS_SHOWN = 12
 """Parts of a cycle that are drawn and told apart; the others are told together."""
 FRAME = ("open", "close")

@@ -9,6 +9,8 @@ from stromboli.cli.dashboard.pages.job_links import job_link
 from stromboli.cli.dashboard.pages.leader.cycle_elements import (
     DECISIONS_PAGE,
     NAME_LENGTH,
+    PENDING_JOBS,
+    WAITING_JOBS,
     cycle_address,
     last_moment,
     lost_text,
@@ -39,6 +41,7 @@ from stromboli.cli.dashboard.pages.page_elements import (
     facts,
     link,
     notes,
+    plain_table,
     short_text,
     tabs,
 )
@@ -111,10 +114,10 @@ def _facts(request: ViewRequest, entry: CycleEntry) -> Markup:
             *(run if entry.cycles > 1 else []),
             ("Took", took),
             ("Outcome", short_text(outcome_text(entry))),
-            ("Pods held for nodes that are being freed", f"{entry.pipelined:,}"),
-            ("Jobs for which it found no node", f"{entry.refused:,}"),
-            ("Jobs that wait for their queues", link("/jobs?waiting=1", f"{entry.waiting:,}")),
-            ("Jobs with pods that wait for nodes", link("/jobs?waiting=1", f"{entry.pending:,}")),
+            ("Pods held for nodes that are being freed", _then(entry.pipelined, PENDING_JOBS)),
+            ("Jobs for which it found no node", _then(entry.refused, PENDING_JOBS)),
+            ("Jobs that wait for their queues", _then(entry.waiting, WAITING_JOBS)),
+            ("Jobs with pods that wait for nodes", _then(entry.pending, PENDING_JOBS)),
         ]
     )
     lost = (
@@ -125,22 +128,21 @@ def _facts(request: ViewRequest, entry: CycleEntry) -> Markup:
     return card(f"Cycle {numbers_text(entry)}", *lost, told, wide=True)
 
 
+def _then(number: int, target: str) -> Markup:
+    """A number of the cycle, which did not keep the names, with those of whom the same is true now."""
+    return joined([f"{number:,} (", link(target, "now"), ")"])
+
+
 def _parts(entry: CycleEntry, colours: dict[str, str]) -> Markup:
     """What each action took."""
     parts = mean_parts(entry, colours)
     whole = max(sum(parts.values()), 1e-9)
     rows = [
-        element(
-            "tr",
-            element("td", shortened(name, NAME_LENGTH)),
-            element("td", seconds_text(seconds), class_="number"),
-            element("td", f"{100 * seconds / whole:.0f} %", class_="number"),
-        )
+        (shortened(name, NAME_LENGTH), seconds_text(seconds), f"{100 * seconds / whole:.0f} %")
         for name, seconds in parts.items()
     ]
-    titles = (("Action", None), ("Took", "number"), ("Share", "number"))
-    head = element("tr", *(element("th", title, scope="col", class_=class_) for title, class_ in titles))
-    table = element("table", element("thead", head), element("tbody", *rows), class_="narrow")
+    titles = ("Action", "Took", "Share")
+    table = plain_table("time by action", titles, rows, numbers=titles[1:])
     return card("Time by action", parts_legend(colours), parts_bar(parts, colours, whole), table)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from stromboli.cli.dashboard.pages.leader.cycle_elements import (
     DECISIONS_PAGE,
+    PENDING_JOBS,
+    WAITING_JOBS,
     cycle_address,
     cycle_link,
     duration_chart,
@@ -24,12 +26,12 @@ from stromboli.cli.dashboard.pages.leader.cycle_elements import (
 from stromboli.cli.dashboard.pages.leader.cycle_page import cycle_page
 from stromboli.cli.dashboard.pages.leader.cycle_rates import RATE_MINUTES, cycle_rates
 from stromboli.cli.dashboard.pages.leader.leader_silence import silence
+from stromboli.cli.dashboard.pages.news_subjects import NO_NEWS, news_subject
 from stromboli.cli.dashboard.pages.page_content import (
     PageContent,
     PageRoute,
     ViewRequest,
     address,
-    pod_address,
 )
 from stromboli.cli.dashboard.pages.page_elements import (
     Row,
@@ -129,7 +131,11 @@ def _latest(request: ViewRequest, told: CycleList, current: CycleEntry | None) -
             age(last_moment(entry), request.now),
             " ago): ",
             short_text(outcome_text(entry)),
-            f"; {entry.waiting:,} jobs wait for their queues, {entry.pending:,} have pods that wait for nodes.",
+            "; ",
+            number_link(entry.waiting, WAITING_JOBS),
+            " jobs wait for their queues, ",
+            number_link(entry.pending, PENDING_JOBS),
+            " have pods that wait for nodes.",
         ]
     )
     return notes([what], "warn" if entry.kind == "lost" else "note")
@@ -221,9 +227,7 @@ def _note(request: ViewRequest, told: CycleList) -> Markup:
 
 
 def _without_leader(request: ViewRequest, why: Unreachable) -> PageContent:
-    instead = (
-        "Shown instead: which jobs started and ended and which pods were evicted while the dashboard watched."
-    )
+    instead = "Shown instead: which jobs were seen to start and to end, and which pods were evicted."
     wanted = NEWS.get(request.query.get("kind", ""), "")
     rows = [row for row in request.content.news() if not wanted or row["what"] == wanted]
     return PageContent(
@@ -233,23 +237,15 @@ def _without_leader(request: ViewRequest, why: Unreachable) -> PageContent:
 
 def _news(request: ViewRequest, rows: list[Row]) -> Markup:
     if not rows:
-        return notes(["Nothing has started, ended or been evicted since the dashboard began to watch."])
+        return notes([NO_NEWS])
     columns = [
         TableColumn("When", lambda row: age(row["time"], request.now), lambda row: -row["time"], "number"),
         TableColumn("What", lambda row: row["what"], lambda row: row["what"]),
-        TableColumn("Subject", lambda row: _subject(request, row), lambda row: row["subject"]),
+        TableColumn("Subject", lambda row: news_subject(request.records, row), lambda row: row["subject"]),
         TableColumn("Pods", lambda row: f"{row['pods']:,}", lambda row: row["pods"], "number"),
         TableColumn("Why", lambda row: short_text(row["text"]), class_="text"),
     ]
     return data_table(request, f"{len(rows):,} events, the latest first", columns, rows)
-
-
-def _subject(request: ViewRequest, row: Row) -> Markup:
-    """The job, or the first of the pods that were evicted."""
-    namespace, _, name = row["subject"].partition("/")
-    if row["subject"] in request.records.pods:
-        return link(pod_address(namespace, name), row["subject"])
-    return link(address("/jobs", namespace=namespace, q=name), row["subject"])
 
 
 ROUTES = (PageRoute(DECISIONS_PAGE, decisions, "decisions", personal=True, refresh=2.0),)

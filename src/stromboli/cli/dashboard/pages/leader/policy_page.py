@@ -16,7 +16,7 @@ from stromboli.cli.dashboard.pages.leader.told_policy import (
     kept_text,
 )
 from stromboli.cli.dashboard.pages.page_content import PageContent, PageRoute, ViewRequest
-from stromboli.cli.dashboard.pages.page_elements import age, card, facts, link, notes, short_text
+from stromboli.cli.dashboard.pages.page_elements import age, card, facts, link, notes, plain_table, short_text
 from stromboli.cli.leader.leader_query import Unreachable
 from stromboli.cli.policy.policy_place import PolicyPlace
 from stromboli.scheduler.explain.policy_document import (
@@ -251,30 +251,29 @@ def _tiers(request: ViewRequest, told: PolicyDocument, defaults: DefaultArgument
         for plugin in tier[:ENTRIES_SHOWN]
     ]
     titles = ("Tier", "Plugin", "What it does", "Arguments", "Switched off")
-    head = element("tr", *(element("th", title, scope="col") for title in titles))
-    table = element("table", element("thead", head), element("tbody", joined(rows, "\n")))
     return card(
         "Plugins",
-        element("div", table, class_="scroll", tabindex="0", role="region", aria_label="plugins by tier"),
+        plain_table("plugins by tier", titles, rows, numbers=titles[:1], text=titles[2:4]),
         *_more(told.more_plugins, "plugins"),
         note="A tier is asked only where those before it have no opinion. Arguments in bold are not the defaults.",
         wide=True,
     )
 
 
-def _plugin(request: ViewRequest, tier: int, plugin: PluginInForce, defaults: DefaultArguments) -> Markup:
+def _plugin(
+    request: ViewRequest, tier: int, plugin: PluginInForce, defaults: DefaultArguments
+) -> list[object]:
     catalog = request.cluster.catalog
     known = catalog.plugins.get(plugin.name)
     usual = catalog.switches
     off = ", ".join(switch for switch in plugin.switched_off if usual.get(switch, True))
-    return element(
-        "tr",
-        element("td", f"{tier}", class_="number"),
-        element("td", element("strong", shortened(plugin.name, NAME_LENGTH))),
-        element("td", _first_line(known.__doc__ or "") if known is not None else NOT_KNOWN, class_="text"),
-        element("td", _arguments(plugin, defaults.plugins), class_="text"),
-        element("td", short_text(off, VALUE_LENGTH) if off else element("span", "-", class_="none")),
-    )
+    return [
+        f"{tier}",
+        element("strong", shortened(plugin.name, NAME_LENGTH)),
+        _first_line(known.__doc__ or "") if known is not None else NOT_KNOWN,
+        _arguments(plugin, defaults.plugins),
+        short_text(off, VALUE_LENGTH) if off else element("span", "-", class_="none"),
+    ]
 
 
 def _first_line(doc: str) -> str:
