@@ -14,6 +14,7 @@ import pytest
 from stromboli.cli.dashboard.pages.object_elements import command_line
 from stromboli.cli.dashboard.pages.page_content import PageContent, PageRoute, ViewRequest
 from stromboli.cli.dashboard.pages.page_elements import (
+    KEPT_PARAMETERS,
     FilterField,
     TableColumn,
     age,
@@ -314,6 +315,16 @@ def test_an_address_of_somebody_elses_making_does_not_stop_updates(tmp_path: Pat
     in_browser(tmp_path, story, "attributes=x&children=x&childNodes=x&matches=x&sort=age&done=scaled")
 
 
+def test_no_parameter_of_a_page_is_a_property_of_forms(tmp_path: Path, stage: Stage) -> None:
+    """As a field of that name would stand in its place."""
+
+    async def story(tab: Browser, board: Dashboard) -> None:
+        names = json.dumps(sorted(KEPT_PARAMETERS))
+        assert await tab.value(f"{names}.filter((name) => name in document.createElement('form'))") == []
+
+    in_browser(tmp_path, story)
+
+
 def test_a_region_that_cannot_be_changed_is_replaced_and_others_are_updated(
     tmp_path: Path, stage: Stage
 ) -> None:
@@ -547,3 +558,67 @@ async def click(tab: Browser, selector: str) -> None:
     place: dict[str, float] = await tab.value(f"({{x: {box}.x + 5, y: {box}.y + 5}})")
     for kind in ("mousePressed", "mouseReleased"):
         await tab.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **place)
+
+
+# -- the heat map
+
+
+def heat_map(shares: str) -> Markup:
+    return joined(
+        [
+            element("div", id="names", hidden="", data_names="n1 n2 n3", data_groups='[["rack", 3]]'),
+            element(
+                "heat-map",
+                role="application",
+                tabindex="0",
+                aria_label="Heat map of 3 nodes",
+                names="names",
+                resource="CPU",
+                shares=shares,
+            ),
+        ]
+    )
+
+
+async def heard(tab: Browser) -> dict[str, str]:
+    """What a screen reader has of the map: names and texts by role."""
+    nodes = (await tab.call("Accessibility.getFullAXTree"))["nodes"]
+    told: dict[str, str] = {}
+    for node in nodes:
+        role = node.get("role", {}).get("value", "")
+        if role in ("application", "status") and not node.get("ignored"):
+            texts = [each for each in nodes if each["nodeId"] in node.get("childIds", ())]
+            own = node.get("name", {}).get("value", "")
+            told[role] = own or "".join(each.get("name", {}).get("value", "") for each in texts)
+    return told
+
+
+def test_who_hears_the_heat_map_is_told_each_node(tmp_path: Path, stage: Stage) -> None:
+    async def story(tab: Browser, board: Dashboard) -> None:
+        await tab.call("Accessibility.enable")
+        tip = "document.querySelector('heat-map').shadowRoot.querySelector('[role=status]')"
+        await tab.until(f"!!{tip}")
+        told = await heard(tab)
+        assert told["application"] == "Heat map of 3 nodes"
+        assert told["status"] == "", "it is there before it says something, or it would not be read out"
+        await tab.press("Tab", 9)
+        await tab.value("document.querySelector('heat-map').focus()")
+        await tab.until(f"{tip}.textContent.startsWith('n1')", 5)
+        await tab.press("ArrowRight", 39)
+        await tab.until(f"{tip}.textContent.startsWith('n2')", 5)
+        assert (await heard(tab))["status"] == "n2, about 50 % of CPU in use"
+        await tab.value(
+            f"window.said = 0; new MutationObserver(() => said++).observe({tip}, {{childList: true}})"
+        )
+        stage.show("map", heat_map("0Uy"))
+        await changed(tab, stage)
+        await asyncio.sleep(0.2)
+        assert await tab.value("said") == 0, "the node is as it was"
+        stage.show("map", heat_map("0yy"))
+        await tab.until(f"{tip}.textContent === 'n2, 100 % of CPU in use'", 5)
+        assert await tab.value("said") == 1
+        await tab.press("Enter", 13)
+        await tab.until("location.pathname === '/nodes/n2'")
+
+    stage.show("map", heat_map("0U0"))
+    in_browser(tmp_path, story)

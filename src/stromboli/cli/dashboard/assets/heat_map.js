@@ -34,6 +34,7 @@ class HeatMap extends HTMLElement {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw, { signal });
     this.addEventListener("pointermove", (event) => this.select(this.cellAt(event)), { signal });
     this.addEventListener("pointerleave", () => this.select(-1), { signal });
+    this.addEventListener("focus", () => this.matches(":focus-visible") && this.select(Math.max(this.current, 0)), { signal });
     this.addEventListener("blur", () => this.select(-1), { signal });
     this.addEventListener("click", (event) => this.open(this.cellAt(event), event), { signal });
     this.addEventListener("keydown", (event) => this.press(event), { signal });
@@ -44,6 +45,7 @@ class HeatMap extends HTMLElement {
     this.stops.abort();
     this.sizes.disconnect();
     this.changes.disconnect();
+    this.source = null; // it is observed again in the next place
   }
 
   attributeChangedCallback() {
@@ -243,12 +245,10 @@ class HeatMap extends HTMLElement {
 
   showTip() {
     const cell = this.cells[this.current];
-    this.tip.hidden = !cell;
-    if (!cell) {
-      this.tip.textContent = "";
-      return;
-    }
-    this.tip.textContent = this.describe(this.current);
+    const text = cell ? this.describe(this.current) : "";
+    if (this.tip.textContent !== text) this.tip.textContent = text; // what is said again would be read out again
+    this.tip.style.opacity = cell ? 1 : 0; // not hidden, as only what is there already is read out when it changes
+    if (!cell) return;
     const left = Math.min(cell.x, this.clientWidth - this.tip.offsetWidth);
     this.tip.style.left = `${Math.max(0, left)}px`;
     this.tip.style.top = `${cell.y + this.size + 6}px`;

@@ -34,9 +34,6 @@ LARGEST_PAGE = 1024 * 1024
 MOST_PAGES = 256
 """Different pages that are kept live at once."""
 
-Rendered = dict[str, Markup]
-"""Regions by id."""
-
 
 class TooManyPages(Exception):
     """So many pages are kept live that there is no room for another."""

@@ -92,7 +92,7 @@ def _header(section: str, where: str, who: str) -> Markup:
             address,
             title,
             aria_current="page" if title.lower() == section else None,
-            aria_keyshortcuts=f"g {key}",
+            title=f"keys: g {key}",
             data_key=key,
         )
         for title, address, key in NAVIGATION

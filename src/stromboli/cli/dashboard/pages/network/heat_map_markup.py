@@ -127,13 +127,13 @@ def _key(drawing: Markup) -> Markup:
 def _heat_map(
     occupancy: NodeOccupancy, groups: Sequence[NodeGroup], resource: str, use_is_known: bool
 ) -> Markup:
-    """The cells; a screen reader is told the summary, and finds the nodes in a table."""
+    """The cells; a screen reader is told the summary and, by arrow keys, each node; a table has them as well."""
     order = [place for group in groups for place in group.places]
     states = [occupancy.states[place] for place in order]
     title = title_of(resource)
     return element(
         "heat-map",
-        role="img",
+        role="application",
         tabindex="0",
         aria_label=_summary(occupancy, order, resource, title, use_is_known),
         names=NAMES_ID,
@@ -184,5 +184,5 @@ def _summary(
     unit = "pods that they may have" if resource == names.PODS else title
     return (
         f"Heat map of {count}: {share:.0%} of the {unit} in use, {vacant:,} free of jobs,"
-        f" {closed:,} take no new pods. The table below has the same nodes."
+        f" {closed:,} take no new pods. Arrow keys lead from node to node, Enter opens one; a table below has them too."
     )
