@@ -14,6 +14,7 @@ from stromboli.cli.dashboard.pages.queue_pages import (
     exchanges,
     queue_list,
     queue_page,
+    use_address,
 )
 from stromboli.cli.live import cluster_records
 from stromboli.cli.live.visible_records import Visibility
@@ -105,10 +106,7 @@ def test_numbers_of_jobs_lead_to_as_many_jobs() -> None:
 def test_amounts_of_a_queue_lead_to_who_has_them() -> None:
     request = view_request("/queues/research", *CLUSTER, names={"queue": "research"}, policy=PRESETS["basic"])
     assert {"/jobs?queue=research&sort=-by-cpu", "/policy"} <= set(links_of(rendered(queue_page, request)))
-    tree = [*nodes("n1 cpu=8"), *queues("top; low parent=top")]
-    jobs = job_manifests("train", queue="low", pods=1, cpu=4, running_on="n1")
-    page = rendered(queue_list, view_request("/queues", *tree, *jobs))
-    assert "/queues/top#region-below" in links_of(page)
+    assert use_address({"name": "top", "children": 2}, "cpu") == "/queues/top#region-below"
 
 
 def test_guarantee_and_capability_are_told_in_words_and_by_marks_of_their_own() -> None:

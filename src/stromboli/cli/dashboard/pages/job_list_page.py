@@ -54,7 +54,7 @@ async def job_list(request: ViewRequest) -> PageContent:
             "job-filters": _filters(request, rows),
             "job-cause": _cause(request, among),
             "job-phases": _phases(request, among),
-            "job-list": data_table(request, _caption(shown, rows), _columns(request), shown, "age"),
+            "job-list": _table(request, shown, _caption(shown, rows)),
         },
     )
 
@@ -148,6 +148,10 @@ def _phase_address(request: ViewRequest, phase: str = "", waiting: str = "", pen
 
 
 # -- what is shown of a job
+
+
+def _table(request: ViewRequest, rows: list[Row], caption: str) -> Markup:
+    return joined([notes([caption]), data_table(request, caption, _columns(request), rows, "age")])
 
 
 def _columns(request: ViewRequest) -> list[TableColumn]:

@@ -185,17 +185,13 @@ def share_bar(row: Row, resource: str) -> Markup:
 
 def usage_cell(row: Row, resource: str) -> Markup:
     """The bar and, in words, what it shows."""
-    used, deserved = row["used"].get(resource, 0.0), row["deserved"].get(resource)
     bounds = "".join(
         f", {SHARES[part][0]} {amount(row[part][resource], resource)}"
         for part in ("guarantee", "capability")
         if resource in row[part]
     )
-    text = element(
-        "small",
-        link(use_address(row, resource), amount(used, resource)),
-        f" of {amount(deserved, resource)}{bounds}",
-    )
+    number = _amount_link(row, "used", resource, use_address(row, resource))
+    text = element("small", number, f" of {amount(row['deserved'].get(resource), resource)}{bounds}")
     return joined([share_bar(row, resource), " ", text])
 
 
@@ -321,6 +317,7 @@ def _amounts(row: Row, resources: Sequence[str]) -> Markup:
 
 
 def _amount_link(row: Row, part: str, resource: str, target: str) -> Markup | str:
+    """With who is behind it, if it is anything."""
     text = amount(row[part].get(resource), resource)
     return link(target, text) if row[part].get(resource) else text
 

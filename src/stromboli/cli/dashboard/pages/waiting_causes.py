@@ -176,8 +176,12 @@ def _queues(cause: WaitingCause) -> Markup:
     """Each with the number of its jobs."""
     named = sorted(cause.queues.items(), key=lambda entry: (-entry[1], entry[0]))
     links = [
-        joined(
-            [link(queue_address(name), shortened(name, 60)), " ", number_link(jobs, cause.jobs_address(name))]
+        element(
+            "span",
+            link(queue_address(name), shortened(name, 60)),
+            " (",
+            number_link(jobs, cause.jobs_address(name)),
+            ")",
         )
         for name, jobs in named[:QUEUES_SHOWN]
     ]

@@ -40,6 +40,7 @@ from stromboli.cli.dashboard.pages.page_elements import (
     data_table,
     filter_form,
     link,
+    notes,
     number_link,
     phase,
     tabs,
@@ -188,7 +189,7 @@ def _table(request: ViewRequest, occupancy: NodeOccupancy, places: Sequence[int]
         fitting = int(sized.room.by_node[list(places)].sum())
         caption += f"; {fitting:,} more pods of {sized.text} fit"
     rows: list[Row] = [{"place": place} for place in places]
-    return data_table(request, caption, _columns(request, occupancy, sized), rows)
+    return joined([notes([caption]), data_table(request, caption, _columns(request, occupancy, sized), rows)])
 
 
 def _columns(request: ViewRequest, occupancy: NodeOccupancy, sized: SizedRoom) -> list[TableColumn]:
