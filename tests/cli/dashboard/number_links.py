@@ -55,8 +55,9 @@ def counts_at(request: ViewRequest, target: str) -> dict[str, int]:
     page = rendered(destination.route.render, there)
     markup = html_of(page)
     if fragment := urlsplit(target).fragment:
-        assert fragment.removeprefix("region-") in page.regions, f"{target} names no region"
-        markup = page.regions[fragment.removeprefix("region-")]
+        regions = {f"region-{name}": text for name, text in page.regions.items()}
+        assert fragment in regions, f"{target} names no region"
+        markup = regions[fragment]
     counts: dict[str, int] = {}
     for caption in _CAPTION.findall(markup):
         counted = [(kind.rstrip("s"), int(count.replace(",", ""))) for count, kind in _COUNT.findall(caption)]

@@ -31,7 +31,13 @@ def volcano_job(name: str, phase: str = "Running", namespace: str = "default", *
 
 def owned(manifest: Manifest, owner: str) -> Manifest:
     manifest["metadata"]["ownerReferences"] = [
-        {"apiVersion": "v1", "kind": "Job", "name": owner, "uid": f"uid-{owner}", "controller": True}
+        {
+            "apiVersion": "batch.volcano.sh/v1alpha1",
+            "kind": "Job",
+            "name": owner,
+            "uid": f"uid-{owner}",
+            "controller": True,
+        }
     ]
     return manifest
 
