@@ -17,6 +17,10 @@ from stromboli.kube.request import JSON, MERGE, ApiError, NoResponse, Request
 from stromboli.kube.watch_decoding import LineSplitter
 
 PAGE_SIZE = 500
+PART_PAGE_SIZE = 50
+"""Where only the first objects are wanted, however large each is."""
+LARGEST_PART = 16 * 1024 * 1024
+"""Bytes after which no more of these are read."""
 LARGEST_LIST = 512 * 1024 * 1024
 """Bytes of all pages of a list together."""
 WATCH_IDLE_SECONDS = 600.0
@@ -91,11 +95,11 @@ class ClusterSession:
     ) -> ObjectList:
         """All objects of a kind in the scope, in pages; none if the kind is not installed is an error of its own.
 
-        With `most` reading ends with the page that has so many.
+        With `most` reading ends with the page that has so many, or more bytes than a part of a list may have.
         """
         items: list[Manifest] = []
         token, version, size = "", "", 0
-        limit = min(PAGE_SIZE, most) if most else PAGE_SIZE
+        limit = min(PART_PAGE_SIZE, most) if most else PAGE_SIZE
         while True:
             try:
                 body = await self.client.list(
@@ -122,7 +126,7 @@ class ClusterSession:
             items += [_completed(item, resource) for item in page.get("items") or ()]
             metadata = page.get("metadata") or {}
             token, version = metadata.get("continue") or "", metadata.get("resourceVersion") or ""
-            if not token or (most and len(items) >= most):
+            if not token or (most and (len(items) >= most or size > LARGEST_PART)):
                 return ObjectList(items, version)
 
     async def watch(

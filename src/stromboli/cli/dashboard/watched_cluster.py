@@ -108,6 +108,7 @@ class WatchedCluster:
 
     async def stop(self) -> None:
         await self.explanations.close()
+        await self.reads.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -9,7 +9,11 @@ import pytest
 
 from stromboli.cli.cluster.cluster_errors import ClusterError
 from stromboli.cli.dashboard.reading import kept_explanations
-from stromboli.cli.dashboard.reading.kept_explanations import MOST_EXPLANATIONS_AWAITED, Explanations
+from stromboli.cli.dashboard.reading.kept_explanations import (
+    MOST_EXPLANATIONS_AWAITED,
+    MOST_OWN_EXPLANATIONS,
+    Explanations,
+)
 from stromboli.engine.explanation.subjects.explanation_document import Explanation
 
 
@@ -55,11 +59,24 @@ def test_one_is_computed_at_a_time_and_so_many_are_awaited():
     async def work() -> None:
         explanations, slow = Explanations(), Work()
         for number in range(MOST_EXPLANATIONS_AWAITED + 3):
-            assert await explanations.get(("ann", str(number)), slow.explain) is None
+            assert await explanations.get((f"viewer-{number}", "train"), slow.explain) is None
         assert slow.begun == 1
         slow.released.set()
         await asyncio.sleep(0.05)
         assert (slow.begun, slow.most) == (MOST_EXPLANATIONS_AWAITED, 1)
+
+    asyncio.run(work())
+
+
+def test_one_viewer_does_not_have_all_turns():
+    async def work() -> None:
+        explanations, slow = Explanations(), Work()
+        for number in range(5):
+            assert await explanations.get(("ann", str(number)), slow.explain) is None
+        assert await explanations.get(("ben", "train"), slow.explain) is None
+        slow.released.set()
+        await asyncio.sleep(0.05)
+        assert slow.begun == MOST_OWN_EXPLANATIONS + 1
 
     asyncio.run(work())
 

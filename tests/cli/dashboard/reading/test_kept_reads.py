@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from itertools import count
 
-from stromboli.cli.dashboard.reading.kept_reads import READS_KEPT, KeptReads
+import pytest
+
+from stromboli.cli.dashboard.reading.kept_reads import MOST_OWN_READS, READS_KEPT, KeptReads
 from tests.cli.dashboard.view_requests import view_request
 
 
@@ -48,3 +50,67 @@ def test_so_many_are_kept_and_no_more():
 def test_each_server_has_its_own():
     one, other = view_request("/").cluster, view_request("/").cluster
     assert one.reads is not other.reads
+
+
+def test_what_is_being_read_is_not_read_twice():
+    async def work() -> None:
+        kept, begun = KeptReads(), 0
+        go = asyncio.Event()
+
+        async def reading() -> int:
+            nonlocal begun
+            begun += 1
+            await go.wait()
+            return begun
+
+        asked = [asyncio.create_task(kept.read(("ann", "train"), 60, "a", reading)) for _ in range(5)]
+        await asyncio.sleep(0)
+        asked[0].cancel()  # one who leaves takes nothing from the others
+        await asyncio.sleep(0)
+        go.set()
+        assert await asyncio.gather(*asked[1:]) == [1, 1, 1, 1]
+
+    asyncio.run(work())
+
+
+def test_one_viewer_reads_a_little_at_a_time():
+    async def work() -> None:
+        kept, running, most = KeptReads(), 0, 0
+        go = asyncio.Event()
+
+        async def reading() -> None:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await go.wait()
+            running -= 1
+
+        async def read(viewer: str, number: int) -> None:
+            await kept.read((viewer, str(number)), 60, None, reading)
+
+        greedy = [asyncio.create_task(read("greedy", number)) for number in range(20)]
+        await asyncio.sleep(0.01)
+        assert most == MOST_OWN_READS
+        other = asyncio.create_task(read("ann", 0))
+        await asyncio.sleep(0.01)
+        assert most == MOST_OWN_READS + 1
+        go.set()
+        await asyncio.gather(*greedy, other)
+
+    asyncio.run(work())
+
+
+def test_a_reading_that_fails_fails_for_all_and_is_tried_again():
+    async def work() -> None:
+        kept, numbers = KeptReads(), count()
+
+        async def reading() -> int:
+            if next(numbers) == 0:
+                raise ZeroDivisionError
+            return 1
+
+        with pytest.raises(ZeroDivisionError):
+            await kept.read(("ann", "train"), 60, "a", reading)
+        assert await kept.read(("ann", "train"), 60, "a", reading) == 1
+
+    asyncio.run(work())

@@ -98,14 +98,14 @@ async def group_page(request: ViewRequest) -> PageContent:
     group = f"{namespace}/{name}"
     row = _row(request, lambda row: row["group"] == group)
     session = request.session_in(namespace)
+    known = await request.cluster.reads.read(
+        (request.viewer.key, "members", namespace, name), MEMBERS_SECONDS, None, _no_members
+    )
 
     async def read() -> GangReading:
         members = {
             key.partition("/")[2]: pod for key, pod in request.records.pods.items() if pod.group == group
         }
-        known = await request.cluster.reads.read(
-            (request.viewer.key, "members", namespace, name), MEMBERS_SECONDS, None, _no_members
-        )
         return await read_group(session, namespace, name, members, known)
 
     reading = await _kept(request, ("podgroups", namespace, name), row, read)

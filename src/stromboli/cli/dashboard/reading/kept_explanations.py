@@ -34,6 +34,8 @@ LONGEST_KEPT = 120.0
 EXPLANATIONS_KEPT = 32
 MOST_EXPLANATIONS_AWAITED = 8
 """Different ones; who asks for another is told to come back."""
+MOST_OWN_EXPLANATIONS = 2
+"""Of these, for one viewer."""
 PATIENCE = 2.0
 """Seconds that a page waits for an explanation before it is shown without."""
 EXPLANATION_TIMEOUT = 60.0
@@ -70,7 +72,8 @@ class Explanations:
         if known is not None and known.until > time.monotonic():
             return known
         if key not in self._tasks:
-            if len(self._tasks) >= MOST_EXPLANATIONS_AWAITED:
+            own = sum(awaited[0] == key[0] for awaited in self._tasks)
+            if len(self._tasks) >= MOST_EXPLANATIONS_AWAITED or own >= MOST_OWN_EXPLANATIONS:
                 return known
             self._tasks[key] = asyncio.create_task(self._explain(key, explain))
         await asyncio.wait({self._tasks[key]}, timeout=PATIENCE)
