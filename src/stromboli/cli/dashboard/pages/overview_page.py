@@ -84,8 +84,8 @@ def _tiles(request: ViewRequest) -> Markup:
             ("Jobs running", number_link(jobs["running"], running_address())),
             ("Jobs waiting", number_link(jobs["waiting"], waiting_address())),
             ("Pods waiting", number_link(pending, "/jobs?pending=1")),
-            ("Starts per minute", _rate(starts, "starts")),
-            ("Evictions per minute", _rate(evictions, "evictions")),
+            ("Starts / min", _rate(starts, "starts")),
+            ("Evictions / min", _rate(evictions, "evictions")),
         ]
     )
 
@@ -112,7 +112,8 @@ def _used(request: ViewRequest, summary: Row, resource: str) -> Markup:
 
 def _rate(rate: float, kind: str) -> Markup:
     """With the cycles behind it."""
-    return number_link(round(rate), address("/decisions", kind=kind))
+    number = number_link(round(rate), address("/decisions", kind=kind))
+    return joined([number, element("small", "in the last minute")])
 
 
 def _charts(request: ViewRequest) -> Markup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +15,9 @@ from stromboli.simulator.reports.page.markup import Markup, element
 from stromboli.simulator.reports.page.svg_chart import SvgChart, colour, legend
 from stromboli.simulator.reports.record_columns import Floats
 
-HEIGHT = 190.0
+WIDTH, HEIGHT, LEFT = 380.0, 170.0, 46.0
+"""Three of them stand side by side."""
+TIME_LABELS = 4
 MOST_POINTS = 360
 """Of a line: as many as samples of every ten seconds in an hour make."""
 MINUTE = 60.0
@@ -87,6 +90,14 @@ def latest_rate(samples: Sequence[UsageSample], counts: Sequence[int]) -> float:
     return MINUTE * (counts[-1] - counts[begin]) / passed if passed else 0.0
 
 
+def time_until_now(span: float, most: int) -> Scale:
+    """The seconds before the present, with at most so many ticks, of which the last is now."""
+    scale = clock(-span, 0.0)
+    step = -(-len(scale.ticks) // most)
+    kept = scale.ticks[(len(scale.ticks) - 1) % step :: step]
+    return replace(scale, ticks=[(moment, text if moment else "now") for moment, text in kept])
+
+
 def _chart(
     title: str,
     described: str,
@@ -98,7 +109,7 @@ def _chart(
     if len(samples) < 2:
         return element("p", "There is a chart once the cluster has been watched for a while.", class_="note")
     latest = samples[-1].time
-    chart = SvgChart(clock(-span, 0.0), scale, height=HEIGHT)
+    chart = SvgChart(time_until_now(span, TIME_LABELS), scale, HEIGHT, LEFT, WIDTH)
     chart.axes()
     times: Floats = np.array([sample.time - latest for sample in samples])
     for place, (name, values) in enumerate(series.items()):

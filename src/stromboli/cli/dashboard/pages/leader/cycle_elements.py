@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from stromboli.api import names
 from stromboli.cli.dashboard.pages.page_content import address
 from stromboli.cli.dashboard.pages.page_elements import link
+from stromboli.cli.dashboard.pages.usage_charts import time_until_now
 from stromboli.scheduler.explain.cycle_documents import CycleEntry
-from stromboli.simulator.reports.page.chart_scales import amounts, clock
+from stromboli.simulator.reports.page.chart_scales import amounts
 from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
 from stromboli.simulator.reports.page.svg_chart import SvgChart, colour, legend
 
@@ -25,7 +27,10 @@ BARS_DRAWN = 240
 """Of the chart; where there are more cycles, of each few the slowest."""
 NAME_LENGTH = 60
 BAR_WIDTH, BAR_HEIGHT = 160.0, 12.0
-CHART_HEIGHT = 190.0
+CHART_WIDTH, CHART_HEIGHT = 1180.0, 190.0
+TIME_LABELS = 9
+NOW_STEP = 10.0
+"""Seconds by which the right end of the chart moves on, so that it does not change all the time."""
 LATEST_MOMENT = 253_402_300_799.0
 """The last second of the year 9999, after which there are no dates."""
 
@@ -150,14 +155,15 @@ def parts_legend(colours: Mapping[str, str]) -> Markup:
 # -- over time
 
 
-def duration_chart(entries: Sequence[CycleEntry], since: float) -> Markup:
-    """What cycles took, over time; each bar leads to its cycle."""
+def duration_chart(entries: Sequence[CycleEntry], since: float, now: float) -> Markup:
+    """What cycles took, over time up to now; each bar leads to its cycle."""
     if not entries:
         return element("p", "There is a chart once a cycle has ended.", class_="note")
-    latest = max(map(last_moment, entries))
+    latest = max(*map(last_moment, entries), math.ceil(now / NOW_STEP) * NOW_STEP)
     span = max(latest - min(entry.time for entry in entries), 10.0)
     slowest = max(map(mean_seconds, entries))
-    chart = SvgChart(clock(-span, 0.0), amounts(1000 * max(slowest, 1e-6), " ms"), height=CHART_HEIGHT)
+    durations = amounts(1000 * max(slowest, 1e-6), " ms")
+    chart = SvgChart(time_until_now(span, TIME_LABELS), durations, CHART_HEIGHT, width=CHART_WIDTH)
     chart.axes()
     floor = float(chart.at_y(0.0))
     for entry in _slowest_of_each(entries, BARS_DRAWN):

@@ -23,15 +23,18 @@ class CycleRates(NamedTuple):
     median: float
     """Seconds of a cycle."""
     slowest: CycleEntry | None
+    seconds: float
+    """The time that the rates are of."""
 
 
 def cycle_rates(told: CycleList) -> CycleRates:
     """By what the leader remembers; all zero before its first cycle."""
     if not told.cycles:
-        return CycleRates(0.0, 0.0, 0.0, 0.0, None)
+        return CycleRates(0.0, 0.0, 0.0, 0.0, None, 0.0)
     end = max(map(last_moment, told.cycles))
     begin = max(end - RATE_MINUTES * MINUTE, min(entry.time for entry in told.cycles))
-    minutes = max(end - begin, 1.0) / MINUTE
+    seconds = max(end - begin, 1.0)
+    minutes = seconds / MINUTE
     recent = list(_parts_since(told.cycles, begin))
     entries = [entry for entry, _ in recent]
     return CycleRates(
@@ -40,6 +43,7 @@ def cycle_rates(told: CycleList) -> CycleRates:
         sum(entry.evicted for entry in entries) / minutes,
         _median(recent),
         max(entries, key=mean_seconds),
+        seconds,
     )
 
 

@@ -24,7 +24,7 @@ from stromboli.cli.dashboard.pages.leader.cycle_elements import (
     seconds_text,
 )
 from stromboli.cli.dashboard.pages.leader.cycle_page import cycle_page
-from stromboli.cli.dashboard.pages.leader.cycle_rates import RATE_MINUTES, cycle_rates
+from stromboli.cli.dashboard.pages.leader.cycle_rates import RATE_MINUTES, CycleRates, cycle_rates
 from stromboli.cli.dashboard.pages.leader.leader_silence import silence
 from stromboli.cli.dashboard.pages.news_subjects import NO_NEWS, news_subject
 from stromboli.cli.dashboard.pages.page_content import (
@@ -47,6 +47,7 @@ from stromboli.cli.dashboard.pages.page_elements import (
     tiles,
 )
 from stromboli.cli.leader.leader_query import Unreachable
+from stromboli.embedded.tables.age_text import duration_text
 from stromboli.scheduler.explain.cycle_documents import CycleEntry, CycleList
 from stromboli.simulator.reports.page.markup import Markup, element, joined
 
@@ -78,7 +79,9 @@ async def decisions(request: ViewRequest) -> PageContent:
         {
             "cycle-rates": _rates(told),
             "current-cycle": _latest(request, told, current),
-            "cycle-chart": card("What cycles took", duration_chart(finished, told.since), wide=True),
+            "cycle-chart": card(
+                "What cycles took", duration_chart(finished, told.since, request.now), wide=True
+            ),
             "cycle-kinds": _kinds(request, finished, kind),
             "cycle-list": _table(request, shown, told),
             "cycle-note": _note(request, told),
@@ -105,14 +108,15 @@ def _rates(told: CycleList) -> Markup:
             ("Cycles per minute", link(DECISIONS_PAGE, f"{rates.cycles:,.3g}")),
             ("Median cycle", link(address(DECISIONS_PAGE, sort="-took"), seconds_text(rates.median))),
             (f"Slowest of {RATE_MINUTES} minutes", slowest),
-            ("Starts per minute", _rate(rates.starts, "starts")),
-            ("Evictions per minute", _rate(rates.evictions, "evictions")),
+            ("Starts / min", _rate(rates, rates.starts, "starts")),
+            ("Evictions / min", _rate(rates, rates.evictions, "evictions")),
         ]
     )
 
 
-def _rate(rate: float, kind: str) -> Markup:
-    return number_link(float(f"{rate:.3g}"), address(DECISIONS_PAGE, kind=kind))
+def _rate(rates: CycleRates, rate: float, kind: str) -> Markup:
+    number = number_link(float(f"{rate:.3g}"), address(DECISIONS_PAGE, kind=kind))
+    return joined([number, element("small", f"over {duration_text(rates.seconds)}")])
 
 
 def _latest(request: ViewRequest, told: CycleList, current: CycleEntry | None) -> Markup:
@@ -176,7 +180,8 @@ def _table(request: ViewRequest, entries: Sequence[CycleEntry], told: CycleList)
         TableColumn("Outcome", lambda row: _outcome(row["entry"]), class_="text"),
     ]
     caption = f"{len(entries):,} cycles and runs of cycles, the newest first"
-    return joined([parts_legend(colours), data_table(request, caption, columns, rows, "-cycle")])
+    table = data_table(request, caption, columns, rows, "-cycle")
+    return card(caption, parts_legend(colours), table, wide=True)
 
 
 _COUNTS: tuple[tuple[str, Callable[[CycleEntry], int], str], ...] = (
