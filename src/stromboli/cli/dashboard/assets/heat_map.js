@@ -96,7 +96,7 @@ class HeatMap extends HTMLElement {
     this.cells = [];
     this.titles = [];
     let x = 0, y = 0, lineHeight = 0;
-    for (const [title, count] of this.groups) {
+    for (const [title, count, whole] of this.groups) {
       const most = Math.max(1, Math.floor((width + GAP) / step));
       const square = Math.max(Math.ceil(Math.sqrt(count * 2)), Math.ceil(NARROWEST_BLOCK / step));
       const columns = titled ? Math.min(most, square) : most;
@@ -110,7 +110,7 @@ class HeatMap extends HTMLElement {
       const top = y + (titled ? TITLE : 0);
       if (titled) this.titles.push({ title, x, y, width: blockWidth - GAP });
       for (let place = 0; place < count && this.cells.length < this.shares.length; place++) {
-        this.cells.push({ x: x + (place % columns) * step, y: top + Math.floor(place / columns) * step });
+        this.cells.push({ x: x + (place % columns) * step, y: top + Math.floor(place / columns) * step, group: whole });
       }
       x += blockWidth + BLOCK_GAP;
       lineHeight = Math.max(lineHeight, height);
@@ -240,7 +240,7 @@ class HeatMap extends HTMLElement {
       this.notReady.has(place) && "not ready",
       this.cordoned.has(place) && "cordoned",
     ].filter(Boolean);
-    return [this.names[place] ?? "", used, ...states].join(", ");
+    return [this.names[place] ?? "", used, ...states, this.cells[place]?.group].filter(Boolean).join(", ");
   }
 
   showTip() {

@@ -21,6 +21,7 @@ from stromboli.cli.dashboard.pages.page_elements import (
     TableColumn,
     age,
     amount,
+    card,
     data_table,
     filter_form,
     link,
@@ -54,14 +55,9 @@ async def job_list(request: ViewRequest) -> PageContent:
             "job-filters": _filters(request, rows),
             "job-cause": _cause(request, among),
             "job-phases": _phases(request, among),
-            "job-list": _table(request, shown, _caption(shown, rows)),
+            "job-list": _table(request, shown, len(rows)),
         },
     )
-
-
-def _caption(shown: list[Row], rows: list[Row]) -> str:
-    pods = sum(row["pending"] for row in shown)
-    return f"{len(shown):,} of {len(rows):,} jobs, {pods:,} of their pods wait; amounts are used / wanted"
 
 
 # -- which jobs
@@ -150,8 +146,11 @@ def _phase_address(request: ViewRequest, phase: str = "", waiting: str = "", pen
 # -- what is shown of a job
 
 
-def _table(request: ViewRequest, rows: list[Row], caption: str) -> Markup:
-    return joined([notes([caption]), data_table(request, caption, _columns(request), rows, "age")])
+def _table(request: ViewRequest, rows: list[Row], among: int) -> Markup:
+    title = f"{len(rows):,} of {among:,} jobs"
+    note = f"{sum(row['pending'] for row in rows):,} of their pods wait; amounts are used / wanted"
+    table = data_table(request, f"{title}, {note}", _columns(request), rows, "age")
+    return card(title, table, note=note, wide=True)
 
 
 def _columns(request: ViewRequest) -> list[TableColumn]:

@@ -10,6 +10,7 @@ from stromboli.cli.dashboard.pages.page_elements import age, link, notes, phase,
 from stromboli.kube.api_resources import Resource
 from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
 
+WARNING = "Warning"
 READ_SECONDS = 5.0
 """For which an object is shown before it is read again, if no record of it has changed."""
 
@@ -30,13 +31,15 @@ def event_table(events: Sequence[Happening], namespace: str, now: float) -> Mark
         [
             _when(event, now),
             phase(event.type),
-            short_text(event.reason, 60),
+            element("strong" if event.type == WARNING else "span", short_text(event.reason, 60)),
             _subject(event, namespace),
             shortened(event.message, 600),
         ]
         for event in reversed(events)
     ]
-    return plain_table("events", ("Age", "Type", "Reason", "Of", "Message"), rows, text=("Message",))
+    classes = ["warning" if event.type == WARNING else None for event in reversed(events)]
+    titles = ("Age", "Type", "Reason", "Of", "Message")
+    return plain_table("events", titles, rows, text=("Message",), row_classes=classes)
 
 
 def _when(event: Happening, now: float) -> Markup:

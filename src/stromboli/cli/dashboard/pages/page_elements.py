@@ -64,6 +64,7 @@ PHASES = {
     "Open": "good",
     "Failed": "bad",
     "NotReady": "bad",
+    "Warning": "bad",
     "Aborted": "idle",
     "Pending": "wait",
     "Inqueue": "wait",
@@ -228,19 +229,23 @@ def plain_table(
     rows: Sequence[Sequence[object]],
     numbers: Collection[str] = (),
     text: Collection[str] = (),
+    row_classes: Sequence[str | None] = (),
 ) -> Markup:
     """A short table in a fixed order; columns that are empty throughout are left out.
 
-    Columns of `numbers` stand to the right, those of `text` may be broken into lines.
+    Columns of `numbers` stand to the right, those of `text` may be broken into lines. `row_classes` are
+    those of all rows, or none.
     """
     kept = [place for place in range(len(titles)) if any(str(row[place]) for row in rows)]
     classes = dict.fromkeys(numbers, "number") | dict.fromkeys(text, "text")
 
-    def cells(tag: str, row: Sequence[object], **attributes: str) -> Markup:
+    def cells(tag: str, row: Sequence[object], row_class: str | None = None, **attributes: str) -> Markup:
         marked = (element(tag, row[place], class_=classes.get(titles[place]), **attributes) for place in kept)
-        return element("tr", *marked)
+        return element("tr", *marked, class_=row_class)
 
-    body = (cells("td", row) for row in rows)
+    body = (
+        cells("td", row, class_) for row, class_ in zip(rows, row_classes or [None] * len(rows), strict=True)
+    )
     table = element(
         "table", element("thead", cells("th", titles, scope="col")), element("tbody", joined(body, "\n"))
     )
@@ -256,7 +261,7 @@ def facts(entries: Iterable[tuple[str, object]]) -> Markup:
     )
 
 
-def tiles(entries: Iterable[tuple[str, object]]) -> Markup:
+def tiles(entries: Iterable[tuple[object, object]]) -> Markup:
     """A few numbers, large."""
     return element(
         "dl",
@@ -276,7 +281,7 @@ def notes(texts: Iterable[object], class_: str = "note") -> Markup:
     return joined(element("p", text, class_=class_) for text in texts)
 
 
-def tabs(entries: Iterable[tuple[str, str, bool]], name: str) -> Markup:
+def tabs(entries: Iterable[tuple[object, str, bool]], name: str) -> Markup:
     """Links of which the current one is marked: title, address, whether it is the current one."""
     links = (
         link(target, title, aria_current="true" if current else None) for title, target, current in entries

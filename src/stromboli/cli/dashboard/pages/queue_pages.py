@@ -172,27 +172,33 @@ def _name(row: Row) -> Markup:
 
 
 def share_bar(row: Row, resource: str) -> Markup:
-    """What a queue uses, with marks for what it deserves, is guaranteed and may have."""
+    """What a queue uses, with marks for what it deserves, is guaranteed and may have; nothing if none is told."""
     used, deserved = row["used"].get(resource, 0.0), row["deserved"].get(resource)
+    whole = row["capability"].get(resource) if deserved is None else deserved
+    if whole is None:
+        return Markup("")
     marks = [
         BarMark(row[part][resource], f"{words} {amount(row[part][resource], resource)}", shape)
         for part, (words, shape) in SHARES.items()
-        if resource in row[part]
+        if row[part].get(resource)
     ]
     words = f"{amount(used, resource)} used, {amount(deserved, resource)} deserved"
-    return bar(used, deserved, words, marks)
+    return bar(used, whole, words, marks)
 
 
 def usage_cell(row: Row, resource: str) -> Markup:
     """The bar and, in words, what it shows."""
     bounds = "".join(
         f", {SHARES[part][0]} {amount(row[part][resource], resource)}"
-        for part in ("guarantee", "capability")
-        if resource in row[part]
+        for part, zero_counts in (("guarantee", False), ("capability", True))
+        if row[part].get(resource) or (zero_counts and resource in row[part])
     )
     number = _amount_link(row, "used", resource, use_address(row, resource))
-    text = element("small", number, f" of {amount(row['deserved'].get(resource), resource)}{bounds}")
-    return joined([share_bar(row, resource), " ", text])
+    deserved = row["deserved"].get(resource)
+    whole = f" of {amount(deserved, resource)}" if deserved is not None else ""
+    return element(
+        "span", share_bar(row, resource), " ", element("small", number, whole, bounds), class_="share"
+    )
 
 
 # -- who borrows from whom

@@ -10,7 +10,7 @@ from html import unescape
 
 import pytest
 
-from stromboli.cli.dashboard.pages.network.heat_map_markup import natural_order
+from stromboli.cli.dashboard.pages.network.heat_map_markup import natural_order, node_groups
 from stromboli.cli.dashboard.pages.network.node_list_page import node_list
 from stromboli.cli.dashboard.pages.page_content import PageContent
 from stromboli.cli.live.visible_records import EVERYTHING, Visibility
@@ -80,8 +80,8 @@ def test_nodes_are_grouped_by_the_lowest_tier_unless_the_address_says_otherwise(
     cluster = [*two_racks(), node("n-0", labels={"topology.kubernetes.io/zone": "west"})]
 
     def groups(query: dict[str, str]) -> list[list[object]]:
-        groups: list[list[object]] = json.loads(attribute(nodes_page(*cluster, query=query), "data-groups"))
-        return groups
+        groups = json.loads(attribute(nodes_page(*cluster, query=query), "data-groups"))
+        return [[title, size] for title, size, _ in groups]
 
     assert groups({}) == [["rack-a", 2], ["rack-b", 2], ["in no HyperNode of this tier", 1]]
     assert groups({"group": "tier:2"}) == [["spine", 4], ["in no HyperNode of this tier", 1]]
@@ -90,6 +90,17 @@ def test_nodes_are_grouped_by_the_lowest_tier_unless_the_address_says_otherwise(
     zone = "topology.kubernetes.io/zone"
     assert groups({"group": zone}) == [["west", 1], [f"without {zone}", 4]]
     assert groups({"group": "no-such-label"}) == groups({})
+
+
+def test_above_groups_with_long_titles_stands_what_tells_them_apart() -> None:
+    titles = {0: "hypernode-racks-tier1-4m2vc", 1: "hypernode-racks-tier1-4mzpt"}
+    groups = node_groups(titles, [0, 1, 2], "others")
+    assert [group.label for group in groups] == ["4m2vc", "4mzpt", ""]
+    assert [group.title for group in groups] == [*titles.values(), "others"]
+
+
+def test_short_titles_of_groups_stay_whole() -> None:
+    assert [group.label for group in node_groups({0: "rack-a", 1: "rack-b"}, [0, 1], "others")] == ["", ""]
 
 
 def test_numbers_in_titles_are_compared_as_numbers() -> None:
@@ -151,7 +162,7 @@ def test_every_number_leads_to_as_many_objects() -> None:
 
 def test_the_table_says_how_many_pods_fit_on_each_node() -> None:
     text = text_of(nodes_page(*two_racks(), query={"cpu": "8", "hypernode": "rack-a"}))
-    assert "2 of 4 nodes: 2 Ready; 3 more pods of 8 CPU fit" in text
+    assert "2 of 4 nodes 2 Ready; 3 more pods of 8 CPU fit" in text
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def lines(page: PageContent) -> list[str]:
 
 def test_a_hyper_node_says_how_full_it_is_and_what_fits() -> None:
     text = text_of(network(*two_racks(), cpu="8"))
-    assert "rack-a rack, tier 1 2 nodes, 1 free" in text
+    assert "rack-a rack (tier 1) 2 nodes, 1 free" in text
     assert "8 / 32" in text  # CPU
     assert "fits 3 pods 1 job" in text
     assert "spine tier 2 4 nodes, 2 free" in text
@@ -56,7 +56,7 @@ def test_branches_are_open_where_the_address_says_so() -> None:
 def test_tiers_count_free_partly_free_and_full_hyper_nodes() -> None:
     cluster = [*two_racks(), node("n-5"), hyper_node_manifest("rack-c", 1, "n-5", tier_name="rack")]
     page = network(*cluster)
-    assert "rack, tier 1 3 1 2 0 3 of 5" in text_of(page)
+    assert "rack (tier 1) 3 1 2 0 3 of 5" in text_of(page)
     assert "/topology?tier=1&room=partly" in links_of(page)
 
 
@@ -137,17 +137,17 @@ def test_who_may_not_list_pods_is_not_told_that_all_is_free() -> None:
     full = [*two_racks(), *(pod(f"p-{number}", on=f"n-{number}", cpu="8") for number in range(1, 5))]
     request = view_request("/topology", *full, visibility=blind)
     text = text_of(rendered(topology, request))
-    assert "rack-a rack, tier 1 2 nodes, ? free" in text
+    assert "rack-a rack (tier 1) 2 nodes, ? free" in text
     assert "? / 32" in text
     assert "fits ? pods ? jobs" in text
-    assert "rack, tier 1 2 ? ? ? ? of 4 ?" in text
+    assert "rack (tier 1) 2 ? ? ? ? of 4 ?" in text
     assert "It is not known what is in use, and so what is free" in text
     own = replace(request, path="/topology/rack-a", names={"hypernode": "rack-a"})
     text = text_of(rendered(hyper_node, own))
     assert "2 , ? free" in text
     assert "Pods that fit ? of" in text
     table = replace(request, query={"tier": "1", "room": "free"})
-    assert "2 HyperNodes of tier 1: all as a tree" in text_of(rendered(topology, table))
+    assert "2 HyperNodes of tier 1 all as a tree" in text_of(rendered(topology, table))
 
 
 # -- one HyperNode
@@ -166,7 +166,10 @@ def test_the_page_of_a_hyper_node_has_its_place_its_nodes_and_its_jobs() -> None
 
 def test_the_nodes_of_a_hyper_node_are_grouped_by_those_below_it() -> None:
     page = page_of("spine", *two_racks())
-    assert "[[&quot;rack-a&quot;,2],[&quot;rack-b&quot;,2]]" in page.regions["heat-names"]
+    assert (
+        "[[&quot;rack-a&quot;,2,&quot;rack-a&quot;],[&quot;rack-b&quot;,2,&quot;rack-b&quot;]]"
+        in page.regions["heat-names"]
+    )
     assert lines(page) == ["rack-a", "rack-b"]
 
 

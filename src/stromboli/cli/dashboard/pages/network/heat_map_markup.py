@@ -26,6 +26,9 @@ ABSENT, UNKNOWN = ".", "?"
 """The node does not have the resource; nobody may tell the viewer."""
 GROUPS_SHOWN = 400
 TITLE_LENGTH = 60
+SHORT_TITLE = 12
+"""Characters for which there is always room above a group."""
+SEPARATORS = "-._/"
 REST = "other groups"
 RESOURCES_SHOWN = 12
 NAMES_ID = "heat-map-node-names"
@@ -36,6 +39,8 @@ class NodeGroup(NamedTuple):
 
     title: str
     places: tuple[int, ...]
+    label: str = ""
+    """The part of the title that tells it from the others, where that is less than all of it."""
 
 
 def node_groups(titles: Mapping[int, str], places: Sequence[int], untitled: str) -> list[NodeGroup]:
@@ -45,10 +50,25 @@ def node_groups(titles: Mapping[int, str], places: Sequence[int], untitled: str)
         members.setdefault(titles.get(place, ""), []).append(place)
     rest = members.pop("", [])
     ordered = sorted(members.items(), key=lambda item: natural_order(item[0][:TITLE_LENGTH]))
-    groups = [NodeGroup(title, tuple(inside)) for title, inside in ordered[:GROUPS_SHOWN]]
+    shared = _shared_beginning(list(members))
+    groups = [
+        NodeGroup(title, tuple(inside), title[shared:] if shared else "")
+        for title, inside in ordered[:GROUPS_SHOWN]
+    ]
     if more := tuple(place for _, inside in ordered[GROUPS_SHOWN:] for place in inside):
         groups.append(NodeGroup(REST, more))
     return [*groups, NodeGroup(untitled, tuple(rest))] if rest else groups
+
+
+def _shared_beginning(titles: list[str]) -> int:
+    """Characters up to a separator that all titles begin with; none where all of them are short anyway."""
+    if len(titles) < 2 or max(map(len, titles)) <= SHORT_TITLE:
+        return 0
+    first, last = min(titles), max(titles)
+    same = next(
+        (place for place, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first)
+    )
+    return 1 + max(first.rfind(separator, 0, same) for separator in SEPARATORS)
 
 
 @lru_cache(maxsize=16_384)
@@ -59,14 +79,21 @@ def natural_order(text: str) -> tuple[tuple[int, str], ...]:
 
 
 def heat_map_names(occupancy: NodeOccupancy, groups: Sequence[NodeGroup]) -> Markup:
-    """The names of the nodes in the order of the cells, and how many are in each group."""
+    """The names of the nodes in the order of the cells; what stands above each group, its size and its title."""
     return _names(occupancy.names, tuple(groups))
 
 
 @lru_cache(maxsize=16)
 def _names(nodes: tuple[str, ...], groups: tuple[NodeGroup, ...]) -> Markup:
     listed = ("·".join(nodes[place].split()) for group in groups for place in group.places)
-    sizes = [[shortened(group.title, TITLE_LENGTH), len(group.places)] for group in groups]
+    sizes = [
+        [
+            shortened(group.label or group.title, TITLE_LENGTH),
+            len(group.places),
+            shortened(group.title, TITLE_LENGTH),
+        ]
+        for group in groups
+    ]
     return element(
         "div",
         id=NAMES_ID,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 
+from stromboli.api import names
 from stromboli.cli.dashboard.pages.network.heat_map_markup import natural_order
-from stromboli.cli.dashboard.pages.network.node_elements import SizedRoom, title_of, usage_bar
+from stromboli.cli.dashboard.pages.network.node_elements import SizedRoom, tier_text, title_of, usage_bar
 from stromboli.cli.dashboard.pages.network.node_list_page import VACANT_STATE, nodes_in
 from stromboli.cli.dashboard.pages.page_content import ViewRequest, hyper_node_address
 from stromboli.cli.dashboard.pages.page_elements import Row, TableColumn, data_table, link, number_link
@@ -62,23 +63,37 @@ class TreeView:
         name = link(hyper_node_address(domain.name), shortened(domain.name, NAME_LENGTH), class_="tree-name")
         parts = [
             name,
-            element("span", tier_text(domain.tier, domain.tier_name), class_="note"),
+            element("span", tier_text(domain.tier, domain.tier_name), class_="tree-tier"),
             element(
                 "span",
                 number_link(rooms.nodes[place], nodes_in(domain.name)),
                 f" {_plural(rooms.nodes[place], 'node')}, ",
                 sized.count(rooms.free_nodes[place], nodes_in(domain.name, VACANT_STATE)),
                 " free",
+                class_="tree-nodes",
             ),
-            *(
-                element("span", f"{title_of(resource)} ", usage_bar(used[place], has[place], resource))
-                for resource, used, has in _columns(rooms, sized)
-                if has[place]
+            *(_use(used[place], has[place], resource) for resource, used, has in _columns(rooms, sized)),
+            element(
+                "span",
+                "fits ",
+                sized.fitting(fitting, domain.name),
+                f" {_plural(fitting, 'pod')}",
+                class_="tree-fits",
             ),
-            element("span", "fits ", sized.fitting(fitting, domain.name), f" {_plural(fitting, 'pod')}"),
-            element("span", sized.count(jobs, jobs_in(domain.name)), f" {_plural(jobs, 'job')}"),
+            element(
+                "span",
+                sized.count(jobs, jobs_in(domain.name)),
+                f" {_plural(jobs, 'job')}",
+                class_="tree-jobs",
+            ),
         ]
-        return joined(parts, " ")
+        return element("span", joined(parts, " "), class_="tree-cells")
+
+
+def _use(used: float | None, has: float, resource: str) -> Markup:
+    """A cell of its own where there is nothing of the resource, too, so that columns stay in line."""
+    cell = [f"{title_of(resource)} ", usage_bar(used, has, resource)] if has else []
+    return element("span", *cell, class_="tree-use tree-bytes" if resource == names.MEMORY else "tree-use")
 
 
 def jobs_in(hyper_node: str) -> str:
@@ -121,10 +136,6 @@ def _more(domain: Domain, shown: int) -> Markup:
 def by_name(domains: Iterable[Domain]) -> list[Domain]:
     """`rack-9` before `rack-10`."""
     return sorted(domains, key=lambda domain: natural_order(domain.name))
-
-
-def tier_text(tier: int, name: str) -> str:
-    return f"{shortened(name, NAME_LENGTH)}, tier {tier}" if name else f"tier {tier}"
 
 
 def _plural(count: int, noun: str) -> str:

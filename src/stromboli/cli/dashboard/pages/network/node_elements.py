@@ -8,6 +8,7 @@ from functools import lru_cache
 from stromboli.api import names
 from stromboli.cli.dashboard.pages.page_content import ViewRequest, address, hyper_node_address
 from stromboli.cli.dashboard.pages.page_elements import (
+    LONGEST_TITLE,
     TITLES,
     FilterField,
     amount,
@@ -33,11 +34,19 @@ from stromboli.cli.live.cluster_records import PODS
 from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
 
 NODES_PAGE = "/nodes"
+TIER_LENGTH = 40
 GANG_TITLE = "The largest gang that would still fit"
 
 
 def title_of(resource: str) -> str:
     return {**TITLES, names.PODS: "Pods"}.get(resource, resource)
+
+
+def tier_text(tier: int, name: str, unnamed: str = "") -> Markup:
+    """`rack (tier 1)`: of a name that is a label its last part, with the whole for those who point at it."""
+    last = shortened(name.rpartition("/")[2] or name, TIER_LENGTH) or unnamed
+    text = f"{last} (tier {tier})" if last else f"tier {tier}"
+    return element("span", text, title=shortened(name, LONGEST_TITLE) or None)
 
 
 def shown_amount(value: float, resource: str) -> str:
@@ -133,9 +142,9 @@ def gang_card(request: ViewRequest, sized: SizedRoom) -> Markup:
     """How many pods of one size would start now, and the form to choose another size."""
     if not sized.is_known:
         return card(GANG_TITLE, note="It is not known what is in use, and so what is free.", wide=True)
-    entries: list[tuple[str, object]] = [("Whole cluster", sized.fitting(sized.room.total))]
+    entries: list[tuple[object, object]] = [("Whole cluster", sized.fitting(sized.room.total))]
     for tier in sized.room.tiers:
-        name = f"Within one {shortened(tier.name, 40) or 'HyperNode'} (tier {tier.tier})"
+        name = joined(["Within one ", tier_text(tier.tier, tier.name, "HyperNode")])
         number = sized.fitting(tier.largest, tier.domain.name)
         entries.append((name, joined([number, _place(tier.largest, tier.domain.name)])))
     wrong = [element("p", sized.problem, class_="note bad")] if sized.problem else []

@@ -22,6 +22,7 @@ from stromboli.cli.dashboard.pages.network.node_elements import (
     SizedRoom,
     gang_card,
     sight_notes,
+    tier_text,
     title_of,
     usage_bar,
 )
@@ -37,10 +38,10 @@ from stromboli.cli.dashboard.pages.page_elements import (
     FilterField,
     Row,
     TableColumn,
+    card,
     data_table,
     filter_form,
     link,
-    notes,
     number_link,
     phase,
     tabs,
@@ -164,8 +165,8 @@ def grouped_nodes(occupancy: NodeOccupancy, places: Sequence[int], group: str) -
 
 def _group_tabs(request: ViewRequest, occupancy: NodeOccupancy, group: str) -> Markup:
     network = occupancy.network
-    groupings = [
-        (f"{TIER}{tier}", f"{shortened(network.tier_name(tier), 20) or 'HyperNode'} (tier {tier})")
+    groupings: list[tuple[str, object]] = [
+        (f"{TIER}{tier}", tier_text(tier, network.tier_name(tier), "HyperNode"))
         for tier in network.tiers[:TABS_SHOWN]
     ]
     groupings += [(label, label.rpartition("/")[2]) for label in LABELS if occupancy.has_label(label)]
@@ -184,12 +185,14 @@ def _table(request: ViewRequest, occupancy: NodeOccupancy, places: Sequence[int]
     listed = ", ".join(
         f"{count:,} {shortened(state, 40)}" for state, count in sorted(states.items())[:TABS_SHOWN]
     )
-    caption = f"{len(places):,} of {len(occupancy):,} nodes{f': {listed}' if listed else ''}"
+    title, told = f"{len(places):,} of {len(occupancy):,} nodes", [listed] if listed else []
     if sized.is_known:
         fitting = int(sized.room.by_node[list(places)].sum())
-        caption += f"; {fitting:,} more pods of {sized.text} fit"
+        told.append(f"{fitting:,} more pods of {sized.text} fit")
+    note = "; ".join(told)
     rows: list[Row] = [{"place": place} for place in places]
-    return joined([notes([caption]), data_table(request, caption, _columns(request, occupancy, sized), rows)])
+    table = data_table(request, f"{title}: {note}", _columns(request, occupancy, sized), rows)
+    return card(title, table, note=note, wide=True)
 
 
 def _columns(request: ViewRequest, occupancy: NodeOccupancy, sized: SizedRoom) -> list[TableColumn]:

@@ -116,7 +116,7 @@ def _facts(request: ViewRequest, name: str, record: NodeRecord, reading: NodeRea
         ("Age", age(reading.created, request.now)),
         *((key, short_text(value, 100)) for key, value in reading.system),
     ]
-    return joined([facts(entries), gap_notes(reading.gaps)])
+    return card("Facts", facts(entries), gap_notes(reading.gaps), wide=True)
 
 
 def _objections(record: NodeRecord, reading: NodeReading) -> str:

@@ -19,13 +19,13 @@ from stromboli.cli.dashboard.pages.network.hyper_node_tree_view import (
     TreeView,
     by_name,
     hyper_node_table,
-    tier_text,
 )
 from stromboli.cli.dashboard.pages.network.node_elements import (
     NODES_PAGE,
     SizedRoom,
     gang_card,
     sight_notes,
+    tier_text,
     title_of,
     usage_bar,
 )
@@ -178,11 +178,11 @@ def _hyper_nodes(request: ViewRequest, rooms: DomainRooms, sized: SizedRoom) -> 
     plural = "" if len(domains) == 1 else "s"
     caption = f"{len(domains):,} HyperNode{plural}" + (f" of tier {shortened(tier, 20)}" if tier else "")
     back = link(request.address(tier="", room="", page=""), "all as a tree")
-    return joined(
-        [
-            element("p", caption, f"{', ' + shortened(room, 20) if room else ''}: ", back),
-            hyper_node_table(request, caption, domains, rooms, sized),
-        ]
+    return card(
+        f"{caption}{', ' + shortened(room, 20) if room else ''}",
+        hyper_node_table(request, caption, domains, rooms, sized),
+        note=back,
+        wide=True,
     )
 
 
@@ -227,7 +227,7 @@ async def hyper_node(request: ViewRequest) -> PageContent:
     resource = chosen_resource(request)
     regions = {
         "topology-notes": sight_notes(request),
-        "hyper-node": joined([_facts(rooms, domain, sized), _notices(occupancy, name)]),
+        "hyper-node": card("Facts", _facts(rooms, domain, sized), _notices(occupancy, name), wide=True),
         "hyper-node-resources": resource_tabs(request, resource),
         "heat-map": map_card(occupancy, groups, resource, sized.is_known),
     }
@@ -251,7 +251,8 @@ def _left_out(request: ViewRequest, occupancy: NodeOccupancy, name: str) -> Page
         ]
     )
     return PageContent(
-        f"HyperNode {shortened(name, 80)}", {"hyper-node": joined([told, _notices(occupancy, name)])}
+        f"HyperNode {shortened(name, 80)}",
+        {"hyper-node": card("Facts", told, _notices(occupancy, name), wide=True)},
     )
 
 

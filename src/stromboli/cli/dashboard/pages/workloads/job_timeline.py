@@ -20,6 +20,18 @@ from stromboli.simulator.reports.page.markup import Markup, element, joined, sho
 
 WIDTH, HEIGHT = 600.0, 16.0
 MOMENTS_SHOWN = 40
+COURSE = (
+    "created",
+    "phase Pending",
+    "let in",
+    "its first pod was given a node",
+    "its gang",
+    "PodGroup: Scheduled",
+    "its first pod started",
+    "phase Running",
+    "its last pod ended",
+)
+"""How moments begin, in the order in which they follow each other within a second; all others come after them."""
 RUNNING = "Running"
 _EVICTED_POD = re.compile(r"[a-z0-9][-a-z0-9.]*: ")
 """The name of a pod at the beginning of what an event of its PodGroup says."""
@@ -55,7 +67,7 @@ def timeline(reading: GangReading, now: float) -> Markup:
 
 
 def moments_of(reading: GangReading) -> list[Moment]:
-    """In the order of time."""
+    """In the order of time; those of one second, as times of conditions are whole seconds, as a job goes its way."""
     known = [
         *_of_pods(reading.pods or [], _minimum(reading)),
         *_of_conditions(reading),
@@ -63,7 +75,11 @@ def moments_of(reading: GangReading) -> list[Moment]:
     ]
     created = _moment((reading.subject.get("metadata") or {}).get("creationTimestamp"))
     moments = [Moment(created, "created"), *known]
-    return sorted((each for each in moments if each.time), key=lambda each: each.time)
+    return sorted((each for each in moments if each.time), key=lambda each: (int(each.time), _step(each)))
+
+
+def _step(moment: Moment) -> int:
+    return next((step for step, text in enumerate(COURSE) if moment.text.startswith(text)), len(COURSE))
 
 
 def _minimum(reading: GangReading) -> int:
