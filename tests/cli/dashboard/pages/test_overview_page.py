@@ -9,7 +9,13 @@ import pytest
 from stromboli.api.decoding import decode
 from stromboli.cli.dashboard.pages.overview_page import overview
 from stromboli.cli.dashboard.pages.page_content import PageContent, ViewRequest
-from stromboli.cli.dashboard.pages.usage_charts import MOST_POINTS, latest_rate, rates, thinned
+from stromboli.cli.dashboard.pages.usage_charts import (
+    MOST_POINTS,
+    latest_rate,
+    rates,
+    thinned,
+    time_until_now,
+)
 from stromboli.cli.live.cluster_records import PODS, Event, InvolvedObject
 from stromboli.cli.live.usage_samples import (
     LONG_SPAN,
@@ -164,6 +170,15 @@ def test_starts_are_counted_by_the_minute() -> None:
     assert latest_rate(samples, [each.pod_starts for each in samples]) == 15.0
     assert rates(samples[:1], [0]) == [0.0]
     assert latest_rate([], []) == 0.0
+
+
+def test_times_of_charts_end_now_with_few_ticks() -> None:
+    assert time_until_now(3600.0, 4).ticks == [
+        (-3600.0, "-60 min"),
+        (-2400.0, "-40 min"),
+        (-1200.0, "-20 min"),
+        (0.0, "now"),
+    ]
 
 
 def test_what_waits_is_told_by_cause() -> None:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from stromboli.cli.dashboard.pages.page_content import NotThere
+from stromboli.cli.dashboard.pages.page_content import NotThere, PageContent
 from stromboli.cli.dashboard.pages.page_elements import BAR_WIDTH, MARK_HALF, Row
 from stromboli.cli.dashboard.pages.queue_pages import (
     Loan,
@@ -14,6 +14,7 @@ from stromboli.cli.dashboard.pages.queue_pages import (
     exchanges,
     queue_list,
     queue_page,
+    usage_cell,
     use_address,
 )
 from stromboli.cli.live import cluster_records
@@ -116,6 +117,18 @@ def test_guarantee_and_capability_are_told_in_words_and_by_marks_of_their_own() 
     marks = re.findall(r'<path d="([^"]*)" transform="translate\(([\d.]+) 0\)"', html_of(page))
     assert len({shape for shape, _ in marks}) == 3
     assert max(float(place) for _, place in marks) == BAR_WIDTH - MARK_HALF, "all of it is on the bar"
+
+
+def test_a_guarantee_of_nothing_is_not_told() -> None:
+    row = {**queue_row("a", "", 2, 4), "guarantee": {"cpu": 0.0}, "capability": {}, "children": 0}
+    assert "guaranteed" not in usage_cell(row, "cpu")
+
+
+def test_a_queue_that_deserves_no_told_amount_has_no_bar() -> None:
+    row = {**queue_row("a", "", 2, 4), "deserved": {}, "guarantee": {}, "capability": {}, "children": 0}
+    cell = usage_cell(row, "cpu")
+    assert "<svg" not in cell
+    assert text_of(PageContent("", {"cell": cell})).split() == ["2"]
 
 
 def test_queues_stand_below_their_parents_also_in_a_circle() -> None:

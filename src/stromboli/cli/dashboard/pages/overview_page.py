@@ -34,9 +34,16 @@ from stromboli.cli.dashboard.pages.queue_pages import (
     usage_cell,
     waiting_address,
 )
-from stromboli.cli.dashboard.pages.usage_charts import jobs_chart, latest_rate, rates_chart, usage_chart
+from stromboli.cli.dashboard.pages.usage_charts import (
+    MINUTE,
+    jobs_chart,
+    latest_rate,
+    rates_chart,
+    usage_chart,
+)
 from stromboli.cli.dashboard.pages.waiting_causes import waiting_card
 from stromboli.cli.live.usage_samples import LONG_SPAN, RECENT_SPAN
+from stromboli.embedded.tables.age_text import duration_text
 from stromboli.simulator.reports.page.markup import Markup, element, joined
 
 SPANS = {"10m": 600.0, "1h": RECENT_SPAN, "24h": LONG_SPAN}
@@ -72,6 +79,7 @@ def _tiles(request: ViewRequest) -> Markup:
     samples = request.view.history.samples(RECENT_SPAN)
     starts = latest_rate(samples, [sample.pod_starts for sample in samples])
     evictions = latest_rate(samples, [sample.evictions for sample in samples])
+    watched = min(samples[-1].time - samples[0].time, MINUTE) if samples else 0.0
     used = [
         (f"{TITLES.get(name, name)} in use", _used(request, summary, name))
         for name in request.content.resources
@@ -84,8 +92,8 @@ def _tiles(request: ViewRequest) -> Markup:
             ("Jobs running", number_link(jobs["running"], running_address())),
             ("Jobs waiting", number_link(jobs["waiting"], waiting_address())),
             ("Pods waiting", number_link(pending, "/jobs?pending=1")),
-            ("Starts / min", _rate(starts, "starts")),
-            ("Evictions / min", _rate(evictions, "evictions")),
+            ("Starts / min", _rate(starts, "starts", watched)),
+            ("Evictions / min", _rate(evictions, "evictions", watched)),
         ]
     )
 
@@ -110,10 +118,10 @@ def _used(request: ViewRequest, summary: Row, resource: str) -> Markup:
     )
 
 
-def _rate(rate: float, kind: str) -> Markup:
-    """With the cycles behind it."""
+def _rate(rate: float, kind: str, watched: float) -> Markup:
+    """With the cycles behind it, and the seconds that it is of."""
     number = number_link(round(rate), address("/decisions", kind=kind))
-    return joined([number, element("small", "in the last minute")])
+    return joined([number, element("small", f"over {duration_text(watched)}")])
 
 
 def _charts(request: ViewRequest) -> Markup:

@@ -180,18 +180,23 @@ def share_bar(row: Row, resource: str) -> Markup:
     marks = [
         BarMark(row[part][resource], f"{words} {amount(row[part][resource], resource)}", shape)
         for part, (words, shape) in SHARES.items()
-        if row[part].get(resource)
+        if _is_told(row, part, resource)
     ]
     words = f"{amount(used, resource)} used, {amount(deserved, resource)} deserved"
     return bar(used, whole, words, marks)
+
+
+def _is_told(row: Row, part: str, resource: str) -> bool:
+    """A guarantee of nothing is none."""
+    return resource in row[part] and (part != "guarantee" or row[part][resource] > 0)
 
 
 def usage_cell(row: Row, resource: str) -> Markup:
     """The bar and, in words, what it shows."""
     bounds = "".join(
         f", {SHARES[part][0]} {amount(row[part][resource], resource)}"
-        for part, zero_counts in (("guarantee", False), ("capability", True))
-        if row[part].get(resource) or (zero_counts and resource in row[part])
+        for part in ("guarantee", "capability")
+        if _is_told(row, part, resource)
     )
     number = _amount_link(row, "used", resource, use_address(row, resource))
     deserved = row["deserved"].get(resource)

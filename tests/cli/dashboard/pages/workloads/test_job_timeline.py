@@ -71,6 +71,18 @@ def test_a_suspended_job_ran_though_its_pods_are_gone():
     assert [(span.kind, span.end - span.begin) for span in spans] == [("wait", 30), ("run", 60)]
 
 
+def test_moments_of_one_second_are_in_the_order_in_which_they_happen():
+    quick = reading(job(("Running", 0), ("Pending", 0)), pod(0.1, 0.4, 0.2))
+    assert [each.text for each in moments_of(quick)] == [
+        "created",
+        "phase Pending",
+        "let in: its first pod was made",
+        "its first pod was given a node",
+        "its first pod started",
+        "phase Running",
+    ]
+
+
 def test_a_job_that_waits_has_done_nothing_else():
     waits = reading(job())
     spans = spans_of(waits, moments_of(waits), START + 50)
