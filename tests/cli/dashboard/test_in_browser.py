@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl here"),
 ]
 CHECKS = (Path(__file__).parent / "page_checks.js").read_text()
-IMAGES = Path(__file__).parents[3] / "docs" / "images"
+IMAGES = Path(__file__).parents[3] / "docs" / "pictures"
 LARGEST_IMAGE = 160 * 1024
 PATHS = (
     "/",
