@@ -228,7 +228,7 @@ def _controllers() -> Group:
 
 
 def _dashboard() -> Group:
-    pods = _pods(build(DEPLOY / "dashboard"))
+    pods = _pods(build(DEPLOY / "dashboard"), "--namespace=research")
     left_out = ("replicas", "logLevel")
     return Group(
         "The dashboard, for viewers who show a token. One replica: sessions are in its memory.",
@@ -273,7 +273,7 @@ def _switch(meaning: str) -> Group:
     return Group(meaning, {"enabled": Value("", False, SWITCH)})
 
 
-def _pods(manifests: list[Manifest]) -> dict[str, Value]:
+def _pods(manifests: list[Manifest], example_flag: str = "--kube-api-qps=500") -> dict[str, Value]:
     """What can be said about the pods of every part."""
     deployment = only(manifests, "Deployment")
     pod = deployment["spec"]["template"]["spec"]
@@ -288,7 +288,7 @@ def _pods(manifests: list[Manifest]) -> dict[str, Value]:
             "`-v`; 4 and more shows details.", 0, {"type": "integer", "minimum": 0, "maximum": 10}
         ),
         "extraArgs": Value(
-            "More flags, such as `--kube-api-qps=500`. The last one of a name counts.", [], ARGUMENTS
+            f"More flags, such as `{example_flag}`. The last one of a name counts.", [], ARGUMENTS
         ),
         "resources": Value(
             "What a pod requests, and its limits.", container["resources"], RESOURCES, may_be_null=True

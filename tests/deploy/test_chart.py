@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from deploy import chart
 from deploy.chart_values import leaves, values
 from deploy.kustomizations import DEPLOY, Patch
 from stromboli import __version__
+from stromboli.cli.main import app
 from tests.deploy.manifests import ROOT
 
 FILES = chart.generated()
@@ -62,6 +64,13 @@ def _at(content: Any, name: str) -> Any:
     for step in name.split("."):
         content = content[step]
     return content
+
+
+@pytest.mark.parametrize("part", chart.PARTS)
+def test_the_example_of_further_flags_is_a_flag_of_the_part(part: str) -> None:
+    (flag,) = re.findall(r"`(--[\w-]+)=", VALUES[f"{part}.extraArgs"].meaning)
+    result = CliRunner().invoke(app, [part, "--help"], env={"COLUMNS": "200"})
+    assert re.search(rf"(^|\s){flag}\s", result.output)
 
 
 def test_the_chart_has_the_version_of_the_package() -> None:
