@@ -80,7 +80,10 @@ async def decisions(request: ViewRequest) -> PageContent:
             "cycle-rates": _rates(told),
             "current-cycle": _latest(request, told, current),
             "cycle-chart": card(
-                "What cycles took", duration_chart(finished, told.since, request.now), wide=True
+                "What cycles took",
+                duration_chart(finished, told.since, request.now),
+                note="A run of cycles that goes on is told above, and drawn once it has ended.",
+                wide=True,
             ),
             "cycle-kinds": _kinds(request, finished, kind),
             "cycle-list": _table(request, shown, told),
