@@ -205,3 +205,32 @@ def test_where_the_policy_cannot_be_asked_queues_show_what_they_declare() -> Non
     records.put(decode(queues("own deserved=cpu:10")[0]), new=True)
     (row,) = ClusterContent(records, None, None).snapshot(time.time())["queues"]
     assert (row["name"], row["deserved"]) == ("own", {"cpu": 10.0})
+
+
+def elastic_gang(reason: str = "") -> list[Manifest]:
+    """A gang of which one pod runs and two wait, for a reason that the scheduler wrote to them."""
+    manifests = job_manifests("serve", queue="spare", pods=3, cpu=2, minimum=1, running_on="n1")
+    for manifest in manifests[2:] if reason else ():
+        manifest["status"]["conditions"] = [
+            {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": reason}
+        ]
+    return manifests
+
+
+def test_a_gang_that_runs_says_why_its_other_pods_wait():
+    short = 'the capability of queue "spare" leaves too little cpu'
+    (row,) = content_of(*elastic_gang(f"Pod default/serve-1 waits: {short}; wait for room")).all_jobs()
+    assert (row["phase"], row["waitsFor"]) == ("Running", short)
+    (row,) = content_of(*elastic_gang()).all_jobs()
+    assert row["waitsFor"] == "runs with 1 of 3 pods; the others wait"
+
+
+def test_the_reason_of_a_pod_is_forgotten_once_it_has_a_node():
+    records = ClusterRecords()
+    for manifest in elastic_gang("no room"):
+        records.put(decode(manifest), new=True)
+    assert records.of_group["default/serve"].reasons == {"no room": 2}
+    for manifest in job_manifests("serve", queue="spare", pods=3, cpu=2, minimum=1, running_on="n1 n1 n1"):
+        records.put(decode(manifest), new=True)
+    assert records.of_group["default/serve"].reasons == {}
+    assert ClusterContent(records, None, None).all_jobs()[0]["waitsFor"] == ""

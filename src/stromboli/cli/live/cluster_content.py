@@ -304,9 +304,9 @@ def _groupless(key: str, job: JobRecord) -> Content:
 
 
 def _waits_for(group: GroupRecord, sums: PodSums) -> str:
-    """Why it waits, in a few words; empty if it does not."""
+    """Why it or some of its pods wait, in a few words; empty if none do."""
     if group.phase not in WAITING:
-        return ""
+        return _others_wait_for(group, sums) if sums.pending else ""
     if group.reason:
         return group.reason
     if group.phase == names.GROUP_PENDING:
@@ -315,6 +315,14 @@ def _waits_for(group: GroupRecord, sums: PodSums) -> str:
     if exist < group.minimum:
         return f"{exist} of {group.minimum} pods exist"
     return "its pods start" if sums.placed >= group.minimum else "let in, not placed yet"
+
+
+def _others_wait_for(group: GroupRecord, sums: PodSums) -> str:
+    """Why pods of a gang that was placed before wait."""
+    all_pods = sums.placed + sums.pending
+    return (
+        group.reason or sums.common_reason or f"runs with {sums.placed} of {all_pods} pods; the others wait"
+    )
 
 
 def _add(total: Amounts, more: Amounts) -> None:

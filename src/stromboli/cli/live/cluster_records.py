@@ -11,6 +11,7 @@ import re
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from stromboli.api import names
@@ -70,6 +71,8 @@ class PodRecord(NamedTuple):
     runs: bool
     finished: bool
     request: Amounts
+    reason: str = ""
+    """Why it has no node, where the scheduler said so."""
 
 
 class GroupRecord(NamedTuple):
@@ -139,6 +142,8 @@ class PodSums:
     placed: int = 0
     running: int = 0
     pending: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+    """Pods that wait, by why; those of which nothing is said are not among them."""
 
     def add(self, pod: PodRecord, sign: int) -> None:
         """Count a pod, or with -1 count it no more."""
@@ -149,8 +154,21 @@ class PodSums:
         else:
             total = self.waiting
             self.pending += sign
+            self._count_reason(pod.reason, sign)
         for resource, amount in pod.request.items():
             total[resource] = total.get(resource, 0) + sign * amount
+
+    def _count_reason(self, reason: str, sign: int) -> None:
+        if not reason:
+            return
+        self.reasons[reason] = self.reasons.get(reason, 0) + sign
+        if not self.reasons[reason]:
+            del self.reasons[reason]
+
+    @property
+    def common_reason(self) -> str:
+        """Why most of the pods that wait do; of equals the first by the alphabet, empty if nothing is said."""
+        return min(self.reasons, key=lambda reason: (-self.reasons[reason], reason), default="")
 
     @property
     def is_empty(self) -> bool:
@@ -292,6 +310,7 @@ class ClusterRecords:
             phase == names.POD_RUNNING,
             phase in FINISHED,
             self._request(pod),
+            "" if pod.spec.node_name else _pod_reason(pod.status.conditions),
         )
 
     def _request(self, pod: Pod) -> Amounts:
@@ -448,6 +467,19 @@ def _reason(conditions: tuple[Condition, ...]) -> str:
     if latest is None or latest.type != UNSCHEDULABLE:
         return ""
     return headline(latest.message)[:LONGEST_REASON]
+
+
+def _pod_reason(conditions: tuple[Condition, ...]) -> str:
+    """What the scheduler said about why a pod has no node; one copy for all pods of which it says the same."""
+    told = next(
+        (
+            each
+            for each in conditions
+            if each.type == names.CONDITION_POD_SCHEDULED and each.status == "False"
+        ),
+        None,
+    )
+    return intern(headline(told.message)[:LONGEST_REASON]) if told is not None else ""
 
 
 def _moment(condition: Condition) -> float:

@@ -164,3 +164,11 @@ def test_many_jobs_make_a_bounded_page_quickly():
     assert time.perf_counter() - start < 0.5
     assert len(html_of(page)) < 200_000
     assert "Page 1 of 15" in text_of(page)
+
+
+def test_a_job_that_runs_with_fewer_pods_says_why_the_others_wait():
+    elastic = job_manifests("elastic", queue="research", pods=5, cpu=4, minimum=1, running_on="n1 n1")
+    page = page_of(*CLUSTER, *elastic, pending="1")
+    assert names_in(page) == {"more", "elastic"}
+    assert "runs with 2 of 5 pods; the others wait" in text_of(page)
+    assert names_in(page_of(*CLUSTER, *elastic, waiting="1")) == {"more"}

@@ -32,6 +32,7 @@ from stromboli.cli.dashboard.pages.page_elements import (
     tabs,
 )
 from stromboli.cli.dashboard.pages.waiting_causes import waiting_causes, waits_for_cause
+from stromboli.cli.live.cluster_content import WAITING as WAITING_PHASES
 from stromboli.simulator.reports.page.markup import Markup, element, joined
 
 JOBS_PAGE = "/jobs"
@@ -86,7 +87,7 @@ def _has_phase(request: ViewRequest, row: Row) -> bool:
     wanted = request.query.get("phase", "")
     return (
         (not wanted or row["phase"] == wanted)
-        and (not _is_on(request, WAITING) or bool(row["waitsFor"]))
+        and (not _is_on(request, WAITING) or row["scheduling"] in WAITING_PHASES)
         and (not _is_on(request, PENDING) or row["pending"] > 0)
     )
 
@@ -124,7 +125,8 @@ def _choices(values: Iterable[str]) -> list[str]:
 def _phases(request: ViewRequest, rows: list[Row]) -> Markup:
     """How many jobs there are in each phase, as links to them."""
     counts = Counter(row["phase"] for row in rows)
-    waiting, pending = sum(bool(row["waitsFor"]) for row in rows), sum(row["pending"] > 0 for row in rows)
+    waiting = sum(row["scheduling"] in WAITING_PHASES for row in rows)
+    pending = sum(row["pending"] > 0 for row in rows)
     current = next((name for name in (WAITING, PENDING) if _is_on(request, name)), "")
     wanted = "" if current else request.query.get("phase", "")
     entries = [
