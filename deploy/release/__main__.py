@@ -14,6 +14,7 @@ from pathlib import Path
 from deploy.release import (
     chart_checks,
     distribution_checks,
+    dry_run,
     image_checks,
     release_record,
     source_checks,
@@ -54,10 +55,18 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = [name for name in (*STEPS, *SEALING) if not asked.only or name in asked.only]
     print(f"Stromboli {release.version}, commit {release.commit[:12]}, signed off by {release.signer}")
     if asked.dry_run:
-        for name in chosen:
-            print(f"  {name:13} {(STEPS | SEALING)[name].__doc__}")
+        _foretell(release, chosen)
         return 0
     return carry_out(release, chosen)
+
+
+def _foretell(release: Release, chosen: list[str]) -> None:
+    """The steps in words, and what they would run into here."""
+    for name in chosen:
+        print(f"  {name:13} {(STEPS | SEALING)[name].__doc__}")
+    ahead = dry_run.obstacles(release, chosen)
+    print("On this machine:" if ahead else "Nothing is missing on this machine.")
+    print(*(f"  {obstacle}\n" for obstacle in ahead), sep="", end="")
 
 
 def carry_out(release: Release, chosen: list[str]) -> int:
@@ -151,7 +160,9 @@ def _parser() -> argparse.ArgumentParser:
         choices=[*STEPS, *SEALING],
         help=f"this step alone; repeatable: {', '.join((*STEPS, *SEALING))}",
     )
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be done, and what is missing here"
+    )
     return parser
 
 

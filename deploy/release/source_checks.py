@@ -18,6 +18,8 @@ SOURCE = "src/stromboli/__init__.py"
 """Where the version stands; both packages read it there."""
 CHART = "deploy/chart/Chart.yaml"
 CHANGED_FILES_SHOWN = 20
+UNRELEASED = "Unreleased"
+"""The section of the changelog for what no version has yet."""
 
 
 def check_tree(release: Release) -> Outcome:
@@ -77,8 +79,10 @@ def _names(file: Path, pattern: str) -> list[str]:
 
 
 def check_changelog(release: Release) -> Outcome:
-    """There is a section for the version, with a date and something in it."""
+    """There is a section for the version, with a date and something in it; [Unreleased] for a development version."""
     text = (release.root / "CHANGELOG.md").read_text()
+    if ".dev" in release.version:
+        return passed(f"{_entries(text, UNRELEASED)} entries below [{UNRELEASED}], for a development version")
     head = re.search(rf"^## \[{re.escape(release.version)}\](.*)$", text, re.M)
     if head is None:
         raise ReleaseError(
@@ -89,11 +93,16 @@ def check_changelog(release: Release) -> Outcome:
         raise ReleaseError(
             f"CHANGELOG.md: {head[0]!r} has no date; write ## [{release.version}] - YYYY-MM-DD"
         )
-    body = re.split(r"^## \[", text[head.end() :], maxsplit=1, flags=re.M)[0]
+    return passed(f"{_entries(text, release.version)} entries")
+
+
+def _entries(changelog: str, section: str) -> int:
+    """How many there are in a section, which must have some."""
+    body = changelog.partition(f"\n## [{section}]")[2].partition("\n## [")[0]
     entries = re.findall(r"^- ", body, re.M)
     if not entries:
-        raise ReleaseError(f"CHANGELOG.md: the section of {release.version} is empty")
-    return passed(f"{len(entries)} entries")
+        raise ReleaseError(f"CHANGELOG.md: the section of {section} is missing or empty")
+    return len(entries)
 
 
 def check_lint(release: Release) -> Outcome:
@@ -109,10 +118,17 @@ def check_tests(release: Release) -> Outcome:
     if release.skip_tests:
         return not_checked("left out by --skip-tests")
     environment = {**release.environment, "STROMBOLI_NEEDS_KUBERNETES": "1"}
-    unchecked = []
-    for target, program in TESTS.items():
-        if shutil.which(program, path=release.environment.get("PATH")) is None:
-            unchecked.append(f"make {target}: there is no {program} here")
-        else:
-            run(["make", target], release.root, LONGEST_TESTS, environment)
-    return passed(", ".join(f"make {target}" for target in TESTS), *unchecked)
+    unchecked = untested(release)
+    for target in (each for each in TESTS if each not in unchecked):
+        run(["make", target], release.root, LONGEST_TESTS, environment)
+    return passed(", ".join(f"make {target}" for target in TESTS), *unchecked.values())
+
+
+def untested(release: Release) -> dict[str, str]:
+    """Targets that cannot run on this machine, and why."""
+    path = release.environment.get("PATH")
+    return {
+        target: f"make {target}: there is no {program} here"
+        for target, program in TESTS.items()
+        if shutil.which(program, path=path) is None
+    }

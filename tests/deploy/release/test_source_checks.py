@@ -69,7 +69,7 @@ def test_a_version_that_is_not_named_any_more_is_missed(repository: SmallReposit
     [
         ("## [1.2.3] - 2027-01-31", "## [1.2.2] - 2027-01-31", "has no section for 1.2.3"),
         (" - 2027-01-31", "", "has no date"),
-        ("- Something new.", "", "the section of 1.2.3 is empty"),
+        ("- Something new.", "", "the section of 1.2.3 is missing or empty"),
     ],
 )
 def test_a_changelog_that_says_nothing_of_the_version_is_refused(
@@ -78,6 +78,14 @@ def test_a_changelog_that_says_nothing_of_the_version_is_refused(
     repository.edit("CHANGELOG.md", old, new)
     with pytest.raises(ReleaseError, match=problem):
         check_changelog(repository.commit())
+
+
+def test_a_development_version_has_its_entries_below_unreleased(repository: SmallRepository) -> None:
+    development = repository.release(version="1.3.0.dev0")
+    with pytest.raises(ReleaseError, match="the section of Unreleased is missing or empty"):
+        check_changelog(development)
+    repository.edit("CHANGELOG.md", "## [Unreleased]\n", "## [Unreleased]\n\n- One.\n- Another.\n")
+    assert check_changelog(development).detail == "2 entries below [Unreleased], for a development version"
 
 
 def test_tests_that_were_left_out_are_on_record(repository: SmallRepository) -> None:
