@@ -89,7 +89,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
             _, error = process.communicate(timeout=30)
             assert process.returncode == 1
             assert "in use" in error
-            assert ":0 takes any free port" in error
+            assert "127.0.0.1:0 takes any free port" in error
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:0", ":0", "[::]:0", "10.0.0.1:0", "example.com:80"])
@@ -106,7 +106,11 @@ def test_with_the_code_of_one_user_nobody_else_is_served(run: Run, tmp_path: Pat
         (["--listen-address", "nonsense"], "is no address"),
         (["--listen-address", "127.0.0.1:99999"], "is no address"),
         (["--tls-cert-file", "none.pem"], "go together"),
-        (["--tls-cert-file", "none.pem", "--tls-private-key-file", "none.pem"], "none.pem"),
+        (
+            ["--tls-cert-file", "none.pem", "--tls-private-key-file", "none.pem"],
+            "--tls-cert-file none.pem: No such",
+        ),
+        (["--allowed-host", "bad host/"], "--allowed-host 'bad host/'"),
         (["--authentication", "password"], "password"),
     ],
 )

@@ -130,6 +130,13 @@ def test_whoever_waits_for_a_job_without_a_time_limit_is_told_that_nobody_knows(
     assert forecast.text == "Nobody knows: it does not start before jobs have ended that have no time limit."
 
 
+def test_a_job_that_is_larger_than_the_cluster_does_not_start_by_waiting():
+    world = World("n1 cpu=4; n2 cpu=4").job("endless", cpu=4, running_on="n2")
+    forecast = explain_job(world.job("huge", pods=3, cpu=4), "huge").forecast
+    assert forecast is not None
+    assert forecast.text == "Not by waiting: all nodes together have less than it asks for."
+
+
 def test_a_tainted_node_would_do_for_pods_that_tolerate_the_taint():
     job = explain_job(World("n1 cpu=4 +team=ml:NoSchedule").job("waits", cpu=1), "waits")
     assert remedies(job) == {"toleration": "its pods tolerate team=ml:NoSchedule"}

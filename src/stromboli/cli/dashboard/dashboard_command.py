@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import html
+import re
 import signal
 import sys
 import tempfile
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 OPENING_SECONDS = 10.0
 """For a browser to start and read the file that leads it to the dashboard."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?(:[0-9]{1,5})?")
 
 
 class ViewerCheck(enum.StrEnum):
@@ -73,14 +77,19 @@ async def dashboard(
     """Show a cluster in a browser, live: queues, jobs, nodes, topology, the policy and what the scheduler decides.
 
     It runs beside you, with your rights, until Ctrl-C. The printed address has a code that lets one browser in; a new
-    one is printed when it was used. A cluster of `stromboli up` has a dashboard already, and its address is printed.
+    one is printed when it was used. A cluster of `stromboli up` has a dashboard already: without options, its address
+    is printed.
 
     With --authentication token it serves others, as it does in a cluster: each sees and changes what the rights of his
     token allow.
 
     Exit status 0, 1 if the cluster refuses or does not answer, 2 for a wrong command line.
     """
-    if session.running is not None and not listen_address and authentication is ViewerCheck.CODE:
+    tls = _tls(tls_cert_file, tls_private_key_file)
+    for name in allowed_host:
+        _check_host(name)
+    is_plain = not (listen_address or allowed_host or tls or session.namespace_given)
+    if session.running is not None and is_plain and authentication is ViewerCheck.CODE:
         from stromboli.cli.dashboard.address_file import read_address
 
         if address := read_address(Path(session.running.data)):
@@ -89,9 +98,13 @@ async def dashboard(
                 await _open_browser(address)
             return
     host, port = _place(listen_address, authentication)
+    if host not in LOOPBACK and tls is None:
+        print_note(
+            "viewers' tokens travel in plain text: let a proxy with TLS stand in front, or give --tls-cert-file"
+        )
     from stromboli.cli.dashboard.server.listening_address import listen, one_time_code
 
-    listening = await listen(host, port, _tls(tls_cert_file, tls_private_key_file))
+    listening = await listen(host, port, tls)
     code = None
     if authentication is ViewerCheck.CODE:
         session = await _within_rights(session)
@@ -133,12 +146,28 @@ def _tls(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
         raise Usage("--tls-cert-file and --tls-private-key-file go together")
     import ssl
 
+    for option, file in (("--tls-cert-file", certificate), ("--tls-private-key-file", key)):
+        try:
+            file.open("rb").close()
+        except OSError as error:
+            raise Usage(f"{option} {file}: {error.strerror}") from None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(certificate, key)
     except (ssl.SSLError, OSError) as error:
-        raise Usage(f"--tls-cert-file {certificate}, --tls-private-key-file {key}: {error}") from None
+        raise Usage(
+            f"--tls-cert-file {certificate} and --tls-private-key-file {key} are no certificate and its key, in PEM:"
+            f" {error}"
+        ) from None
     return context
+
+
+def _check_host(name: str) -> None:
+    """`Usage` if it is none that a browser could send."""
+    if not _HOST.fullmatch(name):
+        raise Usage(
+            f"--allowed-host {name[:100]!r}: is no name such as dashboard.example.com, with a port or without"
+        )
 
 
 async def _within_rights(session: ClusterSession) -> ClusterSession:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MOST_REASONS, MOST_WAYS = 4, 2
 """How many reasons of nodes, and ways out of them, a sentence names."""
+LARGER_THAN_CLUSTER = "Larger than the cluster"
+"""The reason of a job that no end of other jobs lets start."""
 UNKNOWN_WAY_OUT = "change the nodes, or what its pods ask of them"
 
 
@@ -50,7 +52,7 @@ def _exceeding_details(session: Session, text: str, asked: Amounts) -> Details:
     dims, total = session.cluster.dims, {dim: session.total.get(dim, 0) for dim in asked}
     shortages = tuple(shortage(dims, dim, asked[dim], total[dim]) for dim in asked)
     amounts = f"it asks for {amounts_text(dims, asked)}, all nodes together have {amounts_text(dims, total)}"
-    return Details("Larger than the cluster", text, f"{amounts}: {LESS_OR_NODES}", {}, shortages)
+    return Details(LARGER_THAN_CLUSTER, text, f"{amounts}: {LESS_OR_NODES}", {}, shortages)
 
 
 class NodeCauses:

@@ -8,9 +8,15 @@ from dataclasses import dataclass, field
 from stromboli.engine.catalog import Catalog
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.explanation.backfill_causes import time_text
+from stromboli.engine.explanation.node_causes import LARGER_THAN_CLUSTER
 from stromboli.engine.explanation.subjects.event_history import History
 from stromboli.engine.explanation.subjects.explained_subject import explain_found
-from stromboli.engine.explanation.subjects.explanation_document import Explanation, JobExplanation, Subject
+from stromboli.engine.explanation.subjects.explanation_document import (
+    Explanation,
+    JobExplanation,
+    StartForecast,
+    Subject,
+)
 from stromboli.engine.explanation.subjects.subject_lookup import Found
 from stromboli.engine.waiting.room_waits import RoomWaits
 from stromboli.policy.policy import Policy
@@ -24,6 +30,7 @@ from stromboli.sources.usage_feed import LOCAL, UsageFeed
 
 WITHOUT_REMEDIES = ("cycle", "pod-group", "pipeline")
 """Gates at which there is nothing to try: something is missing, or it starts anyway."""
+NEVER = "Not by waiting: all nodes together have less than it asks for."
 Histories = Mapping[str, History]
 """What is known of subjects besides their objects, by `namespace/name` of a PodGroup or the name of a queue or node."""
 
@@ -98,7 +105,14 @@ class ClusterExplainer:
             for subject in explained
             if isinstance(subject, JobExplanation) and subject.state == "waits" and subject.pods.waiting
         }
+        too_large = [key for key, subject in waiting.items() if _is_too_large(subject)]
+        for key in too_large:
+            waiting.pop(key).forecast = StartForecast(NEVER)
         if waiting:
             starts = forecast_starts(self.loaded, self.policy, self.catalog, self.now, waiting, waits)
             for key, subject in waiting.items():
                 subject.forecast = starts.get(key)
+
+
+def _is_too_large(subject: JobExplanation) -> bool:
+    return subject.wait is not None and subject.wait.reason == LARGER_THAN_CLUSTER

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import ssl
 from collections.abc import Callable
@@ -47,8 +48,10 @@ async def listen(host: str, port: int | None, tls: ssl.SSLContext | None = None)
             return Listening(await open_sockets(host or None, wanted), host, tls)
         except OSError as error:
             if error.errno != errno.EADDRINUSE or port is not None:
+                reason = os.strerror(error.errno) if error.errno else str(error)
+                place = f"[{host}]" if ":" in host else host
                 raise ClusterError(
-                    f"--listen-address {host}:{port}: {error.strerror}; :0 takes any free port"
+                    f"--listen-address {place}:{port}: {reason}; {place}:0 takes any free port"
                 ) from None
     raise AssertionError("any port is free")
 

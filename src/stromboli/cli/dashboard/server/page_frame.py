@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from stromboli import __version__
 from stromboli.cli.dashboard.pages.page_content import PageContent
@@ -57,6 +58,15 @@ def framed(page: PageContent, section: str, where: str, who: str, now: float, li
             element("a", "Skip to the content", href="#main", class_="skip"),
             _header(section, where, who),
             element("p", id="connection", class_="warn", role="status", hidden=""),
+            *(
+                [
+                    element(
+                        "noscript", element("p", f"As of {_moment(now)}; reload it for news.", class_="note")
+                    )
+                ]
+                if live
+                else []
+            ),
             main,
             _footer(),
         ],
@@ -103,6 +113,10 @@ def _header(section: str, where: str, who: str) -> Markup:
         place.append(
             element("form", element("span", who, class_="who"), button, method="post", action="/leave")
         )
+    parts = [
+        element("nav", joined(entries, " "), aria_label="pages of the dashboard"),
+        element("div", *place, class_="place"),
+    ]
     return element(
         "header",
         link(
@@ -111,11 +125,14 @@ def _header(section: str, where: str, who: str) -> Markup:
             "Stromboli",
             class_="brand",
         ),
-        element("nav", joined(entries, " "), aria_label="pages of the dashboard"),
-        element("div", *place, class_="place"),
+        *(parts if where else ()),  # who is not known yet can go nowhere
     )
 
 
+def _moment(now: float) -> str:
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
 def _footer() -> Markup:
-    keys = "Keys: / searches, g and a letter (o q j n t p d) goes to a page."
+    keys = "Keys: / goes to the search field where there is one, g and a letter (o q j n t p d) to a page."
     return element("footer", f"Stromboli {__version__}. {keys}")

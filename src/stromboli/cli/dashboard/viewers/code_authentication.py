@@ -15,8 +15,8 @@ class CodeAuthentication:
 
     asks_for_token = False
     help = (
-        "Open the address that was printed when this dashboard started; it lets a browser in once."
-        " `stromboli dashboard` prints a new one."
+        "Open the address that was printed when this dashboard started, or printed last: it lets one browser in."
+        " On a cluster of stromboli up, the command stromboli dashboard prints the next."
     )
 
     def __init__(self, viewer: Viewer, code: OneTimeCode, cookie: str) -> None:
@@ -29,7 +29,7 @@ class CodeAuthentication:
 
     async def admit(self, request: web.Request, given: str, response: web.StreamResponse) -> None:
         if not self._code.use(given):
-            raise NotAdmitted(f"The code in this address was used before, or is none. {self.help}")
+            raise NotAdmitted("The code in this address was used before, or is none.")
         self._browsers.begin(request, self._viewer.key, self._viewer, response, request.secure)
 
     async def leave(self, request: web.Request, response: web.StreamResponse) -> None:

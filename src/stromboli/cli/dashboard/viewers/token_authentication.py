@@ -70,7 +70,7 @@ class TokenAuthentication:
 
     asks_for_token = True
     help = (
-        "Paste a token of yours, such as `kubectl create token NAME` prints. You see what its user may list."
+        "Paste a token, such as the command kubectl create token NAME prints. You see what its user may list."
     )
 
     def __init__(
