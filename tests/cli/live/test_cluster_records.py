@@ -234,3 +234,17 @@ def test_the_reason_of_a_pod_is_forgotten_once_it_has_a_node():
         records.put(decode(manifest), new=True)
     assert records.of_group["default/serve"].reasons == {}
     assert ClusterContent(records, None, None).all_jobs()[0]["waitsFor"] == ""
+
+
+def test_a_gang_that_is_not_let_in_asks_for_its_least_amounts():
+    asked = {"cpu": "60", "nvidia.com/gpu": "240", "pods": "30"}
+    (row,) = content_of(group("big", 30, phase="Pending", minResources=asked)).all_jobs()
+    assert (row["pods"], row["pending"], row["toCome"]) == (0, 0, 30)
+    assert row["asks"] == {"cpu": 60.0, "memory": 0.0, "gpu": 240.0}
+    (row,) = content_of(group("big", 30, phase="Inqueue", minResources=asked)).all_jobs()
+    assert (row["toCome"], row["asks"]) == (0, {})
+
+
+def test_a_gang_whose_least_amounts_cannot_be_read_is_kept_without_them():
+    (row,) = content_of(group("odd", 2, phase="Pending", minResources={"cpu": "many"})).all_jobs()
+    assert (row["name"], row["toCome"], row["asks"]["cpu"]) == ("odd", 2, 0.0)

@@ -156,6 +156,8 @@ class ClusterContent:
         """By namespace and name; those that have ended too, and Jobs that have no PodGroup yet.
 
         `phase` is what the job controller says, `scheduling` that of the PodGroup; `pending` are pods that wait.
+        `toCome` are the pods of a gang that is not let in and has none, and `asks` what they will ask for together.
+        `created` is when the Job was: it has another PodGroup each time it is resumed.
         """
         return self.cached("all jobs", self._all_jobs)
 
@@ -165,10 +167,12 @@ class ClusterContent:
         for key, group in records.groups.items():
             sums = records.of_group.get(key, _NONE)
             row = {**_job(group, sums), "group": key, "scheduling": group.phase, "pending": sums.pending}
+            row |= _to_come(group, sums)
             if group.kind == "job":
                 grouped.add(f"{group.namespace}/{group.name}")
                 job = records.jobs.get(f"{group.namespace}/{group.name}")
-                row["phase"] = job.phase if job is not None else group.phase
+                if job is not None:
+                    row |= {"phase": job.phase, "created": job.created or group.created}
             rows.append(row)
         rows += [_groupless(key, job) for key, job in records.jobs.items() if key not in grouped]
         return sorted(rows, key=lambda row: (row["namespace"], row["name"], row["group"]))
@@ -300,7 +304,16 @@ def _groupless(key: str, job: JobRecord) -> Content:
         "group": "",
         "scheduling": "",
         "pending": 0,
+        "toCome": 0,
+        "asks": {},
     }
+
+
+def _to_come(group: GroupRecord, sums: PodSums) -> Content:
+    """The pods of a gang that is not let in, and has none before it is."""
+    if group.phase != names.GROUP_PENDING or not sums.is_empty:
+        return {"toCome": 0, "asks": {}}
+    return {"toCome": group.minimum, "asks": shown_amounts(group.asks)}
 
 
 def _waits_for(group: GroupRecord, sums: PodSums) -> str:

@@ -89,6 +89,8 @@ class GroupRecord(NamedTuple):
     created: float
     reason: str
     """Why it waits."""
+    asks: Amounts
+    """What its least number of pods asks for together, where it says so."""
 
 
 class JobRecord(NamedTuple):
@@ -426,7 +428,17 @@ def _group_record(group: PodGroup) -> GroupRecord:
         group.spec.min_member,
         _created(group),
         _reason(group.status.conditions),
+        _least_amounts(group),
     )
+
+
+def _least_amounts(group: PodGroup) -> Amounts:
+    """Of `minResources`; amounts that cannot be read are not worth leaving the PodGroup out."""
+    try:
+        stated = amounts(group.spec.min_resources or {}, "spec.minResources")
+    except BadObject:
+        return {}
+    return {name: amount for name, amount in stated.items() if amount and name != names.PODS}
 
 
 def _name(text: str) -> str:

@@ -172,3 +172,21 @@ def test_a_job_that_runs_with_fewer_pods_says_why_the_others_wait():
     assert names_in(page) == {"more", "elastic"}
     assert "runs with 2 of 5 pods; the others wait" in text_of(page)
     assert names_in(page_of(*CLUSTER, *elastic, waiting="1")) == {"more"}
+
+
+def test_a_gang_that_is_not_let_in_shows_what_it_asks_for():
+    asked = {"cpu": "60", "nvidia.com/gpu": "240", "pods": "30"}
+    text = text_of(page_of(*CLUSTER, group("big", 30, phase="Pending", minResources=asked), q="big"))
+    assert "0 of their pods wait, 30 are to come" in text
+    assert "0/30" in text
+    assert "asks for 240" in text
+
+
+def test_the_age_of_a_job_is_its_own_and_not_that_of_the_podgroup_it_has_since_it_was_resumed():
+    resumed = owned(group("resumed-1", 1, created=5000.0), "resumed")
+    older = volcano_job("resumed")
+    older["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    request = view_request("/jobs", older, resumed)
+    (row,) = request.content.all_jobs()
+    assert row["created"] == request.records.jobs["default/resumed"].created
+    assert row["created"] != request.records.groups["default/resumed-1"].created

@@ -31,6 +31,7 @@ from stromboli.simulator.job_manifests import job_manifests
 from tests.cli.dashboard.number_links import assert_numbers_lead_to_as_many
 from tests.cli.dashboard.pages.test_job_list_page import Manifest, owned, volcano_job
 from tests.cli.dashboard.view_requests import NOW, links_of, rendered, text_of, view_request
+from tests.manifests import group
 
 CLUSTER = (
     *nodes("n1 cpu=8,memory=32Gi; n2 cpu=8,memory=32Gi,nvidia.com/gpu=4"),
@@ -185,3 +186,12 @@ def test_what_waits_is_told_by_cause() -> None:
     waiting = rendered(overview, view_request("/", *CLUSTER)).regions["waiting"]
     text = text_of(PageContent("", {"waiting": waiting}))
     assert "not let into queue production yet 1 2 8 CPU" in text
+
+
+def test_the_pods_of_a_gang_that_is_not_let_in_are_to_come() -> None:
+    gang = group("big", 30, phase="Pending", queue="research", minResources={"nvidia.com/gpu": "240"})
+    request = view_request("/", *CLUSTER, gang)
+    page = rendered(overview, request)
+    assert re.search(r"Pods waiting\s+2\s+30 to come", text_of(page))
+    assert "asks for 240 GPU" in text_of(page)
+    assert_numbers_lead_to_as_many(request, page)

@@ -19,6 +19,8 @@ def row(reason: str, **fields: Any) -> dict[str, Any]:
         "queue": "research",
         "pending": 2,
         "waiting": {"cpu": 4.0},
+        "toCome": 0,
+        "asks": {},
         "created": NOW - 60,
         **fields,
     }
@@ -128,3 +130,11 @@ def test_many_reasons_are_grouped_quickly():
     (cause,) = waiting_causes(rows)
     assert time.perf_counter() - start < 0.5
     assert cause.jobs == 5000
+
+
+def test_pods_to_come_are_told_in_words_beside_those_that_wait():
+    asks = {"cpu": 0.0, "gpu": 240.0}
+    text = text_of(page_of(row("not let in", pending=0, waiting={}, toCome=30, asks=asks)))
+    assert "30 to come asks for 240 GPU" in text
+    text = text_of(page_of(row("not let in", toCome=30, asks=asks), row("not let in")))
+    assert "4 and 30 to come 8 CPU; asks for 240 GPU" in text

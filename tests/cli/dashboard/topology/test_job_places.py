@@ -9,6 +9,7 @@ from stromboli.api.decoding import decode
 from stromboli.cli.dashboard.topology.job_places import JobPlaces
 from stromboli.cli.live.cluster_records import ClusterRecords
 from tests.cli.dashboard.network_manifests import pod, pod_group
+from tests.manifests import group
 
 NODES = ("n-1", "n-2", "n-3")
 
@@ -60,3 +61,16 @@ def test_a_pod_whose_podgroup_is_not_there_is_of_no_job() -> None:
     assert places.job_count(["n-1"]) == 0
     records.put(decode(pod_group("late")), new=True)
     assert places.job_count(["n-1"]) == 1
+
+
+def test_the_pods_to_come_of_a_gang_that_is_not_let_in_count_by_an_equal_part_of_what_it_asks_for() -> None:
+    records = ClusterRecords()
+    places = JobPlaces(records)
+    asked = {"cpu": "60", "nvidia.com/gpu": "240", "pods": "30"}
+    records.put(decode(group("big", 30, phase="Pending", minResources=asked)), new=True)
+    records.put(decode(pod("p", cpu="1", group="a")), new=True)
+    assert places.common_waiting_request() == {"cpu": 2000, "nvidia.com/gpu": 8000}
+    records.put(decode(group("big", 30, minResources=asked)), new=True)
+    common = places.common_waiting_request()
+    assert common is not None
+    assert common["cpu"] == 1000

@@ -150,7 +150,9 @@ def _phase_address(request: ViewRequest, phase: str = "", waiting: str = "", pen
 
 def _table(request: ViewRequest, rows: list[Row], among: int) -> Markup:
     title = f"{len(rows):,} of {among:,} jobs"
-    note = f"{sum(row['pending'] for row in rows):,} of their pods wait; amounts are used / wanted"
+    pending, to_come = sum(row["pending"] for row in rows), sum(row["toCome"] for row in rows)
+    more = f", {to_come:,} are to come" if to_come else ""
+    note = f"{pending:,} of their pods wait{more}; amounts are used / wanted"
     table = data_table(request, f"{title}, {note}", _columns(request), rows, "age")
     return card(title, table, note=note, wide=True)
 
@@ -188,7 +190,7 @@ def _namespace(request: ViewRequest, row: Row) -> Markup:
 def _pods(request: ViewRequest, row: Row) -> Markup:
     """Running and all pods, those that do not exist yet too."""
     job = request.records.jobs.get(f"{row['namespace']}/{row['name']}") if row["kind"] == "job" else None
-    total = max(row["pods"], job.replicas if job is not None else 0)
+    total = max(row["pods"], row["toCome"], job.replicas if job is not None else 0)
     return link(address(row_address(request.records, row), tab="pods"), f"{row['running']}/{total}")
 
 
@@ -199,10 +201,14 @@ def _resource_column(resource: str) -> TableColumn:
 
 
 def _wanted(resource: str) -> Callable[[Row], float]:
-    return lambda row: row["used"].get(resource, 0) + row["waiting"].get(resource, 0)
+    parts = ("used", "waiting", "asks")
+    return lambda row: sum(row[part].get(resource, 0) for part in parts)
 
 
 def _amounts(row: Row, resource: str) -> str:
+    """What it uses and wants; of a gang that has no pods yet, what it asks for."""
+    if asked := row["asks"].get(resource, 0):
+        return f"asks for {amount(asked, resource)}"
     used, waiting = row["used"].get(resource, 0), row["waiting"].get(resource, 0)
     if not used and not waiting:
         return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from stromboli.api import names
 from stromboli.cli.dashboard.pages.network.node_elements import NODES_PAGE, pods_are_seen
@@ -75,7 +75,7 @@ async def overview(request: ViewRequest) -> PageContent:
 
 def _tiles(request: ViewRequest) -> Markup:
     summary = request.content.summary()
-    jobs, pending = summary["jobs"], sum(row["pending"] for row in request.content.all_jobs())
+    jobs = summary["jobs"]
     samples = request.view.history.samples(RECENT_SPAN)
     starts = latest_rate(samples, [sample.pod_starts for sample in samples])
     evictions = latest_rate(samples, [sample.evictions for sample in samples])
@@ -91,11 +91,18 @@ def _tiles(request: ViewRequest) -> Markup:
             *used,
             ("Jobs running", number_link(jobs["running"], running_address())),
             ("Jobs waiting", number_link(jobs["waiting"], waiting_address())),
-            ("Pods waiting", number_link(pending, "/jobs?pending=1")),
+            ("Pods waiting", _pods_waiting(request.content.all_jobs())),
             ("Starts / min", _rate(starts, "starts", watched)),
             ("Evictions / min", _rate(evictions, "evictions", watched)),
         ]
     )
+
+
+def _pods_waiting(rows: Sequence[Row]) -> Markup:
+    """With those to come of gangs that have no pods yet."""
+    number = number_link(sum(row["pending"] for row in rows), "/jobs?pending=1")
+    to_come = sum(row["toCome"] for row in rows)
+    return joined([number, element("small", f"{to_come:,} to come")]) if to_come else number
 
 
 def _node_tiles(states: dict[str, int]) -> Iterator[tuple[str, Markup]]:

@@ -58,6 +58,10 @@ class WaitingCause:
     """Of theirs that wait; those that do not exist yet are not among them."""
     wants: Counter[str] = field(default_factory=Counter)
     """What these pods ask for together."""
+    to_come: int = 0
+    """Pods of gangs that have none yet."""
+    asks: Counter[str] = field(default_factory=Counter)
+    """What those will ask for together."""
     queues: Counter[str] = field(default_factory=Counter)
     """Jobs by queue."""
     since: float = 0.0
@@ -84,6 +88,9 @@ class WaitingCause:
         self.pods += row["pending"]
         for resource, wanted in row["waiting"].items():
             self.wants[resource] += wanted
+        self.to_come += row["toCome"]
+        for resource, wanted in row["asks"].items():
+            self.asks[resource] += wanted
         self.queues[row["queue"]] += 1
         if row["created"] and (not self.since or row["created"] < self.since):
             self.since = row["created"]
@@ -155,21 +162,34 @@ def _cells(cause: WaitingCause, now: float) -> list[object]:
     return [
         link(target, short_text(cause.text)),
         number_link(cause.jobs, target),
-        number_link(cause.pods, target),
-        _wanted(cause.wants),
+        _pods(cause, target),
+        _wants(cause),
         _queues(cause),
         age(cause.since, now),
     ]
 
 
-def _wanted(wants: Counter[str]) -> str:
-    """`12 CPU, 64Gi Memory`; a dash before their pods exist."""
+def _pods(cause: WaitingCause, target: str) -> Markup:
+    """Those that wait, and in words those that do not exist yet."""
+    if not cause.to_come:
+        return number_link(cause.pods, target)
+    waiting = [number_link(cause.pods, target), " and "] if cause.pods else []
+    return joined([*waiting, f"{cause.to_come:,} to come"])
+
+
+def _wants(cause: WaitingCause) -> str:
+    """`12 CPU, 64Gi Memory`; a dash where nothing is known."""
+    wanted, asked = _amounts(cause.wants), _amounts(cause.asks)
+    return "; ".join(filter(None, [wanted, f"asks for {asked}" if asked else ""])) or "-"
+
+
+def _amounts(wants: Counter[str]) -> str:
     parts = [
         f"{amount(value, resource)} {TITLES.get(resource, resource)}"
         for resource, value in wants.items()
         if value > 0
     ]
-    return ", ".join(parts) or "-"
+    return ", ".join(parts)
 
 
 def _queues(cause: WaitingCause) -> Markup:

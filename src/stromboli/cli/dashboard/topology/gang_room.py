@@ -56,7 +56,7 @@ def chosen_size(query: Mapping[str, str], jobs: JobPlaces) -> PodSize:
     if given:
         return PodSize({name: _amount(name, text) for name, text in given.items()}, "as chosen")
     if (request := jobs.common_waiting_request()) is not None:
-        return PodSize(_by_field(request), "the most common size of pods that wait")
+        return PodSize(_by_field(request), "the most common size of pods that wait or are to come")
     if (request := jobs.common_placed_request()) is not None:
         return PodSize(_by_field(request), "the most common size of pods that run")
     return PodSize({names.CPU: 1000}, "as no pod waits or runs")

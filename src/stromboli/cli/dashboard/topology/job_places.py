@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TypeVar
 
-from stromboli.cli.live.cluster_records import PODS, Amounts, ClusterRecords, PodRecord, Record
+from stromboli.api import names
+from stromboli.cli.live.cluster_records import PODS, Amounts, ClusterRecords, GroupRecord, PodRecord, Record
 
 Size = tuple[tuple[str, int], ...]
 """A request, as something that can be counted."""
@@ -18,6 +19,7 @@ class JobPlaces:
 
     def __init__(self, records: ClusterRecords) -> None:
         self._groups = records.groups
+        self._of_group = records.of_group
         self._pods: dict[str, PodRecord] = {}
         self._by_node: dict[str, Counter[str]] = {}
         self._waiting: Counter[Size] = Counter()
@@ -64,12 +66,26 @@ class JobPlaces:
         return pods
 
     def common_waiting_request(self) -> Amounts | None:
-        """What most pods that wait ask for; None if none does."""
-        return _most_common(self._waiting)
+        """What most pods ask for that wait, or are to come as their gang has none yet; None if there are none."""
+        return _most_common(self._waiting + self._to_come())
+
+    def _to_come(self) -> Counter[Size]:
+        """An equal part of what a gang asks for is the size of each of its pods."""
+        sizes: Counter[Size] = Counter()
+        for key, group in self._groups.items():
+            if _is_to_come(group) and key not in self._of_group:
+                parts = ((name, amount // group.minimum) for name, amount in group.asks.items())
+                sizes[tuple(sorted(part for part in parts if part[1]))] += group.minimum
+        return sizes
 
     def common_placed_request(self) -> Amounts | None:
         """What most pods that have a node ask for."""
         return _most_common(self._placed)
+
+
+def _is_to_come(group: GroupRecord) -> bool:
+    """Whether it is not let in, and says how large its pods will be."""
+    return group.phase == names.GROUP_PENDING and group.minimum > 0 and bool(group.asks)
 
 
 def _add(counts: Counter[Key], key: Key, sign: int) -> None:

@@ -118,7 +118,7 @@ def test_the_map_has_a_summary_in_words() -> None:
 
 def test_the_largest_gang_is_counted_in_the_cluster_and_within_hyper_nodes() -> None:
     text = text_of(nodes_page(*two_racks(), pod("next", cpu="8")))
-    assert "Pods of 8 CPU, 1Gi Memory each (the most common size of pods that wait)" in text
+    assert "Pods of 8 CPU, 1Gi Memory each (the most common size of pods that wait or are to come)" in text
     # n-1 has room for 1, n-3 for 1, the empty ones for 2 each
     assert "Whole cluster 6" in text
     assert "Within one rack (tier 1) 3 in rack-a" in text
