@@ -34,6 +34,7 @@ from tests.serving import Asked, Reply, serving
 
 Run = Callable[..., Result]
 CATALOG = load_catalog()
+UID = "3c451dcc-6cea-461d-a384-c4d989f06e65"
 
 
 class Cluster:
@@ -233,6 +234,15 @@ def test_what_comes_is_shown_once_and_another_leader_begins_anew(
         ({"kind": "idle"}, "nothing decided"),
         ({"kind": "lost", "lost": LostCause("plugin 'x' failed", "x")}, "lost: plugin 'x' failed"),
         ({"let_in": 1, "decisions": [CycleDecision("let-in", "a", "train")]}, "a/train let in"),
+        ({"let_in": 1, "decisions": [CycleDecision("let-in", "a", f"train-{UID}")]}, "a/train let in"),
+        (
+            {"let_in": 1, "decisions": [CycleDecision("let-in", "a", f"podgroup-{UID}")]},
+            f"a/podgroup-{UID} let in",
+        ),
+        (
+            {"evicted": 1, "decisions": [CycleDecision("evicted", "a", "p", beneficiary=f"b/urgent-{UID}")]},
+            "a/p evicted for b/urgent",
+        ),
         (
             {
                 "bound": 3,
@@ -263,6 +273,16 @@ def test_a_cycle_is_a_line(changes: dict[str, Any], what: str, capsys: pytest.Ca
     assert "allocate 400 ms" in line
     assert "open" not in line
     assert line.endswith(f"   {what}")
+
+
+def test_a_run_of_cycles_shows_what_each_took(capsys: pytest.CaptureFixture[str]) -> None:
+    run_of_five = CycleEntry(
+        3, 1.0, kind="idle", last_number=7, cycles=5, seconds=0.5, parts={"open": 0.1, "allocate": 0.4}
+    )
+    CycleLines(StatusFormat.TABLE).print(CycleList(cycles=[run_of_five], newest=7))
+    line = capsys.readouterr().out.splitlines()[1]
+    assert line.startswith("3-7 ")
+    assert "   100 ms each   allocate 80 ms   " in line
 
 
 def test_names_are_harmless_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

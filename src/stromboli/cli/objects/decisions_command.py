@@ -14,6 +14,7 @@ from stromboli.cli.cluster.cluster_errors import ClusterError, shown
 from stromboli.cli.cluster.object_output import WATCH, cell, table_lines
 from stromboli.cli.cluster.on_cluster import on_cluster
 from stromboli.cli.metrics.measure_text import duration_text
+from stromboli.cli.objects.job_events import job_of_group
 from stromboli.cli.output import StatusFormat, write_as
 from stromboli.embedded.tables import age_text
 
@@ -45,8 +46,9 @@ async def decisions(
 ) -> None:
     """Tell what the last scheduling cycles did: pods bound and evicted, jobs let in, time by action.
 
-    Cycles in a row that decided nothing are one line, and -w leaves them out. The leader must answer questions
-    (--enable-explain; `stromboli up` does), and you must have the right to list pods and PodGroups of all namespaces.
+    The newest cycle is last. Cycles in a row that decided nothing are one line, with what each took on average; -w
+    leaves them out. The leader must answer questions (--enable-explain; `stromboli up` does), and you must have the
+    right to list pods and PodGroups of all namespaces.
 
     Exit status 0, 1 if the leader does not tell, 2 for a wrong command line.
     """
@@ -134,15 +136,16 @@ def _age(entry: CycleEntry) -> str:
 
 
 def _took(entry: CycleEntry) -> str:
-    return duration_text(entry.seconds)
+    """Of a run, what its cycles took on average."""
+    return f"{duration_text(entry.seconds / max(entry.cycles, 1))}{' each' if entry.cycles > 1 else ''}"
 
 
 def _by_action(entry: CycleEntry) -> str:
-    """The actions that took a tenth of the time at least, the longest first."""
+    """The actions that took a tenth of the time at least, the longest first; of a run on average."""
     actions = {part: seconds for part, seconds in entry.parts.items() if part not in PARTS}
     longest = sorted(actions, key=lambda part: -actions[part])
     return ", ".join(
-        f"{part} {duration_text(actions[part])}"
+        f"{part} {duration_text(actions[part] / max(entry.cycles, 1))}"
         for part in longest
         if actions[part] >= 0.1 * entry.seconds > 0
     )
@@ -173,13 +176,19 @@ def _in_words(decision: CycleDecision) -> str:
         case "bound":
             return f"{name} to {decision.node}"
         case "evicted":
-            return f"{name} evicted" + (f" for {decision.beneficiary}" if decision.beneficiary else "")
+            return f"{name} evicted" + (f" for {_job(decision.beneficiary)}" if decision.beneficiary else "")
         case "moved":
             return f"{name} moved to {decision.destination}"
         case "let-in":
-            return f"{name} let in"
+            return f"{_job(name)} let in"
         case "gate-removed":
             return f"{name} let out of the gate"
+
+
+def _job(key: str) -> str:
+    """The job of a PodGroup, as other commands name it."""
+    namespace, slash, group = key.partition("/")
+    return f"{namespace}{slash}{job_of_group(group)}"
 
 
 COLUMNS = (

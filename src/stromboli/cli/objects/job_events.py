@@ -33,6 +33,10 @@ KINDS = (JOBS, PODS, POD_GROUPS, QUEUES, NODES, HYPER_NODES, JOB_FLOWS, JOB_TEMP
 SHORT_NAMES = {"vj": JOBS, "vcjob": JOBS, "po": PODS, "pg": POD_GROUPS, "q": QUEUES, "no": NODES}
 CLUSTER_SCOPED_EVENTS = "default"
 """The namespace of events about what has no namespace."""
+UID_AT_END = re.compile(r"(?<=.)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+"""How the name of a job's PodGroup ends."""
+IMPLIED_GROUP = "podgroup-"
+"""How the names of PodGroups begin that the controllers make for pods without one; their owner's uid follows."""
 
 
 class EventScope(NamedTuple):
@@ -101,10 +105,12 @@ def _is_about(event: Manifest, job_name: str, job: Manifest | None) -> bool:
 
 
 def _is_with_uid(name: str, job_name: str) -> bool:
-    rest = name.removeprefix(f"{job_name}-")
-    return name == job_name or bool(
-        rest != name and re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", rest)
-    )
+    return name == job_name or UID_AT_END.sub("", name) == job_name
+
+
+def job_of_group(name: str) -> str:
+    """The job of a PodGroup by the name that its user gave it; a PodGroup that is no job's has its own name."""
+    return name if name.startswith(IMPLIED_GROUP) else UID_AT_END.sub("", name)
 
 
 def _is_pod_name(name: str, job_name: str, job: Manifest | None) -> bool:
