@@ -160,3 +160,22 @@ def test_times_that_are_none_are_left_out():
         "status": {"conditions": [{"lastTransitionTime": 7}, "x"]},
     }
     assert "Nothing is known" in timeline(GangReading(odd, None, None, None, ()), START)
+
+
+def test_the_line_of_a_job_that_was_resumed_begins_then_and_says_so():
+    phases = [("Aborting", 140), ("Aborted", 145), ("Restarting", 200), ("Pending", 201), ("Running", 210)]
+    resumed = reading(job(*phases), pod(202, 205, 208))
+    spans = spans_of(resumed, moments_of(resumed), START + 300)
+    assert [(span.kind, span.end - span.begin) for span in spans] == [("wait", 5), ("start", 5), ("run", 90)]
+    assert "Since it was resumed: waited 5s, started its pods 5s, ran 90s." in timeline(resumed, START + 300)
+
+
+def test_what_ran_before_a_job_was_resumed_is_not_taken_for_what_it_does_now():
+    waits = reading(job(("Running", 10), ("Aborted", 145), ("Restarting", 200), ("Pending", 201)))
+    spans = spans_of(waits, moments_of(waits), START + 260)
+    assert [(span.kind, span.end - span.begin) for span in spans] == [("wait", 60)]
+
+
+def test_the_line_of_a_job_that_was_restarted_begins_then():
+    restarted = reading(job(("Restarting", 100), ("Pending", 102), ("Running", 110)), pod(103, 105, 108))
+    assert "Since it was restarted: waited 3s" in timeline(restarted, START + 130)

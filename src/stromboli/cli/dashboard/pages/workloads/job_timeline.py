@@ -14,6 +14,7 @@ from stromboli.cli.cluster.object_events import Happening
 from stromboli.cli.dashboard.pages.page_elements import age
 from stromboli.cli.dashboard.reading.gang_reading import GangReading, PodSummary
 from stromboli.cli.following.job_wait import phase_of
+from stromboli.cli.job.job_orders import SUSPENDED
 from stromboli.cli.live.cluster_records import EVICTED_BECAUSE, ONE_EVICTION_SECONDS
 from stromboli.embedded.tables.age_text import duration_text, instant
 from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
@@ -32,7 +33,7 @@ COURSE = (
     "its last pod ended",
 )
 """How moments begin, in the order in which they follow each other within a second; all others come after them."""
-RUNNING = "Running"
+RUNNING, ABORTED, RESTARTING = "Running", "Aborted", "Restarting"
 _EVICTED_POD = re.compile(r"[a-z0-9][-a-z0-9.]*: ")
 """The name of a pod at the beginning of what an event of its PodGroup says."""
 
@@ -44,6 +45,14 @@ class Moment(NamedTuple):
     text: str
     kind: str = ""
     """`evicted` if pods were."""
+
+
+class Beginning(NamedTuple):
+    """From when on it is known what a job did."""
+
+    time: float
+    text: str = ""
+    """What happened then, if it was not created."""
 
 
 class Span(NamedTuple):
@@ -186,23 +195,37 @@ def _list(moments: list[Moment], now: float) -> Markup:
 def spans_of(reading: GangReading, moments: list[Moment], end: float) -> list[Span]:
     """Waiting, starting and running, as far as they are known to have begun; pods may be gone."""
     pods = reading.pods or []
-    begin = moments[0].time
-    entered = next((each.time for each in moments if each.text == f"phase {RUNNING}"), 0.0)
-    placed = min((pod.scheduled for pod in pods if pod.scheduled), default=entered or end)
-    running = entered or min((pod.started for pod in pods if pod.started), default=end)
+    begin = _beginning(reading, moments).time
+    known = [each for each in moments if each.time >= begin]
+    entered = next((each.time for each in known if each.text == f"phase {RUNNING}"), 0.0)
+    placed = min((pod.scheduled for pod in pods if pod.scheduled >= begin), default=entered or end)
+    running = entered or min((pod.started for pod in pods if pod.started >= begin), default=end)
     edges = [(begin, "wait"), (max(begin, placed), "start"), (max(begin, placed, running), "run")]
     ends = [edge for edge, _ in edges[1:]] + [end]
     spans = [Span(start, min(stop, end), kind) for (start, kind), stop in zip(edges, ends, strict=True)]
     return [span for span in spans if span.end > span.begin]
 
 
-def _end(reading: GangReading, moments: list[Moment], now: float) -> float:
+def _beginning(reading: GangReading, moments: list[Moment]) -> Beginning:
+    """Its creation; of a job that began anew since, that: conditions keep only when it last entered each phase."""
+    phases = [str(each.get("status") or "") for each in _conditions(reading.job)]
+    times = [_moment(each.get("lastTransitionTime")) for each in _conditions(reading.job)]
+    for place in range(len(phases) - 2, -1, -1):
+        after = times[place + 1]
+        if phases[place] == ABORTED and phases[place + 1] not in SUSPENDED and after:
+            return Beginning(after, "since it was resumed")
+        if phases[place] == RESTARTING and phases[place - 1 : place] != [ABORTED] and after:
+            return Beginning(after, "since it was restarted")
+    return Beginning(moments[0].time)
+
+
+def _end(reading: GangReading, moments: list[Moment], begin: float, now: float) -> float:
     """When it ended; if it has not, the present rounded up, so that the line does not change all the time."""
     if _has_ended(reading):
         return moments[-1].time
-    passed = max(1.0, now - moments[0].time)
+    passed = max(1.0, now - begin)
     step = max(1.0, 10.0 ** math.floor(math.log10(passed)) / 10)
-    return float(moments[0].time + math.ceil(passed / step) * step)
+    return float(begin + math.ceil(passed / step) * step)
 
 
 def _has_ended(reading: GangReading) -> bool:
@@ -215,7 +238,8 @@ def _has_ended(reading: GangReading) -> bool:
 
 
 def _line(reading: GangReading, moments: list[Moment], now: float) -> Markup:
-    begin, end = moments[0].time, _end(reading, moments, now)
+    begin, since = _beginning(reading, moments)
+    end = _end(reading, moments, begin, now)
     scale = WIDTH / max(1.0, end - begin)
     spans = spans_of(reading, moments, end)
     names_of_kinds = {"wait": "waited", "start": "started its pods", "run": "ran"}
@@ -240,9 +264,10 @@ def _line(reading: GangReading, moments: list[Moment], now: float) -> Markup:
             class_="mark-evicted",
         )
         for each in moments[-MOMENTS_SHOWN:]
-        if each.kind == "evicted"
+        if each.kind == "evicted" and each.time >= begin
     ]
-    said = ", ".join(f"{names_of_kinds[span.kind]} {duration_text(span.end - span.begin)}" for span in spans)
+    done = (f"{names_of_kinds[span.kind]} {duration_text(span.end - span.begin)}" for span in spans)
+    said = (f"{since}: " if since else "") + ", ".join(done)
     return joined(
         [
             element(
