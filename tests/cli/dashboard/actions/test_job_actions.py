@@ -242,3 +242,38 @@ def test_hostile_addresses_are_shown_harmlessly(verb: str, tmp_path: Path) -> No
         assert "<script" not in html_of(shown)
 
     on_cluster(work, tmp_path)
+
+
+def test_pods_are_spoken_of_where_there_are_any(tmp_path: Path) -> None:
+    async def work(cluster: ServedCluster) -> None:
+        manifest = job_manifest(phase="Pending")
+        await cluster.create(manifest)
+        shown = text_of(await page(cluster, "suspend"))
+        assert "It is Pending, and has no pods." in shown
+        assert "Its pods are deleted" not in shown
+
+    on_cluster(work, tmp_path)
+
+
+def test_the_pods_of_a_job_that_is_suspended_are_those_that_exist(tmp_path: Path) -> None:
+    async def work(cluster: ServedCluster) -> None:
+        manifest = job_manifest()
+        manifest["status"] |= {"running": 2, "pending": 1}
+        await cluster.create(manifest)
+        shown = text_of(await page(cluster, "suspend"))
+        assert "It is Running, with 3 pods. Its pods are deleted" in shown.replace("  ", " ")
+
+    on_cluster(work, tmp_path)
+
+
+def test_a_job_that_has_ended_is_not_scaled_and_nothing_is_said_to_happen(tmp_path: Path) -> None:
+    async def work(cluster: ServedCluster) -> None:
+        await cluster.create(job_manifest(phase="Completed"))
+        assert "are deleted" not in text_of(await page(cluster, "suspend"))
+        shown = await page(cluster, "scale", task="worker", replicas="5")
+        assert "a job that has ended cannot be scaled" in text_of(shown)
+        assert "<form" not in html_of(shown)
+        with pytest.raises(ClusterError, match="cannot be scaled"):
+            await act(cluster, "scale", task="worker", replicas="5")
+
+    on_cluster(work, tmp_path)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from stromboli.cli.cli_errors import Usage
 from stromboli.cli.cluster.bus_commands import bus_command
 from stromboli.cli.cluster.cluster_errors import ClusterError
-from stromboli.cli.cluster.cluster_kinds import COMMANDS, JOBS, Manifest, name_of
+from stromboli.cli.cluster.cluster_kinds import COMMANDS, JOBS, Manifest, full_name, name_of
 from stromboli.cli.dashboard.actions.action_page import (
     UID,
     ActionOffer,
@@ -21,15 +21,22 @@ from stromboli.cli.dashboard.actions.action_page import (
 from stromboli.cli.dashboard.actions.viewer_permission import Permission, missing_permission
 from stromboli.cli.dashboard.pages.object_elements import kubectl_kind
 from stromboli.cli.dashboard.pages.page_content import PageContent, ViewRequest, address, job_address
-from stromboli.cli.job.job_columns import shown_phase, tasks_of, total_pods, whole_number
-from stromboli.cli.job.job_orders import RESUMPTION, SUSPENSION, JobOrder, check_order, send_order
+from stromboli.cli.following.job_wait import phase_of
+from stromboli.cli.job.job_columns import shown_phase, status_of_job, tasks_of, whole_number
+from stromboli.cli.job.job_orders import FINISHED, RESUMPTION, SUSPENSION, JobOrder, check_order, send_order
 from stromboli.cli.job.task_scaling import MOST_REPLICAS, Scaling, position_of, scaling_of, send_scaling
 from stromboli.kube.request import ApiError
 from stromboli.simulator.reports.page.markup import Markup, element, joined
 
 TASKS_OFFERED = 100
+POD_COUNTS = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
+"""Of the status of a job; together they are the pods that exist."""
 TASK, REPLICAS = "task", "replicas"
 """Fields of the forms that scale."""
+SCALING_EFFECTS = (
+    "The task gets more pods, or loses those with the highest indices.",
+    "Where fewer pods are left than had to start together, that number goes down with them.",
+)
 Fields = Mapping[str, str]
 
 
@@ -57,32 +64,46 @@ def _changed(request: ViewRequest) -> None:
     request.cluster.reads.forget("jobs", request.names["namespace"], request.names["name"])
 
 
+def existing_pods(job: Manifest) -> int:
+    """As its controller counted them."""
+    return sum(whole_number(status_of_job(job).get(count)) for count in POD_COUNTS)
+
+
+def state_text(job: Manifest) -> str:
+    """`It is Running, with 3 pods.`"""
+    pods = existing_pods(job)
+    words = f"with {pods:,} pod{'' if pods == 1 else 's'}" if pods else "and has no pods"
+    return f"It is {shown_phase(job)}, {words}."
+
+
 # -- suspend and resume
 
 
 async def suspension(request: ViewRequest) -> PageContent:
-    effects = [
-        "Its pods are deleted, and what they hold is free for others.",
-        "The job stays until it is resumed; then it starts again, from the beginning.",
-    ]
-    return await _order_page(request, SUSPENSION, "suspend", effects)
+    effect = "The job stays until it is resumed; then it starts again, from the beginning."
+    return await _order_page(request, SUSPENSION, "suspend", effect)
 
 
 async def resumption(request: ViewRequest) -> PageContent:
-    effects = ["The job is queued again, and starts from the beginning once there is room."]
-    return await _order_page(request, RESUMPTION, "resume", effects)
+    effect = "The job is queued again, and starts from the beginning once there is room."
+    return await _order_page(request, RESUMPTION, "resume", effect)
 
 
-async def _order_page(request: ViewRequest, order: JobOrder, verb: str, effects: list[str]) -> PageContent:
+async def _order_page(request: ViewRequest, order: JobOrder, verb: str, effect: str) -> PageContent:
+    """What an order does is told where it does anything."""
     job, namespace = await _job(request), request.names["namespace"]
+    obstacle = _order_obstacle(job, order)
+    effects = [] if obstacle else [effect]
+    if order is SUSPENSION and effects and existing_pods(job):
+        effects.insert(0, "Its pods are deleted, and what they hold is free for others.")
     offer = ActionOffer(
         f"{verb.capitalize()} job {name_of(job)}",
-        [f"It is {shown_phase(job)}, with {total_pods(job):,} pods.", *effects],
+        [state_text(job), *effects],
         [_own_command(request, verb), create_command(bus_command(order.action, JOBS, job), namespace)],
         verb.capitalize(),
         job,
         _page_of_job(request),
-        _order_obstacle(job, order) or await _missing(request, Permission("create", COMMANDS, namespace)),
+        obstacle or await _missing(request, Permission("create", COMMANDS, namespace)),
     )
     return offer_page(request, offer)
 
@@ -121,7 +142,7 @@ async def deletion(request: ViewRequest) -> PageContent:
     offer = ActionOffer(
         f"Delete job {name}",
         [
-            f"It is {shown_phase(job)}, with {total_pods(job):,} pods.",
+            state_text(job),
             "The job and its pods are deleted, with their logs. It cannot be taken back.",
         ],
         [
@@ -162,21 +183,27 @@ async def delete(request: ViewRequest, fields: Fields) -> str:
 async def scaling(request: ViewRequest) -> PageContent:
     """The form in which a task and a number are chosen; once they are, what that changes, to be confirmed."""
     job, namespace, name = await _job(request), request.names["namespace"], request.names["name"]
+    ended = _scaling_obstacle(job)
     offer = ActionOffer(
         f"Scale job {name}",
-        [
-            "The task gets more pods, or loses those with the highest indices.",
-            "Where fewer pods are left than had to start together, that number goes down with them.",
-        ],
+        [state_text(job)] if ended else list(SCALING_EFFECTS),
         [],
         "Scale",
         job,
         _page_of_job(request),
-        await _missing(
+        ended
+        or await _missing(
             request, Permission("patch", JOBS, namespace, name), Permission("update", JOBS, namespace, name)
         ),
     )
     return offer_page(request, offer if offer.obstacle else _chosen_scaling(request, offer))
+
+
+def _scaling_obstacle(job: Manifest) -> str:
+    """Why a job that has ended cannot be scaled; empty while it has not."""
+    phase = phase_of(job)
+    ended = f"{full_name(JOBS, name_of(job))} is {phase}: a job that has ended cannot be scaled"
+    return ended if phase in FINISHED else ""
 
 
 def _chosen_scaling(request: ViewRequest, offer: ActionOffer) -> ActionOffer:
@@ -205,6 +232,8 @@ def _wanted(request: ViewRequest, job: Manifest) -> tuple[str, str]:
 
 def _scaling(job: Manifest, task: str, replicas: str) -> Scaling:
     """What changes; `ClusterError` if that cannot be."""
+    if ended := _scaling_obstacle(job):
+        raise ClusterError(ended)
     is_number = replicas.isascii() and replicas.isdecimal() and len(replicas) < 10
     if not (is_number and int(replicas) <= MOST_REPLICAS):
         raise ClusterError(f"{replicas[:40]!r} is no number of pods: write one from 0 to {MOST_REPLICAS:,}")
