@@ -42,10 +42,11 @@ class ReadableParts:
         resource: Resource,
         namespace: str | None = None,
         most: int = 0,
-        **by: str,
+        labels: str = "",
+        fields: str = "",
     ) -> list[Manifest] | None:
         """The objects of a list, the first of them if there are more than `most`; None if the user may not."""
-        listed = await self.read(what, session.list(resource, namespace, most=most, **by), None)
+        listed = await self.read(what, session.list(resource, namespace, labels, fields, most), None)
         return None if listed is None else listed.items
 
     @property

@@ -100,8 +100,8 @@ class KnownOwners:
         """`ClusterError` if the job of that name does not exist, and left no pods."""
         parts = ReadableParts()
         groups = await parts.list("queues of pods may be missing", session, POD_GROUPS)
-        by = {"fields": f"metadata.name={name}"} if name else {}
-        jobs = await parts.list("ranks may be missing", session, JOBS, **by)
+        fields = f"metadata.name={name}" if name else ""
+        jobs = await parts.list("ranks may be missing", session, JOBS, fields=fields)
         if name and jobs == []:
             remains = await session.list(PODS, labels=f"{names.JOB_NAME}={name}")
             if not remains.items:
