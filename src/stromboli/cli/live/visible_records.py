@@ -39,6 +39,12 @@ class Visibility:
         return allowed is None or key.partition("/")[0] in allowed
 
     @property
+    def unlisted(self) -> list[str]:
+        """Kinds of which nothing may be listed."""
+        nowhere = (kind for kind, allowed in self.namespaces.items() if allowed is not None and not allowed)
+        return [*sorted(self.hidden), *nowhere]
+
+    @property
     def is_complete(self) -> bool:
         return not self.hidden and all(allowed is None for allowed in self.namespaces.values())
 

@@ -195,3 +195,11 @@ def test_the_pods_of_a_gang_that_is_not_let_in_are_to_come() -> None:
     assert re.search(r"Pods waiting\s+2\s+30 to come", text_of(page))
     assert "asks for 240 GPU" in text_of(page)
     assert_numbers_lead_to_as_many(request, page)
+
+
+def test_charts_of_what_may_not_be_listed_name_the_missing_right() -> None:
+    request = view_request("/", *CLUSTER, visibility=Visibility({}, frozenset({"nodes"})))
+    watched(request, 600)
+    page = rendered(overview, request)
+    assert "There is no chart, as you may not list nodes." in text_of(page)
+    assert page.regions["charts"].count("<svg") == 2

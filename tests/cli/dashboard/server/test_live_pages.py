@@ -101,8 +101,8 @@ def test_what_is_hidden_is_named_without_being_counted() -> None:
     )
     asked = view_request("/", visibility=nothing)
     told = html_of(asyncio.run(render(PageRoute("/", _empty, ""), asked)))
-    assert "You may not list hypernodes, nodes, queues" in told
-    assert "You may list pods, jobs in no namespace alone" in told
+    assert "You may not list hypernodes, nodes, queues, pods, jobs." in told
+    assert "<details" not in told, "one sentence needs no opening"
     many = Visibility({"pods": frozenset(f"team-{number}" for number in range(500))})
     asked = replace(asked, viewer=replace(asked.viewer, visibility=many))
     assert len(html_of(asyncio.run(render(PageRoute("/", _empty, ""), asked)))) < 1500
@@ -113,3 +113,12 @@ def test_how_many_namespaces_are_hidden_is_not_told() -> None:
     asked = view_request("/", visibility=some)
     told = html_of(asyncio.run(render(PageRoute("/", _empty, ""), asked)))
     assert "There are more namespaces than those about which your rights were asked for" in told
+
+
+def test_several_limits_of_rights_are_one_line_that_can_be_opened() -> None:
+    limited = Visibility({"pods": frozenset({"team"}), "events": frozenset()}, frozenset({"nodes"}))
+    told = html_of(asyncio.run(render(PageRoute("/", _empty, ""), view_request("/", visibility=limited))))
+    summary, _, details = told.partition("<details")[2].partition("</summary>")
+    assert "Your rights show you a part of this cluster." in summary
+    assert "You may not list nodes, events." in details
+    assert "You may list pods in team alone" in details

@@ -42,6 +42,7 @@ from stromboli.cli.dashboard.pages.usage_charts import (
     usage_chart,
 )
 from stromboli.cli.dashboard.pages.waiting_causes import waiting_card
+from stromboli.cli.live.cluster_records import GROUPS, NODES, PODS
 from stromboli.cli.live.usage_samples import LONG_SPAN, RECENT_SPAN
 from stromboli.embedded.tables.age_text import duration_text
 from stromboli.simulator.reports.page.markup import Markup, element, joined
@@ -139,11 +140,19 @@ def _charts(request: ViewRequest) -> Markup:
         [(name, request.address(span=name), name == chosen) for name in SPANS], "time that charts show"
     )
     charts = [
-        card("Utilisation", usage_chart(samples, span)),
-        card("Jobs", jobs_chart(samples, span)),
-        card("Starts and evictions per minute", rates_chart(samples, span)),
+        _chart(request, "Utilisation", usage_chart(samples, span), NODES, PODS),
+        _chart(request, "Jobs", jobs_chart(samples, span), GROUPS),
+        _chart(request, "Starts and evictions per minute", rates_chart(samples, span), PODS),
     ]
     return joined([choices, element("div", *charts, class_="cards")])
+
+
+def _chart(request: ViewRequest, title: str, chart: Markup, *counted: str) -> Markup:
+    """A chart of objects of some kinds, where the viewer may list them."""
+    missing = [kind for kind in counted if kind in request.viewer.visibility.unlisted]
+    if missing:
+        return card(title, note=f"There is no chart, as you may not list {' and '.join(missing)}.")
+    return card(title, chart)
 
 
 def _queues(request: ViewRequest) -> Markup:

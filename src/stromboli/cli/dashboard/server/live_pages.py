@@ -55,22 +55,30 @@ def _notices(request: ViewRequest) -> Markup:
     if not watches.is_listed:
         progress = watches.progress() if visibility.is_complete else "reading the cluster"  # it has counts
         told.append(element("p", progress, class_="note"))
-    told += [element("p", text, class_="note") for text in _hidden(visibility)]
-    return joined(told)
+    return joined([*told, *_rights(visibility)])
+
+
+def _rights(visibility: Visibility) -> list[Markup]:
+    """What a viewer may not see, in one line; where there is more to say, that can be opened."""
+    texts = list(_hidden(visibility))
+    if len(texts) < 2:
+        return [element("p", text, class_="note") for text in texts]
+    line = element("summary", "Your rights show you a part of this cluster.")
+    return [element("details", line, notes(texts), class_="note")]
 
 
 def _hidden(visibility: Visibility) -> Iterator[str]:
     """What a viewer may not see, by his rights."""
-    if visibility.hidden:
-        yield f"You may not list {', '.join(sorted(visibility.hidden))}, so none are shown or counted."
+    if visibility.unlisted:
+        yield f"You may not list {', '.join(visibility.unlisted)}."
     if visibility.is_partial:
         yield "There are more namespaces than those about which your rights were asked for; they are not shown."
     limited: dict[frozenset[str], list[str]] = {}
     for kind, namespaces in visibility.namespaces.items():
-        if namespaces is not None:
+        if namespaces:
             limited.setdefault(namespaces, []).append(kind)
     for namespaces, kinds in limited.items():
-        where = ", ".join(sorted(namespaces)) or "no namespace"
+        where = ", ".join(sorted(namespaces))
         yield shortened(
             f"You may list {', '.join(kinds)} in {where} alone; others are not shown or counted.", 500
         )

@@ -9,9 +9,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.cli.dashboard.pages.workloads.explanation_view import ExplanationMarkup, change_command
+from stromboli.cli.dashboard.pages.workloads.explanation_view import (
+    ExplanationMarkup,
+    change_command,
+    source_note,
+)
+from stromboli.cli.dashboard.reading.kept_explanations import KnownExplanation
 from stromboli.engine.explanation.subjects.event_history import HistoryEntry, history_of
 from stromboli.engine.explanation.subjects.explanation_document import (
+    Explanation,
     GateState,
     HyperNodeRoom,
     JobExplanation,
@@ -26,7 +32,7 @@ from stromboli.engine.explanation.subjects.explanation_document import (
     StartForecast,
     WaitReason,
 )
-from tests.cli.dashboard.view_requests import HOSTILE, view_request
+from tests.cli.dashboard.view_requests import HOSTILE, NOW, view_request
 from tests.manifests import group
 
 
@@ -119,3 +125,10 @@ def test_commands_can_be_pasted_whatever_objects_are_called(name: str, value: st
     assert words[:4] == ["kubectl", operation, "nodes", name]
     if operation == "patch":
         assert json.loads(words[-1]) == change.patch
+
+
+def test_the_policy_of_an_explanation_is_named_where_it_is_known():
+    known = KnownExplanation(Explanation(policy="mine.yaml"), "", NOW)
+    assert " ago, by policy mine.yaml." in source_note(view_request("/"), known, "")
+    known = KnownExplanation(Explanation(), "", NOW)
+    assert " ago.</span>" in source_note(view_request("/"), known, "")

@@ -74,7 +74,7 @@ async def explanation_regions(request: ViewRequest, namespace: str, subject: str
     session = request.session_in(namespace)
     known = await full_explanation(request.cluster, session, request.viewer.key, subject)
     command = f"stromboli explain {shlex.quote(subject)} -n {shlex.quote(namespace)}"
-    regions = {"explanation-source": _source(request, known, command)}
+    regions = {"explanation-source": source_note(request, known, command)}
     if known is not None and known.document is not None:
         for explained in known.document.subjects:
             if isinstance(explained, JobExplanation):
@@ -86,7 +86,7 @@ async def explanation_regions(request: ViewRequest, namespace: str, subject: str
     return regions
 
 
-def _source(request: ViewRequest, known: KnownExplanation | None, command: str) -> Markup:
+def source_note(request: ViewRequest, known: KnownExplanation | None, command: str) -> Markup:
     """How old it is, by which policy, and the command that says the same."""
     if known is None:
         state: object = (
@@ -95,10 +95,9 @@ def _source(request: ViewRequest, known: KnownExplanation | None, command: str) 
     elif known.document is None:
         state = element("span", "There is no explanation: ", short_text(known.problem, 600), class_="warn")
     else:
-        policy = short_text(known.document.policy, 120)
-        state = element(
-            "span", "Computed ", age(known.computed, request.now), " ago, by policy ", policy, "."
-        )
+        policy = known.document.policy
+        by = [", by policy ", short_text(policy, 120)] if policy else []
+        state = element("span", "Computed ", age(known.computed, request.now), " ago", *by, ".")
     return joined([element("p", state, class_="note", role="status"), command_line(command)])
 
 
