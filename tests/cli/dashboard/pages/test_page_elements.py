@@ -6,7 +6,14 @@ import re
 from pathlib import Path
 
 from stromboli.cli.dashboard import pages
-from stromboli.cli.dashboard.pages.page_elements import KEPT_PARAMETERS, FilterField, filter_form
+from stromboli.cli.dashboard.pages.page_elements import (
+    KEPT_PARAMETERS,
+    FilterField,
+    TableColumn,
+    data_table,
+    filter_form,
+    plain_table,
+)
 from tests.cli.dashboard.view_requests import HOSTILE, view_request
 
 OF_ITS_OWN = {"page", "done", "container", "tail", "previous", "cycle", "leader", "since"}
@@ -35,3 +42,9 @@ def test_forms_keep_every_parameter_that_pages_read() -> None:
     read = set(re.findall(r'request\.(?:query\.get|choice|number)\(\s*"(\w+)"', sources))
     assert len(read) > 10
     assert read - OF_ITS_OWN <= KEPT_PARAMETERS
+
+
+def test_a_table_without_rows_says_so() -> None:
+    columns = [TableColumn("Job", lambda row: row["name"]), TableColumn("Queue", lambda row: row["queue"])]
+    assert '<td colspan="2">None.</td>' in data_table(view_request("/"), "0 jobs", columns, [])
+    assert plain_table("jobs", ("Job",), []) == '<p class="note">None.</p>'

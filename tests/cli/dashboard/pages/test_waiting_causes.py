@@ -138,3 +138,8 @@ def test_pods_to_come_are_told_in_words_beside_those_that_wait():
     assert "30 to come asks for 240 GPU" in text
     text = text_of(page_of(row("not let in", toCome=30, asks=asks), row("not let in")))
     assert "4 and 30 to come 8 CPU; asks for 240 GPU" in text
+
+
+def test_one_further_cause_of_one_job_is_told_in_the_singular():
+    words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota"]
+    assert "1 more job waits for 1 other cause:" in text_of(page_of(*(row(word) for word in words)))

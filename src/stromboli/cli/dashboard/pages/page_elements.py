@@ -17,6 +17,7 @@ MOST_PAGES = 100_000
 LONGEST_SHOWN = 300
 """Characters of a text in a table; all of it is in its title, up to a bound."""
 LONGEST_TITLE = 2_000
+NO_ROWS = "None."
 Row = dict[str, Any]
 TITLES = {names.CPU: "CPU", names.MEMORY: "Memory", GPU: "GPU"}
 
@@ -169,11 +170,12 @@ def data_table(
         element("tr", *(element("td", column.cell(row), class_=column.class_) for column in columns))
         for row in shown
     )
+    none = element("tr", element("td", NO_ROWS, colspan=str(len(columns))))
     table = element(
         "table",
         element("caption", caption, class_="quiet"),
         element("thead", head),
-        element("tbody", joined(body, "\n")),
+        element("tbody", joined(body, "\n") if shown else none),
     )
     turning = [_pages(request, page, pages, len(rows))] if pages > 1 else []
     return joined(
@@ -231,11 +233,13 @@ def plain_table(
     text: Collection[str] = (),
     row_classes: Sequence[str | None] = (),
 ) -> Markup:
-    """A short table in a fixed order; columns that are empty throughout are left out.
+    """A short table in a fixed order; columns that are empty throughout are left out. Without rows it says so.
 
     Columns of `numbers` stand to the right, those of `text` may be broken into lines. `row_classes` are
     those of all rows, or none.
     """
+    if not rows:
+        return element("p", NO_ROWS, class_="note")
     kept = [place for place in range(len(titles)) if any(str(row[place]) for row in rows)]
     classes = dict.fromkeys(numbers, "number") | dict.fromkeys(text, "text")
 

@@ -212,5 +212,7 @@ def _queues(cause: WaitingCause) -> Markup:
 def _others(causes: Sequence[WaitingCause]) -> list[Markup]:
     if not causes:
         return []
-    text = f"{sum(cause.jobs for cause in causes):,} more jobs wait for {len(causes):,} other causes: "
+    jobs, others = sum(cause.jobs for cause in causes), len(causes)
+    waiting = "1 more job waits" if jobs == 1 else f"{jobs:,} more jobs wait"
+    text = f"{waiting} for {others:,} other cause{'' if others == 1 else 's'}: "
     return [element("p", text, link(address("/jobs", waiting=1), "all that wait"), class_="note")]

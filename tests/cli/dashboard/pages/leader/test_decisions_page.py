@@ -198,7 +198,7 @@ def test_any_cycle_of_a_run_leads_to_the_run():
     ("query", "message"),
     [
         ({"cycle": "99"}, "remembers cycles 1 to 60"),
-        ({"cycle": "x"}, "Cycle 0 is not remembered"),
+        ({"cycle": "abc"}, "'abc' is no number of a cycle"),
         ({"cycle": "41", "leader": "5"}, "Another leader"),
     ],
 )
@@ -290,3 +290,9 @@ def test_many_cycles_make_a_bounded_page_quickly():
     assert seconds < 0.5
     assert len(html_of(page)) < 400_000
     assert "Page 1 of 10" in text_of(page)
+
+
+def test_a_run_that_decides_nothing_new_tells_of_the_pods_that_it_holds():
+    page = page_of(entry(1, kind="idle", pipelined=10, waiting=1, pending=1))
+    assert "nothing new, 10 pods held for nodes that are being freed" in text_of(page)
+    assert "1 job waits for its queue, 1 has pods that wait for nodes" in re.sub(r" +", " ", text_of(page))

@@ -76,7 +76,8 @@ def outcome_text(entry: CycleEntry) -> str:
     if entry.kind == "lost":
         return f"lost: {lost_text(entry)}"
     if entry.kind == "idle":
-        return "nothing to decide"
+        held = f"{entry.pipelined:,} pod{'' if entry.pipelined == 1 else 's'} held for nodes that are being freed"
+        return f"nothing new, {held}" if entry.pipelined > 0 else "nothing to decide"
     counts = (
         (entry.let_in, "let in"),
         (entry.bound, "bound"),

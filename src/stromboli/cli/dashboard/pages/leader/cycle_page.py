@@ -79,6 +79,9 @@ def _place(request: ViewRequest, told: CycleList) -> int:
     leader = request.query.get("leader", "")
     if leader and leader != f"{told.since:.0f}":
         raise NotThere("Another leader decided this cycle: it went, and what it remembered went with it")
+    given = request.query.get("cycle", "")
+    if not (given.isdecimal() and len(given) < 10):
+        raise NotThere(f"{shortened(given, 40)!r} is no number of a cycle")
     number = request.number("cycle", 0, 999_999_999)
     for place, entry in enumerate(told.cycles):
         if entry.number <= number <= max(entry.last_number, entry.number):

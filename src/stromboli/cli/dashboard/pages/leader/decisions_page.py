@@ -140,9 +140,9 @@ def _latest(request: ViewRequest, told: CycleList, current: CycleEntry | None) -
             short_text(outcome_text(entry)),
             "; ",
             number_link(entry.waiting, WAITING_JOBS),
-            " jobs wait for their queues, ",
+            " job waits for its queue, " if entry.waiting == 1 else " jobs wait for their queues, ",
             number_link(entry.pending, PENDING_JOBS),
-            " have pods that wait for nodes.",
+            f" {'has' if entry.pending == 1 else 'have'} pods that wait for nodes.",
         ]
     )
     return notes([what], "warn" if entry.kind == "lost" else "note")
