@@ -101,6 +101,9 @@ class JobRecord(NamedTuple):
     minimum: int
     replicas: int
     created: float
+    succeeded: int = 0
+    """Pods."""
+    failed: int = 0
 
 
 class NodeRecord(NamedTuple):
@@ -459,6 +462,8 @@ def _job_record(job: Job) -> JobRecord:
         job.spec.min_available,
         sum(task.replicas for task in job.spec.tasks),
         _created(job),
+        job.status.succeeded,
+        job.status.failed,
     )
 
 

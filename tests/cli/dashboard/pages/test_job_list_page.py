@@ -190,3 +190,11 @@ def test_the_age_of_a_job_is_its_own_and_not_that_of_the_podgroup_it_has_since_i
     (row,) = request.content.all_jobs()
     assert row["created"] == request.records.jobs["default/resumed"].created
     assert row["created"] != request.records.groups["default/resumed-1"].created
+
+
+def test_a_job_that_has_ended_shows_how_its_pods_ended():
+    done = volcano_job("done", "Completed")
+    done["status"] |= {"succeeded": 3, "failed": 1}
+    assert "succeeded 3, failed 1" in text_of(page_of(done))
+    untold = text_of(page_of(volcano_job("untold", "Failed")))
+    assert "0/" not in untold

@@ -10,6 +10,7 @@ from stromboli.cli.dashboard.pages.page_elements import (
     KEPT_PARAMETERS,
     FilterField,
     TableColumn,
+    amount,
     data_table,
     filter_form,
     plain_table,
@@ -48,3 +49,9 @@ def test_a_table_without_rows_says_so() -> None:
     columns = [TableColumn("Job", lambda row: row["name"]), TableColumn("Queue", lambda row: row["queue"])]
     assert '<td colspan="2">None.</td>' in data_table(view_request("/"), "0 jobs", columns, [])
     assert plain_table("jobs", ("Job",), []) == '<p class="note">None.</p>'
+
+
+def test_bytes_of_any_kind_are_shown_with_their_unit() -> None:
+    shown = [amount(100 * 2.0**30, name) for name in ("memory", "ephemeral-storage", "hugepages-2Mi")]
+    assert shown == ["100Gi"] * 3
+    assert amount(2048.0, "example.com/port") == "2,048"

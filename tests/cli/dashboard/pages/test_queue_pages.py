@@ -163,3 +163,22 @@ def test_a_queue_that_does_not_exist_or_is_hidden_is_not_there() -> None:
         request = view_request(f"/queues/{name}", *CLUSTER, names={"queue": name}, visibility=visibility)
         with pytest.raises(NotThere, match=f"Queue {name} does not exist, or you may not list queues"):
             rendered(queue_page, request)
+
+
+def test_how_to_learn_why_jobs_wait_is_told_where_any_do() -> None:
+    for queue, waits in (("production", True), ("research", False)):
+        request = view_request(f"/queues/{queue}", *CLUSTER, names={"queue": queue})
+        assert ("Why its jobs wait" in text_of(rendered(queue_page, request))) == waits
+
+
+def test_a_queue_without_pods_uses_nothing_of_every_resource() -> None:
+    tree = queues("idle")
+    request = view_request("/queues/idle", *nodes("g cpu=8,nvidia.com/gpu=8"), *tree, names={"queue": "idle"})
+    (row,) = (row for row in request.content.queues() if row["name"] == "idle")
+    cells = [usage_cell({**row, "children": 0}, resource) for resource in ("cpu", "memory", "gpu")]
+    assert all(re.search(r"<small>0\b", cell) for cell in cells)
+
+
+def test_the_page_of_queues_says_where_a_share_ends() -> None:
+    text = text_of(rendered(queue_list, view_request("/queues", *CLUSTER)))
+    assert "A share by weight ends at what a queue asks for: its jobs that run or wait." in text

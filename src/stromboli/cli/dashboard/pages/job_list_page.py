@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from stromboli.api.predecessors import FINISHED
 from stromboli.cli.dashboard.pages.action_links import done_note
 from stromboli.cli.dashboard.pages.job_links import row_address
 from stromboli.cli.dashboard.pages.page_content import (
@@ -33,6 +34,7 @@ from stromboli.cli.dashboard.pages.page_elements import (
 )
 from stromboli.cli.dashboard.pages.waiting_causes import waiting_causes, waits_for_cause
 from stromboli.cli.live.cluster_content import WAITING as WAITING_PHASES
+from stromboli.cli.live.cluster_records import JobRecord
 from stromboli.simulator.reports.page.markup import Markup, element, joined
 
 JOBS_PAGE = "/jobs"
@@ -188,10 +190,19 @@ def _namespace(request: ViewRequest, row: Row) -> Markup:
 
 
 def _pods(request: ViewRequest, row: Row) -> Markup:
-    """Running and all pods, those that do not exist yet too."""
+    """Running and all pods, those that do not exist yet too; once the job has ended, how they ended."""
     job = request.records.jobs.get(f"{row['namespace']}/{row['name']}") if row["kind"] == "job" else None
+    target = address(row_address(request.records, row), tab="pods")
+    if row["phase"] in FINISHED and not row["pods"]:
+        return link(target, _ends(job))
     total = max(row["pods"], row["toCome"], job.replicas if job is not None else 0)
-    return link(address(row_address(request.records, row), tab="pods"), f"{row['running']}/{total}")
+    return link(target, f"{row['running']}/{total}")
+
+
+def _ends(job: JobRecord | None) -> str:
+    """`succeeded 3`; a dash where nothing is known."""
+    ends = {"succeeded": job.succeeded, "failed": job.failed} if job is not None else {}
+    return ", ".join(f"{how} {pods:,}" for how, pods in ends.items() if pods > 0) or "-"
 
 
 def _resource_column(resource: str) -> TableColumn:

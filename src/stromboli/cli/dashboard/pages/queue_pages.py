@@ -46,6 +46,8 @@ DEEPEST_INDENT = 6
 """Levels that are told apart by their indentation."""
 BORROWERS_SHOWN = 20
 
+POD_SUMS = ("used", "pending")
+"""Parts of a queue that are sums over its pods."""
 SHARES = {
     "deserved": ("deserved", LINE),
     "guarantee": ("guaranteed", FLOOR),
@@ -103,7 +105,8 @@ async def queue_list(request: ViewRequest) -> PageContent:
     table = data_table(request, "Queues", _columns(request.content.resources), chosen)
     legend = (
         "What each uses of what it deserves. A line on the bar is what it deserves, a triangle below what it is"
-        " guaranteed, one above what it may have at most. Orange: more than it deserves."
+        " guaranteed, one above what it may have at most. Orange: more than it deserves. A share by weight ends at"
+        " what a queue asks for: its jobs that run or wait."
     )
     return PageContent(
         "Queues",
@@ -292,7 +295,7 @@ async def queue_page(request: ViewRequest) -> PageContent:
             "facts": card("What it is", facts(_facts(row)), queue_actions(row), wide=True),
             "amounts": card("What it has", _amounts(row, request.content.resources), wide=True),
             "below": _below(request, below),
-            "why": _why(name),
+            "why": _why(row),
         },
     )
 
@@ -328,8 +331,8 @@ def _amounts(row: Row, resources: Sequence[str]) -> Markup:
 
 
 def _amount_link(row: Row, part: str, resource: str, target: str) -> Markup | str:
-    """With who is behind it, if it is anything."""
-    text = amount(row[part].get(resource), resource)
+    """With who is behind it, if it is anything; what pods have and wait for is always known."""
+    text = amount(row[part].get(resource, 0.0 if part in POD_SUMS else None), resource)
     return link(target, text) if row[part].get(resource) else text
 
 
@@ -344,8 +347,11 @@ def _below(request: ViewRequest, rows: list[Row]) -> Markup:
     )
 
 
-def _why(name: str) -> Markup:
-    command = f"stromboli explain queue/{name}"
+def _why(row: Row) -> Markup:
+    """How to learn it, where any of its jobs or pods wait."""
+    if not (row["waiting"] or any(row["pending"].values())):
+        return Markup("")
+    command = f"stromboli explain queue/{row['name']}"
     return card(
         "Why its jobs wait",
         notes(["In full, with what would help:"]),
