@@ -19,7 +19,7 @@ LONGEST_SHOWN = 300
 LONGEST_TITLE = 2_000
 NO_ROWS = "None."
 Row = dict[str, Any]
-BYTES = (names.MEMORY, names.EPHEMERAL_STORAGE)
+MEASURED_AS_MEMORY = (names.MEMORY, names.EPHEMERAL_STORAGE)
 TITLES = {names.CPU: "CPU", names.MEMORY: "Memory", GPU: "GPU"}
 
 # -- texts
@@ -47,7 +47,7 @@ def amount(value: float | None, resource: str) -> str:
     """`12`, `1.5`, `64Gi`; a dash for what is not stated."""
     if value is None:
         return "-"
-    if resource in BYTES or resource.startswith(names.HUGE_PAGES_PREFIX):
+    if resource in MEASURED_AS_MEMORY or resource.startswith(names.HUGE_PAGES_PREFIX):
         return short_bytes(value)
     return f"{value:.4g}" if value < 1000 else f"{value:,.0f}"
 
