@@ -24,7 +24,7 @@ COMPONENTS = frozenset(
     f"system:serviceaccount:volcano-system:stromboli-{name}"
     for name in ("scheduler", "controllers", "admission")
 )
-"""The users of our own processes, as `deploy/` names them."""
+"""The users of our own processes, as `deploy/` names them; not the dashboard, without which everything goes on."""
 SERVICE_ACCOUNTS = "system:serviceaccount:"
 PRIVILEGED_GROUPS = frozenset({MASTERS, "system:nodes"})
 
