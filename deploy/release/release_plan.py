@@ -12,6 +12,7 @@ from pathlib import Path
 
 SHOWN_OUTPUT = 3000
 """Characters at the end of a failed command's output that are shown."""
+MAKE_VARIABLES = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 MINUTE = 60.0
 BUILD_BY = (".whl", ".tar.gz", ".tgz", ".tar")
 """How the names of files end that are published."""
@@ -90,6 +91,11 @@ class Release:
         return set(filter(None, listed.split("\0")))
 
 
+def _without_make(environment: Mapping[str, str]) -> dict[str, str]:
+    """Without what a make above, such as `make release`, says to those that it starts."""
+    return {name: value for name, value in environment.items() if name not in MAKE_VARIABLES}
+
+
 def run(
     command: list[str],
     folder: Path,
@@ -103,7 +109,7 @@ def run(
         done = subprocess.run(
             command,
             cwd=folder,
-            env=None if environment is None else dict(environment),
+            env=_without_make(os.environ if environment is None else environment),
             input=text,
             capture_output=True,
             text=True,

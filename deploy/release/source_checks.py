@@ -12,8 +12,6 @@ from deploy.release.release_plan import MINUTE, Outcome, Release, ReleaseError, 
 
 LONGEST_LINT = 15 * MINUTE
 LONGEST_TESTS = 120 * MINUTE
-MAKE = ("make", "--no-print-directory")
-"""Says the same whether another make has started it or not."""
 TESTS = {"test": "make", "test-kubernetes": "go", "test-embedded": "kubectl"}
 """Targets of the Makefile, and the program that each needs."""
 SOURCE = "src/stromboli/__init__.py"
@@ -111,7 +109,7 @@ def check_lint(release: Release) -> Outcome:
     """`make lint`: format, lint, types, import rules."""
     if release.skip_tests:
         return not_checked("left out by --skip-tests")
-    run([*MAKE, "lint"], release.root, LONGEST_LINT)
+    run(["make", "lint"], release.root, LONGEST_LINT)
     return passed("format, lint, types and import rules")
 
 
@@ -122,7 +120,7 @@ def check_tests(release: Release) -> Outcome:
     environment = {**release.environment, "STROMBOLI_NEEDS_KUBERNETES": "1"}
     unchecked = untested(release)
     for target in (each for each in TESTS if each not in unchecked):
-        run([*MAKE, target], release.root, LONGEST_TESTS, environment)
+        run(["make", target], release.root, LONGEST_TESTS, environment)
     return passed(", ".join(f"make {target}" for target in TESTS), *unchecked.values())
 
 
