@@ -120,7 +120,7 @@ def test_an_upgrade_brings_the_kinds_along(fresh_plane: ControlPlane, releases: 
 def _install_older(releases: Helm, folder: Path, release: str) -> None:
     """A chart whose kinds lack something."""
     releases.chart = shutil.copytree(CHART, folder / "older")
-    queues = releases.chart / "templates" / "crds" / "scheduling.volcano.sh_queues.yaml"
+    queues = releases.chart / "files" / "crds" / "scheduling.volcano.sh_queues.yaml"
     queues.write_text(queues.read_text().replace("    - q\n", ""))
     releases.install(release=release)
     releases.chart = CHART
