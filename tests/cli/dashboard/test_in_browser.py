@@ -277,7 +277,9 @@ def test_who_lacks_a_right_is_told_which(cluster: Up, tmp_path: Path) -> None:
             assert "llm-pretrain" in text
             assert "serve" not in text
             assert "system:serviceaccount:research:watcher" in text
-            assert "in research alone" in await tab.value("document.body.textContent"), "in what can be unfolded"
+            assert "in research alone" in await tab.value("document.body.textContent"), (
+                "in what can be unfolded"
+            )
             assert await tab.value("document.cookie") == ""
             assert token not in await tab.value("document.documentElement.outerHTML + location.href")
             await tab.open(f"{address}/jobs/research/resnet/suspend")
