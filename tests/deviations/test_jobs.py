@@ -147,3 +147,16 @@ def test_however_often_we_look_a_volume_is_claimed_once() -> None:
     first, second = SimulatedJob(job).settle(), SimulatedJob(job).settle()
     assert first.claims == second.claims
     assert len(first.claims) == 1
+
+
+def test_a_succeeded_pod_that_is_deleted_does_not_run_again() -> None:
+    """In Volcano it does, and a policy for evictions restarts the whole job."""
+    simulated = running(minAvailable=1, policies=[policy("RestartJob", "PodEvicted")])
+    simulated.set_pod("worker-0", "Succeeded").settle().evict("worker-0").settle()
+    status = simulated.job.status
+    assert (simulated.phase, simulated.alive, status.succeeded, status.retry_count) == (
+        "Running",
+        ["worker-1"],
+        1,
+        0,
+    )

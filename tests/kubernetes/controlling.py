@@ -20,6 +20,7 @@ ROOTS = {
     "pods": "/api/v1",
     "events": "/api/v1",
     "configmaps": "/api/v1",
+    "services": "/api/v1",
     "replicasets": "/apis/apps/v1",
     "statefulsets": "/apis/apps/v1",
     "jobs": "/apis/batch.volcano.sh/v1alpha1",

@@ -16,7 +16,7 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.api.types.volcano_job import Command, Job, JobPod, JobStatus
-from stromboli.controllers.job.observed_events import GonePod, ReconcileCache
+from stromboli.controllers.job.observed_events import GonePod, ReconcileCache, succeeded_pods
 from stromboli.controllers.job.observed_state import (
     Attach,
     CreateClaim,
@@ -36,7 +36,7 @@ from stromboli.controllers.job.observed_state import (
 )
 from stromboli.controllers.job.order.job_order import order_of
 from stromboli.controllers.job.plugins.job_plugin_catalog import JobPlugins
-from stromboli.controllers.job.pod_facts import partition_of, task_of, version_of
+from stromboli.controllers.job.pod_facts import version_of
 from stromboli.controllers.job.pod_summary import PodSummary
 from stromboli.controllers.job.reconcile import reconcile
 from tests.controllers.in_memory_api import merged
@@ -117,7 +117,7 @@ class SimulatedJob:
             job=job,
             now=self.now,
             plugins=self.plugins,
-            pods=PodSummary.of(job, self.pods.values()),
+            pods=PodSummary.of(job, self.pods.values(), succeeded_pods(job, self.gone())),
             gone=self.gone(),
             group=self.group,
             queue=self.queue,
@@ -314,7 +314,7 @@ def known_pods(job: Job, pods: Iterable[JobPod], outcome: Outcome) -> dict[str, 
     """The pods whose deletion by others would be an event: those of the job's version that we do not delete."""
     deleted = {write.pod.name for write in outcome.writes if isinstance(write, DeletePod)}
     return {
-        pod.name: GonePod(pod.metadata.uid, task_of(pod), version_of(pod), partition_of(pod))
+        pod.name: GonePod.of(pod)
         for pod in pods
         if pod.name not in deleted
         and version_of(pod) >= job.status.version

@@ -331,7 +331,8 @@ def test_what_plugins_want_is_made_followed_and_taken_away() -> None:
             assert phase(api) == "Completed"
             left = [obj for kind in ("secrets", "services", "configmaps") for obj in api.every(kind)]
             assert left == []
-            assert "controlledResources" not in api.find("jobs", "j", "team")["status"]
+            left = api.find("jobs", "j", "team")["status"]["controlledResources"]
+            assert left == {"succeeded-worker": "0-2"}
 
     run(story())
 
@@ -372,7 +373,8 @@ def test_a_job_that_ends_is_cleaned_up_once() -> None:
                 request for request in api.requests[before:] if request.path.endswith("configmaps/j-svc")
             ]
             assert [request.method for request in looked] == ["GET", "DELETE"]
-            assert "controlledResources" not in api.find("jobs", "j", "team")["status"]
+            left = api.find("jobs", "j", "team")["status"]["controlledResources"]
+            assert left == {"succeeded-worker": "0-1"}
 
     run(story())
 

@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from stromboli.api import names
 from stromboli.controllers.job.job_phases import FINISHED, INACTIVE, Phase
 from stromboli.controllers.job.observed_state import CreatePod, Outcome
+from stromboli.controllers.job.succeeded_pods import indexes_in, recorded_indexes
 from tests.controllers.job.simulated_job import SimulatedJob, make_job, policy, task
 
 EVENTS = ["PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "*"]
@@ -162,7 +163,7 @@ class Life(RuleBasedStateMachine):
 
     def check_quiet(self) -> None:
         simulated, status = self.simulated, self.simulated.job.status
-        by_phase = [pod.status.phase for pod in simulated.pods.values()]
+        by_phase = [pod.status.phase for pod in simulated.pods.values()] + ["Succeeded" for _ in self._lost()]
         assert status.terminating == 0
         assert (status.pending, status.running) == (by_phase.count("Pending"), by_phase.count("Running"))
         assert (status.succeeded, status.failed) == (by_phase.count("Succeeded"), by_phase.count("Failed"))
@@ -185,6 +186,13 @@ class Life(RuleBasedStateMachine):
         before = simulated.status_writes
         simulated.settle()
         assert simulated.status_writes == before
+
+    def _lost(self) -> list[str]:
+        """Pods that succeeded and were deleted."""
+        job = self.simulated.job
+        tasks = zip(job.spec.tasks, recorded_indexes(job), strict=True)
+        succeeded = [f"{job.name}-{task.name}-{index}" for task, bits in tasks for index in indexes_in(bits)]
+        return [name for name in succeeded if name not in self.simulated.pods]
 
     # -- pods
 

@@ -70,7 +70,7 @@ def test_a_finished_job_keeps_its_pods_and_their_counts_and_nothing_else() -> No
     )
     status = simulated.remove_deleted().settle().job.status
     assert (status.succeeded, status.running_duration) == (1, "1m30s")
-    assert status.controlled_resources == {}
+    assert status.controlled_resources == {"succeeded-worker": "0"}
 
 
 def test_what_was_attached_goes_although_a_crash_kept_us_from_writing_that_down() -> None:

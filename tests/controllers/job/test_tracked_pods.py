@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from stromboli.api import names
 from stromboli.api.types.volcano_job import Job, JobPod
-from stromboli.controllers.job.observed_events import GonePod, ReconcileCache
-from stromboli.controllers.job.pod_facts import partition_of, task_of, version_of
+from stromboli.controllers.job.observed_events import GonePod, ReconcileCache, succeeded_pods
 from stromboli.controllers.job.pod_summary import PodSummary
 from stromboli.controllers.job.reconcile import reconcile
 from stromboli.controllers.job.tracked_pods import TrackedPods
@@ -164,8 +163,10 @@ class Comparison:
         full = PodSummary.of(self.job, self.writes.apply(self.store.values(), self.now))
         gone = self.refresh(full)
         kept = self.tracked.observe(self.job, self.store.values, self.store.get)
-        assert _contents(kept) == _contents(full)
         lost = self.tracked.gone
+        gone |= {name: pod for name, pod in lost.items() if pod.succeeded}  # those have tests of their own
+        full.read_status(self.job, succeeded_pods(self.job, lost))
+        assert _contents(kept) == _contents(full)
         now = NOON + timedelta(seconds=self.now)
         observed = [
             replace(self.base, job=self.job, now=now, pods=pods, gone=missed, cache=cache)
@@ -186,17 +187,18 @@ class Comparison:
             if now is not None and now.metadata.uid == pod.metadata.uid:
                 self.known[name] = now
             elif names.OUT_OF_SYNC not in pod.metadata.annotations:
-                gone[name] = GonePod(pod.metadata.uid, task_of(pod), version_of(pod), partition_of(pod))
+                gone[name] = GonePod.of(pod)
         return gone
 
 
 def _contents(summary: PodSummary) -> dict[str, Any]:
     """What a summary says; a pod that we delete is marked with the time at which somebody looked."""
-    contents = {key: value for key, value in vars(summary).items() if key not in ("_job", "_members", "pods")}
+    contents = {
+        key: value for key, value in vars(summary).items() if key not in ("_job", "_members", "_read", "pods")
+    }
     contents["pods"] = sorted((name, pod.metadata.uid) for name, pod in summary.pods.items())
     contents["restarted"] = {task: counts for task, counts in summary.restarted.items() if counts}
-    for counter in ("_phases", "succeeded"):
-        contents[counter] = +contents[counter]
+    contents["_phases"] = +contents["_phases"]
     contents["_task_phases"] = summary.counts().tasks
     return contents
 

@@ -233,7 +233,7 @@ class JobController(Controller[str]):
                 age, before = monotonic() - record.status_written, observed.job.status
                 if not before.state.phase and not status.state.reason:
                     return self._first_status_due(observed) - age
-                if only_counts_differ(status, before):
+                if observed.pods.is_recorded and only_counts_differ(status, before):
                     return self.status_period - age
         return 0.0
 

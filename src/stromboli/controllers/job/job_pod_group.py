@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +24,28 @@ from stromboli.controllers.job.job_pods import group_name, mapping, metadata_of
 
 Priorities = Mapping[str, int]
 """The values of priority classes."""
+
+
+def without_lost_pods(job: Job, lost: Sequence[int]) -> Job:
+    """Return the job without so many pods of each task that succeeded and were deleted: no others wait for them.
+
+    The minimum of the job stays at least 1 if it was.
+    """
+    if not any(lost):
+        return job
+    tasks = tuple(
+        msgspec.structs.replace(
+            task, replicas=task.replicas - pods, min_available=max(0, _min_member(task) - pods)
+        )
+        if pods
+        else task
+        for task, pods in zip(job.spec.tasks, lost, strict=True)
+    )
+    least = min(1, job.spec.min_available)
+    spec = msgspec.structs.replace(
+        job.spec, tasks=tasks, min_available=max(least, job.spec.min_available - sum(lost))
+    )
+    return msgspec.structs.replace(job, spec=spec)
 
 
 def group_of(job: Job, priorities: Priorities) -> Manifest:

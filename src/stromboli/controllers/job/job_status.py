@@ -8,6 +8,7 @@ import msgspec
 
 from stromboli.api import names
 from stromboli.api.types.volcano_job import Job, JobCondition, JobState, JobStatus
+from stromboli.controllers.job import succeeded_pods
 from stromboli.controllers.job.job_phases import Phase
 from stromboli.controllers.job.order.job_order import Obstacle
 from stromboli.controllers.job.pod_facts import Counts
@@ -74,7 +75,9 @@ def only_counts_differ(status: JobStatus, other: JobStatus) -> bool:
 
 
 def _without_counts(status: JobStatus) -> tuple[object, ...]:
-    return status.state, status.version, status.retry_count, status.controlled_resources
+    resources = status.controlled_resources.items()
+    others = {key: value for key, value in resources if not key.startswith(succeeded_pods.PREFIX)}
+    return status.state, status.version, status.retry_count, others
 
 
 def go_duration(seconds: float) -> str:

@@ -13,10 +13,17 @@ from typing import NamedTuple
 
 from stromboli.api import names
 from stromboli.api.types.scheduling import PodGroup, PodGroupSpec
-from stromboli.api.types.volcano_job import Job, JobPod, JobSpec, TaskSpec
+from stromboli.api.types.volcano_job import Job, JobPod, JobSpec
 from stromboli.controllers.job import lifecycle_policies
 from stromboli.controllers.job.lifecycle_policies import LifecycleEvent
-from stromboli.controllers.job.pod_facts import ended_at, exit_code, partition_of, restarted_at, task_of
+from stromboli.controllers.job.pod_facts import (
+    ended_at,
+    exit_code,
+    partition_of,
+    restarted_at,
+    task_of,
+    version_of,
+)
 from stromboli.controllers.job.pod_summary import PodSummary
 
 DEFAULT_RETRIES = 3
@@ -30,6 +37,18 @@ class GonePod(NamedTuple):
     task: str
     version: int
     partition: str
+    succeeded: bool
+    """Whether it had ended well before it was deleted."""
+
+    @classmethod
+    def of(cls, pod: JobPod) -> GonePod:
+        succeeded = pod.status.phase == names.POD_SUCCEEDED and pod.metadata.deletion_timestamp is None
+        return cls(pod.metadata.uid, task_of(pod), version_of(pod), partition_of(pod), succeeded)
+
+
+def succeeded_pods(job: Job, gone: Mapping[str, GonePod]) -> Iterator[str]:
+    """Yield the names of pods of the job's current version that had succeeded."""
+    return (name for name, pod in gone.items() if pod.succeeded and pod.version >= job.status.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +58,7 @@ class ReconcileCache:
     lost: Mapping[str, LifecycleEvent] = field(default_factory=dict)
     """Pods that were deleted by others, as long as an action because of that is delayed."""
     since: Mapping[tuple[str, str], datetime] = field(default_factory=dict)
-    """Since when a task fails or the group is unknown, as the cluster shows only the last time."""
+    """Since when a task fails, is completed or the group is unknown, as the cluster shows only the last time."""
     recorded: frozenset[tuple[str, str]] = frozenset()
     """Events that are recorded already, by reason and message."""
     attached: str = ""
@@ -55,12 +74,15 @@ class ReconcileCache:
 def lost_pods(
     job: Job, summary: PodSummary, gone: Mapping[str, GonePod], cache: ReconcileCache, now: datetime
 ) -> dict[str, LifecycleEvent]:
-    """Pods that should exist and were deleted by others: since the last reconcile, earlier, or before a restart."""
+    """Pods that should exist and were deleted by others: since the last reconcile, earlier, or before a restart.
+
+    The loss of a pod that succeeded is none.
+    """
     lost: dict[str, LifecycleEvent] = {}
     for name, seen in gone.items():
         pod = summary.pods.get(name)
         is_gone = pod is None or pod.metadata.uid != seen.uid
-        if is_gone and summary.wants(name) and seen.version >= job.status.version:
+        if is_gone and not seen.succeeded and summary.wants(name) and seen.version >= job.status.version:
             lost[name] = _lost_pod(name, seen.task, seen.partition, now)
     for name, event in (cache.lost if cache.version == job.status.version else {}).items():
         pod = summary.pods.get(name)
@@ -96,8 +118,8 @@ def lifecycle_events(
         for pod in summary.named(chosen)
     ]
     yield from sorted(map(_failure, failed))
-    for spec in job.spec.tasks:
-        yield from _task_events(spec, summary, cache, now, leads_to_action)
+    for position in range(len(job.spec.tasks)):
+        yield from _task_events(job, position, summary, cache, now, leads_to_action)
     if group is not None and group.status.phase == names.GROUP_UNKNOWN:
         since = cache.since.get((lifecycle_policies.UNKNOWN, "")) or _group_time(group, now)
         yield LifecycleEvent(
@@ -124,13 +146,15 @@ def _failure(pod: JobPod) -> LifecycleEvent:
 
 
 def _task_events(
-    task: TaskSpec,
+    job: Job,
+    position: int,
     summary: PodSummary,
     cache: ReconcileCache,
     now: datetime,
     leads_to_action: Callable[[str, str, int], bool],
 ) -> Iterator[LifecycleEvent]:
     """Those of a task. That it fails is told in any case, since the time at which that began is kept."""
+    task = job.spec.tasks[position]
     restarted = summary.restarted.get(task.name) or {}
     restarts, allowed = sum(restarted.values()), task.max_retry or DEFAULT_RETRIES
     if allowed > 0 and task.replicas > 0 and restarts >= allowed:
@@ -139,12 +163,15 @@ def _task_events(
         since = known or _last_restart(summary.current_of(task.name), now)
         why = f"containers of task {task.name} were restarted {restarts} times"
         yield _pod_event(lifecycle_policies.TASK_FAILED, last, since, why)
-    done = summary.completed.get(task.name)
-    is_complete = task.replicas > 0 and summary.succeeded[task.name] >= task.replicas
-    if done and is_complete and leads_to_action(lifecycle_policies.TASK_COMPLETED, task.name, 0):
-        last = max((summary.pods[name] for name in done), key=lambda pod: (ended_at(pod), pod.name))
+    done = [summary.pods[name] for name in summary.completed.get(task.name, ())]
+    event, is_new = lifecycle_policies.TASK_COMPLETED, bool(done or summary.lost(position))
+    if is_new and summary.has_completed(position) and leads_to_action(event, task.name, 0):
         why = f"task {task.name} is completed"
-        yield _pod_event(lifecycle_policies.TASK_COMPLETED, last, ended_at(last), why)
+        if done:
+            latest = max(done, key=lambda pod: (ended_at(pod), pod.name))
+            yield _pod_event(event, latest, ended_at(latest), why)
+        else:
+            yield LifecycleEvent(event, cache.since.get((event, task.name), now), task.name, why=why)
 
 
 def _last_restart(pods: Iterable[JobPod], now: datetime) -> datetime:

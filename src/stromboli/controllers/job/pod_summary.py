@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from datetime import datetime
+from operator import add
 from typing import TypeVar
 
 from stromboli.api import names
+from stromboli.api.object_bounds import MAX_PODS
 from stromboli.api.types.volcano_job import Job, JobPod
 from stromboli.controllers.job.job_pods import Member
 from stromboli.controllers.job.pod_facts import ENDED, Counts, PodFacts, facts_of, known_phase
+from stromboli.controllers.job.succeeded_pods import indexes_in, recorded_indexes
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -32,10 +35,19 @@ class PodSummary:
         self.pods: dict[str, JobPod] = {}
         """By name."""
         self.facts: dict[str, PodFacts] = {}
-        self.present: list[set[int]] = [set() for _ in job.spec.tasks]
-        """Indexes of wanted pods that exist, by position of the task."""
-        self.ready: list[int] = [0 for _ in job.spec.tasks]
-        """How many pods are or were ready, by position of the task."""
+        self._present: list[int] = [0 for _ in job.spec.tasks]
+        """Indexes of wanted pods that exist, as bits, by position of the task; the same below."""
+        self._succeeded: list[int] = [0 for _ in job.spec.tasks]
+        """Those of pods that show that they succeeded."""
+        self._counted: list[int] = [0 for _ in job.spec.tasks]
+        """Those of the current version among them that are not being deleted: their success counts."""
+        self._before: list[int] = [0 for _ in job.spec.tasks]
+        """Those of pods that succeeded by the status of the job, or were deleted since."""
+        self._recorded: list[int] = []
+        """Those of pods that succeeded by the status alone."""
+        self._read: object = None
+        """The part of the status that was read."""
+        self._ready: list[int] = [0 for _ in job.spec.tasks]
         self.live: set[str] = set()
         """Names of pods that have not ended and are not being deleted."""
         self.ended: set[str] = set()
@@ -54,8 +66,6 @@ class PodSummary:
         """Those that succeeded."""
         self.restarted: dict[str, dict[str, int]] = {}
         """How often containers were restarted, by task and name, of those that have not ended."""
-        self.succeeded: Counter[str] = Counter()
-        """How many wanted pods of any version succeeded, by task."""
         self.lost_at: dict[str, datetime] = {}
         """When pods were lost, by the name of the pending pod that replaces them."""
         self._job = job
@@ -65,14 +75,25 @@ class PodSummary:
         self._tasks = frozenset(task.name for task in job.spec.tasks)
 
     @classmethod
-    def of(cls, job: Job, pods: Iterable[JobPod]) -> PodSummary:
+    def of(cls, job: Job, pods: Iterable[JobPod], deleted: Iterable[str] = ()) -> PodSummary:
         """From scratch."""
         summary = cls(job)
         for pod in pods:
             summary.put(pod)
+        summary.read_status(job, deleted)
         return summary
 
     # -- changes
+
+    def read_status(self, job: Job, deleted: Iterable[str]) -> None:
+        """Take over which pods succeeded by the job's status; `deleted`: names of others that did, and were deleted."""
+        if self._read is not job.status.controlled_resources:
+            self._read, self._recorded = job.status.controlled_resources, recorded_indexes(job)
+        self._before = list(self._recorded)
+        for name in deleted:
+            if name in self._members:
+                position, index = self._members[name]
+                self._before[position] |= 1 << index
 
     def put(self, pod: JobPod) -> bool:
         """A pod is new or has changed; whether that is news for a reconcile."""
@@ -111,10 +132,12 @@ class PodSummary:
                 _note(self.unwanted, name, enters)
         if facts.wanted:
             position, index = self._members[name]
-            _note(self.present[position], index, enters)
-            self.ready[position] += sign * facts.ready
+            self._present[position] ^= 1 << index
+            self._ready[position] += sign * facts.ready
             if facts.phase == names.POD_SUCCEEDED:
-                self.succeeded[facts.task] += sign
+                self._succeeded[position] ^= 1 << index
+                if facts.current and not facts.terminating:
+                    self._counted[position] ^= 1 << index
             if facts.current:
                 self._count_current(name, facts, enters)
 
@@ -147,27 +170,77 @@ class PodSummary:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all pods exist that the job should have."""
-        return [*map(len, self.present)] == self._members.replicas
+        """Whether all pods exist that the job should have, or have succeeded before they were deleted."""
+        return not any(map(self._missing, range(len(self._present))))
 
     def wants(self, name: str) -> bool:
         """Whether the job should have a pod of that name."""
-        return name in self._members
+        if name not in self._members:
+            return False
+        position, index = self._members[name]
+        return not self.lost(position) >> index & 1
+
+    def lost(self, position: int) -> int:
+        """Return the indexes of a task's pods that succeeded and do not exist any more."""
+        return self._before[position] & ~self._present[position] & self._all(position)
+
+    @property
+    def lost_by_task(self) -> list[int]:
+        """How many pods of each task succeeded and do not exist any more."""
+        return [self.lost(position).bit_count() for position in range(len(self._present))]
+
+    @property
+    def ready(self) -> list[int]:
+        """How many pods are or were ready, by position of the task."""
+        return [*map(add, self._ready, self.lost_by_task)]
+
+    def has_completed(self, position: int) -> bool:
+        """Whether all pods of a task have succeeded."""
+        done = self._succeeded[position] | self.lost(position)
+        return 0 < self._all(position) == done
+
+    def succeeded_indexes(self, restarted: Iterable[str] = ()) -> list[int]:
+        """Return the indexes that the status is to record, by position of the task, without pods that are restarted.
+
+        A pod that was deleted while it ran is not among them, even if it then ended without an error.
+        """
+        indexes = [
+            (counted | before & (~present | succeeded)) & self._all(position)
+            for position, (counted, before, present, succeeded) in enumerate(
+                zip(self._counted, self._before, self._present, self._succeeded, strict=True)
+            )
+        ]
+        for name in restarted:
+            if name in self._members:
+                position, index = self._members[name]
+                indexes[position] &= ~(1 << index)
+        return indexes
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the status of the job has all pods that succeeded before they were deleted."""
+        return self._before == self._recorded
+
+    def _all(self, position: int) -> int:
+        return (1 << self._members.replicas[position]) - 1
+
+    def _missing(self, position: int) -> int:
+        return self._all(position) & ~self._present[position] & ~self._before[position]
 
     def missing_members(self, job: Job, position: int) -> Iterator[Member]:
-        """The members of a task whose pods do not exist, in their order."""
-        task, present, replicas = (
-            job.spec.tasks[position],
-            self.present[position],
-            self._members.replicas[position],
-        )
-        if len(present) < replicas:
-            yield from (Member(job, task, index) for index in range(replicas) if index not in present)
+        """The members of a task whose pods do not exist and have not succeeded, in their order."""
+        task = job.spec.tasks[position]
+        yield from (Member(job, task, index) for index in indexes_in(self._missing(position)))
+
+    def lost_members(self) -> Iterator[Member]:
+        """Yield the members whose pods succeeded and do not exist any more."""
+        for position, task in enumerate(self._job.spec.tasks):
+            yield from (Member(self._job, task, index) for index in indexes_in(self.lost(position)))
 
     def counts(self, deleting: Iterable[str] = ()) -> Counts:
         """Pods of the job's tasks by phase; those in `deleting` (by name) count as terminating."""
         phases = self._phases.copy()
-        tasks = {task: of_task.copy() for task, of_task in sorted(self._task_phases.items())}
+        tasks = {task: of_task.copy() for task, of_task in self._task_phases.items()}
         for name in deleting:
             facts = self.facts[name]
             if facts.own and not facts.terminating:
@@ -175,6 +248,10 @@ class PodSummary:
                 phases[phase] -= 1
                 phases[_TERMINATING] += 1
                 tasks[facts.task][phase] -= 1
+        for task, lost in zip(self._job.spec.tasks, self.lost_by_task, strict=True):
+            if lost:
+                phases[names.POD_SUCCEEDED] += lost
+                tasks.setdefault(task.name, Counter())[names.POD_SUCCEEDED] += lost
         return Counts(
             pending=phases[names.POD_PENDING],
             running=phases[names.POD_RUNNING],
@@ -182,7 +259,7 @@ class PodSummary:
             failed=phases[names.POD_FAILED],
             terminating=phases[_TERMINATING],
             unknown=phases[names.POD_UNKNOWN],
-            tasks={task: shown for task, of_task in tasks.items() if (shown := +of_task)},
+            tasks={task: shown for task, of_task in sorted(tasks.items()) if (shown := +of_task)},
         )
 
     def named(self, chosen: Iterable[str]) -> list[JobPod]:
@@ -207,8 +284,9 @@ class Members:
         self.replicas: list[int] = []
         """How many pods of each task, by position."""
         for position, task in enumerate(job.spec.tasks):
-            first, _ = self._tasks.setdefault(f"{job.name}-{task.name}", (position, task.replicas))
-            self.replicas.append(task.replicas if first == position else 0)
+            replicas = min(task.replicas, MAX_PODS)  # a job with more is too large to have any
+            first, _ = self._tasks.setdefault(f"{job.name}-{task.name}", (position, replicas))
+            self.replicas.append(replicas if first == position else 0)
 
     def __contains__(self, name: object) -> bool:
         return self._find(str(name)) is not None

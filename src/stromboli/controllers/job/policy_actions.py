@@ -144,10 +144,13 @@ class TargetedPods:
             self._names.update(self._of(group))
 
     def _of(self, group: tuple[str, str]) -> list[str]:
-        """The pods of a task, or of a partition of it."""
+        """The pods of a task, or of a partition of it, also those that succeeded and were deleted."""
         if self._groups is None:
             self._groups = {}
-            for pod in self._observed.pods.pods.values():
-                for part in {"", partition_of(pod)}:
-                    self._groups.setdefault((task_of(pod), part), []).append(pod.name)
+            pods = self._observed.pods
+            existing = [(task_of(pod), partition_of(pod), pod.name) for pod in pods.pods.values()]
+            lost = [(member.task.name, member.partition, member.name) for member in pods.lost_members()]
+            for task, partition, name in existing + lost:
+                for part in {"", partition}:
+                    self._groups.setdefault((task, part), []).append(name)
         return self._groups.get(group, [])

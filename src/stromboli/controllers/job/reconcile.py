@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
+
 from stromboli.api import names
 from stromboli.api.types.volcano_job import JobPod, JobStatus
 from stromboli.controllers.job import lifecycle_policies
@@ -55,6 +57,11 @@ from stromboli.controllers.job.policy_actions import (
 from stromboli.controllers.job.sync_job import PLUGIN_PREFIX, OutcomeBuilder, attachments, sync_job
 from stromboli.controllers.user_event import UserEvent
 
+LASTING = frozenset(
+    {lifecycle_policies.TASK_FAILED, lifecycle_policies.TASK_COMPLETED, lifecycle_policies.UNKNOWN}
+)
+"""Events for which the next reconcile needs the time at which they began."""
+
 
 def reconcile(observed: ObservedState) -> Outcome:
     """What is to be done about a job now."""
@@ -71,7 +78,7 @@ def reconcile(observed: ObservedState) -> Outcome:
     builder = OutcomeBuilder(observed, delayed, attached=cache.attached)
     if action is None and observed.order.failure and is_live(job.status.state.phase):
         _fail(builder, observed.order.failure)
-    elif action is None or not _execute_action(builder, action):
+    elif (action is None or not _execute_action(builder, action)) and not _record_succeeded(builder):
         _sync(builder)
     return _outcome(builder, triggers, action)
 
@@ -97,11 +104,7 @@ def _too_large(observed: ObservedState, obstacle: Obstacle) -> Outcome:
 
 def _outcome(builder: OutcomeBuilder, triggers: list[LifecycleEvent], action: DueAction | None) -> Outcome:
     observed, delayed = builder.observed, builder.delayed
-    since = {
-        (trigger.event, trigger.task): trigger.since
-        for trigger in triggers
-        if trigger.event in (lifecycle_policies.TASK_FAILED, lifecycle_policies.UNKNOWN)
-    }
+    since = {(trigger.event, trigger.task): trigger.since for trigger in triggers if trigger.event in LASTING}
     events = [*builder.events, *(delayed.events if action is None else ())]
     new = [event for event in events if (event.reason, event.message) not in observed.cache.recorded]
     cache = ReconcileCache(
@@ -122,6 +125,15 @@ def _command_deletion(observed: ObservedState) -> tuple[Write, ...]:
     return () if observed.command is None else (DeleteCommand(observed.command),)
 
 
+def _record_succeeded(builder: OutcomeBuilder) -> bool:
+    """Write which deleted pods had succeeded before anything else, as nothing else shows it; False if it is written."""
+    if builder.observed.pods.is_recorded:
+        return False
+    _update_status(builder)
+    builder.settled = False
+    return bool(builder.writes)
+
+
 def _execute_action(builder: OutcomeBuilder, action: DueAction) -> bool:
     """Write the status that an action leads to, then delete pods and group; False if it changes nothing."""
     observed = builder.observed
@@ -134,6 +146,7 @@ def _execute_action(builder: OutcomeBuilder, action: DueAction) -> bool:
         why = f"no retry is left of {observed.job.spec.max_retry}: {action.why}"
         transition, action = Transition(Effect.KILL, Phase.FAILED), action._replace(why=why)
     victims = _victims(observed, transition, action)
+    builder.succeeded = _still_succeeded(observed, transition, action)
     status = _new_status(builder, transition, action, victims)
     if status == observed.job.status and not victims:
         return False
@@ -171,8 +184,17 @@ def _new_status(
         )
         status.retry_count += transition.is_retry
         status.version += transition.effect != Effect.KILL_TARGET
-        status.controlled_resources = builder.controlled_resources(status.controlled_resources)
+    resources = builder.controlled_resources(status.controlled_resources)
+    status = msgspec.structs.replace(status, controlled_resources=resources)
     return with_counts(status, job, builder.observed.pods.counts(pod.name for pod in victims))
+
+
+def _still_succeeded(observed: ObservedState, transition: Transition, action: DueAction) -> list[int]:
+    """Return the indexes of pods that succeeded and are not restarted, by position of the task."""
+    if transition.effect == Effect.KILL_ALL:
+        return [0 for _ in observed.job.spec.tasks]
+    restarted = action.targets if transition.effect == Effect.KILL_TARGET else None
+    return observed.pods.succeeded_indexes(restarted or ())
 
 
 def _is_commanded(observed: ObservedState, action: DueAction) -> bool:

@@ -14,9 +14,10 @@ from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.job_annotations import parallelism_of
 from stromboli.api.types.scheduling import PodGroup, PodGroupSpec
-from stromboli.api.types.volcano_job import JobPod, JobSpec, Manifest
+from stromboli.api.types.volcano_job import Job, JobPod, JobSpec, Manifest
+from stromboli.controllers.job import succeeded_pods
 from stromboli.controllers.job.job_phases import is_live
-from stromboli.controllers.job.job_pod_group import group_changes, group_of
+from stromboli.controllers.job.job_pod_group import group_changes, group_of, without_lost_pods
 from stromboli.controllers.job.job_pods import Member, estimated_size, pod_of, set_gate
 from stromboli.controllers.job.job_volumes import controlled_claims, volumes_of
 from stromboli.controllers.job.observed_state import (
@@ -63,6 +64,8 @@ class OutcomeBuilder:
     plugins: tuple[JobPlugin, ...] | None = None
     synced_group: tuple[str, PodGroupSpec, JobSpec] | None = None
     settled: bool = False
+    succeeded: list[int] | None = None
+    """Indexes of pods that are to stay succeeded, by position of the task; None for all that are."""
 
     def delete(self, pod: JobPod, out_of_sync: bool = False) -> None:
         if pod.name not in self.deleting:
@@ -71,16 +74,15 @@ class OutcomeBuilder:
             self.changes_pods = True
 
     def controlled_resources(self, before: Mapping[str, str]) -> dict[str, str]:
-        """That field of the status: the claims, and the plugins of a live job whether they attached anything or not.
+        """That field of the status: claims, pods that succeeded, and the plugins of a live job.
 
-        A crash may have come between attaching and writing the status.
+        Plugins are named whether they attached anything or not: a crash may have come between that and the status.
         """
-        resources = {
-            key: value
-            for key, value in before.items()
-            if not (self.detaches and key.startswith(PLUGIN_PREFIX))
-        }
+        dropped = (succeeded_pods.PREFIX, PLUGIN_PREFIX) if self.detaches else succeeded_pods.PREFIX
+        resources = {key: value for key, value in before.items() if not key.startswith(dropped)}
         resources |= controlled_claims(self.observed.job)
+        indexes = self.observed.pods.succeeded_indexes() if self.succeeded is None else self.succeeded
+        resources |= succeeded_pods.resource_entries(self.observed.job, indexes)
         if not self.detaches and is_live(self.observed.job.status.state.phase):
             resources |= self._marked_plugins()
         return dict(sorted(resources.items()))
@@ -210,20 +212,23 @@ def _plugin_error(error: BaseException) -> _CannotSync:
 
 def _sync_pod_group(builder: OutcomeBuilder) -> None:
     observed = builder.observed
+    job = without_lost_pods(observed.job, observed.pods.lost_by_task)
     try:
         if observed.group is None:
-            builder.writes.append(CreateGroup(group_of(observed.job, observed.priorities)))
-        elif observed.group.metadata.deletion_timestamp is None and not _is_synced(builder, observed.group):
-            changes = group_changes(observed.job, observed.group, observed.priorities)
+            builder.writes.append(CreateGroup(group_of(job, observed.priorities)))
+        elif observed.group.metadata.deletion_timestamp is None and not _is_synced(
+            builder, job, observed.group
+        ):
+            changes = group_changes(job, observed.group, observed.priorities)
             if changes:
                 builder.writes.append(PatchGroup(observed.group, changes))
     except BadObject as error:
         raise _CannotSync(names.POD_GROUP_ERROR, names.GROUP_FAILED.format(error=error)) from error
 
 
-def _is_synced(builder: OutcomeBuilder, group: PodGroup) -> bool:
+def _is_synced(builder: OutcomeBuilder, job: Job, group: PodGroup) -> bool:
     """Whether the group was compared with the job before, and both specs are still the same."""
-    job, synced = builder.observed.job, builder.observed.cache.synced_group
+    synced = builder.observed.cache.synced_group
     builder.synced_group = (group.metadata.uid, group.spec, job.spec)
     return synced == builder.synced_group
 

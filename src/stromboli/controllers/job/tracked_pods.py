@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from stromboli.api.types.volcano_job import Job, JobPod
-from stromboli.controllers.job.observed_events import GonePod
-from stromboli.controllers.job.pod_facts import partition_of, task_of, version_of
+from stromboli.controllers.job.observed_events import GonePod, succeeded_pods
 from stromboli.controllers.job.pod_summary import PodSummary, frame_of
 from stromboli.controllers.pending_writes import PendingWrites
 
@@ -46,6 +45,7 @@ class TrackedPods:
             self._refresh(name)
         self._unconfirmed |= self._fresh
         self._fresh = set()
+        self._summary.read_status(job, succeeded_pods(job, self._gone))
         return self._summary
 
     @property
@@ -105,19 +105,28 @@ class TrackedPods:
             return True
         before = self._summary.pods.get(name)
         replaced = before is not None and (pod is None or pod.metadata.uid != before.metadata.uid)
-        if before is not None and replaced:
-            self._left(before, by_us or self._writes.has_deleted(before))
+        leaves = replaced or (pod is not None and pod.metadata.deletion_timestamp is not None)
+        if before is not None and leaves:
+            self._left(before, by_us or self._writes.has_deleted(before), replaced)
         if pod is None:
             return self._summary.drop(name)
         if before is None or replaced:
             self._fresh.add(name)
         return self._summary.put(pod)
 
-    def _left(self, pod: JobPod, by_us: bool) -> None:
-        """A pod is gone: an event of its job, if a reconcile has observed it and it was not us."""
-        name = pod.name
+    def _left(self, pod: JobPod, by_us: bool, is_gone: bool) -> None:
+        """A pod is gone or being deleted: an event of its job, if a reconcile has observed it and it was not us.
+
+        A pod that succeeded did so, whether a reconcile has observed it or not.
+        """
+        name, left = pod.name, GonePod.of(pod)
         known = name not in self._fresh and name not in self._unconfirmed
-        self._fresh.discard(name)
-        self._unconfirmed.discard(name)
-        if known and not by_us and self._summary is not None and self._summary.facts[name].current:
-            self._gone[name] = GonePod(pod.metadata.uid, task_of(pod), version_of(pod), partition_of(pod))
+        if is_gone:
+            self._fresh.discard(name)
+            self._unconfirmed.discard(name)
+        counts = left.succeeded or (is_gone and known)
+        if not counts or by_us or self._summary is None or not self._summary.facts[name].current:
+            return
+        noted = self._gone.get(name)
+        if noted is None or noted.uid != left.uid:  # one that succeeded may be noted since its deletion began
+            self._gone[name] = left

@@ -13,6 +13,7 @@ from stromboli.controllers.job.job_pods import Member, pod_of
 from stromboli.controllers.job.order.task_dependencies import StartedTasks, may_start
 from stromboli.controllers.job.plugins.job_plugin import JobPlugin
 from stromboli.controllers.job.pod_facts import has_become_ready
+from stromboli.controllers.job.succeeded_pods import recorded_indexes
 
 
 @dataclass(slots=True)
@@ -65,10 +66,12 @@ class PlannedJob:
                 )
 
     def _pods(self, phase_of: Callable[[str], str | None]) -> dict[str, JobPod]:
+        """The pods that exist, and those that succeeded and were deleted."""
         pods = {}
-        for task in self.job.spec.tasks:
+        for task, succeeded in zip(self.job.spec.tasks, recorded_indexes(self.job), strict=True):
             for member in self._members(task):
-                phase = phase_of(f"{self.job.namespace}/{member.name}")
+                before = names.POD_SUCCEEDED if succeeded >> member.index & 1 else None
+                phase = phase_of(f"{self.job.namespace}/{member.name}") or before
                 if phase is not None:
                     metadata = ObjectMeta(name=member.name, namespace=self.job.namespace)
                     pods[member.name] = JobPod(metadata=metadata, status=JobPodStatus(phase=phase))
