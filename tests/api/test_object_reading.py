@@ -8,7 +8,7 @@ import pytest
 from stromboli.api import object_reading
 from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject
-from stromboli.api.object_reading import ObjectReader
+from stromboli.api.object_reading import ObjectReader, readable_part
 from stromboli.api.types.pod import Pod
 
 PLAIN = '{"schedulerName":"volcano","containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]}'
@@ -95,3 +95,61 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     reader._specs.clear()
     assert reader.read(Pod, raw(large)).spec.node_selector is not None
     assert not reader._specs
+
+
+UNLIMITED = '{"limits":{"memory":"9007199254740988Ki"}}'
+
+
+def test_limits_in_a_status_are_not_read() -> None:
+    status = f'{{"resources":{UNLIMITED},"containerStatuses":[{{"name":"c","resources":{UNLIMITED}}}]}}'
+    assert ObjectReader().read(Pod, raw(PLAIN, status=status)).status.phase == ""
+
+
+def container(requests: str, name: str = "c", limits: str = "{}") -> str:
+    return f'{{"name":"{name}","resources":{{"requests":{requests},"limits":{limits}}}}}'
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "left"),
+    [
+        ("", '"allocatedResources":{"cpu":"lots"}', {"cpu": "1"}),
+        ("", '"conditions":{}', {"cpu": "1"}),
+        ('"priority":"high",', "", {"cpu": "1"}),
+        ('"containers":[' + container('{"cpu":"2","nvidia.com/gpu":"-1"}') + "],", "", {"cpu": "2"}),
+        ('"containers":[' + container('{"cpu":"2","memory":["1Gi"]}') + "],", "", {"cpu": "2"}),
+        ('"containers":[' + container('{"cpu":"3"}', limits='{"memory":"7Ei"}') + "],", "", {"cpu": "3"}),
+        ('"containers":[' + container('{"memory":"7Ei"}') + "],", "", None),
+        ('"tolerations":["none"],"affinity":3,"volumes":{},', '"startTime":"now"', {"cpu": "1"}),
+    ],
+)
+def test_a_refused_pod_on_a_node_keeps_what_can_be_read(spec: str, status: str, left: Any) -> None:
+    base = "" if "containers" in spec else '"containers":[' + container('{"cpu":"1"}') + "],"
+    phase = '"phase":"Running"' + ("," if status else "") + status
+    content = raw(f'{{{spec}{base}"nodeName":"n1","schedulerName":"volcano"}}', status=f"{{{phase}}}")
+    with pytest.raises(BadObject):
+        ObjectReader().read(Pod, content)
+    pod = readable_part(content)
+    assert pod is not None
+    assert (pod.name, pod.spec.node_name, pod.status.phase) == ("a", "n1", "Running")
+    assert [each.resources.requests for each in pod.spec.containers] == ([left] if left else [])
+
+
+def test_a_pod_with_many_mistakes_keeps_its_node_and_phase() -> None:
+    mistakes = ",".join('{"name":3}' for _ in range(100))
+    status = f'{{"phase":"Failed","containerStatuses":[{mistakes}],"conditions":[{mistakes}]}}'
+    pod = readable_part(raw(f'{{"nodeName":"n1","containers":[{mistakes}]}}', status=status))
+    assert pod is not None
+    assert (pod.spec.node_name, pod.status.phase, pod.spec.containers) == ("n1", "Failed", ())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        raw('{"priority":"high"}', status='{"phase":"Pending"}'),
+        raw('{"nodeName":"n1","priority":"high"}', name="a/b"),
+        b"{",
+        b"[" * 5000,
+    ],
+)
+def test_a_pod_that_holds_no_node_or_has_no_name_is_left_out(content: bytes) -> None:
+    assert readable_part(content) is None

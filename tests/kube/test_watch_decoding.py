@@ -64,6 +64,18 @@ def test_a_bad_object_is_still_known_by_its_marks(type: str) -> None:
     assert str(read.decoded.error) == 'Pod default/bad: spec.priority: expected int | null, got str "high"'
 
 
+@pytest.mark.parametrize("part", ["type", "amount"])
+def test_a_bad_pod_on_a_node_comes_with_what_can_be_read(part: str) -> None:
+    amount = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "lots"}}}]}
+    bad = pod("bad", nodeName="n1", **({"priority": "high"} if part == "type" else amount))
+    page = json.dumps({"metadata": {}, "items": [bad]}).encode()
+    (listed,) = ListDecoder(Pod).decode(page).objects
+    for read in (listed, WatchEventDecoder(Pod).decode(line("MODIFIED", bad)).decoded):
+        assert read.error is not None
+        assert isinstance(read.object, Pod)
+        assert read.object.spec.node_name == "n1"
+
+
 def test_nulls_count_as_absent() -> None:
     read = WatchEventDecoder(Pod).decode(line("ADDED", pod(containers=None)))
     assert read.decoded.object is not None

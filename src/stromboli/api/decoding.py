@@ -115,7 +115,7 @@ def decode_as(kind: type[Kind], raw: Raw) -> Kind:
         if "got `null`" not in str(error):
             raise _explained(error, raw) from None
     try:
-        return msgspec.convert(_without_nulls(msgspec.json.decode(raw)), kind)
+        return msgspec.convert(without_nulls(msgspec.json.decode(raw)), kind)
     except DECODE_ERRORS as error:
         raise _explained(error, raw) from None
 
@@ -147,13 +147,13 @@ def _explained(error: Exception, raw: Raw) -> BadObject:
     return BadObject(field, _with_value(field, problem, content), _subject(raw))
 
 
-def _without_nulls(value: Any, is_user_map: bool = False) -> Any:
+def without_nulls(value: Any, is_user_map: bool = False) -> Any:
     """An explicit null counts as absent, as for an API server, except in maps with the user's keys."""
     if isinstance(value, dict):
         present = {key: part for key, part in value.items() if part is not None or is_user_map}
-        return {key: _without_nulls(part, key in _USER_MAPS) for key, part in present.items()}
+        return {key: without_nulls(part, key in _USER_MAPS) for key, part in present.items()}
     if isinstance(value, list):
-        return [_without_nulls(part) for part in value]
+        return [without_nulls(part) for part in value]
     return value
 
 

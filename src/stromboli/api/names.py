@@ -163,6 +163,8 @@ CONDITION_POD_SCHEDULED = "PodScheduled"
 CONDITION_READY = "Ready"
 CONDITION_DISRUPTION_TARGET = "DisruptionTarget"
 CONDITION_RESIZE_PENDING = "PodResizePending"
+CONDITION_LIMITS_ENFORCED = "stromboli.sh/LimitsEnforced"
+LIMITS_NOT_ENFORCED = "LimitsNotEnforced"
 CONDITION_UNSCHEDULABLE = "Unschedulable"
 CONDITION_SCHEDULED = "Scheduled"
 CONDITION_MOVED = "Moved"
@@ -406,6 +408,8 @@ DELETING_FAILED = "Error deleting pods: [{errors}]"
 
 # --- what the HyperNode controller tells ---
 VOLCANO_NAMESPACE = "volcano-system"
+SCHEDULER_CONFIG_MAP, SCHEDULER_CONFIG_KEY = "volcano-scheduler-configmap", "volcano-scheduler.conf"
+"""The ConfigMap in that namespace in which Volcano's installation keeps the policy, and its key."""
 DISCOVERY_CONFIG_INVALID = "DiscoveryConfigInvalid"
 DISCOVERY_FAILED = "DiscoveryFailed"
 HYPER_NODE_NAME_TAKEN = (

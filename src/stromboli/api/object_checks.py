@@ -147,14 +147,14 @@ def _largest_of_status(status: PodStatus) -> int:
     if status.allocated_resources:
         largest = check_amounts(status.allocated_resources, "status.allocatedResources")
     if status.resources is not None:
-        largest = max(largest, _check_resources(status.resources, "status.resources"))
+        largest = max(largest, check_amounts(status.resources.requests, "status.resources.requests"))
     if not (status.container_statuses or status.init_container_statuses):
         return largest
     for container in (*status.container_statuses, *status.init_container_statuses):
         where = f"status.containerStatuses[{container.name}]"
         largest = max(largest, check_amounts(container.allocated_resources, f"{where}.allocatedResources"))
         if container.resources is not None:
-            largest = max(largest, _check_resources(container.resources, f"{where}.resources"))
+            largest = max(largest, check_amounts(container.resources.requests, f"{where}.resources.requests"))
     return largest
 
 

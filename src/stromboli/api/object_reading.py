@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from stromboli.api.decoding import DECODE_ERRORS, Raw, decode_as
+from stromboli.api import names
+from stromboli.api.decoding import DECODE_ERRORS, Raw, decode_as, explain, without_nulls
 from stromboli.api.errors import BadObject
 from stromboli.api.object_checks import (
     SpecAmounts,
@@ -31,10 +32,13 @@ MAX_SPEC_BYTES = 16 * 1024
 """The size of a spec that is kept."""
 MAX_NODE_NAMES = 50_000
 """Names of nodes that are kept at a time."""
+MAX_LEFT_OUT = 16
+"""Fields of a refused pod that are left out one by one before all but the most important ones are."""
 
 Kind = TypeVar("Kind", bound=Object)
 
 _NODE_NAME = re.compile(rb'"nodeName"\s*:\s*"([A-Za-z0-9.-]{1,253})"')
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[([0-9]+)\]")
 _PLAIN_NAME = re.compile(rb"[A-Za-z0-9.-]{1,253}")
 
 
@@ -144,3 +148,89 @@ def _split(spec: bytes) -> tuple[bytes, bytes]:
     """What is before and after the name of the node; all is before it if there is none."""
     name = _NODE_NAME.search(spec)
     return (spec, b"") if name is None else (spec[: name.start(1)], spec[name.end(1) :])
+
+
+def readable_part(raw: Raw) -> Pod | None:
+    """A refused pod without the fields that cannot be used, so that it still counts on its node.
+
+    None if the pod has no node and neither has ended nor is being deleted: it must not be scheduled by a part of what
+    it requests.
+    """
+    try:
+        content = without_nulls(msgspec.json.decode(raw))
+    except DECODE_ERRORS:
+        return None
+    if not _holds_or_ends(content):
+        return None
+    for part in (content, _most_important(content)):
+        for _ in range(MAX_LEFT_OUT):
+            try:
+                pod = msgspec.convert(part, Pod)
+                check_object(pod)
+            except DECODE_ERRORS as error:
+                _leave_out(part, explain(error, part)[0])
+            except BadObject as error:
+                _leave_out(part, error.field)
+            else:
+                return pod
+    return None
+
+
+def _holds_or_ends(content: Any) -> bool:
+    return bool(
+        _part(content, "spec", "nodeName")
+        or _part(content, "metadata", "deletionTimestamp")
+        or _part(content, "status", "phase") in (names.POD_SUCCEEDED, names.POD_FAILED)
+    )
+
+
+def _part(content: Any, *path: str) -> Any:
+    for key in path:
+        content = content.get(key) if isinstance(content, dict) else None
+    return content
+
+
+def _most_important(content: Any) -> dict[str, Any]:
+    return {
+        part: {key: _part(content, part, key) for key in keys if _part(content, part, key) is not None}
+        for part, keys in _MOST_IMPORTANT.items()
+    }
+
+
+_MOST_IMPORTANT = {
+    "metadata": ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"),
+    "spec": ("schedulerName", "nodeName"),
+    "status": ("phase",),
+}
+
+
+def _leave_out(content: Any, field: str) -> None:
+    """Remove the field that an error names, or the innermost part around it that exists."""
+    if field == "spec.containers" and _leave_out_limits(content):
+        return
+    parent: Any = content
+    value: Any = content
+    key: Any = field
+    while step := _STEP.match(field):
+        name: Any = step[1] if step[2] is None else int(step[2])
+        if isinstance(value, dict) and field.removeprefix(".") in value:
+            name, field = field.removeprefix("."), ""  # names of resources contain dots
+        try:
+            parent, key, value = value, name, value[name]
+        except (LookupError, TypeError):
+            break
+        field = field[step.end() :]
+    if isinstance(parent, dict):
+        parent.pop(key, None)
+    elif isinstance(parent, list):
+        del parent[key]
+
+
+def _leave_out_limits(content: Any) -> bool:
+    """Remove the limits of all containers, which do not count on a node; returns whether there were any."""
+    found = False
+    for kind in ("containers", "initContainers"):
+        for container in _part(content, "spec", kind) or ():
+            resources = _part(container, "resources") or {}
+            found = bool(resources.pop("limits", None)) or found
+    return found

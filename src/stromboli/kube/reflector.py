@@ -59,7 +59,8 @@ class Sink(Protocol):
     def drop(self, object: Object) -> None:
         """An object was deleted; only its name, namespace and uid are set."""
 
-    def unusable(self, problem: UnusableObject) -> None: ...
+    def unusable(self, problem: UnusableObject) -> None:
+        """An object cannot be used as it is; `put` follows if a part of it can."""
 
     async def wait_for_room(self) -> None:
         """Called after every batch: let other tasks run, and wait while there is too much to take in."""
@@ -330,9 +331,9 @@ class Reflector:
             self._sink.unusable(
                 UnusableObject(self.kind.__name__, metadata.namespace, metadata.name, metadata.uid, text)
             )
-        elif decoded.object is not None and self._wanted(decoded.object):
+        if decoded.object is not None and self._wanted(decoded.object):
             self._sink.put(decoded.object, new=before is None)
-        elif before is not None:
+        elif before is not None and decoded.error is None:
             self._sink.drop(self._stub(key, before))
         if key:
             self.known[key] = now

@@ -14,7 +14,7 @@ import msgspec
 from stromboli.api.decoding import DECODE_ERRORS
 from stromboli.api.errors import BadObject
 from stromboli.api.object_checks import check_object
-from stromboli.api.object_reading import ObjectReader
+from stromboli.api.object_reading import ObjectReader, readable_part
 from stromboli.api.types.kinds import describe
 from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.api.types.pod import Pod
@@ -41,7 +41,10 @@ _read_metadata = msgspec.json.Decoder(_WithMetadata).decode
 
 
 class DecodedObject(NamedTuple):
-    """A decoded object, or its identity and what is wrong with it."""
+    """A decoded object, or its identity and what is wrong with it.
+
+    A pod with an error that holds a node, has ended or is being deleted comes with the part that can be used.
+    """
 
     metadata: PartialMetadata | ObjectMeta
     object: Object | None
@@ -57,7 +60,7 @@ def _read_object(reader: ObjectReader, kind: type[Object], raw: msgspec.Raw) -> 
     try:
         object = reader.read(kind, raw)
     except BadObject as error:
-        return DecodedObject(_metadata_of(raw), None, error)
+        return DecodedObject(_metadata_of(raw), readable_part(raw) if kind is Pod else None, error)
     return DecodedObject(object.metadata, object)
 
 
@@ -184,7 +187,9 @@ class WatchEventDecoder:
         try:
             event = self._decode(line)
             if event.type in _OBJECT_EVENTS:
-                return WatchEvent(event.type, _checked(event.object, len(line)))
+                decoded = _checked(event.object, len(line))
+                if decoded.error is None or self._kind is not Pod:
+                    return WatchEvent(event.type, decoded)
         except DECODE_ERRORS:
             pass
         return self._decode_parts(line)

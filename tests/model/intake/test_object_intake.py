@@ -9,6 +9,7 @@ import pytest
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.types.node import Taint
+from stromboli.model.dimensions import MOST
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
 from stromboli.testing import World
@@ -80,6 +81,30 @@ def test_a_bad_pod_changes_nothing() -> None:
     with pytest.raises(BadObject, match="Pod default/p"):
         world.rehearsal.intake.put(decoded(pod("p", on="n0", cpu="a lot")))
     assert world.cluster.columns.row("n0")["used"]["cpu"] == 1000
+
+
+def test_a_pod_whose_resources_have_no_column_counts_with_the_others() -> None:
+    world = World().add(node("n0"))
+    for number in range(MOST - len(world.cluster.dims)):
+        world.cluster.dims.row(f"example.com/{number}")
+    odd = pod("p", on="n0", cpu=2, **{"example.com/odd": 1})
+    with pytest.raises(BadObject, match="more than 512 different resource names"):
+        world.rehearsal.intake.put(decoded(odd))
+    assert world.cluster.columns.row("n0")["used"]["cpu"] == 2000
+    with pytest.raises(BadObject, match="more than 512"):
+        world.rehearsal.intake.put(decoded(odd | {"status": {"phase": "Succeeded"}}))
+    assert world.cluster.columns.row("n0")["used"]["cpu"] == 0
+    with pytest.raises(BadObject, match="more than 512"):
+        world.rehearsal.intake.put(decoded(pod("q", **{"example.com/odd": 1})))
+    assert [task.name for task in world.cluster.tasks.values()] == ["p"]
+
+
+def test_a_huge_pod_that_ends_leaves_its_node() -> None:
+    world = World().add(node("n0"))
+    for phase, held in (("Running", 3 * 2**60), ("Running", 3 * 2**60), ("Succeeded", 0)):
+        world.rehearsal.intake.put(decoded(pod("p", on="n0", phase=phase, memory="3Ei")))
+        world.cluster.settle()
+        assert world.cluster.columns.row("n0")["used"]["memory"] == held
 
 
 def test_two_pods_of_one_uid_are_not_taken_for_one() -> None:

@@ -300,11 +300,17 @@ class PodSpec(PodResources):
     os: OperatingSystem | None = None
 
 
+class ActualResources(Value, frozen=True):
+    """The requests in force on the node. Limits are not read: a kubelet reports "no limit" as a huge number."""
+
+    requests: ResourceList = field(default_factory=dict)
+
+
 class ContainerStatus(Value, frozen=True):
     """The actual resources of a container, while or after it is resized in place."""
 
     name: str = ""
-    resources: Resources | None = None
+    resources: ActualResources | None = None
     allocated_resources: ResourceList = field(default_factory=dict)
 
 
@@ -339,7 +345,7 @@ class PodStatus(Record):
     start_time: Time | None = None
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
-    resources: Resources | None = None
+    resources: ActualResources | None = None
     allocated_resources: ResourceList = field(default_factory=dict)
     resize: str = ""
     qos_class: str = ""

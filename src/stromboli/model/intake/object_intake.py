@@ -10,16 +10,18 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from stromboli.api import names
 from stromboli.api.errors import BadObject
 from stromboli.api.resources.resource_lists import amounts
 from stromboli.api.types.devices import DeviceClass, ResourceClaim, ResourceSlice
 from stromboli.api.types.kinds import describe
-from stromboli.api.types.meta import Object
+from stromboli.api.types.meta import Object, ResourceList
 from stromboli.api.types.native_group import NativePodGroup
 from stromboli.api.types.node import Node as NodeObject
 from stromboli.api.types.numa_topology import Numatopology
-from stromboli.api.types.pod import Pod
+from stromboli.api.types.pod import Container, Pod, PodStatus, Resources
 from stromboli.api.types.scheduling import HyperNode, Namespace, PodGroup, PriorityClass
 from stromboli.api.types.scheduling import Queue as QueueObject
 from stromboli.model.amounts import Amounts
@@ -47,12 +49,16 @@ from stromboli.model.lookup_objects import LookupObjects
 from stromboli.model.queue import Queue
 from stromboli.model.requirements.group_demands import group_demands
 from stromboli.model.shape import HUGE, Shape
-from stromboli.model.status import ON_NODE
+from stromboli.model.status import ON_NODE, Status
 from stromboli.model.task import Condition, Task
 from stromboli.model.time_limits import annotated_limit
 from stromboli.model.volumes.storage_objects import STORAGE_KINDS, check_storage
 
 MOST_ON_A_NODE = 2**62
+
+
+class _Uncountable(BadObject):
+    """A pod with amounts that cannot be added to those of its node."""
 
 
 class Intake:
@@ -93,7 +99,10 @@ class Intake:
         }
 
     def put(self, obj: Object) -> None:
-        """Add an object or replace the one of its name; a bad one raises `BadObject` and changes nothing."""
+        """Add an object or replace the one of its name; a bad one raises `BadObject` and changes nothing.
+
+        Only a pod that names too many or too large resources still counts with its other resources.
+        """
         error = self._put(obj)
         self._enter_arrivals()
         if error is not None:
@@ -287,6 +296,40 @@ class Intake:
     # -- pods
 
     def _put_pod(self, pod: Pod) -> None:
+        try:
+            self._put_counted_pod(pod)
+        except (TooManyResources, _Uncountable):
+            if pod.spec.node_name or status_of(pod) is not Status.PENDING:
+                self._put_counted_pod(self._countable_part(pod))
+            raise
+
+    def _countable_part(self, pod: Pod) -> Pod:
+        """The pod without the requests that have no column, or that are too large for a sum."""
+
+        def countable(requests: ResourceList) -> ResourceList:
+            counted = amounts(requests, "").items()
+            small = {name for name, amount in counted if name in self.cluster.dims.index and amount <= HUGE}
+            return {name: quantity for name, quantity in requests.items() if name in small}
+
+        def reduced(containers: Iterable[Container]) -> tuple[Container, ...]:
+            return tuple(
+                replace(each, resources=Resources(countable(each.resources.requests))) for each in containers
+            )
+
+        spec, status = pod.spec, pod.status
+        pod_level = Resources(countable(spec.resources.requests)) if spec.resources is not None else None
+        spec = replace(
+            spec,
+            containers=reduced(spec.containers),
+            init_containers=reduced(spec.init_containers),
+            overhead=countable(spec.overhead),
+            resources=pod_level,
+        )
+        return replace(
+            pod, spec=spec, status=PodStatus(status.phase, status.conditions, start_time=status.start_time)
+        )
+
+    def _put_counted_pod(self, pod: Pod) -> None:
         cluster, meta = self.cluster, pod.metadata
         uid = meta.uid or pod.key
         old = cluster.tasks.get(uid)
@@ -302,10 +345,11 @@ class Intake:
         observation = observe(old, pod, status_of(pod))
         if observation is None:
             return
+        on_node = bool(observation.node) and ON_NODE[observation.status]
         shape = self._interning.shape(pod)
-        if shape.huge:
+        if shape.huge and on_node:
             self._enter_arrivals()
-            self._check_load(pod, shape)
+            self._check_load(observation.node, uid, shape)
         cluster.columns.widen()
         metadata = self._metadata.read(meta)
         label_set, created = metadata.label_set, seconds(meta.creation_timestamp)
@@ -323,7 +367,7 @@ class Intake:
         if id is not None:
             task.job = self._job(id)
             task.sub_job = sub_job_of(task.job, task.label_set.labels)
-        if observation.node and ON_NODE[task.status]:
+        if on_node:
             task.node = node_named(self.cluster, observation.node)
             assumed = old.grants if old is not None and old.node is task.node else ()
             task.grants = grants_of(cluster, task, assumed)
@@ -345,15 +389,15 @@ class Intake:
             self.cluster.enter_all(self._arrivals)
             self._arrivals.clear()
 
-    def _check_load(self, pod: Pod, shape: Shape) -> None:
+    def _check_load(self, node_name: str, uid: str, shape: Shape) -> None:
         """Refuse a pod with which the sum of its node would overflow; real amounts never do."""
-        node = self.cluster.nodes.get(pod.spec.node_name)
+        node = self.cluster.nodes.get(node_name)
         for dim, amount in shape.request.items():
             if amount > HUGE and node is not None:
-                held = sum(int(task.request.get(dim, 0)) for task in node.tasks)
+                held = sum(int(task.request.get(dim, 0)) for task in node.tasks if task.uid != uid)
                 if held + amount > MOST_ON_A_NODE:
                     name = self.cluster.dims.names[dim]
-                    raise BadObject("spec", f"node {node.name} would hold more {name} than can be counted")
+                    raise _Uncountable("spec", f"node {node.name} would hold more {name} than can be counted")
 
     def _drop_pod(self, pod: Pod) -> None:
         old = self.cluster.tasks.get(pod.metadata.uid or pod.key)

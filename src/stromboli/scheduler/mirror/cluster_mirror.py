@@ -119,9 +119,10 @@ class ClusterMirror:
         changes, unusable = self.seam.changes.take()
         for problem in unusable:
             self._report_once(problem)
+        reported = {problem[:3] for problem in unusable}
         self.applied += len(changes)
         for change in sorted(changes, key=_is_pod):
-            self._apply(change, noting)
+            self._apply(change, noting, _id_of(change.object) in reported)
         self.seam.run_calls()
 
     def report_again(self) -> None:
@@ -129,7 +130,8 @@ class ClusterMirror:
         for problem in self._unusable.values():
             self._report(problem)
 
-    def _apply(self, change: ObjectChange, noting: bool) -> None:
+    def _apply(self, change: ObjectChange, noting: bool, partial: bool) -> None:
+        """`partial`: this is the usable part of an object that was just reported as unusable."""
         object = change.object
         before = known(self.cluster, object) if noting else UNKNOWN
         if change.gone:
@@ -143,18 +145,20 @@ class ClusterMirror:
             self._intake.put(object)
         except BadObject as error:
             text = ": ".join(part for part in (error.field, error.problem) if part)
+            self._report_once(UnusableObject(*_id_of(object), object.metadata.uid, text))
         except Exception as error:  # whatever an object does to us, the others must be scheduled
             log.exception("%s %s could not be taken in", type(object).__name__, object.key)
             text = f"could not be taken in: {type(error).__name__}: {error}"
-        else:
-            self._unusable.pop(_id_of(object), None)
-            if noting:
-                self.news.note(self.cluster, object, before, gone=False)
-            task = self.cluster.tasks.get(object.metadata.uid) if new else None
-            if task is not None and task.status is Status.PENDING:
-                self._pod_arrived(task.created)
+            self._report_once(UnusableObject(*_id_of(object), object.metadata.uid, text))
             return
-        self._report_once(UnusableObject(*_id_of(object), object.metadata.uid, text))
+        else:
+            if not partial:
+                self._unusable.pop(_id_of(object), None)
+        if noting:
+            self.news.note(self.cluster, object, before, gone=False)
+        task = self.cluster.tasks.get(object.metadata.uid) if new else None
+        if task is not None and task.status is Status.PENDING:
+            self._pod_arrived(task.created)
 
     def _report_once(self, problem: UnusableObject) -> None:
         if self._unusable.get(problem[:3]) != problem:
