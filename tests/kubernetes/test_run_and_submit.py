@@ -212,6 +212,51 @@ def test_a_script_is_submitted_with_its_options(cluster: CommandCluster, space: 
     assert job["metadata"]["annotations"][names.TIME_LIMIT] == "30m"
 
 
+def variables(manifest: dict[str, Any]) -> dict[str, str]:
+    return {
+        each["name"]: each["value"] for each in manifest["spec"]["containers"][0]["env"] if "value" in each
+    }
+
+
+def test_rank_0_of_a_gang_has_the_host_name_that_all_its_pods_are_given(
+    cluster: CommandCluster, space: str
+) -> None:
+    cluster.output("run", "-n", space, *IMAGE, "--name", "gang", "--replicas", "2", "-d", "--", "true")
+    cluster.start_pods("gang", space, 2)
+    pods = [cluster.read("pods", name, space) for name in sorted(cluster.pods("gang", space))]
+    first = f"{pods[0]['spec']['hostname']}.{pods[0]['spec']['subdomain']}"
+    assert [variables(pod)["MASTER_ADDR"] for pod in pods] == [first, first]
+    service = cluster.read("services", pods[0]["spec"]["subdomain"], space)
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["spec"]["selector"].items() <= pods[0]["metadata"]["labels"].items()
+
+
+@pytest.mark.parametrize(
+    ("options", "seed", "token"),
+    [([], None, None), (["--export=ALL"], "7", None), (["--export=ALL,MY_TOKEN"], "7", "secret")],
+)
+def test_a_script_gets_variables_on_request_and_credentials_by_name(
+    cluster: CommandCluster,
+    space: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    seed: str | None,
+    token: str | None,
+) -> None:
+    monkeypatch.setenv("MY_SEED", "7")
+    monkeypatch.setenv("MY_TOKEN", "secret")
+    script = tmp_path / "train.sh"
+    script.write_text("#!/bin/sh\n#SBATCH -N 1\nsrun hostname\n")
+    result = cluster.run("submit", "-n", space, *IMAGE, "--name", "train", *options, script)
+    job = cluster.read("jobs", "train", space)
+    known = variables(job["spec"]["tasks"][0]["template"])
+    assert (known.get("MY_SEED"), known.get("MY_TOKEN")) == (seed, token)
+    assert "PATH" not in known
+    assert ("your environment is not passed to this cluster" in result.stderr) == (not options)
+    assert ("MY_TOKEN" in result.stderr) == (seed is not None and token is None)
+
+
 def test_who_may_not_create_jobs_hears_which_right_is_missing(cluster: CommandCluster, space: str) -> None:
     rule = {"apiGroups": ["batch.volcano.sh"], "resources": ["jobs"], "verbs": ["get", "list"]}
     viewer = cluster.account(space, "viewer", rule)

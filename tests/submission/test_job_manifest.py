@@ -27,6 +27,72 @@ def test_pods_of_a_gang_start_together_and_know_their_rank() -> None:
     assert container(manifest)["command"] == ["python", "train.py"]
 
 
+def test_pods_of_a_gang_meet_at_the_first_without_any_plugin_of_a_framework() -> None:
+    manifest = job("python", "train.py", replicas="4")
+    known = variables(manifest)
+    assert manifest["spec"]["plugins"] == {"svc": []}
+    assert (known["WORLD_SIZE"], known["LOCAL_RANK"], known["MASTER_PORT"]) == ("4", "0", "24711")
+    assert known["MASTER_ADDR"] == "train-x2x4b-worker-0.train-x2x4b"
+    assert indexed(manifest) == {"STROMBOLI_INDEX", "STROMBOLI_RANK", "RANK"}
+
+
+def indexed(manifest: dict[str, Any]) -> set[str]:
+    """Variables with the index of the pod."""
+    path = "metadata.annotations['volcano.sh/task-index']"
+    fields = [each for each in container(manifest)["env"] if "valueFrom" in each]
+    return {each["name"] for each in fields if each["valueFrom"]["fieldRef"]["fieldPath"] == path}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"array": "0-3"}, {"replicas": "2", "plugin": "mpi"}, {"replicas": "2", "plugin": "ray"}],
+    ids=["one pod", "array", "mpi", "ray"],
+)
+def test_jobs_that_are_no_gang_of_equal_processes_have_no_ranks(settings: dict[str, str]) -> None:
+    manifest = job("python", "train.py", **settings)
+    assert not {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR"} & {
+        *variables(manifest),
+        *indexed(manifest),
+    }
+
+
+def test_the_plugin_of_pytorch_sets_the_ranks_but_the_local_one() -> None:
+    manifest = job("python", "train.py", replicas="2", plugin="pytorch")
+    for task in (0, 1):
+        assert variables(manifest, task)["LOCAL_RANK"] == "0"
+        assert not {"WORLD_SIZE", "MASTER_ADDR"} & variables(manifest, task).keys()
+
+
+def test_variables_of_the_user_come_before_those_of_the_job() -> None:
+    manifest = job("true", replicas="2", env=("RANK=7", "MASTER_PORT=1", "PYTHONUNBUFFERED="))
+    known = variables(manifest)
+    assert (known["RANK"], known["MASTER_PORT"], known["PYTHONUNBUFFERED"]) == ("7", "1", "")
+    assert "RANK" not in indexed(manifest)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "plugins", "has_master"),
+    [
+        ("1000", {"svc": []}, True),
+        ("1001", {"svc": ["--inject-hosts-env=false"]}, True),
+        ("5001", None, False),
+    ],
+)
+def test_a_large_gang_has_no_variables_with_all_hosts(
+    replicas: str, plugins: dict[str, list[str]] | None, has_master: bool
+) -> None:
+    manifest = job("true", replicas=replicas)
+    assert manifest["spec"].get("plugins") == plugins
+    assert ("MASTER_ADDR" in variables(manifest)) == has_master
+
+
+def test_python_prints_lines_at_once_and_a_terminal_is_allocated_where_requested() -> None:
+    assert variables(job("python", "train.py"))["PYTHONUNBUFFERED"] == "1"
+    assert "tty" not in container(job("true"))
+    assert container(job("true", tty=True))["tty"] is True
+    assert "tty" not in container(job("mpirun", "a", replicas="2", plugin="mpi", tty=True), 1)
+
+
 def test_a_pod_that_fails_ends_the_job_and_a_gang_that_loses_a_pod_starts_again() -> None:
     failed = {"event": "PodFailed", "action": "TerminateJob"}
     lost = {"event": "PodEvicted", "action": "RestartJob"}

@@ -80,6 +80,9 @@ def test_srun_starts_the_tasks_of_the_pod(tmp_path: Path) -> None:
         ("-N 2 --ntasks-per-node=3", "-n 2", ["0", "1"]),
         ("-N 2 --ntasks-per-node=3", "--ntasks-per-node=1", ["0", "1"]),
         ("-N 2 --ntasks-per-node=3", "-n1 -N1 --exclusive", ["0", ""]),
+        ("-N 3 --ntasks-per-node=3", "-N 2 -n 3", ["0 1", "2", ""]),
+        ("-N 2 --ntasks-per-node=3", "--nodes=1", ["0 1 2", ""]),
+        ("-N 2 --ntasks-per-node=1", "-N 1-2", ["0", "1"]),
     ],
 )
 def test_tasks_are_spread_evenly_over_the_pods(
@@ -100,11 +103,49 @@ def test_the_first_task_of_a_pod_has_the_same_number_with_and_without_srun(tmp_p
 
 
 def test_srun_starts_as_many_as_it_is_told_and_ends_with_the_worst_code(tmp_path: Path) -> None:
-    script = (
-        "#!/bin/sh\n#SBATCH -N 2 --ntasks-per-node=2\nsrun -n1 echo one\nsrun sh -c 'exit $SLURM_PROCID'\n"
+    options = "#!/bin/sh\n#SBATCH -N 2 --ntasks-per-node=2\n"
+    one, worst = (
+        submitted(f"{options}srun -n1 echo one\n"),
+        submitted(f"{options}srun sh -c 'exit $SLURM_PROCID'\n"),
     )
-    first, second = (run(submitted(script), tmp_path, index) for index in (0, 1))
-    assert (first.stdout, first.returncode, second.stdout, second.returncode) == ("one\n", 1, "", 3)
+    assert [run(one, tmp_path, index).stdout for index in (0, 1)] == ["one\n", ""]
+    assert [run(worst, tmp_path, index).returncode for index in (0, 1)] == [1, 3]
+
+
+RANKS = "echo $RANK/$WORLD_SIZE $LOCAL_RANK $MASTER_ADDR:$MASTER_PORT"
+
+
+def test_tasks_of_a_gang_know_their_ranks_and_where_to_meet(tmp_path: Path) -> None:
+    manifest = submitted(f"#!/bin/sh\n#SBATCH -J a -N 2 --ntasks-per-node=2\n{RANKS}\nsrun sh -c '{RANKS}'\n")
+    meet = "a-x2x4b-worker-0.a-x2x4b:24711"
+    first, *started = run(manifest, tmp_path, 1).stdout.splitlines()
+    assert first == f"2/4 0 {meet}"
+    assert sorted(started) == [f"2/4 0 {meet}", f"3/4 1 {meet}"]
+
+
+def test_tasks_of_one_pod_meet_there(tmp_path: Path) -> None:
+    done = run(submitted(f"#!/bin/sh\n#SBATCH -N 1 -n 2\nsrun sh -c '{RANKS}'\n"), tmp_path)
+    assert sorted(done.stdout.splitlines()) == ["0/2 0 localhost:24711", "1/2 1 localhost:24711"]
+
+
+def test_a_single_task_has_no_rank(tmp_path: Path) -> None:
+    script = f"#!/bin/sh\n#SBATCH -N 1\n{RANKS}\nsrun sh -c '{RANKS}'\n"
+    assert run(submitted(script), tmp_path).stdout == "/ :\n/ :\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("sh -c 'srun echo a; srun echo b'", "srun: a job of several pods has one step"),
+        ("srun -w node1 echo a", "srun: -w chooses nodes"),
+        ("srun -n1 --nodelist=node1 echo a", "srun: --nodelist=node1 chooses nodes"),
+    ],
+)
+def test_srun_refuses_what_only_steps_of_slurm_can_do(tmp_path: Path, line: str, why: str) -> None:
+    several, one = (submitted(f"#!/bin/sh\n#SBATCH -N {nodes}\n{line}\n") for nodes in (2, 1))
+    refused = run(several, tmp_path)
+    assert (refused.returncode, refused.stderr.startswith(why)) == (1, True), refused.stderr
+    assert run(one, tmp_path).returncode == 0
 
 
 def test_scontrol_lists_the_hosts(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_command_alone_is_one_pod_with_one_cpu() -> None:
         ({"array": "0-3", "plugin": "ssh"}, "not with --plugin"),
         ({"env": ("1A=2",)}, "--env 1A=2"),
         ({"env": ("NOBODY",)}, "you have no variable NOBODY"),
-        ({"env": tuple(f"A{i}=1" for i in range(501))}, "at most 500"),
+        ({"env": tuple(f"A{i}=1" for i in range(1001))}, "at most 1000"),
         ({"image": "my image"}, "--image my image: no image"),
         ({"after": ("a?b",)}, "--after a?b"),
         ({"plugin": "jax"}, "--plugin jax: no such plugin; use pytorch"),

@@ -69,10 +69,11 @@ def test_a_script_says_what_runs_it(text: str, why: str) -> None:
 
 
 def test_options_of_ours_are_those_of_run() -> None:
-    text = "#!/bin/sh\n#STROMBOLI --gpus 2 --time=1h\n#STROMBOLI --env A=1 --env B=2 --no-requeue\n#SBATCH -N 3\n"
+    text = "#!/bin/sh\n#STROMBOLI --gpus 2 --time=1h\n"
+    text += "#STROMBOLI --env A=1 --env B=2 --no-requeue --tty --export=NONE\n#SBATCH -N 3\n"
     comments = read_comments(text, "job.sh")
     assert comments.sbatch == ["-N", "3"]
-    expected = RunSettings(gpus="2", time="1h", env=("A=1", "B=2"), requeue=False)
+    expected = RunSettings(gpus="2", time="1h", env=("A=1", "B=2"), requeue=False, tty=True, export="NONE")
     assert settings_in(comments.stromboli) == expected
 
 

@@ -112,7 +112,7 @@ def test_resources_are_those_of_a_pod(line: str, resources: dict[str, str]) -> N
 
 
 def test_time_queue_name_order_and_folder_are_honoured() -> None:
-    manifest = slurm_job("-t 1:30:00 -p gpu -J 'My Job!' -d afterok:a:b -D /data --export=A=1,B=2")
+    manifest = slurm_job("-t 1:30:00 -p gpu -J 'My Job!' -d afterok:a:b -D /data")
     assert manifest["metadata"]["annotations"] == {
         "stromboli.sh/time-limit": "1h30m",
         "stromboli.sh/after": "afterok:a,afterok:b",
@@ -121,7 +121,7 @@ def test_time_queue_name_order_and_folder_are_honoured() -> None:
     assert pod_spec(manifest)["activeDeadlineSeconds"] == 5400
     assert container(manifest)["workingDir"] == "/data"
     known = variables(manifest)
-    assert (known["SLURM_JOB_NAME"], known["SLURM_JOB_PARTITION"], known["A"]) == ("My Job!", "gpu", "1")
+    assert (known["SLURM_JOB_NAME"], known["SLURM_JOB_PARTITION"]) == ("My Job!", "gpu")
 
 
 def test_what_cannot_be_honoured_is_told_by_name_with_the_reason() -> None:
@@ -137,14 +137,17 @@ def test_what_cannot_be_honoured_is_told_by_name_with_the_reason() -> None:
     assert all(" is not honoured: " in note for note in notes)
 
 
+def test_the_variables_that_are_passed_are_chosen_where_the_script_is_submitted() -> None:
+    assert slurm("--export=ALL,X=1").settings.export == "ALL,X=1"
+
+
 def test_what_is_honoured_in_part_is_told() -> None:
-    notes = " ".join(slurm("-N 2-4 -p a,b --gres=gpu:a100:1 --mem=0 --export=ALL,X=1 -d singleton").notes)
+    notes = " ".join(slurm("-N 2-4 -p a,b --gres=gpu:a100:1 --mem=0 -d singleton").notes)
     for text in (
         "least number counts, 2",
         "one queue: a",
         "a100",
         "all memory",
-        "ALL",
         "singleton",
         "each of the 2",
     ):

@@ -15,12 +15,12 @@ FIELDS = {
         name: name
         for name in ("name", "replicas", "gang", "gpus", "cpus", "memory", "queue", "priority", "time")
     },
-    **{name: name for name in ("array", "env", "image", "after", "plugin", "workdir")},
+    **{name: name for name in ("array", "env", "export", "image", "after", "plugin", "workdir")},
     "tasks-per-pod": "tasks_per_pod",
     "log-file": "output",
 }
 """The field of the settings by the name of the option."""
-SWITCHES = {"no-requeue": ("requeue", False)}
+SWITCHES = {"no-requeue": ("requeue", False), "tty": ("tty", True)}
 
 
 def settings_in(words: Sequence[str], mark: str = "#STROMBOLI") -> RunSettings:

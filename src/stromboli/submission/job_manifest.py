@@ -11,12 +11,14 @@ from stromboli.api.go_scalars import duration
 from stromboli.api.predecessors import format_predecessors
 from stromboli.submission.job_request import JobRequest
 from stromboli.submission.launch_command import FOLDER, launch, literal
-from stromboli.submission.pod_variables import variables
+from stromboli.submission.pod_variables import MAX_HOSTS, variables
 
 Manifest = dict[str, Any]
 WORKER, MASTER, HEAD = "worker", "master", "head"
 CONTAINER = "main"
 SCRIPT_VOLUME = "stromboli"
+MAX_SERVICE_PODS = 5000
+"""Pods of a gang with host names: the ConfigMap of the plugin `svc` has all of them twice, and at most 1 MiB."""
 HOST_FILE = "/etc/volcano/worker.host"
 """Where the plugin `svc` mounts the hosts of the workers."""
 _SSHD = ("sh", "-c", 'mkdir -p /run/sshd && exec "$(command -v sshd || echo /usr/sbin/sshd)" -D -e')
@@ -114,12 +116,12 @@ def roles_of(request: JobRequest) -> list[Role]:
 def plugins_of(request: JobRequest) -> dict[str, list[str]]:
     """The job plugins, each with its flags."""
     if not request.plugin:
-        has_peers = request.script is not None and request.array is None and request.replicas > 1
-        return {"svc": []} if has_peers else {}
+        if request.array is not None or not 1 < request.replicas <= MAX_SERVICE_PODS:
+            return {}
+        return {"svc": [] if request.replicas <= MAX_HOSTS else ["--inject-hosts-env=false"]}
     plugins: dict[str, list[str]] = {request.plugin: []}
     if request.plugin == "pytorch":
-        # Pods of `stromboli up --real` share the ports of one machine.
-        plugins["pytorch"] = [f"--port={20_000 + request.number % 20_000}"]
+        plugins["pytorch"] = [f"--port={request.port}"]
     if request.plugin == "mpi":
         plugins["ssh"] = []
     plugins["svc"] = []
@@ -199,6 +201,8 @@ def _container(
     }
     if request.workdir and not role.command:
         container["workingDir"] = request.workdir
+    if request.tty and not role.command:
+        container["tty"] = True
     if resources := _resources(request, role):
         container["resources"] = resources
     if role.ports:

@@ -59,12 +59,25 @@ class JobRequest:
     after: tuple[Predecessor, ...] = ()
     plugin: str = ""
     workdir: str = ""
+    tty: bool = False
     requeue: bool = True
     """Whether a gang that loses a pod starts again."""
 
     @property
     def pods(self) -> int:
         return len(self.array.indexes) if self.array is not None else self.replicas
+
+    @property
+    def has_ranks(self) -> bool:
+        """Whether several processes run the command together; MPI and Ray start and number processes themselves."""
+        return self.array is None and (
+            self.plugin == "pytorch" or (self.tasks > 1 and self.plugin not in ("mpi", "ray"))
+        )
+
+    @property
+    def port(self) -> int:
+        """The port of rank 0, below the ephemeral ports; pods of `stromboli up --real` share those of one machine."""
+        return 20_000 + self.number % 12_000
 
 
 def generated_name(words: tuple[str, ...], suffix: str) -> str:

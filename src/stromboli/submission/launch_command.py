@@ -31,14 +31,19 @@ _PATTERNS = {
 _MARKS_OF_PODS, _MARKS_OF_INDEXES = frozenset("Nnt"), frozenset("Naj")
 """Patterns that differ from pod to pod of a gang, or of an array."""
 _SRUN = r"""#!/bin/sh
-# The tasks of this pod, as `srun` starts those of a node. Options other than -n and its like are passed over.
-total=${SLURM_NTASKS:-1} nodes=${SLURM_NNODES:-1} each=''
+# The tasks of this pod, as `srun` starts those of a node. Options other than -n, -N and their like are passed over.
+total='' nodes=${SLURM_NNODES:-1} few='' each='' placed=''
 while [ $# -gt 0 ]; do
   case "$1" in
     --) shift; break ;;
+    -[wxrF]?*|--nodelist=*|--exclude=*|--relative=*|--nodefile=*) placed=$1; shift ;;
+    -[wxrF]|--nodelist|--exclude|--relative|--nodefile) placed=$1; shift 2 ;;
     --ntasks=*) total=${1#*=}; shift ;;
     -n|--ntasks) total=$2; shift 2 ;;
     -n[0-9]*) total=${1#-n}; shift ;;
+    --nodes=*) few=${1#*=}; shift ;;
+    -N|--nodes) few=$2; shift 2 ;;
+    -N[0-9]*) few=${1#-N}; shift ;;
     --ntasks-per-node=*) each=${1#*=}; shift ;;
     --ntasks-per-node) each=$2; shift 2 ;;
     --*=*) shift ;;
@@ -51,17 +56,36 @@ while [ $# -gt 0 ]; do
   esac
 done
 if [ $# -eq 0 ]; then echo 'srun: no command given' >&2; exit 1; fi
+if [ "$nodes" -gt 1 ]; then
+  if [ -n "$placed" ]; then
+    echo "srun: $placed chooses nodes, but srun starts the tasks of its own pod, in every pod" >&2; exit 1
+  fi
+  if ! mkdir "${0%/bin/*}/step" 2>/dev/null; then
+    echo 'srun: a job of several pods has one step; submit the others as jobs of their own (--after)' >&2; exit 1
+  fi
+fi
+few=${few#*-}
+if [ "${few:-$nodes}" -lt "$nodes" ] 2>/dev/null; then
+  nodes=$few total=${total:-$((few * ${SLURM_NTASKS_PER_NODE:-1}))}
+  [ "$SLURM_NODEID" -ge "$nodes" ] && exit 0
+fi
+total=${total:-${SLURM_NTASKS:-1}}
 [ -n "$each" ] && [ "$total" -gt $((each * nodes)) ] && total=$((each * nodes))
 here=$((total / nodes)) more=$((total % nodes)) tasks=''
 first=$((SLURM_NODEID * here + (SLURM_NODEID < more ? SLURM_NODEID : more)))
 [ "$SLURM_NODEID" -lt "$more" ] && here=$((here + 1))
 [ "$here" -le 0 ] && exit 0
 export SLURM_NTASKS=$total SLURM_NPROCS=$total SLURM_STEP_ID=0 SLURM_STEPID=0
-if [ "$here" -eq 1 ]; then export SLURM_LOCALID=0 SLURM_PROCID=$first; exec "$@"; fi
+task() {
+  export SLURM_LOCALID=$1 SLURM_PROCID=$((first + $1))
+  [ "$total" -gt 1 ] || [ -n "${RANK:-}" ] || return 0
+  export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$total
+}
+if [ "$here" -eq 1 ]; then task 0; exec "$@"; fi
 trap 'kill -TERM $tasks 2>/dev/null' TERM INT
 at=0 worst=0
 while [ "$at" -lt "$here" ]; do
-  SLURM_LOCALID=$at SLURM_PROCID=$((first + at)) "$@" &
+  (task "$at"; exec "$@") &
   tasks="$tasks $!" at=$((at + 1))
 done
 for task in $tasks; do
@@ -130,6 +154,9 @@ def _place_lines(request: JobRequest, first_rank: int) -> list[str]:
             f"export SLURM_NODEID=$(({INDEX} + {first_rank}))",
             f"export SLURM_PROCID=$((SLURM_NODEID * {tasks}{rest}))",
         ]
+    if request.has_ranks:
+        ranks = {"RANK": "$SLURM_PROCID", "LOCAL_RANK": "0", "WORLD_SIZE": "$SLURM_NTASKS"}
+        place += [f"export {name}={value}" for name, value in ranks.items() if name not in request.env]
     return [*place, 'export SLURM_LOCALID=0 SLURM_TASK_PID=$$ SLURMD_NODENAME="${HOSTNAME:-$(hostname)}"']
 
 
@@ -140,6 +167,7 @@ def _script_lines(request: JobRequest) -> list[str]:
         'mkdir -p "$folder/bin" && printf %s "$1" > "$folder/script" || exit 1',
         f'printf %s {shlex.quote(_SRUN)} > "$folder/bin/srun"',
         f'printf %s {shlex.quote(_SCONTROL)} > "$folder/bin/scontrol"',
+        'rmdir "$folder/step" 2>/dev/null',
         'chmod +x "$folder/script" "$folder/bin/srun" "$folder/bin/scontrol"',
         'export PATH="$folder/bin:$PATH"',
         "shift",

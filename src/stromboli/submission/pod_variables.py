@@ -12,7 +12,9 @@ from stromboli.submission.run_settings import whole_cpus
 
 Variables = list[dict[str, Any]]
 MAX_HOSTS = 1000
-"""Hosts that `SLURM_JOB_NODELIST` names, in every pod."""
+"""Hosts that `SLURM_JOB_NODELIST` names, in every pod; Linux takes no variable above 128 KiB."""
+RANKS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+"""Variables of each process of a gang, as PyTorch reads them."""
 
 
 def variables(request: JobRequest, hosts: list[str], is_only_task: bool, submitted_from: str) -> Variables:
@@ -20,15 +22,19 @@ def variables(request: JobRequest, hosts: list[str], is_only_task: bool, submitt
     known = _common(request)
     if request.script is not None:
         known |= _of_slurm(request, hosts, submitted_from)
+    if request.has_ranks:
+        known |= _of_gang(request, hosts)
     taken = {**known, **request.env}
-    listed: Variables = [field_variable(INDEX, names.TASK_INDEX)]
+    by_index = [INDEX]
     if is_only_task and request.array is None:
-        listed.append(field_variable("STROMBOLI_RANK", names.TASK_INDEX))
+        by_index.append("STROMBOLI_RANK")
+        if request.has_ranks and request.script is None:
+            by_index.append("RANK")
     if request.array is not None and request.array.counts_from_zero:
-        listed += [
-            field_variable(name, names.TASK_INDEX)
-            for name in ("STROMBOLI_ARRAY_INDEX", "SLURM_ARRAY_TASK_ID")
-        ]
+        by_index += ["STROMBOLI_ARRAY_INDEX", "SLURM_ARRAY_TASK_ID"]
+    listed: Variables = [
+        field_variable(name, names.TASK_INDEX) for name in by_index if name not in request.env
+    ]
     if request.script is not None:
         listed.append(field_variable("SLURM_RESTART_COUNT", names.JOB_RETRY_COUNT))
     return listed + [{"name": name, "value": literal(value)} for name, value in taken.items()]
@@ -40,7 +46,7 @@ def field_variable(name: str, annotation: str) -> dict[str, Any]:
 
 
 def _common(request: JobRequest) -> dict[str, str]:
-    known = {"STROMBOLI_JOB": request.name}
+    known = {"STROMBOLI_JOB": request.name, "PYTHONUNBUFFERED": "1"}
     array = request.array
     if array is None:
         return {**known, "STROMBOLI_WORLD_SIZE": str(request.replicas)}
@@ -52,6 +58,16 @@ def _common(request: JobRequest) -> dict[str, str]:
         "SLURM_ARRAY_TASK_MAX": str(array.indexes[-1]),
         "SLURM_ARRAY_TASK_STEP": str(array.step or 1),
     }
+
+
+def _of_gang(request: JobRequest, hosts: list[str]) -> dict[str, str]:
+    """Those of `RANKS` that are equal in all pods; the plugin `pytorch` sets the others itself."""
+    known = {"LOCAL_RANK": "0"}
+    if request.plugin != "pytorch":
+        known["WORLD_SIZE"] = str(request.tasks)
+        if len(hosts) == request.replicas:
+            known |= {"MASTER_ADDR": hosts[0], "MASTER_PORT": str(request.port)}
+    return known
 
 
 def _of_slurm(request: JobRequest, hosts: list[str], submitted_from: str) -> dict[str, str]:

@@ -29,7 +29,7 @@ from stromboli.submission.slurm_values import MAX_SECONDS, NO_LIMIT, slurm_secon
 _KIND_OF_JOB = re.compile(r"(?<![^,: ])jobs?(\.batch\.volcano\.sh)?/")
 MAX_COMMAND_BYTES = 96 * 1024
 """Of a command with its arguments, or of a script: Linux takes no argument above 128 KiB."""
-MAX_ENV = 500
+MAX_ENV = 1000
 MAX_ENV_BYTES = 256 * 1024
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
@@ -50,10 +50,12 @@ class RunSettings:
     time: str = ""
     array: str = ""
     env: tuple[str, ...] = ()
+    export: str = ""
     image: str = ""
     after: tuple[str, ...] = ()
     plugin: str = ""
     workdir: str = ""
+    tty: bool = False
     output: str = ""
     error: str = ""
     append: bool = False
@@ -134,6 +136,7 @@ def request_of(
         after=_after(settings.after),
         plugin=plugin,
         workdir=_workdir(settings.workdir or around.workdir),
+        tty=settings.tty,
         requeue=settings.requeue,
     )
 
@@ -250,6 +253,8 @@ def _env(given: Sequence[str], around: Surroundings) -> dict[str, str]:
         env[name] = value if equals else around.env[name]
         if "\0" in env[name]:
             raise BadRequest("--env", name, "has a zero byte")
+        if any("\ud800" <= char <= "\udfff" for char in env[name]):
+            raise BadRequest("--env", name, "the value is not text in UTF-8")
     size = sum(len(name) + len(value.encode(errors="replace")) for name, value in env.items())
     if len(env) > MAX_ENV or size > MAX_ENV_BYTES:
         raise BadRequest("--env", "", f"at most {MAX_ENV} variables of {MAX_ENV_BYTES} bytes together")

@@ -64,7 +64,7 @@ def slurm_request(words: Sequence[str]) -> SlurmRequest:
         queue=_queue(options),
         time=_time(options),
         array=options.text("array"),
-        env=_env(options),
+        export=options.text("export"),
         image=options.text("container-image").replace("#", "/"),
         after=_after(options),
         workdir=options.text("chdir"),
@@ -206,14 +206,6 @@ def _time(options: _Options) -> str:
     text = options.text("time")
     seconds = slurm_seconds("#SBATCH --time", text) if text else None
     return f"{seconds}s" if seconds is not None else ""
-
-
-def _env(options: _Options) -> tuple[str, ...]:
-    """`ALL` and `NONE` are no variables; the user's whole environment is not taken along."""
-    parts = [part for part in options.text("export").split(",") if part]
-    if "ALL" in parts:
-        options.note("export", "ALL is not honoured: name the variables that the job needs")
-    return tuple(part for part in parts if part not in ("ALL", "NONE", "NIL"))
 
 
 def _after(options: _Options) -> tuple[str, ...]:

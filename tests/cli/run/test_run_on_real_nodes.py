@@ -86,6 +86,67 @@ def test_a_framework_finds_its_master(up: Up, tmp_path: Path) -> None:
     )
 
 
+def test_lines_of_python_appear_while_it_runs_with_the_rank_of_their_process(up: Up, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import os, time\n"
+        "names = ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_ADDR', 'MASTER_PORT')\n"
+        "print(*map(os.environ.get, names))\n"
+        "while not os.path.exists('end'): time.sleep(0.1)\n"
+    )
+    command = [*STROMBOLI, "run", "--quiet", "--replicas", "2", "--", "python3", "train.py"]
+    with subprocess.Popen(
+        command, env=up.environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        lines = sorted(running.stdout.readline() for _ in range(2))
+        (tmp_path / "end").touch()
+        assert running.wait(SECONDS) == 0
+    ports = {line.split()[-1] for line in lines}
+    assert len(ports) == 1
+    port = ports.pop()
+    assert lines == [f"[{rank}] {rank} 2 0 127.0.0.1 {port}\n" for rank in range(2)]
+
+
+def test_a_terminal_is_allocated_where_requested(up: Up, tmp_path: Path) -> None:
+    done = typed(up, tmp_path, "run", "--quiet", "--tty", "--", "sh", "-c", "test -t 1 && echo terminal")
+    assert done.stdout == "terminal\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "shown"),
+    [
+        ([], {}, "hello"),
+        (["--export=NONE"], {}, "-"),
+        (["--export", "GREETING=hi"], {"SBATCH_EXPORT": "NONE"}, "hi"),
+        ([], {"SBATCH_EXPORT": "NONE"}, "-"),
+        (["--env", "GREETING=ours"], {}, "ours"),
+    ],
+)
+def test_a_script_gets_the_environment_that_sbatch_would_pass(
+    up: Up, tmp_path: Path, options: list[str], variables: dict[str, str], shown: str
+) -> None:
+    (tmp_path / "greet.sh").write_text('#!/bin/sh\n#SBATCH --export=ALL\necho "${GREETING:--}"\n')
+    done = subprocess.run(
+        [*STROMBOLI, "submit", "--wait", *options, "greet.sh"],
+        env=up.environment | {"GREETING": "hello"} | variables,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.stdout.splitlines()[1:] == [shown], done.stderr
+
+
+def test_a_script_that_needs_steps_of_slurm_is_refused(up: Up, tmp_path: Path) -> None:
+    text = "#!/bin/sh\n#SBATCH -J steps -N 2\nsrun ./prepare\nsrun -w a ./train\n"
+    (tmp_path / "steps.sh").write_text(text)
+    done = typed(up, tmp_path, "submit", "--wait", "steps.sh")
+    assert done.returncode == 2
+    assert "steps.sh cannot run in 2 pods:\n  line 4: srun -w chooses nodes" in done.stderr
+    assert "steps" not in jobs(up)
+
+
 def test_an_array_runs_a_number_of_its_indexes_at_a_time(up: Up, tmp_path: Path) -> None:
     script = 'mkdir busy || exit 9; echo "index $SLURM_ARRAY_TASK_ID"; sleep 0.2; rmdir busy'
     done = typed(up, tmp_path, "run", "--array", "1-5:2%1", "--", "sh", "-c", script)

@@ -60,6 +60,13 @@ NO_REQUEUE = typer.Option(
     False, "--no-requeue", show_default=False, help="Do not start a gang again that has lost a pod."
 )
 
+TTY = typer.Option(
+    False,
+    "--tty",
+    show_default=False,
+    help="Allocate a terminal to each container, so that lines appear at once.",
+)
+
 
 def with_settings(function: Callable[..., Any]) -> Callable[..., Any]:
     """A command whose parameter `settings` is made of the options above."""
@@ -69,6 +76,7 @@ def with_settings(function: Callable[..., Any]) -> Callable[..., Any]:
         *(_parameter(name, str, option) for name, option in SETTINGS.items()),
         *(_parameter(name, list[str], option) for name, option in LISTS.items()),
         _parameter("no_requeue", bool, NO_REQUEUE),
+        _parameter("tty", bool, TTY),
     ]
 
     async def command(session: Any, **values: Any) -> None:

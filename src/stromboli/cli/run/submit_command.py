@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,13 @@ from stromboli.cli.cluster.on_cluster import on_cluster
 from stromboli.cli.run.run_command import QUIET
 from stromboli.cli.run.run_options import LISTS, SETTINGS, with_settings
 from stromboli.submission.bad_request import BadRequest
+from stromboli.submission.job_request import JobRequest
 from stromboli.submission.run_settings import MAX_COMMAND_BYTES, RunSettings, request_of
 
 if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
 
-OPTIONS = {*SETTINGS, *LISTS, "wait", "follow", "quiet", "dry-run", "output", "namespace"}
+OPTIONS = {*SETTINGS, *LISTS, "export", "wait", "follow", "quiet", "dry-run", "output", "namespace"}
 """Options that a user may mean for this command."""
 
 
@@ -34,6 +36,14 @@ async def submit(
     arguments: list[str] = typer.Argument(None, metavar="[ARGUMENTS]...", show_default=False),
     wait: bool = typer.Option(
         False, "--wait", "--follow", "-W", "-f", show_default=False, help="Show what it prints, to its end."
+    ),
+    export: str = typer.Option(
+        "",
+        "--export",
+        metavar="ALL|NONE|NAME[=VALUE],...",
+        show_default=False,
+        help="Environment variables to pass to the script, as with sbatch. Default: $SBATCH_EXPORT, then"
+        " #SBATCH --export, then ALL on this machine and NONE on other clusters.",
     ),
     quiet: bool = QUIET,
     dry_run: DryRun = DRY_RUN,
@@ -51,12 +61,25 @@ async def submit(
     from stromboli.cli.following.follow_screen import FollowScreen
     from stromboli.cli.run.local_surroundings import surroundings
     from stromboli.cli.run.submitted_job import Submission, submit_job
+    from stromboli.submission.exported_environment import exported
 
     text, name = read_script(script)
     try:
         asked, notes, waits = _from_comments(text, name)
         here = await surroundings(session)
-        request = request_of(settings.over(asked), arguments or (), here.surroundings, text)
+        around = here.surroundings
+        settings = replace(settings, export=export or around.env.get("SBATCH_EXPORT", "")).over(asked)
+        on_this_machine = here.node_selector is not None
+        passed = exported(
+            settings.export or ("ALL" if on_this_machine else "NONE"), around.env, on_this_machine
+        )
+        if "\n#SBATCH" in text and not (settings.export or on_this_machine or here.is_simulated):
+            notes.append(
+                "your environment is not passed to this cluster; --export=ALL or --export=NAME passes it"
+            )
+        around = replace(around, defaults={**around.defaults, **passed.variables})
+        request = request_of(settings, arguments or (), around, text)
+        notes = [*notes, *passed.notes, *_check_for_gang(request, text, name)]
     except BadRequest as error:
         raise Usage(str(error)) from None
     if not quiet:
@@ -65,6 +88,19 @@ async def submit(
     follow = wait or waits
     announcement = "" if output is not ObjectFormat.TABLE else "Submitted job {name}"
     await submit_job(session, request, here, Submission(dry_run, output, follow, quiet, announcement))
+
+
+def _check_for_gang(request: JobRequest, text: str, name: str) -> list[str]:
+    """Refuse a script of several pods that would do something else than on Slurm; notes where it may."""
+    from stromboli.submission.script_steps import gang_findings
+
+    if request.array is not None or request.replicas == 1:
+        return []
+    problems, notes = gang_findings(text)
+    if problems:
+        listed = "".join(f"\n  {problem}" for problem in problems)
+        raise Usage(f"{name} cannot run in {request.replicas} pods:{listed}")
+    return notes
 
 
 def _late_options(arguments: Sequence[str]) -> list[str]:

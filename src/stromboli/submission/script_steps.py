@@ -1,0 +1,196 @@
+"""What a shell script of several pods asks for that works on Slurm alone, where the script runs once.
+
+Here the script runs in every pod. `srun` on chosen nodes, several steps, and random values that tasks must share are
+reported. A script that cannot be read is accepted: `srun` in the pod refuses the same when the script calls it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from stromboli.submission.pod_variables import RANKS
+from stromboli.submission.shell_reader import ASSIGNMENT, ShellReader, Unreadable, Word
+from stromboli.submission.slurm_options import BY_LETTER, BY_NAME
+
+_SHELL = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-S\s+)?)?(?:ba|da|a|k|z)?sh(?:\s|$)")
+_SBATCH = re.compile(r"^#SBATCH\s", re.MULTILINE)
+_DIFFERING = {
+    "random": re.compile(
+        r"\bS?RANDOM\b|(?<![^\s|;&(`])(?:shuf|uuidgen)\b|/dev/u?random\b|/random/uuid\b|\bopenssl\s+rand\b"
+        r"|\brandom\.(?:rand|choice|sample|getrandbits|uniform)|\bgetsockname\b"
+    ),
+    "time": re.compile(
+        r"(?<![^\s|;&(`])date\b(?!\s+(?:-\S{1,99}\s+){0,9}[\"']?\+(?![^\"'`)\n]{0,99}%[sSNTcrXMHRIlk]))"
+    ),
+    "host": re.compile(r"(?<![^\s|;&(`])(?<!show )hostname\b"),
+}
+"""Commands whose output differs between pods, by what it is: `date` only with the time of day."""
+_PREFIXES = frozenset(("exec", "command", "nohup", "env", "timeout", "nice", "stdbuf"))
+_LAUNCHERS = frozenset(("srun", "torchrun", "accelerate", "deepspeed"))
+"""Commands whose tasks in all pods are given the same arguments."""
+_DECLARATIONS = frozenset(("export", "declare", "typeset", "local", "readonly"))
+_PLACING = frozenset(("nodelist", "exclude", "relative", "nodefile"))
+_PLACING_LETTERS = "wxrF"
+_SRUN_FLAGS = frozenset(
+    ("unbuffered", "preserve-env", "disable-status", "no-allocate", "whole", "u", "E", "X", "Z")
+)
+_SRUN_VALUES = frozenset(("jobid", "wait", "W", "threads", "T", "het-group", "prolog", "epilog"))
+"""Options of srun that sbatch does not have, or has without a value."""
+_NO_STEP = frozenset(("--version", "-V", "--help", "-h"))
+_REMEDIES = {
+    "random": "use $SLURM_JOB_ID or $MASTER_PORT, which are equal in all pods, or --env NAME=VALUE",
+    "time": "use $SLURM_JOB_ID, which is equal in all pods, or --env NAME=VALUE",
+    "host": "$MASTER_ADDR is the host of rank 0 in all pods",
+}
+
+
+class Findings(NamedTuple):
+    """Sentences: what cannot work, and what may not do what its author expects."""
+
+    problems: list[str]
+    notes: list[str]
+
+
+def gang_findings(script: str) -> Findings:
+    """What the text of a script asks for that does not work in several pods.
+
+    A script that neither has options of Slurm nor calls `srun` was written to run in every pod.
+    """
+    if not _SHELL.match(script):
+        return Findings([], [])
+    reader = _Steps(script)
+    try:
+        steps, _ = reader.commands("")
+    except Unreadable:
+        return Findings([], [])
+    if not reader.step_lines and not _SBATCH.search(script):
+        return Findings([], [])
+    if steps > 1:
+        line = reader.step_lines[1 if len(reader.step_lines) > 1 else 0]
+        reader.problems["steps"] = (
+            f"line {line}: more than one srun step, between which pods do not wait for each other;"
+            " submit each step as a job of its own (--after), or use one pod (--nodes=1)"
+        )
+    return Findings(list(reader.problems.values()), list(reader.notes.values()))
+
+
+class _Steps(ShellReader):
+    """Counts the steps of a script, and follows values that differ between pods to where tasks are given them."""
+
+    def __init__(self, script: str) -> None:
+        super().__init__(script, frozenset(RANKS))
+        self.problems: dict[str, str] = {}
+        self.notes: dict[str, str] = {}
+        self.step_lines: list[int] = []
+        """Of the first two."""
+        self._exported = set(RANKS)
+        self._differing: dict[str, dict[str, str]] = {
+            "RANDOM": {"random": "$RANDOM"},
+            "SRANDOM": {"random": "$SRANDOM"},
+            "EPOCHSECONDS": {"time": "$EPOCHSECONDS"},
+            "HOSTNAME": {"host": "$HOSTNAME"},
+            "SLURMD_NODENAME": {"host": "$SLURMD_NODENAME"},
+        }
+        """Variables that differ between pods, with the kinds of values that they have."""
+
+    def simple(self, words: list[Word]) -> int:
+        assigned = 0
+        while assigned < len(words) and ASSIGNMENT.match(words[assigned].text):
+            assigned += 1
+        command = words[assigned:]
+        if not command:
+            for word in words:
+                self.assign(word)
+        elif command[0].text in _DECLARATIONS:
+            self._declare(command)
+        elif launched := _launched(command):
+            for word in words:
+                self._check_value(self._differences(word), word)
+            if _program(launched[0]) == "srun" and not {word.text for word in launched[1:2]} & _NO_STEP:
+                if len(self.step_lines) < 2:
+                    self.step_lines.append(self.line(launched[0]))
+                self._check_placing(launched)
+                return 1
+        return 0
+
+    def _differences(self, word: Word) -> dict[str, str]:
+        """What in a word differs between pods, by its kind."""
+        found: dict[str, str] = {}
+        for name in sorted(word.names & self._differing.keys()):
+            found |= self._differing[name]
+        for start, end in word.substitutions:
+            for kind, pattern in _DIFFERING.items():
+                if match := pattern.search(self.script, start, end):
+                    found.setdefault(kind, match[0])
+        return found
+
+    def _declare(self, command: list[Word]) -> None:
+        options = [word.text for word in command if word.text.startswith("-")]
+        exports = command[0].text == "export" or any("x" in option for option in options)
+        for word in command[1:]:
+            if ASSIGNMENT.match(word.text):
+                self.assign(word, exports)
+            elif exports:
+                self._exported.add(word.text)
+                self._check_value(self._differing.get(word.text, {}), word, word.text)
+
+    def assign(self, word: Word, exports: bool = False) -> None:
+        match = ASSIGNMENT.match(word.text)
+        assert match is not None
+        name, differences = match[1], self._differences(word)
+        if exports:
+            self._exported.add(name)
+        if name in self._exported:
+            self._check_value(differences, word, name)
+        if differences:
+            self._differing[name] = dict.fromkeys(differences, f"${name}")
+        elif not match[2]:
+            self._differing.pop(name, None)
+
+    def _check_value(self, differences: dict[str, str], word: Word, variable: str = "") -> None:
+        """Report a value that tasks of all pods are given: in this variable, or as an argument."""
+        for kind, what in differences.items():
+            is_problem = kind == "random" or (kind == "host" and variable == "MASTER_ADDR")
+            reported = self.problems if is_problem else self.notes
+            if kind not in reported:
+                reported[kind] = f"line {self.line(word)}: {what} differs between pods; {_REMEDIES[kind]}"
+
+    def _check_placing(self, launched: list[Word]) -> None:
+        options = iter(launched[1:])
+        for word in options:
+            if not word.text.startswith("-") or word.text in ("-", "--"):
+                return
+            name, equals, _ = word.text.removeprefix("--").partition("=")
+            is_long = word.text.startswith("--")
+            if not is_long:
+                name, equals = word.text[1], word.text[2:]
+            if name in _PLACING if is_long else name in _PLACING_LETTERS:
+                self.problems.setdefault(
+                    "placing",
+                    f"line {self.line(word)}: srun {'--' if is_long else '-'}{name} chooses nodes, but the script runs"
+                    " in every pod and srun starts the tasks of its own pod; $MASTER_ADDR is the host of rank 0,"
+                    " and --plugin ray or mpi starts what they need",
+                )
+                return
+            if name in _SRUN_FLAGS or equals:
+                continue
+            option = (BY_NAME if is_long else BY_LETTER).get(name)
+            if name in _SRUN_VALUES or (option is not None and option.takes_value and option.needs_value):
+                next(options, None)
+            elif option is None:
+                return
+
+
+def _program(word: Word) -> str:
+    return word.text.rpartition("/")[2]
+
+
+def _launched(command: list[Word]) -> list[Word]:
+    """The words from the launcher on, also behind a command such as `timeout 1h`; empty if there is none."""
+    if _program(command[0]) in _LAUNCHERS:
+        return command
+    if command[0].text not in _PREFIXES or (command[1:] and command[1].text in ("-v", "-V")):
+        return []
+    at = next((at for at, word in enumerate(command) if _program(word) in _LAUNCHERS), len(command))
+    return command[at:]

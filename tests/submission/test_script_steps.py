@@ -1,0 +1,180 @@
+"""Scripts of several pods: which are refused because they would do something else than on Slurm, and which are not."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stromboli.submission.script_steps import Findings, gang_findings
+
+
+def findings(script: str) -> Findings:
+    return gang_findings(f"#!/bin/bash\n#SBATCH -N 2\n{script}\n")
+
+
+PLACED, STEPS, RANDOM = "chooses nodes", "more than one srun step", "differs between pods"
+REFUSED = {
+    "a node by its name": ("srun -w node1 ./a", PLACED),
+    "a node by a variable": ('ip=$(srun --nodes=1 --ntasks=1 -w "$head" hostname --ip-address)', PLACED),
+    "a list of nodes": ("srun -l --nodelist=$nodes ./a", PLACED),
+    "nodes that are left out": ("srun -n 4 -x node1 ./a", PLACED),
+    "a node by its number": ("srun --jobid $SLURM_JOBID --wait 60 -r1 ./a", PLACED),
+    "two steps": ("srun ./prepare\nsrun ./train", STEPS),
+    "two steps on a line": ("srun ./prepare && srun ./train", STEPS),
+    "steps side by side": ("srun -n1 ./a &\nsrun -n1 ./b &\nwait", STEPS),
+    "a step in a loop": ("for seed in 1 2 3; do\n  srun ./train --seed $seed\ndone", STEPS),
+    "a step in a loop of C": ("for ((i = 0; i < 3; i++)); do srun ./train $i; done", STEPS),
+    "a step until it succeeds": ("until srun ./train; do sleep 5; done", STEPS),
+    "a step whose output is used": ("first=`srun -n1 hostname`\nsrun ./train $first", STEPS),
+    "a function that is called twice": ("step() {\n  srun ./train $1\n}\nstep a\nstep b", STEPS),
+    "a step in a branch and one after it": (
+        'if [ -n "$A" ]; then srun ./a; else srun ./b; fi\nsrun ./c',
+        STEPS,
+    ),
+    "steps behind other commands": ("timeout 1h srun ./a\nexec srun ./b", STEPS),
+    "steps by a path": ("/usr/bin/srun ./a; env A=1 /usr/bin/srun ./b", STEPS),
+    "a step for each line of a file": ("while read -r line; do srun ./a $line; done < lines.txt", STEPS),
+    "a step in a subshell and one outside": ("(cd x && srun ./a)\n{ srun ./b; } > log", STEPS),
+    "a random port": ("export MASTER_PORT=$((10000 + RANDOM % 50000))\nsrun ./train", RANDOM),
+    "a random port without export": ("MASTER_PORT=$((RANDOM + 1))\nsrun ./train", RANDOM),
+    "a random argument": ("srun torchrun --rdzv_id $RANDOM train.py", RANDOM),
+    "a random value by way of a variable": ('PORT=$RANDOM\nsrun ./train --port "$PORT"', RANDOM),
+    "a random value that is exported later": ("SEED=${RANDOM}0\nexport SEED\nsrun ./train", RANDOM),
+    "a shuffled port": ("PORT=$(shuf -i 10000-20000 -n 1)\nsrun ./train $PORT", RANDOM),
+    "an identifier": ('RUN="run-$(uuidgen)"\nsrun ./train "$RUN"', RANDOM),
+    "a free port of one host": (
+        "export PORT=$(python -c 'import socket; s = socket.socket(); s.bind((\"\", 0)); print(s.getsockname()[1])')",
+        RANDOM,
+    ),
+    "bytes at random": ("export KEY=$(head -c 8 /dev/urandom | xxd -p)\nsrun ./train", RANDOM),
+    "arithmetic of its own": ("((port = 1000 + RANDOM % 9))\nsrun ./train $port", RANDOM),
+    "a random value for one command": ("SEED=$RANDOM srun ./train", RANDOM),
+    "a random value without srun": ("export SEED=$RANDOM\npython train.py", RANDOM),
+    "a random element of an array": ("args=(--seed $RANDOM)\nsrun ./train ${args[@]}", RANDOM),
+    "the host of the first pod": ("export MASTER_ADDR=$(hostname -s)\nsrun ./train", RANDOM),
+    "the host by its variable": ("MASTER_ADDR=$HOSTNAME\nsrun ./train", RANDOM),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_script_that_would_do_something_else_than_on_slurm_is_refused(name: str) -> None:
+    script, why = REFUSED[name]
+    problems, _ = findings(script)
+    assert any(why in problem for problem in problems), problems
+
+
+ACCEPTED = {
+    "one step": "srun ./train",
+    "nothing but the script": "./train",
+    "comments": "# srun ./a\nsrun ./b # then srun ./c\n: # $RANDOM",
+    "text in quotes": "echo 'srun a; srun b' \"srun c\" srun\\ d\nsrun ./e",
+    "a here-document": "cat > run.sh <<EOF\nsrun ./a\nsrun -w x ./b\nexport A=$RANDOM\nEOF\nsrun ./c",
+    "a quoted here-document with tabs": "cat <<-'END OF'\n\tsrun ./a\n\tEND OF\nsrun ./c",
+    "two here-documents": "cat <<A <<B\nsrun\nA\nsrun\nB\nsrun ./c",
+    "a here-string": "srun ./a <<< 'srun b'",
+    "a function that is called once": "train() { srun ./train; }\ntrain",
+    "a function that is not called": "function twice { srun ./a; srun ./b; }\nsrun ./c",
+    "branches": 'if [ "$1" = debug ]; then\n  srun -n1 ./a\nelif true; then srun ./c\nelse\n  srun ./b\nfi',
+    "cases": 'case "$1" in\n  a) srun ./a ;;\n  (b|c) srun ./b ;;\n  *) echo srun; exit 1\nesac',
+    "a test with parentheses": "[[ $A =~ ^(x|y)$ && a < b ]] && srun ./a",
+    "options of the program": "srun ping -w 3 host\n",
+    "options after a separator": "srun -n 2 -- ./a -w 4 --nodelist=x",
+    "options in a variable": 'srun $OPTIONS ./a -w "$x"',
+    "other options of srun": "srun -l -u -K --mpi=pmix --cpu-bind=none -c 4 --export=ALL -W 60 ./a -x",
+    "whether there is srun": "command -v srun > /dev/null || exit 1\nwhich srun\nsrun --version\nsrun ./a",
+    "a random pause": "sleep $((RANDOM % 10))\nsrun ./train",
+    "a random file of the pod": "tmp=/tmp/$RANDOM\nmkdir $tmp\nsrun ./train",
+    "a temporary directory": "export TMPDIR=$(mktemp -d)\nsrun ./train",
+    "random values in each task": "srun bash -c 'echo $RANDOM'\n",
+    "an escaped variable": 'srun bash -c "echo \\$RANDOM \\${HOSTNAME}"',
+    "a variable that is set anew": "A=$RANDOM\nA=1\nexport A\nsrun ./train $A",
+    "a default that is not needed": "export MASTER_PORT=${MASTER_PORT:-$((RANDOM + 1))}\nsrun ./train",
+    "a port by the number of the job": "export MASTER_PORT=$((10000 + SLURM_JOB_ID % 50000))\nsrun ./train",
+    "the first host": 'export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)\nsrun ./train',
+    "how long it took": 'begin=$(date +%s)\nsrun ./train\necho "$(($(date +%s) - begin)) s"',
+    "the date": "echo started $(date)\nexport DAY=$(date +%Y-%m-%d)\nsrun ./train",
+    "arrays": "args=(\n  --lr 1  # srun\n  --x 'srun b; srun c'\n)\nargs+=(--y)\nsrun ./train \"${args[@]}\"",
+    "continued lines": "srun \\\n  --ntasks=4 \\\n  ./train \\\n  -w 4",
+    "process substitution": "diff <(sort a) <(sort b) > >(tee log)\nsrun ./train",
+    "expansions": 'x=${1:-a}; y=${x%%.*}; z="${x/#\\}/b}"; n=${#x}; echo $# $$ $? $! "$@"\nsrun ./train',
+    "quotes in quotes": 'a="$(echo "b $(echo ")")")"; c=$\'it\\\'s\'\nsrun ./train',
+    "redirections": "srun ./train > out 2>&1 < /dev/null &> log &\nwait",
+    "loops around other commands": "for f in *; do echo $f; done; while false; do :; done\nsrun ./train",
+    "a loop over arguments": "for x do\n  echo $x\ndone\nsrun ./train",
+    "a shift": "echo $((1 << 2))\n((x = 1 << 2))\nsrun ./train",
+    "Windows": "srun ./train\r",
+}
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_an_ordinary_script_is_accepted(name: str) -> None:
+    assert findings(ACCEPTED[name]) == ([], [])
+
+
+@pytest.mark.parametrize("script", ACCEPTED.values())
+def test_what_is_accepted_is_read_to_its_end(script: str) -> None:
+    """A script that cannot be read is accepted, too: here a further step is seen behind each."""
+    problems, _ = findings(f"{script}\nsrun ./y; srun ./z")
+    assert any(STEPS in problem for problem in problems)
+
+
+def test_values_that_may_have_to_be_equal_are_reported() -> None:
+    assert "line 3: $(date" not in str(findings("RUN=$(date +%s)\nsrun ./train --run $RUN").problems)
+    for script in (
+        "RUN=$(date +%s)\nsrun ./train --run $RUN",
+        "export RUN=run-$(date '+%Y%m%d-%H%M%S')\nsrun ./a",
+    ):
+        problems, (note,) = findings(script)
+        assert (problems, RANDOM in note, "$SLURM_JOB_ID" in note) == ([], True, True)
+    assert "$MASTER_ADDR" in findings("srun ./train --log /scratch/$HOSTNAME").notes[0]
+
+
+def test_the_line_and_the_remedy_are_named() -> None:
+    problems = findings("echo\nsrun -w a ./a\nexport A=$RANDOM\nsrun ./b").problems
+    assert [problem.partition(":")[0] for problem in problems] == ["line 4", "line 5", "line 6"]
+    for problem, remedy in zip(problems, ("$MASTER_ADDR", "$SLURM_JOB_ID", "--after"), strict=True):
+        assert remedy in problem
+
+
+@pytest.mark.parametrize("first", ["#!/usr/bin/env python3", "#!/usr/bin/perl -w", "#!/bin/shfoo"])
+def test_only_shells_are_read(first: str) -> None:
+    assert gang_findings(f"{first}\nsrun a\nsrun b\n") == ([], [])
+
+
+@pytest.mark.parametrize(
+    "first", ["#!/bin/sh", "#!/bin/bash -l", "#! /usr/bin/env bash", "#!/usr/bin/env -S zsh -f"]
+)
+def test_shells_are_known_by_the_first_line(first: str) -> None:
+    assert gang_findings(f"{first}\nsrun a\nsrun b\n").problems
+
+
+def test_a_script_that_was_written_for_every_pod_may_differ_there() -> None:
+    assert gang_findings("#!/bin/bash\n#STROMBOLI --replicas 2\nexport SEED=$RANDOM\npython train.py\n") == (
+        [],
+        [],
+    )
+
+
+@pytest.mark.parametrize(
+    "piece", ["$(", "${a:-", "`", "((", "if ", "f() { ", '"$(', "case a in b) ", "x=(", "<(", "'", "<<A\n"]
+)
+def test_a_script_that_nests_too_deep_or_does_not_end_is_not_judged(piece: str) -> None:
+    assert findings(f"srun a\nsrun b\n{piece * 5001}") == ([], [])
+
+
+@pytest.mark.parametrize(
+    "piece", ["date + ", "$(date +", "srun a; ", "RANDOM ", "a=$RANDOM ", "x", "\\\n", "$(a) ", '"$b" ']
+)
+def test_a_script_of_any_text_is_read_in_no_time(piece: str) -> None:
+    begin = time.perf_counter()
+    findings(piece * (96 * 1024 // len(piece)))
+    assert time.perf_counter() - begin < 5
+
+
+@given(st.text(alphabet="srun -w$({[`'\"\\})]<>|&;#=a1\n\t RANDOMifdoestc", max_size=200))
+def test_no_script_does_harm(text: str) -> None:
+    for sentence in (*findings(text).problems, *findings(text).notes):
+        assert sentence.isprintable()
