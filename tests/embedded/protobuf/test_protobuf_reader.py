@@ -10,13 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stromboli.embedded.kinds.builtin_kinds import BUILT_IN, REVIEWS
 from stromboli.embedded.protobuf.protobuf_reader import MEDIA, BadMessage, read
 from tests.embedded.api_requests import running
 
 
-def field(number: int, value: bytes | int) -> bytes:
+def field(number: int, value: bytes | int, fixed: bool = False) -> bytes:
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
+    if fixed:
+        return varint(number << 3 | 1) + value
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
@@ -75,6 +78,57 @@ def test_an_empty_message_says_which_policy_a_group_has() -> None:
     }
 
 
+def test_every_kind_that_is_served_is_read() -> None:
+    for kind in (*BUILT_IN, *REVIEWS):
+        message = read(envelope(kind.api_version, kind.kind, field(1, field(1, b"a"))))
+        assert message == {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "metadata": {"name": "a"},
+        }
+
+
+def test_empty_messages_stay_where_they_mean_something() -> None:
+    volume = field(1, b"scratch") + field(2, field(2, b""))
+    pod = read(envelope("v1", "Pod", field(2, field(1, volume))))
+    assert pod["spec"] == {"volumes": [{"name": "scratch", "emptyDir": {}}]}
+    budget = field(2, field(2, b"") + field(3, field(1, 0) + field(2, 0) + field(3, b"")))
+    assert read(envelope("policy/v1", "PodDisruptionBudget", budget))["spec"] == {
+        "selector": {},
+        "maxUnavailable": 0,
+    }
+
+
+def test_schemas_read_as_their_json_does() -> None:
+    allowed, text = field(1, 1), field(5, b"string")
+    schema = (
+        field(11, struct.pack("<d", 0.0), fixed=True)
+        + field(8, field(1, b'{"a": [1]}'))
+        + field(24, field(1, text))
+        + field(30, allowed)
+        + field(33, field(1, 0))
+        + field(29, field(1, b"b") + field(2, field(30, field(1, 1) + field(2, text))))
+    )
+    message = field(2, field(7, field(1, b"v1") + field(2, 1) + field(4, field(1, schema))))
+    (version,) = read(envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", message))["spec"][
+        "versions"
+    ]
+    assert version == {
+        "name": "v1",
+        "served": True,
+        "schema": {
+            "openAPIV3Schema": {
+                "minimum": 0,
+                "default": {"a": [1]},
+                "items": {"type": "string"},
+                "additionalProperties": True,
+                "additionalItems": False,
+                "properties": {"b": {"additionalProperties": {"type": "string"}}},
+            }
+        },
+    }
+
+
 @given(st.binary(max_size=200))
 def test_bytes_that_are_no_message_are_refused_and_nothing_worse(data: bytes) -> None:
     for body in (data, b"k8s\x00" + data, envelope("v1", "Pod", data), envelope("v1", "Event", data)):
@@ -92,6 +146,20 @@ def test_the_server_takes_protobuf_and_names_kinds_that_it_cannot_read(tmp_path:
             body = envelope("v1", "Namespace", field(1, field(1, b"team")))
             status, answer = await api.request("POST", "/api/v1/namespaces", body, MEDIA)
             assert (status, answer["status"]["phase"]) == (201, "Active")
+            pool = field(1, b"p") + field(2, 1) + field(3, 1)
+            attributes = field(2, field(1, b"index") + field(2, field(2, 0)))
+            spec = (
+                field(1, b"a.example.com")
+                + field(2, pool)
+                + field(5, 1)
+                + field(6, field(1, b"gpu") + attributes)
+            )
+            body = envelope("resource.k8s.io/v1", "ResourceSlice", field(1, field(1, b"s")) + field(2, spec))
+            status, answer = await api.request("POST", "/apis/resource.k8s.io/v1/resourceslices", body, MEDIA)
+            assert (status, answer["spec"]["devices"]) == (
+                201,
+                [{"name": "gpu", "attributes": {"index": {"int": 0}}}],
+            )
             body = envelope("v1", "Nonsense", b"")
             status, answer = await api.request("POST", "/api/v1/namespaces", body, MEDIA)
             assert (status, "send JSON" in answer["message"]) == (400, True)

@@ -49,17 +49,18 @@ class Page(NamedTuple):
 
 def read_selector(kind: Kind, query: Query) -> Selector:
     """From `labelSelector` and `fieldSelector`."""
-    selector = Selector(
-        parse_labels(query.get("labelSelector", "")), parse_fields(query.get("fieldSelector", ""))
-    )
-    for term in selector.fields:
-        if not kind.selectable(term.path):
+    fields = []
+    for term in parse_fields(query.get("fieldSelector", "")):
+        field = kind.selectable(term.path)
+        if field is None:
+            label = term.path[:100]
             raise bad_request(
-                f'Unable to find "{kind.api_version}, Resource={kind.plural}" that match label selector'
-                f' "{query.get("labelSelector", "")}", field selector "{query["fieldSelector"]}":'
-                f" field label not supported: {term.path[:100]}"
+                f"field label not supported: {label}"
+                if kind.has_own_selectors
+                else f'"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"'
             )
-    return selector
+        fields.append(term._replace(path=field.path, absent=field.absent))
+    return Selector(parse_labels(query.get("labelSelector", "")), tuple(fields))
 
 
 async def list_page(store: Store, kind: Kind, namespace: str, query: Query) -> Page:

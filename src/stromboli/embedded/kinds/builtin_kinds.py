@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stromboli.embedded.kinds.kind import SCALE, STATUS, VERBS, Kind, ScalePaths, Subresource
+from stromboli.embedded.kinds.kind import SCALE, STATUS, VERBS, Kind, ScalePaths, SelectableField, Subresource
 
 
 def _kind(
@@ -17,22 +17,29 @@ def _kind(
     return Kind(group=group, plural=plural, kind=kind, **more)
 
 
+def _fields(*fields: str) -> dict[str, SelectableField]:
+    """For field selectors; `path=value` where an object that lacks the field has that value."""
+    parts = (field.partition("=") for field in fields)
+    return {path: SelectableField(path, absent) for path, _, absent in parts}
+
+
 _CLUSTER: dict[str, Any] = {"namespaced": False}
 _IN_ALL: dict[str, Any] = {"categories": ("all",)}
 _ALPHA: dict[str, Any] = {"version": "v1alpha2"}
 _EXTENSION: dict[str, Any] = {"categories": ("api-extensions",), **_CLUSTER}
 
-_POD_FIELDS = (
+_POD_FIELDS = _fields(
     "spec.nodeName",
     "spec.restartPolicy",
     "spec.schedulerName",
     "spec.serviceAccountName",
-    "spec.hostNetwork",
+    "spec.hostNetwork=false",
     "status.phase",
     "status.podIP",
+    "status.podIPs",
     "status.nominatedNodeName",
-)
-_EVENT_FIELDS = (
+) | {"spec.host": SelectableField("spec.nodeName")}
+_EVENT_FIELDS = _fields(
     *(
         f"involvedObject.{name}"
         for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
@@ -42,6 +49,8 @@ _EVENT_FIELDS = (
     "source",
     "type",
 )
+_SERVICE_FIELDS = _fields("spec.clusterIP", "spec.type")
+_JOB_FIELDS = {"status.successful": SelectableField("status.succeeded", "0")}
 _POD_SUBRESOURCES = (
     Subresource("attach", ("create", "get"), "PodAttachOptions"),
     Subresource("binding", ("create",), "Binding"),
@@ -64,24 +73,35 @@ NAMESPACES = _kind(
     "ns",
     Subresource("finalize", ("update",)),
     STATUS,
-    selectable_fields=("status.phase",),
+    selectable_fields=_fields("status.phase"),
     verbs=tuple(verb for verb in VERBS if verb != "deletecollection"),
     **_CLUSTER,
 )
 BUILT_IN: tuple[Kind, ...] = (
     _kind("", "pods", "Pod", "po", *_POD_SUBRESOURCES, selectable_fields=_POD_FIELDS, **_IN_ALL),
-    _kind("", "nodes", "Node", "no", STATUS, selectable_fields=("spec.unschedulable",), **_CLUSTER),
+    _kind(
+        "", "nodes", "Node", "no", STATUS, selectable_fields=_fields("spec.unschedulable=false"), **_CLUSTER
+    ),
     NAMESPACES,
-    _kind("", "services", "Service", "svc", STATUS, **_IN_ALL),
+    _kind("", "services", "Service", "svc", STATUS, selectable_fields=_SERVICE_FIELDS, **_IN_ALL),
     _kind("", "serviceaccounts", "ServiceAccount", "sa", _TOKEN),
     _kind("", "configmaps", "ConfigMap", "cm"),
-    _kind("", "secrets", "Secret", selectable_fields=("type",)),
+    _kind("", "secrets", "Secret", selectable_fields=_fields("type")),
     _kind("", "events", "Event", "ev", selectable_fields=_EVENT_FIELDS),
     _kind("", "endpoints", "Endpoints", "ep"),
     _kind("", "limitranges", "LimitRange", "limits"),
     _kind("", "podtemplates", "PodTemplate"),
     _kind("", "resourcequotas", "ResourceQuota", "quota", STATUS),
-    _kind("", "replicationcontrollers", "ReplicationController", "rc", SCALE, STATUS, **_IN_ALL),
+    _kind(
+        "",
+        "replicationcontrollers",
+        "ReplicationController",
+        "rc",
+        SCALE,
+        STATUS,
+        selectable_fields=_fields("status.replicas=0"),
+        **_IN_ALL,
+    ),
     _kind("", "persistentvolumeclaims", "PersistentVolumeClaim", "pvc", STATUS),
     _kind("", "persistentvolumes", "PersistentVolume", "pv", STATUS, **_CLUSTER),
     _kind("coordination.k8s.io", "leases", "Lease"),
@@ -89,7 +109,7 @@ BUILT_IN: tuple[Kind, ...] = (
     _kind("scheduling.k8s.io", "podgroups", "PodGroup", "", STATUS, **_ALPHA),
     _kind("scheduling.k8s.io", "workloads", "Workload", **_ALPHA),
     _kind("policy", "poddisruptionbudgets", "PodDisruptionBudget", "pdb", STATUS),
-    _kind("batch", "jobs", "Job", "", STATUS, selectable_fields=("status.successful",), **_IN_ALL),
+    _kind("batch", "jobs", "Job", "", STATUS, selectable_fields=_JOB_FIELDS, **_IN_ALL),
     _kind("batch", "cronjobs", "CronJob", "cj", STATUS, **_IN_ALL),
     _kind("apps", "deployments", "Deployment", "deploy", SCALE, STATUS, **_IN_ALL),
     _kind("apps", "replicasets", "ReplicaSet", "rs", SCALE, STATUS, **_IN_ALL),
@@ -124,7 +144,7 @@ BUILT_IN: tuple[Kind, ...] = (
         _DEVICES,
         "resourceslices",
         "ResourceSlice",
-        selectable_fields=("spec.driver", "spec.nodeName"),
+        selectable_fields=_fields("spec.driver", "spec.nodeName"),
         **_CLUSTER,
     ),
     _kind(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 Content = dict[str, Any]
 """A decoded object."""
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-ALWAYS_SELECTABLE = ("metadata.name", "metadata.namespace")
 READ_PATCH_UPDATE = ("get", "patch", "update")
 
 
@@ -37,6 +37,16 @@ class ScalePaths:
     selector: str = "spec.selector"
 
 
+class SelectableField(NamedTuple):
+    """What a field selector compares: a field, and the value of an object that lacks it."""
+
+    path: str
+    absent: str = ""
+
+
+_NAME, _NAMESPACE = SelectableField("metadata.name"), SelectableField("metadata.namespace")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
     """One version of a kind, with its resource: what discovery lists."""
@@ -49,8 +59,8 @@ class Kind:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: tuple[Subresource, ...] = ()
-    selectable_fields: tuple[str, ...] = ()
-    """For field selectors, beside name and namespace."""
+    selectable_fields: Mapping[str, SelectableField] = field(default_factory=dict)
+    """By the label in field selectors, beside name and namespace."""
     verbs: tuple[str, ...] = VERBS
     singular: str = ""
     list_kind: str = ""
@@ -84,5 +94,15 @@ class Kind:
     def has_status(self) -> bool:
         return self.subresource("status") is not None
 
-    def selectable(self, path: str) -> bool:
-        return path in ALWAYS_SELECTABLE or path in self.selectable_fields
+    @property
+    def has_own_selectors(self) -> bool:
+        """Whether Kubernetes registers field selectors for the kind, instead of its default ones."""
+        return bool(self.selectable_fields) or self.definition is not None
+
+    def selectable(self, label: str) -> SelectableField | None:
+        """The field with this label in field selectors."""
+        if label == _NAME.path:
+            return _NAME
+        if label == _NAMESPACE.path and (self.namespaced or not self.has_own_selectors):
+            return _NAMESPACE
+        return self.selectable_fields.get(label)

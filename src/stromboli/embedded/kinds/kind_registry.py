@@ -16,7 +16,7 @@ from stromboli.api.schemas.schema_problems import (
     unsupported,
 )
 from stromboli.embedded.kinds.builtin_kinds import BUILT_IN, METRICS, REVIEWS
-from stromboli.embedded.kinds.kind import SCALE, STATUS, Kind, ScalePaths, Subresource
+from stromboli.embedded.kinds.kind import SCALE, STATUS, Kind, ScalePaths, SelectableField, Subresource
 
 _BUILT_IN_IDS = frozenset(kind.id for kind in (*BUILT_IN, *REVIEWS, *METRICS))
 
@@ -97,9 +97,11 @@ def _defined(spec: dict[str, Any], version: dict[str, Any], storage_version: str
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
         subresources=tuple(subresources),
-        selectable_fields=tuple(
-            entry["jsonPath"].lstrip(".") for entry in version.get("selectableFields") or ()
-        ),
+        selectable_fields={
+            path: SelectableField(path)
+            for entry in version.get("selectableFields") or ()
+            if (path := entry["jsonPath"].lstrip("."))
+        },
         singular=names.get("singular", ""),
         list_kind=names.get("listKind", ""),
         scale=scale,

@@ -21,11 +21,13 @@ class Messages(NamedTuple):
     roots: dict[tuple[str, str], str]
     """The message of an object, by apiVersion and kind."""
     fields: dict[str, dict[int, Field]]
+    unions: set[str]
+    """Messages that are in JSON the value of one of their fields."""
 
 
 @cache
 def messages() -> Messages:
-    table = Messages({}, {})
+    table = Messages({}, {}, set())
     text = (files("stromboli.embedded.protobuf") / "messages.txt").read_text()
     for line in text.splitlines():
         if line.startswith("= "):
@@ -33,6 +35,9 @@ def messages() -> Messages:
             table.roots[version, kind] = name
         elif line.strip():
             name, _, listed = line.partition(":")
+            if name.endswith("|"):
+                name = name[:-1]
+                table.unions.add(name)
             table.fields[name] = dict(_field(field) for field in listed.split(",") if field.strip())
     return table
 

@@ -18,7 +18,7 @@ MAX_DEPTH = 50
 MAX_FIELDS = 50_000
 """Fields of a message and of those in it, whether known or not: reading one takes some microseconds."""
 MAX_RAW = 100_000
-"""Bytes of JSON inside a message."""
+"""Bytes of JSON inside a message, in all."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Value = int | bytes
 Fields = dict[int, Value]
@@ -29,10 +29,11 @@ class BadMessage(ValueError):
 
 
 class _Budget:
-    """How many fields may still be read."""
+    """How many fields, and bytes of JSON inside, may still be read."""
 
     def __init__(self) -> None:
         self.left = MAX_FIELDS
+        self.raw = MAX_RAW
 
 
 def read(data: bytes) -> dict[str, Any]:
@@ -123,9 +124,12 @@ def _put(content: dict[str, Any], field: Field, raw: Value, depth: int, budget: 
 def _value(kind: str, raw: Value, depth: int, budget: _Budget) -> Any:
     if (scalar := _SCALARS.get(kind)) is not None:
         return scalar(raw)
+    if kind == "raw":
+        return _raw(dict(_fields(memoryview(_bytes(raw)), budget)), budget)
     if (composed := _COMPOSED.get(kind)) is not None:
         return composed(dict(_fields(memoryview(_bytes(raw)), budget)))
-    return _message(memoryview(_bytes(raw)), kind, depth + 1, budget)
+    content = _message(memoryview(_bytes(raw)), kind, depth + 1, budget)
+    return next(reversed(content.values()), None) if kind in messages().unions else content
 
 
 def _bytes(raw: Value) -> bytes:
@@ -148,12 +152,12 @@ def _number(raw: Value) -> int:
     return raw - (1 << 64) if raw >> 63 else raw
 
 
-def _float(raw: Value) -> float:
+def _float(raw: Value) -> float | int:
     data = _bytes(raw)
     if len(data) not in (4, 8):
         raise BadMessage("protobuf: a fraction of an odd size")
     value: float = struct.unpack("<d" if len(data) == 8 else "<f", data)[0]
-    return value
+    return int(value) if value.is_integer() else value  # as Go writes it in JSON
 
 
 def _time(fields: Fields, micro: bool = False) -> str | None:
@@ -171,12 +175,11 @@ def _first(fields: Fields) -> bytes:
     return _bytes(fields.get(1, b""))
 
 
-def _raw(fields: Fields) -> Any:
+def _raw(fields: Fields, budget: _Budget) -> Any:
     data = _first(fields)
-    if len(data) > MAX_RAW:
-        raise BadMessage(
-            f"protobuf: {len(data)} bytes of JSON inside, of which at most {MAX_RAW} are read; send JSON"
-        )
+    budget.raw -= len(data)
+    if budget.raw < 0:
+        raise BadMessage(f"protobuf: more than {MAX_RAW} bytes of JSON inside; send JSON")
     try:
         return msgspec.json.decode(data) if data else None
     except (ValueError, RecursionError):
@@ -204,6 +207,5 @@ _COMPOSED: dict[str, Callable[[Fields], Any]] = {
     "duration": _duration,
     "quantity": lambda fields: _first(fields).decode(errors="replace"),
     "intstr": _int_or_string,
-    "raw": _raw,
 }
 """Messages that are one value in JSON."""

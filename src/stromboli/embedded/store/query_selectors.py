@@ -48,12 +48,15 @@ Labels = tuple[Requirement, ...]
 
 
 class FieldTerm(NamedTuple):
+    """One condition on a field; `absent` is the value of an object that lacks it."""
+
     path: str
     value: str
     equal: bool
+    absent: str = ""
 
     def holds(self, read: Callable[[str], str]) -> bool:
-        return (read(self.path) == self.value) == self.equal
+        return ((read(self.path) or self.absent) == self.value) == self.equal
 
 
 Fields = tuple[FieldTerm, ...]

@@ -103,10 +103,10 @@ class Record:
 
 
 def read_field(content: Any, path: str) -> str:
+    if path == "source":  # of an event: its component, which newer events call otherwise
+        return read_field(content, "source.component") or read_field(content, "reportingComponent")
     for step in path.split("."):
         content = content.get(step) if isinstance(content, dict) else None
-    if path == "source":  # of an event: its component
-        content = content.get("component") if isinstance(content, dict) else None
     if isinstance(content, bool):
         return "true" if content else "false"
     return "" if content is None or isinstance(content, dict | list) else str(content)
