@@ -52,6 +52,13 @@ def test_there_is_one_at_a_time() -> None:
     assert deployment["strategy"] == {"type": "Recreate"}
 
 
+def test_it_has_a_temporary_directory_beside_its_read_only_root() -> None:
+    (mount,) = CONTAINER["volumeMounts"]
+    (volume,) = POD["volumes"]
+    assert mount == {"name": volume["name"], "mountPath": "/tmp"}
+    assert "emptyDir" in volume
+
+
 def test_its_pod_is_restricted_and_everything_selects_it() -> None:
     assert POD["securityContext"]["runAsNonRoot"] is True
     assert POD["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}

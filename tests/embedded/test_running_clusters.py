@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,6 +74,25 @@ def test_a_link_in_the_place_of_the_list_is_not_followed(
     assert len(list(precious.iterdir())) == 2
 
 
+def test_without_a_temporary_directory_no_local_cluster_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> str:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setattr(tempfile, "gettempdir", missing)
+    assert running_clusters() == []
+    with pytest.raises(FolderError, match="no cluster runs"):
+        find_cluster(None)
+
+
+def test_to_list_clusters_nothing_is_written(runtime: Path) -> None:
+    runtime.chmod(0o500)
+    assert running_clusters() == []
+    assert list(runtime.iterdir()) == []
+
+
 def test_only_own_files_by_the_number_of_a_process_are_deleted(tmp_path: Path, index: Path) -> None:
     precious = tmp_path / "precious.json"
     precious.write_text("{}")
@@ -99,6 +119,7 @@ def test_a_list_that_others_may_write_is_not_believed(index: Path, mode: int) ->
 def test_a_list_of_somebody_else_is_not_believed(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     user = os.getuid() + 1
     monkeypatch.setattr(os, "getuid", lambda: user)
+    (runtime / f"stromboli-clusters-{user}").mkdir(mode=0o700)
     with pytest.raises(FolderError, match="belongs to somebody else"):
         running_clusters()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import ipaddress
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -20,6 +19,7 @@ from aiohttp import web
 
 from stromboli.daemon.delegated_reviews import review_access, review_token
 from stromboli.daemon.log_format import about
+from stromboli.daemon.request_connection import is_local
 from stromboli.kube.request import Api, ApiError, NoResponse
 
 log = logging.getLogger(__name__)
@@ -128,7 +128,7 @@ class DelegatedAuthorization:
 
     async def refusal(self, request: web.Request, access: RequiredAccess | None = None) -> Refusal | None:
         """Why a request is not allowed; None if it is. Without `access`, the path is what takes a right."""
-        if not _is_loopback(request.remote):
+        if not is_local(request):
             return Refusal(
                 403, "answered over loopback alone, as there is no TLS here: kubectl port-forward leads there"
             )
@@ -170,10 +170,3 @@ class DelegatedAuthorization:
         if len(self._remembered) >= MOST_REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
         self._remembered[key] = self._clock() + REMEMBERED_FOR, refusal
-
-
-def _is_loopback(address: str | None) -> bool:
-    try:
-        return ipaddress.ip_address(address or "").is_loopback
-    except ValueError:
-        return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable
 
 from aiohttp import web
@@ -14,6 +15,14 @@ def connection_of(request: web.BaseRequest) -> Connection | None:
     """The connection of a request, if it is still there."""
     protocol = request.transport.get_protocol() if request.transport is not None else None
     return protocol if isinstance(protocol, Connection) else None
+
+
+def is_local(request: web.BaseRequest) -> bool:
+    """Whether a request comes over loopback."""
+    try:
+        return ipaddress.ip_address(request.remote or "").is_loopback
+    except ValueError:
+        return False
 
 
 def prove(request: web.BaseRequest, owner: str = "", most: int = MOST_CONNECTIONS) -> bool:

@@ -62,14 +62,17 @@ class RunningCluster(msgspec.Struct, frozen=True):
 # -- the index
 
 
-@contextmanager
-def _index() -> Iterator[int]:
-    """The folder that lists the running clusters of this user, as a descriptor."""
-    path = (
+def _index_path() -> Path:
+    """Where the list is; `FileNotFoundError` if there is no writable temporary directory."""
+    return (
         Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"stromboli-clusters-{os.getuid()}"
     )
-    with suppress(FileExistsError):
-        path.mkdir(mode=0o700)
+
+
+@contextmanager
+def _index() -> Iterator[int]:
+    """The folder that lists the running clusters of this user, as a descriptor; it must exist."""
+    path = _index_path()
     try:
         index = os.open(path, _READ | os.O_DIRECTORY)
     except NotADirectoryError:  # a link too
@@ -88,6 +91,8 @@ def _index() -> Iterator[int]:
 
 def add_entry(cluster: RunningCluster) -> None:
     """List a cluster; `FolderError` or `OSError` if that is impossible."""
+    with suppress(FileExistsError):
+        _index_path().mkdir(mode=0o700)
     with _index() as index:
         name = f"{cluster.pid}.json"
         with suppress(FileNotFoundError):
@@ -111,6 +116,8 @@ def running_clusters() -> list[RunningCluster]:
                 if (match := _ENTRY.fullmatch(name)) and _is_own_file(index, name):
                     cluster = _running_cluster(index, name, int(match[1]))
                     clusters += [cluster] if cluster is not None else []
+    except FileNotFoundError:  # no cluster was ever started, or there is no directory to list it in
+        return []
     except OSError as error:
         raise FolderError(
             f"running clusters cannot be listed: {error}; --data names the one you mean"

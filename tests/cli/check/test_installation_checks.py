@@ -86,6 +86,29 @@ def test_a_scheduler_without_ready_replicas_fails_and_fewer_than_wanted_are_a_wa
     assert f"no Deployment of the admission in namespace {NAMESPACE}" in texts
 
 
+def test_a_dashboard_or_another_deployment_that_is_not_ready_is_seen() -> None:
+    facts = healthy()
+    facts.objects["Deployment"] += [deployment("dashboard", 1, 1), deployment("dashboard-b", 0, 1)]
+    facts.objects["Deployment"] += [named("other", spec={}, status={}), deployment("unused", 0, 0)]
+    assert [(result.check, result.text) for result in results(facts, "failed")] == [
+        ("dashboard", "Deployment stromboli-dashboard-b: 0 of 1 replicas ready"),
+        ("components", "Deployment other: 0 of 1 replicas ready"),
+    ]
+    assert "Deployment stromboli-dashboard: 1 of 1 replicas ready" in [
+        result.text for result in results(facts, "ok")
+    ]
+
+
+def test_a_rollout_that_has_stopped_is_a_warning_while_old_pods_are_ready() -> None:
+    facts = healthy()
+    stopped = {"type": "Progressing", "status": "False", "message": "ReplicaSet x has timed out progressing."}
+    facts.objects["Deployment"][0]["status"]["conditions"] = [stopped]
+    (result,) = results(facts, "warning")
+    assert result.text == (
+        "Deployment stromboli-scheduler: the rollout has stopped: ReplicaSet x has timed out progressing."
+    )
+
+
 def test_volcanos_own_scheduler_that_made_way_for_another_is_fine() -> None:
     facts = healthy()
     retired = named("volcano-scheduler", spec={"replicas": 0}, status={})

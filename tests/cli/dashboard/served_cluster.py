@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,16 @@ async def served(folder: Path, *manifests: Manifest, **options: Any) -> AsyncIte
         cluster = ServedCluster(server, sessions)
         await cluster.create(*manifests)
         yield cluster
+
+
+def on_cluster(work: Callable[[ServedCluster], Awaitable[None]], folder: Path) -> None:
+    """Do something with one that has no objects yet."""
+
+    async def run() -> None:
+        async with served(folder) as cluster:
+            await work(cluster)
+
+    asyncio.run(run())
 
 
 def job_manifest(name: str = "train", phase: str = "Running", **spec: Any) -> Manifest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from stromboli.cli.check.check_result import CheckResult, failed, ok, skipped, warning
+from stromboli.cli.check.check_result import CheckResult, CheckState, failed, ok, skipped, warning
 from stromboli.cli.check.installation_facts import InstallationFacts
 from stromboli.cli.cluster.cluster_kinds import Manifest, name_of, namespace_of
 from stromboli.embedded.tables.age_text import instant
@@ -13,6 +13,8 @@ MOST_SKEW = 5.0
 """Seconds by which clocks may differ without anybody noticing."""
 LEASES_OF = {"scheduler": ("volcano", "vc-scheduler"), "controllers": ("vc-controller-manager",)}
 """Names of the leases of each component, ours and Volcano's."""
+DASHBOARD = "stromboli-dashboard"
+"""In the name of the Deployment of the dashboard, which is optional."""
 INSTALL = "docs/install.md says how to install it"
 
 
@@ -66,7 +68,7 @@ def _clock(facts: InstallationFacts) -> Iterator[CheckResult]:
 
 
 def _deployments(facts: InstallationFacts) -> Iterator[CheckResult]:
-    """Whether every component has its replicas."""
+    """Whether every component has its replicas. Other Deployments in the namespace are shown if they are not ready."""
     if facts.is_local:
         yield ok("components", "all parts run in the process of `stromboli up`")
         return
@@ -74,9 +76,15 @@ def _deployments(facts: InstallationFacts) -> Iterator[CheckResult]:
     if "Deployment" in facts.refused:
         return
     deployments = {name_of(item): item for item in facts.objects.get("Deployment", ())}
+    others = dict(deployments)
     for part in ("scheduler", "controllers", "admission"):
         of_part = {name: item for name, item in deployments.items() if part.rstrip("s") in name}
+        others = {name: item for name, item in others.items() if name not in of_part}
         yield from _component(part, of_part, facts.namespace)
+    for name, item in others.items():
+        result = _deployment("dashboard" if DASHBOARD in name else "components", name, item)
+        if _replicas(item) and (DASHBOARD in name or result.state is not CheckState.OK):
+            yield result
 
 
 def _component(part: str, deployments: dict[str, Manifest], namespace: str) -> Iterator[CheckResult]:
@@ -109,7 +117,15 @@ def _deployment(part: str, name: str, deployment: Manifest) -> CheckResult:
     where = f"-n {namespace_of(deployment)} deployment/{name}"
     if ready == 0:
         return failed(part, text, f"kubectl describe {where}; kubectl logs {where}")
-    return ok(part, text) if ready >= wanted else warning(part, text, f"kubectl describe {where}")
+    if ready < wanted:
+        return warning(part, text, f"kubectl describe {where}")
+    for condition in (deployment.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "Progressing" and condition.get("status") == "False":
+            text = (
+                f"Deployment {name}: the rollout has stopped: {condition.get('message') or 'no reason given'}"
+            )
+            return warning(part, text, f"kubectl rollout status {where}; kubectl logs {where}")
+    return ok(part, text)
 
 
 def _leases(facts: InstallationFacts) -> Iterator[CheckResult]:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 OPENING_SECONDS = 10.0
 """For a browser to start and read the file that leads it to the dashboard."""
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?(:[0-9]{1,5})?")
@@ -97,13 +96,13 @@ async def dashboard(
             if open_browser:
                 await _open_browser(address)
             return
+    from stromboli.cli.dashboard.server.listening_address import LOOPBACK_HOSTS, listen, one_time_code
+
     host, port = _place(listen_address, authentication)
-    if host not in LOOPBACK and tls is None:
+    if host not in LOOPBACK_HOSTS and tls is None:
         print_note(
             "viewers' tokens travel in plain text: let a proxy with TLS stand in front, or give --tls-cert-file"
         )
-    from stromboli.cli.dashboard.server.listening_address import listen, one_time_code
-
     listening = await listen(host, port, tls)
     code = None
     if authentication is ViewerCheck.CODE:
@@ -122,16 +121,17 @@ async def dashboard(
 
 def _place(listen_address: str, authentication: ViewerCheck) -> tuple[str, int | None]:
     """Where to listen: on loopback unless somebody says otherwise."""
+    from stromboli.cli.dashboard.server.listening_address import LOOPBACK, LOOPBACK_HOSTS
     from stromboli.daemon.flags import BadFlag
     from stromboli.daemon.listening_sockets import split_address
 
     if not listen_address:
-        return LOOPBACK[0], None
+        return LOOPBACK, None
     try:
         host, port = split_address(listen_address)
     except BadFlag as error:
         raise Usage(f"--listen-address {error}") from None
-    if host not in LOOPBACK and authentication is ViewerCheck.CODE:
+    if host not in LOOPBACK_HOSTS and authentication is ViewerCheck.CODE:
         raise Usage(
             f"--listen-address {listen_address}: whoever has the code has your rights, so others must not reach it;"
             " --authentication token lets everybody look with rights of his own"

@@ -54,7 +54,6 @@ class WatchedCluster:
     def __init__(self, session: ClusterSession, catalog: Catalog) -> None:
         self.session = session
         self.watches = RecordWatches(session, ClusterRecords(), kinds=ALL_KINDS)
-        self.since = time.time()
         self.catalog = catalog
         self.leader = LeaderAnswers()
         self.reads = KeptReads()

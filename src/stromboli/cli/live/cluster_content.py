@@ -212,7 +212,7 @@ class ClusterContent:
         for name, record in sorted(self.records.queues.items()):
             share, count = shares.get(name, {}), counts.get(name, Counter())
             used = share.get("used")
-            own = demands.get(name, QueueDemand({}, {})).used
+            demand = demands.get(name, QueueDemand({}, {}))
             rows.append(
                 {
                     "name": name,
@@ -221,9 +221,8 @@ class ClusterContent:
                     "running": count[names.GROUP_RUNNING],
                     "waiting": sum(count[phase] for phase in WAITING),
                     "weight": record.object.spec.weight,
-                    "used": shown_amounts(own) if used is None else from_quantities(used),
-                    "own": shown_amounts(own),
-                    "pending": shown_amounts(demands.get(name, QueueDemand({}, {})).waiting),
+                    "used": shown_amounts(demand.used) if used is None else from_quantities(used),
+                    "pending": shown_amounts(demand.waiting),
                     "deserved": from_quantities(share.get("deserved") or {}),
                     "guarantee": from_quantities(share.get("guarantee") or {}),
                     "capability": from_quantities(share.get("capability") or {}),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +13,10 @@ from stromboli.cli.cluster.cluster_kinds import JOBS, Manifest
 from stromboli.cli.dashboard.actions.action_routes import ACTIONS, ActionRoute
 from stromboli.cli.dashboard.pages.page_content import PageContent
 from stromboli.kube.request import ApiError
-from tests.cli.dashboard.served_cluster import READER, ServedCluster, job_manifest, served
+from tests.cli.dashboard.served_cluster import READER, ServedCluster, job_manifest, on_cluster
 from tests.cli.dashboard.view_requests import HOSTILE, html_of, text_of
 
 TRAIN = {"namespace": "default", "name": "train"}
-
-
-def on_cluster(work: Callable[[ServedCluster], Awaitable[None]], folder: Path) -> None:
-    async def run() -> None:
-        async with served(folder) as cluster:
-            await work(cluster)
-
-    asyncio.run(run())
 
 
 def route(verb: str) -> ActionRoute:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -14,17 +12,9 @@ from stromboli.cli.cluster.cluster_errors import ClusterError
 from stromboli.cli.dashboard.actions.action_routes import ACTIONS, ActionRoute
 from stromboli.cli.dashboard.pages.page_content import PageContent
 from stromboli.kube.request import ApiError
-from tests.cli.dashboard.served_cluster import READER, ServedCluster, served
+from tests.cli.dashboard.served_cluster import READER, ServedCluster, on_cluster
 from tests.cli.dashboard.view_requests import html_of, text_of
 from tests.manifests import queue
-
-
-def on_cluster(work: Callable[[ServedCluster], Awaitable[None]], folder: Path) -> None:
-    async def run() -> None:
-        async with served(folder) as cluster:
-            await work(cluster)
-
-    asyncio.run(run())
 
 
 def route(verb: str) -> ActionRoute:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +20,8 @@ from stromboli.cli.dashboard.reading.gang_reading import (
 from stromboli.cli.live.cluster_records import PodRecord
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.request import ApiError
-from tests.cli.dashboard.served_cluster import ServedCluster, job_manifest, pod_manifest, served
+from tests.cli.dashboard.served_cluster import ServedCluster, job_manifest, on_cluster, pod_manifest
 from tests.manifests import group
-
-
-def on_cluster(work: Callable[[ServedCluster], Awaitable[None]], folder: Path) -> None:
-    async def run() -> None:
-        async with served(folder) as cluster:
-            await work(cluster)
-
-    asyncio.run(run())
-
 
 # -- events
 

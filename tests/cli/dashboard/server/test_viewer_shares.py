@@ -38,13 +38,13 @@ def test_nothing_is_kept_of_those_who_have_left() -> None:
     with pytest.raises(ZeroDivisionError), shares.stream("bob"):
         raise ZeroDivisionError
     assert shares._streams == {}
-    shares.render("ann")
-    assert list(shares._renders) == []
+    shares.renders.of("ann")
+    assert len(shares.renders) == 0
 
 
 def test_pages_of_a_viewer_are_rendered_a_few_at_a_time() -> None:
     shares = ViewerShares()
-    turn = shares.render("ann")
-    assert shares.render("ann") is turn
-    assert shares.render("bob") is not turn
+    turn = shares.renders.of("ann")
+    assert shares.renders.of("ann") is turn
+    assert shares.renders.of("bob") is not turn
     assert turn._value == MOST_OWN_RENDERS

@@ -259,20 +259,17 @@ def plain_table(
 
 def facts(entries: Iterable[tuple[str, object]]) -> Markup:
     """Names and values of one object."""
-    return element(
-        "dl",
-        *(element("div", element("dt", name), element("dd", value)) for name, value in entries),
-        class_="facts",
-    )
+    return _named_values(entries, "facts")
 
 
 def tiles(entries: Iterable[tuple[object, object]]) -> Markup:
     """A few numbers, large."""
-    return element(
-        "dl",
-        *(element("div", element("dt", name), element("dd", value)) for name, value in entries),
-        class_="tiles",
-    )
+    return _named_values(entries, "tiles")
+
+
+def _named_values(entries: Iterable[tuple[object, object]], class_: str) -> Markup:
+    values = (element("div", element("dt", name), element("dd", value)) for name, value in entries)
+    return element("dl", *values, class_=class_)
 
 
 def card(title: object, *content: object, note: object = "", wide: bool = False) -> Markup:

@@ -6,7 +6,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeVar
-from weakref import WeakValueDictionary
+
+from stromboli.cli.dashboard.viewers.viewer_turns import ViewerTurns
 
 MOST_READS = 6
 """Of all viewers at once; further ones wait for their turn."""
@@ -33,7 +34,7 @@ class KeptReads:
         self._reading: dict[Key, tuple[object, asyncio.Task[Any]]] = {}
         """What is being read, with its stamp."""
         self._turns = asyncio.Semaphore(MOST_READS)
-        self._own_turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._own_turns = ViewerTurns(MOST_OWN_READS)
 
     async def read(
         self, key: Key, seconds: float, stamp: object, reading: Callable[[], Awaitable[Result]]
@@ -63,19 +64,13 @@ class KeptReads:
     async def _read(
         self, key: Key, seconds: float, stamp: object, reading: Callable[[], Awaitable[Result]]
     ) -> Result:
-        async with self._own_turn(key[0]), self._turns:
+        async with self._own_turns.of(key[0]), self._turns:
             value = await reading()
         self._kept.pop(key, None)
         if len(self._kept) >= READS_KEPT:
             del self._kept[next(iter(self._kept))]
         self._kept[key] = _Kept(value, stamp, time.monotonic() + seconds)
         return value
-
-    def _own_turn(self, viewer: str) -> asyncio.Semaphore:
-        turn = self._own_turns.get(viewer)
-        if turn is None:
-            turn = self._own_turns[viewer] = asyncio.Semaphore(MOST_OWN_READS)
-        return turn
 
     def forget(self, *path: str) -> None:
         """All that was read about an object, for any viewer: it has just been changed."""

@@ -17,7 +17,13 @@ from stromboli.cli.dashboard.pages.page_elements import card, notes
 from stromboli.cli.dashboard.pages.page_routes import PAGES
 from stromboli.cli.dashboard.server.assets import Assets
 from stromboli.cli.dashboard.server.event_stream import send_updates
-from stromboli.cli.dashboard.server.live_pages import LONGEST_RENDER, LivePages, TooManyPages, render
+from stromboli.cli.dashboard.server.live_pages import (
+    LONGEST_RENDER,
+    LivePages,
+    TooManyPages,
+    problem_page,
+    render,
+)
 from stromboli.cli.dashboard.server.page_addresses import LONGEST_ADDRESS, AddressBook, Destination
 from stromboli.cli.dashboard.server.page_frame import framed
 from stromboli.cli.dashboard.server.request_guard import HEADERS, SAFE_METHODS, RequestGuard
@@ -183,7 +189,7 @@ class DashboardApp:
         else:
             page, live, status = route, True, 200
         asked = self._request(destination, viewer)
-        async with self._shares.render(viewer.key):
+        async with self._shares.renders.of(viewer.key):
             content = await render(page, asked)
         if problem:
             told = {"refused": notes([problem], "warn")}
@@ -216,7 +222,7 @@ class DashboardApp:
         return response
 
     def _problem(self, title: str, text: str, status: int, viewer: Viewer | None = None) -> web.Response:
-        content = PageContent(title, {"problem": card(title, notes([text] if text else []), wide=True)})
+        content = problem_page(title, text, status, "note")
         who, where = (viewer.name, self._where) if viewer is not None else ("", "")
         return _html(framed(content, "", where, who, time.time(), live=False), status)
 

@@ -14,7 +14,8 @@ from stromboli.cli.dashboard.viewers.one_time_code import CODE, OneTimeCode
 from stromboli.daemon.listening_sockets import open_sockets
 
 DEFAULT_PORT = 7373
-LOOPBACK = "127.0.0.1"
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
+LOOPBACK = LOOPBACK_HOSTS[0]
 
 
 @dataclass(frozen=True, slots=True)

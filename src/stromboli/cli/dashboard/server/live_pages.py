@@ -45,7 +45,7 @@ async def render(route: PageRoute, request: ViewRequest) -> PageContent:
     size = sum(map(len, page.regions.values()))
     if size > LARGEST_PAGE:
         text = f"It would have {size / 2**20:.1f} MiB. Filters in its address make it smaller."
-        page = _failed("This page is too large", text, 500)
+        page = problem_page("This page is too large", text, 500)
     return page._replace(regions={"notices": _notices(request), **page.regions})
 
 
@@ -90,22 +90,26 @@ async def _page(route: PageRoute, request: ViewRequest) -> PageContent:
         async with asyncio.timeout(LONGEST_RENDER):
             return await route.render(request)
     except NotThere as error:
-        return _failed("Not there", shown(str(error)), 404)
+        return problem_page("Not there", shown(str(error)), 404)
     except ClusterError as error:
-        return _failed("This cannot be shown", shown(str(error)), 404)
+        return problem_page("This cannot be shown", shown(str(error)), 404)
     except ApiError as error:
-        return _failed("The cluster refuses this", refusal_text(error), 403 if error.status == 403 else 502)
+        return problem_page(
+            "The cluster refuses this", refusal_text(error), 403 if error.status == 403 else 502
+        )
     except NoResponse as error:
-        return _failed("The cluster does not answer", shown(str(error)), 502)
+        return problem_page("The cluster does not answer", shown(str(error)), 502)
     except TimeoutError:
-        return _failed("The cluster does not answer", f"for {LONGEST_RENDER:g} seconds", 504)
+        return problem_page("The cluster does not answer", f"for {LONGEST_RENDER:g} seconds", 504)
     except Exception:
         log.exception("a page of the dashboard failed: %s", shown(request.path))
-        return _failed("This page failed", "The log of the dashboard says more.", 500)
+        return problem_page("This page failed", "The log of the dashboard says more.", 500)
 
 
-def _failed(title: str, text: str, status: int) -> PageContent:
-    return PageContent(title, {"problem": card(title, notes([text], "warn"), wide=True)}, status)
+def problem_page(title: str, text: str, status: int, class_: str = "warn") -> PageContent:
+    """A page that says why another cannot be shown."""
+    told = notes([text] if text else [], class_)
+    return PageContent(title, {"problem": card(title, told, wide=True)}, status)
 
 
 def _kept(last: PageContent, failed: PageContent) -> PageContent:

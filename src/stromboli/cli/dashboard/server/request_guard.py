@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from aiohttp import web
 
+from stromboli.cli.dashboard.server.listening_address import LOOPBACK_HOSTS
 from stromboli.cli.dashboard.server.peer_users import PeerUsers
 
 POLICY = (
@@ -30,7 +31,7 @@ HEADERS = {
     "Cache-Control": "no-store",
     "Server": "stromboli",
 }
-LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+LOOPBACK_NAMES = tuple(f"[{host}]" if ":" in host else host for host in LOOPBACK_HOSTS)
 _PORT = re.compile(r":[0-9]{1,5}$")
 SAFE_METHODS = ("GET", "HEAD")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from weakref import WeakValueDictionary
+
+from stromboli.cli.dashboard.viewers.viewer_turns import ViewerTurns
 
 MOST_STREAMS = 200
 """Browsers that are kept up to date at once; beyond that, the viewer who has most gives one to a newcomer."""
@@ -25,7 +26,8 @@ class ViewerShares:
     def __init__(self) -> None:
         self._streams: dict[str, list[asyncio.Event]] = {}
         """Set when a stream has to end for somebody else's sake, the oldest first."""
-        self._renders: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self.renders = ViewerTurns(MOST_OWN_RENDERS)
+        """Turns of viewers' pages."""
 
     @contextmanager
     def stream(self, viewer: str) -> Iterator[asyncio.Event]:
@@ -54,10 +56,3 @@ class ViewerShares:
             return False
         most.pop(0).set()
         return True
-
-    def render(self, viewer: str) -> asyncio.Semaphore:
-        """The turn of a viewer's page."""
-        turn = self._renders.get(viewer)
-        if turn is None:
-            turn = self._renders[viewer] = asyncio.Semaphore(MOST_OWN_RENDERS)
-        return turn

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
 import time
 from collections.abc import Callable, Hashable
@@ -10,6 +9,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from aiohttp import web
+
+from stromboli.daemon.request_connection import is_local
 
 MOST_SESSIONS = 512
 """Browsers that are remembered; the one that was used least recently goes for a new one."""
@@ -31,14 +32,6 @@ class _Session(Generic[Holder]):
     owner: str
     is_local: bool
     used: float
-
-
-def is_local(request: web.Request) -> bool:
-    """Whether a request comes over loopback."""
-    try:
-        return ipaddress.ip_address(request.remote or "").is_loopback
-    except ValueError:
-        return False
 
 
 class BrowserSessions(Generic[Holder]):
