@@ -493,6 +493,25 @@ def test_a_command_that_does_not_read_makes_its_client_wait_and_ends_with_it(
     on_a_real_node(tmp_path, scenario, tls=False)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="counts in /proc")
+@pytest.mark.parametrize("tty", ["false", "true"])
+def test_clients_that_leave_after_the_handshake_leave_no_descriptors(tmp_path: Path, tty: str) -> None:
+    async def scenario(kubectl: Kubectl) -> None:
+        await kubectl.running("a", ENDLESS)
+        query = {"command": ENDLESS, "stdin": "true", "stdout": "true", "tty": tty}
+        if tty == "false":
+            query["stderr"] = "true"
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(20):
+            async with web_socket(kubectl, "exec", **query) as (opened, _):
+                opened._response.connection.transport.abort()
+        async with asyncio.timeout(30):
+            while len(os.listdir("/proc/self/fd")) > before:
+                await asyncio.sleep(0.05)
+
+    on_a_real_node(tmp_path, scenario, tls=False)
+
+
 def test_a_stream_on_which_nothing_moves_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_command, "CLIENT_CHECK", 0.05)
     monkeypatch.setattr(remote_command, "STREAM_IDLE_TIME", 0.3)

@@ -106,6 +106,26 @@ def test_pipes_that_are_not_all_to_be_had_are_closed(monkeypatch, made):
     asyncio.run(scenario())
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="counts in /proc")
+@pytest.mark.parametrize("turns", range(6))
+@pytest.mark.parametrize("terminal", [False, True])
+def test_pipes_are_closed_if_their_opening_is_cancelled(terminal, turns):
+    async def scenario():
+        before = len(os.listdir("/proc/self/fd"))
+        opening = asyncio.create_task(
+            ProcessStdio.pseudo_terminal() if terminal else ProcessStdio.pipes(stdin=True, stderr=True)
+        )
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if not opening.cancel():
+            return opening.result().close_ends(), opening.result().close()
+        async with asyncio.timeout(10):
+            while len(os.listdir("/proc/self/fd")) > before:
+                await asyncio.sleep(0.01)  # transports close at the next turn of the loop
+
+    asyncio.run(scenario())
+
+
 def test_a_command_reads_its_input_and_separates_errors(tmp_path):
     async def scenario(running):
         stdio = await ProcessStdio.pipes(stdin=True, stderr=True)

@@ -57,8 +57,10 @@ class ExecProcess:
                 await asyncio.wait({self._exit}, timeout=HANGUP_GRACE)
         finally:
             self.kill()
-            await asyncio.wait({self._exit}, timeout=HANGUP_GRACE)
-            self.stdio.close()
+            try:
+                await asyncio.wait({self._exit}, timeout=HANGUP_GRACE)
+            finally:
+                self.stdio.close()
 
     async def wait(self) -> int:
         """The exit code; 128 and the number of the signal that ended it."""

@@ -134,6 +134,7 @@ class PodWorker:
             self._refusal = {"reason": "UnexpectedAdmissionError", "message": f"Pod was rejected: {error}"}
             sandbox.record(names.WARNING, "UnexpectedAdmissionError", str(error))
             return False
+        self._statuses.limits_problem = sandbox.resources.limits_problem
         for runner in self._runners:
             runner.container.cards = sandbox.resources.cards(runner.container.name)
         return True

@@ -80,9 +80,9 @@ async def start_process(
     try:
         guardian.add(process.pid)
     except OSError as error:
+        stdio.close()
         group.signal(signal.SIGKILL)
         await group.wait()
-        stdio.close()
         raise ContainerError(f"its processes cannot be guarded: {error}", NO_ROOM) from None
     return group
 

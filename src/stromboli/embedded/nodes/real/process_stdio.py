@@ -149,7 +149,7 @@ class ProcessStdio:
     async def pipes(cls, stdin: bool = False, stderr: bool = False) -> ProcessStdio:
         """`OSError` if no more files may be open."""
         ours, end = os.pipe()
-        stdio = cls(await ProcessOutput.open(ours), ends=[-1, end, end])
+        stdio = await cls._with_output(ours, [-1, end, end])
         try:
             if stdin:
                 stdio.ends[0], ours = os.pipe()
@@ -157,7 +157,7 @@ class ProcessStdio:
             if stderr:
                 ours, stdio.ends[2] = os.pipe()
                 stdio.stderr = await ProcessOutput.open(ours)
-        except OSError:
+        except BaseException:  # also if the caller is cancelled
             stdio.close_ends()
             stdio.close()
             raise
@@ -167,15 +167,24 @@ class ProcessStdio:
     async def pseudo_terminal(cls) -> ProcessStdio:
         """`OSError` if no more files may be open."""
         ours, end = os.openpty()
-        stdio = cls(await ProcessOutput.open(ours), ends=[end, end, end])
+        stdio = await cls._with_output(ours, [end, end, end])
         try:
             stdio.terminal = os.dup(ours)
             stdio.stdin = await ProcessInput.open(os.dup(ours), True)
-        except OSError:
+        except BaseException:  # also if the caller is cancelled
             stdio.close_ends()
             stdio.close()
             raise
         return stdio
+
+    @classmethod
+    async def _with_output(cls, ours: int, ends: list[int]) -> ProcessStdio:
+        """Take over the descriptors: they are closed if this fails or is cancelled."""
+        try:
+            return cls(await ProcessOutput.open(ours), ends=ends)
+        except BaseException:
+            _close(ends)
+            raise
 
     def resize(self, rows: int, columns: int) -> None:
         """The size of the window, of which processes on the terminal are told."""
@@ -186,8 +195,7 @@ class ProcessStdio:
 
     def close_ends(self) -> None:
         """Once the process has its ends, or could not be started."""
-        for descriptor in {*self.ends} - {-1}:
-            os.close(descriptor)
+        _close(self.ends)
         self.ends = []
 
     def end(self) -> None:
@@ -203,3 +211,8 @@ class ProcessStdio:
         for side in (self.stdout, self.stderr, self.stdin):
             if side is not None:
                 side.close()
+
+
+def _close(ends: list[int]) -> None:
+    for descriptor in {*ends} - {-1}:
+        os.close(descriptor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from stromboli.api import names
 from stromboli.embedded.nodes import pod_status_patches
 from stromboli.embedded.nodes.node_types import Content, NodePod
 from stromboli.embedded.nodes.pod_addresses import LOCAL
@@ -24,6 +25,8 @@ class StatusManager:
         self._inits = inits
         self._mains = mains
         self._clock = clock
+        self.limits_problem = ""
+        """Why limits of CPU and memory are not enforced."""
         began = pod.status.start_time
         self.started = began.timestamp() if began is not None else clock()
         """When a node first had the pod."""
@@ -70,6 +73,13 @@ class StatusManager:
         ]
 
     def _pod_status(self, pod: NodePod, phase: str, conditions: list[Content]) -> Content:
+        if self.limits_problem:
+            reason = names.LIMITS_NOT_ENFORCED
+            conditions.append(
+                pod_condition(
+                    names.CONDITION_LIMITS_ENFORCED, False, self._clock(), reason, self.limits_problem
+                )
+            )
         status: Content = {
             "phase": phase,
             "startTime": timestamp(self.started),

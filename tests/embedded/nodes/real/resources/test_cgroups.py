@@ -211,7 +211,7 @@ def test_a_container_that_the_kernel_killed_for_its_memory_says_so(tmp_path, mon
     asyncio.run(scenario())
 
 
-def test_limits_that_nobody_enforces_are_logged_once_and_told_once_to_each_pod(tmp_path, caplog):
+def test_limits_that_are_not_enforced_are_logged_once_and_shown_by_each_pod(tmp_path, caplog):
     def find(name):
         raise NoCgroups("/sys/fs/cgroup: without the controllers memory")
 
@@ -222,7 +222,16 @@ def test_limits_that_nobody_enforces_are_logged_once_and_told_once_to_each_pod(t
                 init = {"name": "first", "image": "none", "command": ["true"], **limits}
                 spec = {"initContainers": [init]}
                 await cluster.pod(name, command=["true"], container=limits, spec=spec)
-                await cluster.phase(name, "Succeeded")
+                status = (await cluster.phase(name, "Succeeded"))["status"]
+                enforced = [
+                    condition
+                    for condition in status["conditions"]
+                    if condition["type"] == "stromboli.sh/LimitsEnforced"
+                ]
+                assert [(each["status"], each["reason"]) for each in enforced] == (
+                    [] if name == "free" else [("False", "LimitsNotEnforced")]
+                )
+                assert all("without the controllers memory" in each["message"] for each in enforced)
             assert "without the controllers memory" in await event(cluster, "b", "LimitsNotEnforced")
             items = json.loads(await cluster.client.list(EVENTS, "default"))["items"]
             told = [each for each in items if each["reason"] == "LimitsNotEnforced"]

@@ -56,7 +56,7 @@ class PodResources:
         self._node = node
         self._record = record
         self._grant: GpuGrant | None = None
-        self._has_told_limits = False
+        self._has_warned = False
 
     async def allocate(self, stopping: asyncio.Event) -> None:
         """Get the pod's GPUs, or wait for them until it is to stop; `GpusUnavailable` if it is refused."""
@@ -93,21 +93,28 @@ class PodResources:
         """The cgroup for a run of a container; None where there are none."""
         if self._node.cgroups is None:
             if has_limits(container):
-                self._tell_of_limits()
+                self._warn_of_limits()
             return None
         name, settings = str(container.get("name", "")), cgroup_settings(container)
         return await asyncio.to_thread(self._node.cgroups.create, self._pod.uid, name, settings)
 
-    def _tell_of_limits(self) -> None:
+    @property
+    def limits_problem(self) -> str:
+        """Why the limits of the pod are not enforced; empty if they are, or if it has none."""
+        containers = [*(self._pod.spec.init_containers or ()), *self._pod.spec.containers]
+        if not self._node.no_cgroups or not any(map(has_limits, containers)):
+            return ""
+        return (
+            f"limits of CPU and memory are not enforced here: {self._node.no_cgroups}; as a service"
+            " (`stromboli service install`) they are, on a machine with cgroups of version 2"
+        )
+
+    def _warn_of_limits(self) -> None:
         """Once for a pod, however often its containers start."""
         self._node.warn_of_limits()
-        if self._node.no_cgroups and not self._has_told_limits:
-            self._has_told_limits = True
-            message = (
-                f"limits of CPU and memory are not enforced here: {self._node.no_cgroups}; as a service"
-                " (`stromboli service install`) they are, on a machine with cgroups of version 2"
-            )
-            self._record(names.WARNING, "LimitsNotEnforced", message)
+        if self._node.no_cgroups and not self._has_warned:
+            self._has_warned = True
+            self._record(names.WARNING, names.LIMITS_NOT_ENFORCED, self.limits_problem)
 
     async def end_container(self, container: str, group: int, cgroup: ContainerCgroup | None) -> bool:
         """End what a container's process left running; whether the kernel killed it for its memory.
