@@ -133,13 +133,15 @@ class Scheduler:
             return
         if reading.in_force and (problem := self._use(self._file.current)):
             self._file.current = self.engine.policy
-            reading = PolicyReading(False, (problem,), f"{self._file.path}: the policy before stays in force")
+            reading = PolicyReading(
+                False, (problem,), f"{self._file.source_name}: the policy before stays in force"
+            )
         if not reading.in_force:
             self._note_refusal(self._file, reading)
         self._announce(reading)
 
     def _note_refusal(self, file: PolicyFile, reading: PolicyReading) -> None:
-        self.refused = RefusedPolicy(self.world.now(), str(file.path), reading.problems)
+        self.refused = RefusedPolicy(self.world.now(), file.source_name, reading.problems)
 
     def _use(self, policy: Policy) -> str:
         """Put another policy in force; why its plugins cannot be built, if they cannot."""

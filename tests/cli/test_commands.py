@@ -67,11 +67,11 @@ def test_every_preset_passes_its_own_check(run: Run, tmp_path: Path, name: str) 
 def test_a_wrong_policy_is_told_with_file_and_line(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "p.yaml"
     file.write_text('actions: "allocate, enqueue"\ntiers:\n- plugins:\n  - name: gnag\n    enableX: true\n')
-    result = run("policy", "check", file)
+    result = run("policy", "check", file, "--no-lenient-policy")
     assert result.exit_code == 1
     assert f'error: {file}:4: unknown plugin "gnag"; did you mean "gang"?' in result.stderr
     assert f"warning: {file}:1: actions: allocate runs before enqueue" in result.stderr
-    document = json.loads(run("policy", "check", file, "-o", "json").stdout)
+    document = json.loads(run("policy", "check", file, "--no-lenient-policy", "-o", "json").stdout)
     assert document["ok"] is False
     assert len(document["errors"]) >= 1
     assert len(document["warnings"]) == 1

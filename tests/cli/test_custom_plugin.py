@@ -29,7 +29,7 @@ def test_it_is_listed_and_checked_like_ours(run: Run) -> None:
     assert "print-job.namespace" in run("plugins", "--plugins-dir", OWN).stdout
     assert "print-jobs" in run("actions", "--plugins-dir", OWN).stdout
     assert run("policy", "check", OWN / "policy.yaml", "--plugins-dir", OWN).exit_code == 0
-    assert run("policy", "check", OWN / "policy.yaml").exit_code == 1
+    assert run("policy", "check", OWN / "policy.yaml", "--no-lenient-policy").exit_code == 1
 
 
 def test_where_a_plugin_failed_over_a_job_is_shown_when_debugging(run: Run, tmp_path: Path) -> None:

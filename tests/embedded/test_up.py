@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.embedded.up_process import POD, Up
+from stromboli.api import names
+from tests.embedded.up_process import POD, Up, eventually
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [
@@ -98,8 +99,77 @@ def test_ctrl_c_stops_it_and_its_processes(tmp_path: Path) -> None:
         (["--policy", "a", "--preset", "full"], "exclude each other"),
         (["--policy", "/no/such/file"], "/no/such/file"),
         (["--data", "/dev/null/x"], "cannot be made"),
+        (
+            ["--scheduler-sharding-mode", "harder"],
+            "--scheduler-sharding-mode: 'harder' is none of none, soft and hard",
+        ),
+        (["--controllers", "*,-sharding"], "'sharding' is no controller"),
+        (["--feature-gates", "PriorityClass=perhaps"], "is neither true nor false"),
     ],
 )
 def test_options_that_make_no_sense_are_explained(tmp_path: Path, options: list[str], problem: str) -> None:
     up = Up(tmp_path / "data")
     assert problem in up.stromboli("up", *options, ok=False)
+
+
+def test_it_takes_the_flags_of_shards_and_scheduling_gates(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "actions: 'enqueue, allocate'\ntiers: [{plugins: [{name: gang}, {name: predicates}, {name: capacity}]}]\n"
+    )
+    options = (
+        *("--nodes", "4x8cpu", "--feature-gates", f"{names.QUEUE_ADMISSION}=true", "--controllers", "*"),
+        *("--scheduler-sharding-mode", "hard", "--scheduler-configs", "volcano:volcano:0.0:1.0:false:1:2"),
+        *("--start-delay", "10ms", "--sharding-configmap", "", "--policy", str(policy)),
+    )
+    with Up(tmp_path / "data", *options) as up:
+
+        def shard() -> list[str]:
+            shards = up.json("get", "nodeshards")["items"]
+            return shards[0]["spec"]["nodesDesired"] if shards else []
+
+        eventually(lambda: len(shard()) == 2)
+        gated = POD.replace("labels:", f"annotations: {{{names.QUEUE_ALLOCATION_GATE}: 'true'}}, labels:")
+        up.kubectl("apply", "-f", "-", stdin=gated % ("small", "sleep 987"))
+        up.kubectl("wait", "--for=jsonpath={.status.phase}=Running", "--timeout=30s", "pod/small")
+        assert up.json("get", "pod", "small")["spec"]["nodeName"] in shard()
+        up.kubectl("apply", "-f", "-", stdin=gated.replace("100m", "99") % ("large", "sleep 987"))
+        (gate,) = up.json("get", "pod", "large")["spec"]["schedulingGates"]
+        assert gate["name"] == names.QUEUE_ALLOCATION_GATE
+
+
+CONFIG_MAP = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: volcano-scheduler-configmap, namespace: volcano-system}
+data:
+  volcano-scheduler.conf: |
+    actions: "%s"
+    tiers: [{plugins: [{name: gang}, {name: predicates}, {name: proportion}]}]
+"""
+
+
+def test_it_follows_the_config_map_of_volcanos_scheduler(tmp_path: Path) -> None:
+    with Up(tmp_path / "data", "--schedule-period", "200ms") as up:
+
+        def in_force() -> str:
+            return json.loads(up.kubectl("get", "--raw", "/explain/policy"))["source"]
+
+        def reasons() -> set[str]:
+            return {event["reason"] for event in up.json("get", "events", "-A")["items"]}
+
+        assert in_force() == "preset full"
+        up.kubectl("apply", "-f", "-", stdin=CONFIG_MAP % "enqueue, allocate")
+        eventually(lambda: in_force() == "ConfigMap volcano-system/volcano-scheduler-configmap")
+        eventually(lambda: names.EVENT_POLICY_LOADED in reasons())
+        up.kubectl("apply", "-f", "-", stdin=CONFIG_MAP % "enqueue, alocate")
+        eventually(lambda: "Policy refused" in up.stromboli("status"))
+        assert "failed to find Action alocate" in up.stromboli("status")
+        eventually(lambda: names.EVENT_POLICY_REFUSED in reasons())
+        document = json.loads(up.kubectl("get", "--raw", "/explain/policy"))
+        assert [action["name"] for action in document["actions"]] == ["enqueue", "allocate"]
+        assert "replaced" in up.stromboli("policy", "apply", "--preset", "basic", "--yes")
+        eventually(lambda: "Policy refused" not in up.stromboli("status"))
+        up.kubectl("delete", "configmap", "-n", "volcano-system", "volcano-scheduler-configmap")
+        eventually(lambda: in_force() == "preset full")
+        assert "shares by preset full" in up.stromboli("status")

@@ -15,7 +15,7 @@ from stromboli.engine.points import every, point
 from stromboli.extensions import load_catalog
 from stromboli.policy.arguments import arg
 from stromboli.policy.policy import Policy, PolicyError, default_policy, load_policy
-from stromboli.policy.policy_file import PolicyFile, PolicyReading
+from stromboli.policy.policy_file import OverridablePolicy, PolicyFile, PolicyReading
 from stromboli.policy.policy_problems import suggestion
 from stromboli.policy.presets import PRESETS, preset
 
@@ -357,6 +357,41 @@ def test_a_file_that_is_wrong_from_the_start_is_refused(tmp_path: Path, content:
         path.write_bytes(content)
     with pytest.raises(PolicyError, match="conf"):
         PolicyFile(path, CATALOG)
+
+
+def test_a_config_map_is_in_force_while_it_exists(tmp_path: Path) -> None:
+    base = load_policy("actions: allocate", CATALOG, "preset own")
+    policy = OverridablePolicy(base, "ConfigMap a/b", CATALOG, lenient=True)
+    assert (policy.current, policy.refresh(), policy.source_name) == (base, None, "preset own")
+    policy.override = "actions: backfill"
+    assert policy.refresh() == PolicyReading(True, (), "ConfigMap a/b: the new policy is in force")
+    assert (policy.current.actions, policy.current.source_name) == (("backfill",), "ConfigMap a/b")
+    policy.override = "actions: alocate"
+    reading = policy.refresh()
+    assert reading is not None
+    assert (reading.in_force, reading.outcome) == (
+        False,
+        "ConfigMap a/b: the policy loaded before stays in force",
+    )
+    assert (policy.current.actions, policy.source_name) == (("backfill",), "ConfigMap a/b")
+    policy.override = ""
+    assert policy.refresh() == PolicyReading(True, (), "preset own: the new policy is in force")
+    assert policy.current is base
+
+
+def test_a_file_in_whose_place_there_is_no_config_map_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "conf"
+    path.write_text("actions: allocate")
+    policy = OverridablePolicy(PolicyFile(path, CATALOG), "ConfigMap a/b", CATALOG, lenient=True)
+    path.write_text("actions: backfill")
+    assert policy.refresh() == PolicyReading(True, (), f"{path}: the new policy is in force")
+    policy.override = "actions: enqueue"
+    policy.refresh()
+    path.write_text("actions: allocate")
+    assert policy.refresh() is None
+    policy.override = ""
+    assert policy.refresh() == PolicyReading(True, (), f"{path}: the new policy is in force")
+    assert policy.current.actions == ("allocate",)
 
 
 KEYS_AND_VALUES = [

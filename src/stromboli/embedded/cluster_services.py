@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from typing import Any
 import msgspec
 
 from stromboli.api import names
+from stromboli.api.types.config_map import ConfigMap
+from stromboli.api.types.meta import Object
 from stromboli.controllers.hypernode.discovery_config import config_map_place
 from stromboli.controllers.options import Options as ControllerOptions
 from stromboli.controllers.runner import ControllerRunner
@@ -29,7 +31,14 @@ from stromboli.embedded.http.explain_responses import ClusterExplanations
 from stromboli.embedded.http.metrics_responses import ClusterMetrics
 from stromboli.embedded.nodes.machine.gpu_locks import locks_folder
 from stromboli.embedded.nodes.machine.machine_node import machine_nodes
-from stromboli.embedded.nodes.node_network import configure_discovery, has_racks, wait_until_discovered
+from stromboli.embedded.nodes.node_network import (
+    CONFIG_MAPS,
+    NAMESPACES,
+    configure_discovery,
+    create_missing,
+    has_racks,
+    wait_until_discovered,
+)
 from stromboli.embedded.nodes.node_registration import register_nodes
 from stromboli.embedded.nodes.node_service import NodeService
 from stromboli.embedded.nodes.node_types import Content
@@ -43,8 +52,9 @@ from stromboli.embedded.nodes.write_queue import NODES, WriteQueue
 from stromboli.engine.catalog import Catalog
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
+from stromboli.kube.reflector import Reflector, UnusableObject, WatchScope
 from stromboli.policy.policy import Policy
-from stromboli.policy.policy_file import PolicyFile
+from stromboli.policy.policy_file import OverridablePolicy, PolicyFile
 from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.default_queues import ensure_queues
 from stromboli.scheduler.introspection import Introspection
@@ -57,6 +67,8 @@ log = logging.getLogger(__name__)
 
 SCHEDULER_NAMES = (names.SCHEDULER_NAME, names.OTHER_SCHEDULER_NAME)
 """Also Kubernetes' default name: there is no other scheduler here."""
+SCHEDULER_CONFIG = f"ConfigMap {names.VOLCANO_NAMESPACE}/{names.SCHEDULER_CONFIG_MAP}"
+"""While it exists, its policy is in force."""
 SHUTDOWN_TIMEOUT = 5.0
 """Seconds for work in progress when a service stops."""
 
@@ -69,13 +81,20 @@ class ServiceConfig:
     """Created if there are none yet, or if they were requested."""
     catalog: Catalog
     policy: Policy | PolicyFile
+    """In force while Volcano's ConfigMap for the scheduler does not exist."""
     delays: StageDelays = field(default_factory=StageDelays)
     period: float = 1.0
     on_change: bool = True
     """Whether changes start scheduling cycles, or the period alone does."""
     nodes_requested: bool = False
     racks_requested: bool = False
+    lenient_policy: bool = True
+    """Whether unknown keys in the policy of that ConfigMap are warnings, not errors."""
     job_plugins_dir: Path | None = None
+    scheduler: Options = field(default_factory=Options)
+    """Flags of the scheduler that the cluster does not set itself, such as its shard."""
+    controllers: ControllerOptions = field(default_factory=ControllerOptions)
+    """Flags of the controllers that the cluster does not set itself."""
     logs: PodLogs = field(default_factory=PodLogs)
     usage: ClusterUsage = field(default_factory=ClusterUsage)
     streams: PodStreams = field(default_factory=PodStreams)
@@ -121,7 +140,8 @@ async def nodes(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]]:
 @asynccontextmanager
 async def scheduler(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]]:
     """The scheduler as on any cluster, without leader election."""
-    options = Options(
+    options = replace(
+        config.scheduler,
         leader_elect=False,
         scheduler_name=SCHEDULER_NAMES,
         schedule_period=config.period,
@@ -132,10 +152,20 @@ async def scheduler(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]
     metrics = CycleMetrics(Metrics())
     count = partial(metrics.request_sent, config.access.server.partition("://")[2])
     async with Client(config.access, count=count) as client:
-        replica = Replica(
-            options, client, "embedded", lambda: math.inf, config.catalog, config.policy, metrics
+        policy = OverridablePolicy(
+            config.policy,
+            SCHEDULER_CONFIG,
+            config.catalog,
+            config.lenient_policy,
         )
-        async with replica:
+        scope = WatchScope.of_one(names.VOLCANO_NAMESPACE, names.SCHEDULER_CONFIG_MAP)
+        reflector = Reflector(client, CONFIG_MAPS, ConfigMap, _PolicySink(policy), scope=scope)
+        replica = Replica(options, client, "embedded", lambda: math.inf, config.catalog, policy, metrics)
+        await create_missing(client, NAMESPACES, {"metadata": {"name": names.VOLCANO_NAMESPACE}})
+        async with _task(reflector.run(), "policy") as following, replica:
+            await _wait_ready(reflector.synced.wait(), following)
+            if policy.override:
+                log.warning("%s is in force, not %s", SCHEDULER_CONFIG, policy.source_name)
             await ensure_queues(client, options.default_queue)
             await wait_until_synced(replica.watches, options.resource_sync_timeout)
             async with _task(replica.lead(), "scheduler", replica.stop) as task:
@@ -145,11 +175,33 @@ async def scheduler(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]
                 yield task
 
 
+class _PolicySink:
+    """Puts the policy of Volcano's ConfigMap for the scheduler in force, from the next cycle on."""
+
+    def __init__(self, policy: OverridablePolicy) -> None:
+        self._policy = policy
+
+    def put(self, item: Object, new: bool) -> None:
+        assert isinstance(item, ConfigMap)
+        text = item.data.get(names.SCHEDULER_CONFIG_KEY, "")
+        self._policy.override = text if text.strip() else ""
+
+    def drop(self, item: Object) -> None:
+        self._policy.override = ""
+
+    def unusable(self, problem: UnusableObject) -> None:
+        log.warning("%s %s/%s: %s", problem.kind, problem.namespace, problem.name, problem.text)
+
+    async def wait_for_room(self) -> None:
+        await asyncio.sleep(0)
+
+
 @asynccontextmanager
 async def controllers(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]]:
     """Volcano's controllers, without leader election."""
     async with Client(config.access) as client:
-        options = ControllerOptions(
+        options = replace(
+            config.controllers,
             leader_elect=False,
             scheduler_name=SCHEDULER_NAMES,
             shutdown_timeout=SHUTDOWN_TIMEOUT,

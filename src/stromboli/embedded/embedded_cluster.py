@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from stromboli.admission.rules.rule_context import Settings
+from stromboli.api import names
 from stromboli.controllers.job.plugins.job_plugin_catalog import load_job_plugins
 from stromboli.daemon.connection_limits import raise_descriptor_limit
 from stromboli.embedded.cluster_services import SERVICES, Service, ServiceConfig, workloads
@@ -82,7 +83,10 @@ class EmbeddedCluster:
 
     async def _serve(self) -> ApiServer:
         """On the requested port; if none was requested, on that of the last run if it is free."""
-        settings = Settings(job_plugins=tuple(load_job_plugins(self._config.job_plugins_dir).known))
+        settings = Settings(
+            job_plugins=tuple(load_job_plugins(self._config.job_plugins_dir).known),
+            scheduling_gates=self._config.scheduler.gate(names.QUEUE_ADMISSION, False),
+        )
         for port in dict.fromkeys((self._port or self._folder.last_port, self._port)):
             server = ApiServer(
                 self._folder.path,

@@ -105,6 +105,8 @@ class NodeGroup(Plugin):
         if dirty.everything or regrouped:
             self.allocated, self._held = {}, {}
             self._version += 1
+        if not self._groups:
+            return  # nothing is held in a group
         of_queues = (job for queue in dirty.queues for job in queue.jobs)
         for job in (
             session.jobs() if dirty.everything or regrouped else dict.fromkeys((*dirty.jobs, *of_queues))
@@ -120,7 +122,7 @@ class NodeGroup(Plugin):
 
     def on_move(self, change: Change) -> None:
         job = change.task.job
-        if job is not None and self._limited(job):
+        if self._groups and job is not None and self._limited(job):
             self._count(job, change.task, change.old_status, change.old_node, -1)
             self._count(job, change.task, change.status, change.node, 1)
 

@@ -1,4 +1,4 @@
-"""A configuration file that may change while the scheduler runs."""
+"""A configuration file or ConfigMap that may change while the scheduler runs."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +27,13 @@ def first_reading(policy: Policy) -> PolicyReading:
     return PolicyReading(True, policy.warnings)
 
 
+class PolicyText(NamedTuple):
+    """Where a policy is kept, and its bytes or the sentence why they cannot be read."""
+
+    source_name: str
+    content: bytes | str
+
+
 class PolicyFile:
     """The last good policy of a file: a wrong new version is reported and changes nothing."""
 
@@ -37,9 +44,9 @@ class PolicyFile:
         self.path = path
         self.catalog = catalog
         self.lenient = lenient
-        self._content = self._read()
+        self._text = self._read()
         try:
-            self.current: Policy = self._load(self._content)
+            self.current: Policy = self._load(self._text)
             self.first = first_reading(self.current)
         except PolicyError as error:
             if fallback is None:
@@ -48,32 +55,63 @@ class PolicyFile:
             instead = f"{path}: the built-in policy is in force until the file is right"
             self.first = PolicyReading(False, error.errors, instead)
 
+    @property
+    def source_name(self) -> str:
+        """Where the policy that was read last is kept."""
+        return self._text.source_name
+
     def refresh(self) -> PolicyReading | None:
         """Read the file again and take over what is new and right; nothing if it has not changed."""
-        content = self._read()
-        if content == self._content:
+        text = self._read()
+        if text == self._text:
             return None
-        self._content = content
+        self._text = text
         try:
-            self.current = self._load(content)
+            self.current = self._load(text)
         except PolicyError as error:
-            return PolicyReading(False, error.errors, f"{self.path}: the policy loaded before stays in force")
-        return PolicyReading(True, self.current.warnings, f"{self.path}: the new policy is in force")
+            return PolicyReading(
+                False, error.errors, f"{text.source_name}: the policy loaded before stays in force"
+            )
+        return PolicyReading(True, self.current.warnings, f"{text.source_name}: the new policy is in force")
 
-    def _read(self) -> bytes | str:
-        """The content of the file, or the sentence why it cannot be read."""
+    def _read(self) -> PolicyText:
         try:
             with self.path.open("rb") as file:
-                return file.read(MAX_BYTES + 1)
+                return PolicyText(str(self.path), file.read(MAX_BYTES + 1))
         except OSError as error:
-            return f"{self.path}: cannot be read: {error.strerror}"
+            return PolicyText(str(self.path), f"{self.path}: cannot be read: {error.strerror}")
 
-    def _load(self, content: bytes | str) -> Policy:
-        if isinstance(content, str):
-            raise PolicyError((content,))
+    def _load(self, text: PolicyText) -> Policy:
+        if isinstance(text.content, str):
+            raise PolicyError((text.content,))
         try:
-            return load_policy(content, self.catalog, str(self.path), self.lenient)
+            return load_policy(text.content, self.catalog, text.source_name, self.lenient)
         except PolicyError:
             raise
         except Exception as error:  # whatever a file does to us, the policy before must stay in force
-            raise PolicyError((f"{self.path}: cannot be read: {error_text(error)}",)) from error
+            raise PolicyError((f"{text.source_name}: cannot be read: {error_text(error)}",)) from error
+
+
+class OverridablePolicy(PolicyFile):
+    """A policy, or that of a file, in whose place the text of a ConfigMap is in force while there is one."""
+
+    def __init__(
+        self, base: Policy | PolicyFile, override_name: str, catalog: Vocabulary, lenient: bool
+    ) -> None:
+        self.override = ""
+        """The text of the ConfigMap, set by who watches it, in whatever thread; empty if there is none."""
+        self._override_name = override_name
+        self._base = base
+        super().__init__(Path(), catalog, lenient)
+
+    def _read(self) -> PolicyText:
+        if override := self.override:
+            return PolicyText(self._override_name, override.encode(errors="replace")[: MAX_BYTES + 1])
+        if isinstance(self._base, PolicyFile):
+            return self._base._read()
+        return PolicyText(self._base.source_name, b"")
+
+    def _load(self, text: PolicyText) -> Policy:
+        if isinstance(self._base, Policy) and not text.content:
+            return self._base
+        return super()._load(text)

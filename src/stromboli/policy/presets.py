@@ -35,6 +35,16 @@ tiers:
   - name: binpack
 """
 
+# Node groups of queues and parts of GPUs; without effect where nodes have no group and registered no cards.
+GROUPS_AND_CARDS = """\
+  - name: nodegroup
+    arguments:
+      strict: false
+  - name: deviceshare
+    arguments:
+      deviceshare.VGPUEnable: true
+"""
+
 # For gangs in the network's shape; without effect where there are no HyperNodes.
 TOPOLOGY = """\
   - name: network-topology-aware
@@ -70,8 +80,8 @@ _TOPOLOGY_JOBS = """\
 """
 
 
-def _preset(*actions: str) -> str:
-    text = CHART.format(actions=", ".join(actions)) + TOPOLOGY
+def _preset(*actions: str, plugins: str = "") -> str:
+    text = CHART.format(actions=", ".join(actions)) + plugins + TOPOLOGY
     evicting = [action for action in actions if action in ("reclaim", "preempt", "gangpreempt")]
     if evicting:
         text += _ALL_HYPER_NODES + _URGENT + "".join(_GENTLE.format(action=action) for action in evicting)
@@ -82,7 +92,16 @@ PRESETS: dict[str, str] = {
     "default": DEFAULT,
     "basic": _preset("enqueue", "allocate", "backfill"),
     "fair-share": _preset("enqueue", "allocate", "backfill", "reclaim"),
-    "full": _preset("enqueue", "allocate", "backfill", "reclaim", "preempt", "gangpreempt", "shuffle"),
+    "full": _preset(
+        "enqueue",
+        "allocate",
+        "backfill",
+        "reclaim",
+        "preempt",
+        "gangpreempt",
+        "shuffle",
+        plugins=GROUPS_AND_CARDS,
+    ),
     "high-priority": _preset("enqueue", "allocate", "preempt", "gangpreempt", "backfill"),
 }
 

@@ -91,6 +91,53 @@ def test_a_wrong_policy_is_never_applied(policy_command: Run, tmp_path: Path) ->
     assert "has no policy" in policy_command("diff", "--preset", "basic", *key).stderr
 
 
+@pytest.fixture
+def reader(server: Path, tmp_path: Path) -> Path:
+    """The kubeconfig of a user who may read ConfigMaps and change none."""
+    config = json.loads(server.read_text())
+    config["users"][0]["user"]["as"] = "reader"
+    rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "reader"}}
+    group = "rbac.authorization.k8s.io"
+    binding = {
+        **rbac,
+        "kind": "ClusterRoleBinding",
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "reader"}],
+    }
+    asyncio.run(create(server, [binding]))
+    path = tmp_path / "reader"
+    path.write_text(json.dumps(config))
+    return path
+
+
+def test_who_may_not_replace_a_policy_is_told_before_anything_is_shown(
+    policy_command: Run, tmp_path: Path, reader: Path
+) -> None:
+    user = ("--kubeconfig", str(reader), "--yes")
+    file = written(tmp_path, NO_ROOM)
+    for place in ("sixth", "seventh"):
+        result = policy_command("apply", file, "--configmap", f"{NAMESPACE}/{place}", *user)
+        assert (result.exit_code, result.stdout) == (1, ""), result.output
+        assert "configmaps" in result.stderr
+        policy_command("apply", "--preset", "basic", "--configmap", f"{NAMESPACE}/seventh", "--yes")
+    groups = tmp_path / "groups.conf"
+    groups.write_text("resourceGroups:\n- resourceGroup: gpu\n  labels: {accelerator: 'true'}\n")
+    result = policy_command("apply", "--admission", groups, *user)
+    assert (result.exit_code, result.stdout) == (1, ""), result.output
+
+
+def test_a_file_that_may_not_be_written_is_told_by_a_dry_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(tmp_path, PRESETS["basic"])
+    monkeypatch.setattr("os.access", lambda path, mode: path != file.parent)
+    nobody: Any = None
+    place = PolicyPlace(str(file), PRESETS["basic"], file=file)
+    with pytest.raises(Exception, match="no permission to write"):
+        asyncio.run(put_policy(nobody, place, PRESETS["full"], dry_run=True))
+    assert file.read_text() == PRESETS["basic"]
+
+
 def test_a_dry_run_changes_nothing(policy_command: Run) -> None:
     key = ("--configmap", f"{NAMESPACE}/fourth")
     for where in ("client", "server"):

@@ -57,6 +57,27 @@ async def is_(value: Awaitable[Any], expected: Any) -> bool:
     return bool(await value == expected)
 
 
+def test_every_namespace_has_the_ca_bundle(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, workloads=True) as api:
+            bundle = {"ca.crt": api.server.ca.read_text()}
+            await api.post(SPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+            for namespace in ("default", "kube-system", "team"):
+                path = f"{SPACES}/{namespace}/configmaps/kube-root-ca.crt"
+
+                async def published(path: str = path) -> bool:
+                    status, content = await api.request("GET", path)
+                    return status == 200 and content.get("data") == bundle
+
+                await eventually(published)
+                await api.patch(path, {"data": {"ca.crt": "mine"}})
+                await eventually(published)
+                await api.delete(path)
+                await eventually(published)
+
+    asyncio.run(scenario())
+
+
 def test_orphans_stay(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as api:

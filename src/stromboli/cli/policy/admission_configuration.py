@@ -34,6 +34,9 @@ async def apply_admission(session: ClusterSession, file: str, dry_run: DryRun, y
         raise ClusterError("a cluster of `stromboli up` has admission built in, without resource groups")
     found = await session.find(CONFIG_MAPS, ADMISSION_KEY.name, ADMISSION_KEY.namespace)
     before = str(((found or {}).get("data") or {}).get(ADMISSION_KEY.key) or "")
+    place = PolicyPlace(str(ADMISSION_KEY), before, config_map=ADMISSION_KEY, object=found)
+    if before != text and dry_run is not DryRun.CLIENT:
+        await put_policy(session, place, text, dry_run=True)  # refused before anything is shown
     for line in difflib.unified_diff(before.splitlines(), text.splitlines(), "in force", file, lineterm=""):
         typer.echo(shown(line))
     if before == text:
@@ -44,8 +47,8 @@ async def apply_admission(session: ClusterSession, file: str, dry_run: DryRun, y
         return
     if not yes and dry_run is DryRun.NONE and sys.stdin.isatty():
         typer.confirm(f"Replace {ADMISSION_KEY}?", abort=True)
-    place = PolicyPlace(str(ADMISSION_KEY), before, config_map=ADMISSION_KEY, object=found)
-    await put_policy(session, place, text, dry_run is DryRun.SERVER)
+    if dry_run is DryRun.NONE:
+        await put_policy(session, place, text, dry_run=False)
     suffix = " (server dry run)" if dry_run is DryRun.SERVER else ""
     typer.echo(
         f"{ADMISSION_KEY} replaced: {len(groups)} resource group{'' if len(groups) == 1 else 's'}{suffix}"

@@ -102,10 +102,11 @@ def check(
     file: str = typer.Argument(help="Volcano's scheduler configuration file, or - for standard input."),
     output: Format = typer.Option(Format.TABLE, "-o", "--output"),
     lenient: bool = typer.Option(
-        False,
+        True,
         "--lenient-policy/--no-lenient-policy",
         show_default=False,
-        help="Only warn of what Volcano ignores in a policy, such as unknown keys.",
+        help="Warn of what Volcano ignores in a policy, such as unknown keys, as `up` and `scheduler` do (default);"
+        " =false reports it as an error.",
     ),
     plugins_dir: Path | None = PLUGINS_DIR,
 ) -> None:
@@ -196,16 +197,21 @@ async def apply(
     wanted = _wanted(file, preset, catalog)
     place = await _place(session, config_map, key)
     differences = policy_differences(_in_force(place, catalog), wanted)
+    if place.text != wanted.source and dry_run is not DryRun.CLIENT:
+        await put_policy(session, place, wanted.source, dry_run=True)  # refused before anything is shown
     _show_differences(place, wanted, differences, {}, Format.TABLE)
     if place.text == wanted.source:
         return
     if dry_run is DryRun.CLIENT:
-        typer.echo(f"{_shown(place.origin)} would be replaced (client dry run)")
+        typer.echo(f"{_shown(place.destination)} would be replaced (client dry run)")
         return
-    if not yes and dry_run is DryRun.NONE and sys.stdin.isatty():
-        typer.confirm(f"Replace {_shown(place.origin)}?", abort=True)
-    await put_policy(session, place, wanted.source, dry_run is DryRun.SERVER)
-    typer.echo(f"{_shown(place.origin)} replaced{' (server dry run)' if dry_run is DryRun.SERVER else ''}")
+    if dry_run is DryRun.SERVER:
+        typer.echo(f"{_shown(place.destination)} replaced (server dry run)")
+        return
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"Replace {_shown(place.destination)}?", abort=True)
+    await put_policy(session, place, wanted.source, dry_run=False)
+    typer.echo(f"{_shown(place.destination)} replaced")
 
 
 def _catalog(plugins_dir: Path | None) -> Catalog:
@@ -221,7 +227,7 @@ def _wanted(file: str | None, preset: str | None, catalog: Catalog) -> Policy:
         raise Usage("give a file or --preset NAME, one of them")
     if preset is not None:
         return load_policy(preset_source(preset), catalog, f"preset {preset}")
-    wanted = read_policy(str(file), catalog, lenient=False)
+    wanted = read_policy(str(file), catalog, lenient=True)
     for warning in wanted.warnings:
         print_warning(warning)
     return wanted

@@ -1,4 +1,4 @@
-"""Where a cluster keeps its policy, and how that is replaced: a ConfigMap, or the file of `stromboli up`."""
+"""Where a cluster keeps its policy, and how it is replaced: in a ConfigMap, or in the file of `stromboli up`."""
 
 from __future__ import annotations
 
@@ -50,21 +50,33 @@ class PolicyPlace:
     """The ConfigMap as it was read, None if there is none yet."""
     file: Path | None = None
 
+    @property
+    def destination(self) -> str:
+        """Where a policy is put that replaces this one."""
+        return str(self.config_map or self.origin)
+
 
 async def find_policy(session: ClusterSession, key: ConfigMapKey) -> PolicyPlace:
-    """The policy in force: of a cluster of `stromboli up` that which it was started with, else that of a ConfigMap."""
-    running = session.running
-    if running is not None and running.policy:
-        name = running.policy.removeprefix("preset ")
-        if name in PRESETS and name != running.policy:
-            return PolicyPlace(running.policy, preset(name))
-        path = Path(running.policy)
-        return PolicyPlace(str(path), _read(path), file=path)
-    found = await session.find(CONFIG_MAPS, key.name, key.namespace)
+    """The policy of a ConfigMap; without one, of a cluster of `stromboli up` the one that it was started with."""
+    running = session.running if session.running is not None and session.running.policy else None
+    if running is not None:
+        key = DEFAULT_KEY
+    try:
+        found = await session.find(CONFIG_MAPS, key.name, key.namespace)
+    except ApiError as error:
+        if running is None or error.status != 403:
+            raise
+        found = None
     text = ((found or {}).get("data") or {}).get(key.key)
     if text is not None and not isinstance(text, str):
         raise ClusterError(f"{key}: no text")
-    return PolicyPlace(str(key), text or "", config_map=key, object=found)
+    if running is None or (text or "").strip():
+        return PolicyPlace(str(key), text or "", config_map=key, object=found)
+    name = running.policy.removeprefix("preset ")
+    if name in PRESETS and name != running.policy:
+        return PolicyPlace(running.policy, preset(name), config_map=key, object=found)
+    path = Path(running.policy)
+    return PolicyPlace(str(path), _read(path), file=path)
 
 
 def _read(path: Path) -> str:
@@ -80,15 +92,13 @@ async def put_policy(session: ClusterSession, place: PolicyPlace, text: str, dry
     """Put a policy in the place of the one in force; refused if somebody else has changed that meanwhile."""
     if place.config_map is not None:
         await _write_config_map(session, place.config_map, place.object, text, dry_run)
-    elif place.file is None:
-        raise ClusterError(
-            f"the cluster goes by {place.origin}, which cannot be replaced:"
-            " start it with `stromboli up --policy FILE`, and apply changes the file"
-        )
-    elif not dry_run:
+    elif place.file is not None:
         if _read(place.file) != place.text:
             raise ClusterError(f"{place.file} has changed meanwhile: look at it, and apply again")
-        _write_file(place.file, text)
+        if dry_run:
+            _check_writable(place.file.resolve())
+        else:
+            _write_file(place.file, text)
 
 
 async def _write_config_map(
@@ -113,6 +123,12 @@ async def _write_config_map(
         if error.status == 409:
             raise ClusterError(f"{key} has changed meanwhile: look at it, and apply again") from None
         raise
+
+
+def _check_writable(path: Path) -> None:
+    for needed in (path, path.parent):
+        if not os.access(needed, os.W_OK):
+            raise ClusterError(f"{path}: cannot be written: no permission to write {needed}")
 
 
 def _write_file(path: Path, text: str) -> None:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from stromboli.api import names
+from stromboli.cli.leader.leader_query import ask_policy
 from stromboli.embedded.running_clusters import RunningCluster
 from stromboli.engine.catalog import Catalog
 from stromboli.kube.api_client import Client
@@ -15,9 +17,10 @@ from stromboli.kube.request import ApiError
 from stromboli.policy.policy import Policy, PolicyError, default_policy, load_policy
 from stromboli.policy.policy_file import PolicyFile
 from stromboli.policy.presets import PRESETS
+from stromboli.scheduler.explain.policy_document import PolicyDocument
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
-CONFIG_MAP = ("volcano-system", "volcano-scheduler-configmap", "volcano-scheduler.conf")
+CONFIG_MAP = (names.VOLCANO_NAMESPACE, names.SCHEDULER_CONFIG_MAP, names.SCHEDULER_CONFIG_KEY)
 """Namespace and name of the ConfigMap in which Volcano's installation keeps the policy, and the key there."""
 
 
@@ -28,12 +31,18 @@ class PolicyInForce(NamedTuple):
     origin: str
     is_known: bool = True
     """Whether it is that of the cluster; the built-in one otherwise."""
+    refused: str = ""
+    """Why a newer version of it is not in force."""
 
 
 async def policy_in_force(client: Client, running: RunningCluster | None, catalog: Catalog) -> PolicyInForce:
     """The policy in force in a cluster, as far as it can be read; else the built-in one."""
     try:
         if running is not None and running.policy:
+            leader = await ask_policy(_Connection(client))
+            if isinstance(leader, PolicyDocument) and not leader.text_left_out:
+                policy = load_policy(leader.text, catalog, leader.source, lenient=True)
+                return PolicyInForce(policy, leader.source, refused=_refused(leader))
             return PolicyInForce(_of_local_cluster(running.policy, catalog), running.policy)
         namespace, name, key = CONFIG_MAP
         answer = await client.get(CONFIG_MAPS, name, namespace)
@@ -47,6 +56,18 @@ async def policy_in_force(client: Client, running: RunningCluster | None, catalo
     return PolicyInForce(
         default_policy(catalog), f"the built-in policy, as the cluster's is not known: {why}", is_known=False
     )
+
+
+class _Connection(NamedTuple):
+    client: Client
+
+
+def _refused(policy: PolicyDocument) -> str:
+    refused = policy.refused
+    if refused is None or not refused.is_latest or not refused.errors:
+        return ""
+    first = refused.errors[0]
+    return f"{refused.source}{f':{first.line}' if first.line else ''}: {first.text}"
 
 
 def _of_local_cluster(name: str, catalog: Catalog) -> Policy:

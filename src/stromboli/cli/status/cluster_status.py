@@ -91,6 +91,7 @@ def status_of(
     return {
         **where,
         "policy": in_force.origin,
+        **({"policyRefused": in_force.refused} if in_force.refused else {}),
         "nodes": {"total": len(objects[Node]), **Counter(map(node_state, objects[Node]))},
         "nodeGroups": node_groups(intake.cluster),
         **devices(intake.cluster),

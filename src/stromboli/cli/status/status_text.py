@@ -35,6 +35,8 @@ def print_status(out: Console, status: Content, wide: bool = False) -> None:
     _print(out, f"Nodes  {total}: {_counts(nodes)}")
     for title, key in (("Pods", "pods"), ("Jobs", "jobs")):
         _print(out, f"{title}   {sum(status[key].values())}: {_counts(status[key])}")
+    if refused := status.get("policyRefused"):
+        _print(out, f"{os.linesep}Policy refused, {status['policy']} stays in force: {refused}")
     resources = _shown_resources(status)
     _print(out, f"{os.linesep}Queues, shares by {status['policy']}")
     _print_table(out, _queues(status["queues"], resources, wide))

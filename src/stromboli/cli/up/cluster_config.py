@@ -9,6 +9,7 @@ from pathlib import Path
 from stromboli.api.durations import BadDuration, Duration, parse_duration
 from stromboli.cli.policy_options import chosen_policy
 from stromboli.cli.up.up_options import PRESET, SIMULATED, UpOptions
+from stromboli.controllers import options as controller_options
 from stromboli.embedded.cluster_services import ServiceConfig
 from stromboli.embedded.nodes.machine.machine_node import machine_node, offer_gpus
 from stromboli.embedded.nodes.node_groups import node_manifests
@@ -19,13 +20,14 @@ from stromboli.engine.catalog import Catalog
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import Policy
 from stromboli.policy.policy_file import PolicyFile
+from stromboli.scheduler import options as scheduler_options
 
 SHORTEST_PERIOD = 0.01
 """Seconds between two cycles at least; with fewer, a quiet cluster would keep a core busy."""
 
 
 def service_config(options: UpOptions) -> ServiceConfig:
-    """`BadNodes` and `BadDuration` say what cannot be read in the options."""
+    """`BadNodes`, `BadDuration` and `BadFlag` say what cannot be read in the options."""
     catalog = load_catalog(options.plugins_dir)
     policy = _policy(options, catalog)
     delays = StageDelays(
@@ -40,7 +42,22 @@ def service_config(options: UpOptions) -> ServiceConfig:
         on_change=options.schedule_on_change,
         nodes_requested=bool(options.nodes) or options.real,
         racks_requested=options.racks > 0,
+        lenient_policy=options.lenient_policy,
         job_plugins_dir=options.job_plugins_dir,
+        scheduler=scheduler_options.parse(
+            options.flags("feature_gates", "scheduler_sharding_mode", "scheduler_sharding_name")
+        ),
+        controllers=controller_options.parse(
+            options.flags(
+                "feature_gates",
+                "controllers",
+                "scheduler_configs",
+                "shard_sync_period",
+                "enable_node_event_trigger",
+                "sharding_configmap",
+                "sharding_configmap_namespace",
+            )
+        ),
     )
 
 

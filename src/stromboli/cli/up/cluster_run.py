@@ -14,10 +14,11 @@ import typer
 
 from stromboli import __version__
 from stromboli.api.durations import BadDuration
-from stromboli.cli.cli_errors import Usage, is_output_error, print_error
+from stromboli.cli.cli_errors import Usage, is_output_error, print_error, print_warning
 from stromboli.cli.up.cluster_config import service_config
 from stromboli.cli.up.cluster_dashboard import ClusterDashboard
 from stromboli.cli.up.up_options import UpOptions
+from stromboli.daemon.flags import BadFlag
 from stromboli.daemon.service_notification import READY, STOPPING, ServiceNotification
 from stromboli.embedded.cluster_log import keep_log
 from stromboli.embedded.cluster_services import ServiceConfig
@@ -34,6 +35,9 @@ log = logging.getLogger(__name__)
 def run_cluster(options: UpOptions) -> int:
     """Run until a signal ends it; the exit status."""
     config = checked_config(options)
+    for note in config.controllers.notes:
+        if note in config.scheduler.notes or not note.startswith("--feature-gates"):  # some are of one alone
+            print_warning(note)
     try:
         folder = DataFolder(options.data)
     except FolderError as error:
@@ -56,7 +60,7 @@ def checked_config(options: UpOptions) -> ServiceConfig:
     """What the options ask for; `Usage` if that is no cluster."""
     try:
         return service_config(options)
-    except (BadNodes, BadDuration) as error:
+    except (BadNodes, BadDuration, BadFlag) as error:
         raise Usage(str(error)) from None
 
 

@@ -77,6 +77,60 @@ SCHEDULE_ON_CHANGE = typer.Option(
     help="Begin a scheduling cycle as soon as a change could let a pod start (default); "
     "=false waits for --schedule-period.",
 )
+FEATURE_GATES = typer.Option(
+    None,
+    "--feature-gates",
+    metavar="NAME=BOOL,...",
+    help="Feature gates of scheduler, controllers and admission, such as SchedulingGatesQueueAdmission=true.",
+)
+CONTROLLERS = typer.Option(
+    None,
+    "--controllers",
+    metavar="NAME,...",
+    help="Volcano controllers to run: *, name, -name. Default: *,-sharding-controller.",
+)
+SHARDING_MODE = typer.Option(
+    None,
+    "--scheduler-sharding-mode",
+    metavar="MODE",
+    help="Use of the scheduler's NodeShard: none, soft or hard. Default: none.",
+)
+SHARDING_NAME = typer.Option(
+    None,
+    "--scheduler-sharding-name",
+    metavar="NAME",
+    help="Name of the scheduler's NodeShard. Default: volcano.",
+)
+SCHEDULER_CONFIGS = typer.Option(
+    None,
+    "--scheduler-configs",
+    metavar="CONFIG,...",
+    help="Shards without a ConfigMap: name:type:minUtil:maxUtil:preferWarmup:minNodes:maxNodes.",
+)
+SHARD_SYNC_PERIOD = typer.Option(
+    None,
+    "--shard-sync-period",
+    metavar="TIME",
+    help="Time between two divisions of nodes into shards. Default: 60s.",
+)
+NODE_EVENT_TRIGGER = typer.Option(
+    None,
+    "--enable-node-event-trigger",
+    metavar="BOOL",
+    help="Also divide nodes when they are added, removed, filled or emptied. Default: true.",
+)
+SHARDING_CONFIGMAP = typer.Option(
+    None,
+    "--sharding-configmap",
+    metavar="NAME",
+    help="ConfigMap that assigns nodes to schedulers. Default: volcano-sharding-configmap.",
+)
+SHARDING_CONFIGMAP_NAMESPACE = typer.Option(
+    None,
+    "--sharding-configmap-namespace",
+    metavar="NAMESPACE",
+    help="Namespace of that ConfigMap. Default: volcano-system.",
+)
 HOST = typer.Option(
     "127.0.0.1", "--host", help="Where to listen; others than this machine may ask if told so."
 )
@@ -114,3 +168,19 @@ class UpOptions:
     host: str
     port: int
     dashboard: bool = True
+    feature_gates: str | None = None
+    controllers: str | None = None
+    scheduler_sharding_mode: str | None = None
+    scheduler_sharding_name: str | None = None
+    scheduler_configs: str | None = None
+    shard_sync_period: str | None = None
+    enable_node_event_trigger: str | None = None
+    sharding_configmap: str | None = None
+    sharding_configmap_namespace: str | None = None
+
+    def flags(self, *fields: str) -> list[str]:
+        """The options of these names that are set, as flags of a daemon."""
+        values = {field: getattr(self, field) for field in fields}
+        return [
+            f"--{field.replace('_', '-')}={value}" for field, value in values.items() if value is not None
+        ]

@@ -14,10 +14,6 @@ from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change, Record
 
-_REVIEWS: dict[tuple[str, str], list[Review]] = {}
-for _review in REVIEWS.values():
-    if _review.path != "/pods/mutate":  # there are no resource groups here
-        _REVIEWS.setdefault((_review.resource.group, _review.resource.kind), []).append(_review)
 QUEUES = "queues.scheduling.volcano.sh"
 
 
@@ -27,6 +23,13 @@ class VolcanoAdmission:
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
+        self._reviews_by_kind: dict[tuple[str, str], list[Review]] = {}
+        for review in REVIEWS.values():
+            if (
+                review.path != "/pods/mutate" or settings.scheduling_gates
+            ):  # there are no resource groups here
+                key = (review.resource.group, review.resource.kind)
+                self._reviews_by_kind.setdefault(key, []).append(review)
         self._queues = QueueIndex()
         for record in store.list(QUEUES):
             self._put(record)
@@ -38,7 +41,7 @@ class VolcanoAdmission:
 
     def _reviews(self, request: WriteRequest) -> list[Review]:
         kind = request.kind
-        reviews = _REVIEWS.get((kind.group, kind.kind), ())
+        reviews = self._reviews_by_kind.get((kind.group, kind.kind), ())
         return [review for review in reviews if request.operation in review.operations]
 
     def admit(self, request: WriteRequest, content: Content | None, old: Content | None) -> Content | None:

@@ -74,7 +74,7 @@ class ApiServer:
     storage_class: bool = False
     """Whether to make a default storage class when the server first starts."""
     workloads: bool = False
-    """Whether controllers run beside the server that make the pods of Kubernetes' workloads."""
+    """Whether controllers run beside the server as kube-controller-manager does: for workloads and the CA bundle."""
     logs: LogSource | None = None
     usage: UsageSource | None = None
     """If given, `metrics.k8s.io` is served."""
@@ -125,7 +125,8 @@ class ApiServer:
         volcano = VolcanoAdmission(self.store, settings) if settings is not None else None
         admission = AdmissionChain(self.store, authorizer, volcano)
         self.objects = Objects(self.store, registry, admission, self.workloads)
-        self.controllers = ControllerLoop(self.objects, self.data)
+        ca = self.ca.read_text() if self.tls and self.workloads else ""
+        self.controllers = ControllerLoop(self.objects, self.data, ca)
         self.store.on_commit(self.controllers.on_commit)
         self.store.on_commit(self.hub.publish)
         self.store.on_compaction(self.hub.buffers.compact)

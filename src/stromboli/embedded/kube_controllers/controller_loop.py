@@ -35,12 +35,12 @@ RETRY_AFTER = 5.0
 class ControllerLoop:
     """The queue of objects to reconcile, fed by the commits of the store."""
 
-    def __init__(self, objects: Objects, data: Path):
+    def __init__(self, objects: Objects, data: Path, ca: str = ""):
         self._store = objects.store
         self.event_expiry = EventExpiry(objects.store)
         self._controllers: tuple[Controller, ...] = (
             GarbageCollector(objects),
-            NamespaceController(objects),
+            NamespaceController(objects, ca),
             DefinitionController(objects),
             PodGarbageCollector(objects),
             PodGroupProtection(objects),

@@ -84,9 +84,9 @@ def label_patch(labels: Mapping[str, str]) -> dict[str, str | None]:
 
 async def configure_discovery(client: Client, namespace: str, name: str) -> None:
     """Have HyperNodes discovered from these labels, unless discovery is configured already."""
-    await _create(client, NAMESPACES, {"metadata": {"name": namespace}})
+    await create_missing(client, NAMESPACES, {"metadata": {"name": namespace}})
     config_map = {"metadata": {"name": name, "namespace": namespace}, "data": {KEY: DISCOVERY}}
-    await _create(client, CONFIG_MAPS, config_map, namespace)
+    await create_missing(client, CONFIG_MAPS, config_map, namespace)
 
 
 async def wait_until_discovered(client: Client, namespace: str, name: str) -> None:
@@ -123,7 +123,7 @@ async def _counts_by_place(client: Client) -> Counter[Place]:
     return counts
 
 
-async def _create(client: Client, resource: Resource, body: Content, namespace: str = "") -> None:
+async def create_missing(client: Client, resource: Resource, body: Content, namespace: str = "") -> None:
     manifest = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
     try:
         await client.create(resource, manifest, namespace)

@@ -67,6 +67,12 @@ def test_the_next_step_follows_from_the_pod(given, step):
     assert next_stage(given, SINCE, DELAYS) == step
 
 
+def test_a_pod_that_is_deleted_stops_within_a_moment():
+    stage = next_stage(pod(phase="Running", started=BEGUN, meta=GONE), SINCE, StageDelays())
+    assert stage.stage is Stage.DELETE
+    assert stage.at - SINCE < 0.05  # the rest of a tenth of a second is for the API server
+
+
 def test_a_run_time_is_drawn_once_for_a_pod():
     running_pod = pod("a", "Running", BEGUN, annotations={RUN: "10s..20s"})
     first, again = next_stage(running_pod, 0.0, DELAYS), next_stage(running_pod, 0.0, DELAYS)

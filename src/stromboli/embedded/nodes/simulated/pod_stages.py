@@ -48,7 +48,7 @@ class StageDelays:
 
     start_delay: Duration = field(default=Duration(0.5, 0.5))
     run_time: Duration = FOREVER
-    stop_delay: float = 0.2
+    stop_delay: float = 0.02
 
 
 def state_of(pod: NodePod) -> PodState:
