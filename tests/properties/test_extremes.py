@@ -265,7 +265,10 @@ def world_of(text: str, manifests: Iterator[Manifest]) -> LivingWorld:
         try:
             world.put(manifest)
         except BadObject:
-            world.objects = known
+            counted = world.intake.cluster.tasks  # a running pod counts with what can be read of it
+            world.objects = known | {
+                key: obj for key, obj in world.objects.items() if obj.metadata.uid in counted
+            }
     return world
 
 

@@ -116,13 +116,17 @@ def running_clusters() -> list[RunningCluster]:
                 if (match := _ENTRY.fullmatch(name)) and _is_own_file(index, name):
                     cluster = _running_cluster(index, name, int(match[1]))
                     clusters += [cluster] if cluster is not None else []
-    except FileNotFoundError:  # no cluster was ever started, or there is no directory to list it in
-        return []
+    except FileNotFoundError as error:
+        if (runtime := os.environ.get("XDG_RUNTIME_DIR")) and not Path(runtime).is_dir():
+            raise _cannot_be_listed(error) from None
+        return []  # no cluster was ever started, or there is no temporary directory to list it in
     except OSError as error:
-        raise FolderError(
-            f"running clusters cannot be listed: {error}; --data names the one you mean"
-        ) from None
+        raise _cannot_be_listed(error) from None
     return sorted(clusters, key=lambda cluster: cluster.since)
+
+
+def _cannot_be_listed(error: OSError) -> FolderError:
+    return FolderError(f"running clusters cannot be listed: {error}; --data names the one you mean")
 
 
 def _is_own_file(index: int, name: str) -> bool:

@@ -118,8 +118,8 @@ def test_what_comes_before_a_syntax_error_is_kept(tmp_path: Path) -> None:
         ('{"allocatedResources": {"cpu": "-1"}}', "status.allocatedResources.cpu"),
         ('{"resources": {"requests": {"cpu": "-1"}}}', "status.resources.requests.cpu"),
         (
-            '{"containerStatuses": [{"name": "c", "resources": {"limits": {"cpu": "-1"}}}]}',
-            "status.containerStatuses[c].resources.limits.cpu",
+            '{"containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "-1"}}}]}',
+            "status.containerStatuses[c].resources.requests.cpu",
         ),
     ],
 )
