@@ -117,7 +117,8 @@ def test_who_a_later_tier_would_let_go_stays_where_the_first_tier_names_another(
     world = World(nodes="n1 cpu=2; n2 cpu=1", queues="mine; theirs")
     world.job("loose", pods=2, minimum=1, cpu=1, priority=5, running_on="n1 n2", queue="theirs")
     world.job("tight", cpu=1, priority=1, running_on="n1", queue="theirs")
-    assert world.job("new", cpu=1, queue="mine").run(policy="fair-share").evicted == ["default/loose-0"]
+    world.job("new", cpu=1, priority=5, queue="mine")
+    assert world.run(policy="fair-share").evicted == ["default/loose-0"]
 
 
 def test_reclaim_evicts_nobody_where_a_filter_keeps_the_task_out_all_the_same():
@@ -204,7 +205,7 @@ def test_the_least_urgent_go_wherever_they_are():
     world = World(nodes="n1 cpu=2; n2 cpu=2", queues="mine; theirs")
     world.job("dear", pods=2, cpu=1, priority=50, running_on="n1 n1", queue="theirs")
     world.job("cheap", pods=2, minimum=0, cpu=1, priority=1, running_on="n2 n2", queue="theirs")
-    world.job("poor", pods=2, minimum=1, cpu=1, queue="mine")
+    world.job("poor", pods=2, minimum=1, cpu=1, priority=50, queue="mine")
     assert world.run(policy="fair-share").evicted == ["default/cheap-1"]
 
 

@@ -24,6 +24,7 @@ RULES = {rule["alert"]: rule for group in GROUPS for rule in group["rules"]}
 WANTED = {
     "StromboliStarvingGang",
     "StromboliEvictionStorm",
+    "StromboliEvictionChurn",
     "StromboliCycleTooLong",
     "StromboliStaleMirror",
     "StromboliQueueOverCapability",

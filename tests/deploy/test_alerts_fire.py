@@ -92,6 +92,7 @@ ILL: dict[str, Series] = {
         scheduler("volcano_queue_capacity_scalar_resources", queue_name="q", resource="gpu"): "4+0",
     },
     "StromboliEvictionStorm": {scheduler("stromboli_decisions_total", decision="Evict"): "0+60"},
+    "StromboliEvictionChurn": {scheduler("stromboli_young_evictions_total", action="reclaim"): "0+1"},
     "StromboliHyperNodesLeftOut": {scheduler("stromboli_topology_left_out_hyper_nodes"): "3+0"},
     "StromboliRequestsFail": {scheduler("rest_client_requests_total", code="503"): "0+5"},
     "StromboliRightsMissing": {scheduler("rest_client_requests_total", code="403"): "0+0.5"},

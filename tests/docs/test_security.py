@@ -165,6 +165,7 @@ NO_BOUNDS = {
         cli.live.cluster_records.MOST_REQUESTS
         cli.top.keyboard.BYTES_AT_ONCE
         cli.live.cluster_content.MOST_LISTS
+        engine.eviction.victim_selection.MAX_SIZES
         engine.placement.node_expressions.MAX_EXPRESSIONS
         engine.placement.look_ahead.MAX_STEPS
         engine.placement.look_ahead.MAX_STEPS_AT_ONCE
@@ -192,6 +193,7 @@ NO_BOUNDS = {
         embedded.store.watch_buffers.REFERENCE_BYTES
     """,
     "a pause, or a time after which something is looked at again": """
+        engine.eviction.eviction_commit.MAX_WAIT
         controllers.job.controller.ORPHAN_COMMAND_TTL
         controllers.pending_writes.TIMEOUT
         model.devices.binding_conditions.BINDING_TIMEOUT

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from stromboli.engine.catalog import action
+from stromboli.engine.eviction.eviction_commit import took_lately
 from stromboli.engine.eviction.gang_eviction import GangEviction, GangEvictionOptions, evict_for_gangs
 from stromboli.engine.eviction.victim_bundles import order_by_queue
 from stromboli.engine.session import Session
@@ -21,7 +22,7 @@ def gangreclaim(session: Session) -> None:
             action="gangreclaim",
             kind="reclaim",
             statuses=(Status.RUNNING,),
-            may_take_from=_is_of_another_queue,
+            may_take_from=partial(_may_take_from, session),
             order_bundles=partial(order_by_queue, session),
             may_start=session.rules.preemptive,
             skip_queue=session.rules.overused,
@@ -29,5 +30,7 @@ def gangreclaim(session: Session) -> None:
     )
 
 
-def _is_of_another_queue(job: Job, other: Job) -> bool:
-    return other.queue is not job.queue and other.queue is not None and other.queue.reclaimable
+def _may_take_from(session: Session, job: Job, other: Job) -> bool:
+    if other.queue is None or other.queue is job.queue or not other.queue.reclaimable:
+        return False
+    return not took_lately(session, other, job, session.arguments("gangreclaim"))

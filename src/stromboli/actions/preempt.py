@@ -57,14 +57,14 @@ class Arguments(EvictionOptions):
 def preempt(session: Session) -> None:
     """Per queue: job against job first, then, within each job that starved, task against task."""
     arguments: Arguments = session.arguments("preempt")
-    has_run_long_enough = arguments.run_long_enough(session)
+    may_evict = arguments.may_evict(session)
 
     def accepts(task: Task, victim: Task) -> bool:
-        return _may_be_victim_of(task, victim) and has_run_long_enough(victim)
+        return _may_be_victim_of(task, victim) and may_evict(task, victim)
 
     def victim_selection(may_take_from: Callable[[Task, Job], bool]) -> VictimSelection:
         statuses = (Status.BOUND, Status.RUNNING)
-        candidates = VictimCandidates("preemptable", statuses, may_take_from, accepts)
+        candidates = VictimCandidates("preemptable", statuses, may_take_from, accepts, key=_priorities)
         return VictimSelection(session, candidates, arguments)
 
     between_jobs, within_job = victim_selection(_is_other_job), victim_selection(_is_same_job)
@@ -89,6 +89,10 @@ def _is_same_job(task: Task, job: Job) -> bool:
     return job is task.job and not job.disrupted_as_group
 
 
+def _priorities(task: Task) -> tuple[int, int]:
+    return (task.job.priority if task.job is not None else 0, task.priority)
+
+
 def _may_be_victim_of(task: Task, victim: Task) -> bool:
     """A best-effort task evicts best-effort tasks only."""
     return victim.best_effort or not task.best_effort
@@ -105,14 +109,14 @@ def _preempt_within(session: Session, search: VictimSelection, arguments: Argume
                     return
                 if arguments.fewest_victims and not session.rules.job_pipelined(job):
                     return  # room for one task is of no use to a gang that cannot start with it
-                commit_evictions(session, trial, arguments)
+                commit_evictions(session, trial, arguments, job)
 
 
 def _make_room(
     search: VictimSelection, arguments: Arguments, trial: Statement, task: Task, within: Domain | None
 ) -> bool:
     session = search.session
-    if not task.may_preempt:
+    if not task.may_preempt or not arguments.has_waited(session, task):
         return False
     if arguments.fewest_victims and pipeline_without_eviction(session, trial, task, within):
         return True

@@ -7,6 +7,7 @@ from functools import partial
 
 from stromboli.api import names
 from stromboli.engine.catalog import action
+from stromboli.engine.eviction.eviction_commit import took_lately
 from stromboli.engine.eviction.eviction_options import EvictionOptions
 from stromboli.engine.eviction.node_clearing import clear_node, has_enough, would_admit
 from stromboli.engine.eviction.starving_jobs import (
@@ -42,14 +43,13 @@ class Arguments(EvictionOptions):
 def reclaim(session: Session) -> None:
     """For each starving queue, job by job: evict what other queues hold beyond their share, until the job can start."""
     arguments: Arguments = session.arguments("reclaim")
-    has_run_long_enough = arguments.run_long_enough(session)
     candidates = VictimCandidates(
         "reclaimable",
         (Status.RUNNING,),
-        partial(_may_take_from, arguments.same_queue),
-        accepts=lambda task, victim: has_run_long_enough(victim),
+        partial(_may_take_from, session, arguments),
+        accepts=arguments.may_evict(session),
         required=True,
-        key=lambda task: task.job.priority if task.job and arguments.same_queue else None,
+        key=lambda task: task.job.priority if task.job else None,
     )
     search = VictimSelection(session, candidates, arguments)
     jobs_by_queue = session.jobs_by_queue(starving_jobs(session, may_help=search.may_make_room))
@@ -58,18 +58,20 @@ def reclaim(session: Session) -> None:
             make_room_for_job(search, job, partial(_make_room, search))
 
 
-def _may_take_from(same_queue: bool, task: Task, job: Job) -> bool:
+def _may_take_from(session: Session, arguments: Arguments, task: Task, job: Job) -> bool:
     if task.job is None or job.queue is None:
         return False
     if job.queue is task.job.queue:
-        return same_queue and job.priority < task.job.priority
-    return job.queue.reclaimable
+        return arguments.same_queue and job.priority < task.job.priority
+    return job.queue.reclaimable and not took_lately(session, job, task.job, arguments)
 
 
 def _make_room(search: VictimSelection, trial: Statement, task: Task, within: Domain | None) -> bool:
     session = search.session
     queue = session.queue_of(task)
-    if queue is None or not task.may_preempt or not session.rules.preemptive(queue, [task]):
+    if queue is None or not task.may_preempt or not search.options.has_waited(session, task):
+        return False
+    if not session.rules.preemptive(queue, [task]):
         return False
     if search.options.fewest_victims and pipeline_without_eviction(session, trial, task, within):
         return True

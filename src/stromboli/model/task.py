@@ -127,6 +127,21 @@ class Task:
         """Whether both it and its group allow it to preempt."""
         return self.preempts and (self.job is None or self.job.preempts)
 
+    def outranks(self, other: Task) -> bool:
+        """Whether it has a higher priority: between jobs the jobs' priorities count, within one the tasks' own."""
+        if self.job is None or other.job is None:
+            return False
+        if other.job is self.job:
+            return other.priority < self.priority
+        return other.job.priority < self.job.priority
+
+    @property
+    def running_since(self) -> float:
+        """When its pod started; else when it was bound or created, whatever is known."""
+        if self.started is not None:
+            return self.started
+        return self.created if self.scheduled_at is None else self.scheduled_at
+
     @property
     def request(self) -> Amounts:
         """What its pod requests; never change it, as all replicas share it."""

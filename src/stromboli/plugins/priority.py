@@ -29,7 +29,7 @@ class Priority(Plugin):
     def preemptable(self, task: Task, candidates: list[Task]) -> list[Task]:
         if task.job is None:
             return []
-        return [candidate for candidate in candidates if _outranks(task, candidate)]
+        return [candidate for candidate in candidates if task.outranks(candidate)]
 
     def victim_bound(self, point: str, task: Task) -> Bound | None:
         job = task.job
@@ -44,12 +44,3 @@ class Priority(Plugin):
             return candidates
         most = eviction.job.priority - (eviction.kind == "preempt")  # who moves may be as urgent
         return [task for task in candidates if task.job is not None and task.job.priority <= most]
-
-
-def _outranks(task: Task, candidate: Task) -> bool:
-    """Between jobs the jobs' priorities count, within one the tasks' own."""
-    if task.job is None or candidate.job is None:
-        return False
-    if candidate.job is task.job:
-        return candidate.priority < task.priority
-    return candidate.job.priority < task.job.priority

@@ -73,6 +73,12 @@ _GENTLE = """\
     doNoHarm: true
     holdFor: 5m
     minRunTime: 0s
+    protectFor: 5m
+    respectPriority: true
+"""
+# Demand that is still arriving: shares are enforced for pods that have waited.
+_SETTLED = """\
+    minWaitTime: 5s
 """
 # Beside preempt, which leaves jobs with a network topology to gangpreempt.
 _TOPOLOGY_JOBS = """\
@@ -80,11 +86,15 @@ _TOPOLOGY_JOBS = """\
 """
 
 
+def _gentle(action: str) -> str:
+    return _GENTLE.format(action=action) + (_SETTLED if action == "reclaim" else "")
+
+
 def _preset(*actions: str, plugins: str = "") -> str:
     text = CHART.format(actions=", ".join(actions)) + plugins + TOPOLOGY
     evicting = [action for action in actions if action in ("reclaim", "preempt", "gangpreempt")]
     if evicting:
-        text += _ALL_HYPER_NODES + _URGENT + "".join(_GENTLE.format(action=action) for action in evicting)
+        text += _ALL_HYPER_NODES + _URGENT + "".join(map(_gentle, evicting))
     return text + _TOPOLOGY_JOBS if "gangpreempt" in actions else text
 
 

@@ -25,6 +25,8 @@ from stromboli.scheduler.topology_metrics import TopologyMetrics
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 
 MS = 1000.0
+YOUNG_SECONDS = 300.0
+"""How long after its start the eviction of a pod counts as churn."""
 _PREEMPTING = ("preempt", "gangpreempt")
 
 
@@ -108,6 +110,9 @@ class CycleMetrics:
                     bound[task.job] = None
             elif isinstance(decision, Evict):
                 batches[decision.action, decision.beneficiary] += 1
+                task = cluster.tasks.get(decision.uid)
+                if task is not None and now - task.running_since < YOUNG_SECONDS:
+                    metrics.young_evictions.labels(decision.action).inc()
         for (action, _), victims in batches.items():
             metrics.evictions.labels(action).inc()
             if action in _PREEMPTING:

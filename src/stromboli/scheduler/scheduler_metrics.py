@@ -189,6 +189,9 @@ class Metrics(MetricSet):
         self.failures = self._counter(
             "write_failures_total", "Binds and evictions that failed", ("decision",), own
         )
+        self.young_evictions = self._counter(
+            "young_evictions_total", "Pods evicted within five minutes of their start, by action", ("action",), own
+        )
         self.lost = self._counter("lost_cycles_total", "Cycles that came to nothing", (), own)
         plugin = ("plugin", "point")
         self.plugin_running = self._gauge(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.engine.eviction.node_clearing import would_admit
 from stromboli.engine.eviction.victim_bundles import is_complete
@@ -14,13 +15,27 @@ if TYPE_CHECKING:
     from stromboli.engine.statement import Statement
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Node
+    from stromboli.model.queue import Queue
     from stromboli.model.task import Task
 
 EVICTED = "evicted"
-"""The key of the cluster's memory under which it is kept which jobs lost pods lately, and until when that counts."""
+"""The key of the cluster's memory for the losses of jobs, by key, and of queues, by their name and the taker's."""
+FIRST_WAIT, MAX_WAIT = 300.0, 3600.0
+"""Seconds for which a job that lost pods does not evict, unless `holdFor` is set, and after many losses."""
 
 
-def commit_evictions(session: Session, trial: Statement, options: EvictionOptions) -> bool:
+class Loss(NamedTuple):
+    """Pods were evicted: when that was, and for how many seconds it counts."""
+
+    time: float
+    seconds: float
+
+    @property
+    def until(self) -> float:
+        return self.time + self.seconds
+
+
+def commit_evictions(session: Session, trial: Statement, options: EvictionOptions, beneficiary: Job) -> bool:
     """Commit a statement, less the evictions that are not needed, and reserve the room that was cleared.
 
     False, and nothing committed, for a job that needs no eviction: it is left to allocate. Pipelined again in every
@@ -36,25 +51,68 @@ def commit_evictions(session: Session, trial: Statement, options: EvictionOption
         return False
     for task in cleared:
         session.reserve(task, options.hold_seconds)
-    remember_losers(session, {victim.job for victim in evicted if victim.job is not None}, options)
+    losers = {victim.job for victim in evicted if victim.job is not None and victim.job is not beneficiary}
+    remember_losers(session, losers, options, beneficiary)
     trial.commit()
     return True
 
 
 def lost_pods_lately(session: Session, job: Job, options: EvictionOptions) -> bool:
     """Whether a job lost pods so lately that it may not evict: else it and its evictor could take turns forever."""
-    until: float = session.cluster.memory.get(EVICTED, {}).get(job.key, 0.0)
-    return options.hold_seconds > 0 and not session.has_come(until)
+    return no_eviction_before(session, job, options) is not None
 
 
-def remember_losers(session: Session, jobs: set[Job], options: EvictionOptions) -> None:
-    """Remember which jobs lost pods, for as long as the room that they left is reserved."""
-    if options.hold_seconds > 0:
-        memory = session.cluster.memory
-        before = memory.get(EVICTED)
-        current = {key: until for key, until in (before or {}).items() if until > session.now}
-        session.restore_if_lost(memory, EVICTED, before)
-        memory[EVICTED] = current | {job.key: session.now + options.hold_seconds for job in jobs}
+def no_eviction_before(session: Session, job: Job, options: EvictionOptions) -> float | None:
+    """The time before which a job may not evict because it lost pods itself; none if it may.
+
+    Without `holdFor` a loss counts from the next cycle on.
+    """
+    loss = session.cluster.memory.get(EVICTED, {}).get(job.key)
+    if loss is None or (loss.time == session.reads.time and options.hold_seconds <= 0):
+        return None
+    return None if session.has_come(loss.until) else loss.until
+
+
+def took_lately(session: Session, holder: Job, job: Job, options: EvictionOptions) -> bool:
+    """Whether a holder's queue reclaimed from that of a job so lately that the job may not take from it.
+
+    Only with `holdFor`, and not for a job of a higher priority.
+    """
+    if options.hold_seconds <= 0 or job.priority > holder.priority or job.queue is None or holder.queue is None:
+        return False
+    loss = session.cluster.memory.get(EVICTED, {}).get((job.queue.name, holder.queue.name))
+    return loss is not None and not session.has_come(loss.until)
+
+
+def remember_losers(
+    session: Session, jobs: set[Job], options: EvictionOptions, beneficiary: Job | None = None
+) -> None:
+    """Remember which jobs lost pods, and which queues lost them to the queue of the beneficiary.
+
+    A job that loses pods again soon after its wait waits twice as long, and so does a queue whose turn it was.
+    """
+    if not jobs:
+        return
+    memory, now = session.cluster.memory, session.now
+    before: dict[Hashable, Loss] = memory.get(EVICTED) or {}
+    first = options.hold_seconds or FIRST_WAIT
+    current = {key: loss for key, loss in before.items() if loss.until + loss.seconds > now}
+    for job in jobs:
+        last = current.get(job.key)
+        if last is None:
+            seconds = first
+        elif last.time < now:
+            seconds = max(first, min(2 * last.seconds, MAX_WAIT))
+        else:
+            seconds = last.seconds
+        current[job.key] = Loss(now, seconds)
+        loser, taker = job.queue, beneficiary.queue if beneficiary is not None else None
+        if loser is not None and taker is not None and loser is not taker:
+            earlier = current.get((taker.name, loser.name))
+            seconds = first if earlier is None else min(2 * earlier.seconds, MAX_WAIT)
+            current[loser.name, taker.name] = Loss(now, max(first, seconds))
+    session.restore_if_lost(memory, EVICTED, memory.get(EVICTED))
+    memory[EVICTED] = current
 
 
 def restore_unneeded_victims(session: Session, trial: Statement, whole_gangs: bool) -> None:

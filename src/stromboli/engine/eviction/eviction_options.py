@@ -51,9 +51,54 @@ class EvictionOptions:
         check=duration_like("5m or 0s"),
     )
 
+    protect_for: str = arg(
+        "protectFor",
+        "0s",
+        "How long after its start a pod is evicted only for a job of a higher priority; 0s: not protected.",
+        check=duration_like("5m or 0s"),
+    )
+    respect_priority: bool = arg(
+        "respectPriority", False, "Never evict a pod for a job of a lower priority, whatever the shares."
+    )
+    min_wait_time: str = arg(
+        "minWaitTime",
+        "0s",
+        "How long a pod waits before others are evicted for it, so that jobs that arrive together are compared "
+        "once all have arrived.",
+        check=duration_like("5s or 0s"),
+    )
+
     @property
     def hold_seconds(self) -> float:
         return duration(self.hold_for) or 0.0
+
+    def has_waited(self, session: Session, task: Task) -> bool:
+        """Whether a pending task has waited for its minimum wait time, so that others may be evicted for it."""
+        seconds = duration(self.min_wait_time) or 0.0
+        return seconds <= 0 or session.has_come(task.created + seconds)
+
+    def may_evict(self, session: Session) -> Callable[[Task, Task], bool]:
+        """Whether a task may be evicted for another one, by how long it has run and by the priorities of both."""
+        has_run_long_enough = self.run_long_enough(session)
+        if not self.respect_priority and not self._protected_seconds:
+            return lambda task, victim: has_run_long_enough(victim)
+        return lambda task, victim: has_run_long_enough(victim) and not self.is_protected(session, task, victim)
+
+    def is_protected(self, session: Session, task: Task, victim: Task) -> bool:
+        """Whether the priorities of two tasks protect the victim from eviction for the other, for now or for good."""
+        if task.outranks(victim):
+            return False
+        return (self.respect_priority and victim.outranks(task)) or not session.has_come(
+            self.protected_until(victim)
+        )
+
+    def protected_until(self, victim: Task) -> float:
+        """The time until which a running task is protected from eviction for an equal priority."""
+        return victim.running_since + self._protected_seconds
+
+    @property
+    def _protected_seconds(self) -> float:
+        return duration(self.protect_for) or 0.0
 
     def run_long_enough(self, session: Session) -> Callable[[Task], bool]:
         """Whether a task has run for its minimum run time, so that it may be a victim; each job is looked at once."""

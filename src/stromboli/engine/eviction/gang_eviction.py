@@ -101,7 +101,7 @@ def evict_for_gangs(session: Session, eviction: GangEviction) -> None:
                 continue
             with session.guard(job), session.statement() as trial:
                 search = GangVictimSelection(session, eviction, options, job)
-                if search.make_room() and commit_evictions(session, trial, options):
+                if search.make_room() and commit_evictions(session, trial, options, job):
                     nominate_hyper_nodes(session, search.chosen)
 
 
@@ -112,7 +112,7 @@ class GangVictimSelection:
         self._session = session
         self._eviction = eviction
         self._options = options
-        self._has_run_long_enough = options.run_long_enough(session)
+        self._may_evict = options.may_evict(session)
         self._job = job
         self._pending = self._pending_by_sub_job()
         self._tasks = [task for tasks in self._pending.values() for task in tasks]
@@ -138,7 +138,9 @@ class GangVictimSelection:
         """Try domain after domain; the first try that works is kept in the statement around."""
         session, job, options = self._session, self._job, self._options
         queue = job.queue
-        if queue is None or not self._tasks or not all(task.may_preempt for task in self._tasks):
+        if queue is None or not self._tasks:
+            return False
+        if not all(task.may_preempt and options.has_waited(session, task) for task in self._tasks):
             return False
         if session.unmet(job) or (
             self._eviction.may_start and not self._eviction.may_start(queue, self._tasks)
@@ -232,7 +234,7 @@ class GangVictimSelection:
                 other: tasks
                 for other in self._session.jobs()
                 if other is not self._job and other.gang_evictable and may_take_from(self._job, other)
-                if (tasks := self._tasks_of(other))
+                if self._tasks and (tasks := self._tasks_of(other))
             }
         return self._victims
 
@@ -269,7 +271,7 @@ class GangVictimSelection:
             if task.preemptable
             and task.node is not None
             and task.node.row >= 0
-            and self._has_run_long_enough(task)
+            and self._may_evict(self._tasks[0], task)
         ]
 
     # -- trying it out

@@ -76,7 +76,7 @@ def make_room_for_job(search: VictimSelection, job: Job, make_room: MakeRoom) ->
     with session.guard(job), session.statement() as trial:
         _make_room_for_tasks(session, trial, pending_ungated(session, job), make_room, None)
         if session.rules.job_pipelined(job):
-            commit_evictions(session, trial, options)
+            commit_evictions(session, trial, options, job)
 
 
 def _make_room_for_tasks(
@@ -98,7 +98,7 @@ def _make_room_in_domains(search: VictimSelection, job: Job, make_room: MakeRoom
             with session.statement() as trial:
                 chosen = _make_room_in(session, job, domain, make_room)
                 if len(trial) and session.rules.job_pipelined(job):
-                    if commit_evictions(session, trial, search.options):
+                    if commit_evictions(session, trial, search.options, job):
                         nominate_hyper_nodes(session, chosen)
                     return
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stromboli.engine.eviction.victim_bundles import Surplus, is_complete
 from stromboli.engine.eviction.victim_candidates import (
     FreeableRoom,
     JobRanks,
@@ -24,6 +25,8 @@ from stromboli.engine.eviction.victim_votes import VictimVotes
 from stromboli.engine.placement.node_fit import fits, slots
 from stromboli.engine.placement.shard_nodes import own_nodes_first
 from stromboli.engine.points import Choice
+from stromboli.model.amounts import dominant_share, plus, total_of
+from stromboli.model.status import Status
 from stromboli.model.topology.domain_sums import RowGroups
 
 if TYPE_CHECKING:
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Ints, Node
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
+
+MAX_SIZES = 8
+"""How many sizes of victims are tried, the smallest first, before a victim out of proportion is evicted."""
 
 
 class VictimSelection:
@@ -68,28 +74,78 @@ class VictimSelection:
             return False
         if self.options.fewest_victims:
             for priority in self._priorities(task):
-                if clear(self._up_to_priority(priority), task):
+                if self._clear_in_proportion(self._up_to_priority(priority), task, clear):
                     return True
-        if clear(self, task):
+            if self._clear_in_proportion(self, task, clear):
+                return True
+        elif clear(self, task):
             return True
         if self.session.refused(task) is None:  # else only this task is known to fail
             self._failed[key] = self._state_version()
         return False
 
+    def _clear_in_proportion(
+        self, search: VictimSelection, task: Task, clear: Callable[[VictimSelection, Task], bool]
+    ) -> bool:
+        """Clear a node; if some job would lose more than the task's job needs, look for smaller victims first."""
+        need = self._share(task.job.by_status[Status.PENDING]) if task.job is not None else 0.0
+        with self.session.statement() as trial:
+            if not clear(search, task):
+                return False
+            largest = self._largest_loss(trial.evicted())
+            if largest <= need:
+                trial.keep()
+                return True
+        sizes = {size for job in search._jobs_for(task) for size in search._losses(task, job)}
+        smaller = sorted(size for size in sizes if need < size < largest)
+        smaller = [need, *smaller[:: -(-len(smaller) // MAX_SIZES) or 1]]
+        return any(clear(search._up_to_size(size), task) for size in smaller) or clear(search, task)
+
+    def _largest_loss(self, victims: Iterable[Task]) -> float:
+        """The largest share of the cluster that any job loses with these victims."""
+        losses: dict[Job | None, list[Task]] = {}
+        for victim in victims:
+            losses.setdefault(victim.job, []).append(victim)
+        return max(map(self._share, losses.values()), default=0.0)
+
+    def _share(self, tasks: Iterable[Task]) -> float:
+        return dominant_share(total_of(task.request for task in tasks), self.session.total)
+
+    def _losses(self, task: Task, job: Job) -> set[float]:
+        return {self._loss(victim) for victim in self._candidates_of(task, job)}
+
+    def _loss(self, victim: Task) -> float:
+        """The share of the cluster that is freed with a victim: that of its gang if the gang cannot spare it."""
+        job = victim.job
+        if job is None or not (job.disrupted_as_group or (self.options.no_harm and is_complete(job))):
+            return self._share([victim])
+        if not job.disrupted_as_group and Surplus(job).take(victim):
+            return self._share([victim])
+        return self._share(self.members(job))
+
     def _up_to_priority(self, priority: int) -> VictimSelection:
         search = self._by_priority.get(priority)
         if search is None:
-            candidates = self._candidates
+            may_take_from = self._candidates.may_take_from
+            search = self._by_priority[priority] = self._limited(
+                may_take_from=lambda task, job: job.priority <= priority and may_take_from(task, job)
+            )
+            search._last_tier = self.session.rules.first_tier(self._candidates.point)
+        return search
 
-            def may_take_from(task: Task, job: Job) -> bool:
-                return job.priority <= priority and candidates.may_take_from(task, job)
+    def _up_to_size(self, size: float) -> VictimSelection:
+        accepts = self._candidates.accepts
+        search = self._limited(
+            accepts=lambda task, victim: accepts(task, victim) and self._loss(victim) <= size
+        )
+        search._last_tier = self._last_tier
+        return search
 
-            limited = replace(candidates, may_take_from=may_take_from)
-            search = VictimSelection(self.session, limited, self.options)
-            search._searches = self._searches
-            search._last_tier = self.session.rules.first_tier(candidates.point)
-            self._searches.append(search)
-            self._by_priority[priority] = search
+    def _limited(self, **limits: Any) -> VictimSelection:
+        """The same search among fewer candidates."""
+        search = VictimSelection(self.session, replace(self._candidates, **limits), self.options)
+        search._searches = self._searches
+        self._searches.append(search)
         return search
 
     def _priorities(self, task: Task) -> list[int]:
@@ -257,7 +313,7 @@ class VictimSelection:
         if not candidates:
             return None
         candidates = self._holders_first(task, node, candidates)
-        choice = self._vote(task, candidates)
+        choice = self._choose_enough(task, node, candidates)
         chosen = set(choice.victims)
         return choice._replace(victims=[victim for victim in candidates if victim in chosen])
 
@@ -268,6 +324,19 @@ class VictimSelection:
         if not needed or not self.session.is_filtered(task, node):
             return candidates
         return sorted(candidates, key=lambda victim: needed.isdisjoint(map(id, ledgers(victim.shape))))
+
+    def _choose_enough(self, task: Task, node: Node, candidates: list[Task]) -> Choice:
+        """The vote; with `fewestVictims`, if it is not enough, the vote on those that hold what is still short.
+
+        Else pods without a GPU that the first tier allows would hide those with one that only the next tier allows.
+        """
+        choice = self._vote(task, candidates)
+        if not self.options.fewest_victims or len(choice.victims) == len(candidates):
+            return choice
+        freed = plus(self.session.future_idle(node, task), total_of(each.request for each in choice.victims))
+        short = [dim for dim, amount in task.request.items() if amount > freed.get(dim, 0)]
+        holders = [each for each in candidates if any(each.request.get(dim, 0) > 0 for dim in short)]
+        return self._vote(task, holders) if 0 < len(holders) < len(candidates) else choice
 
     def _vote(self, task: Task, candidates: list[Task]) -> Choice:
         if self.options.fewest_victims:

@@ -1,0 +1,114 @@
+"""Random jobs that arrive in random order over time: what the presets promise of their evictions."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+
+import pytest
+
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import PodGroup
+from stromboli.policy.policy import load_policy
+from stromboli.policy.presets import PRESETS
+from stromboli.simulator.cluster_notation import nodes, queues
+from stromboli.simulator.job_manifests import Terms, job_manifests, priority_class
+from tests.arrivals import CATALOG, Arrivals
+from tests.manifests import decoded
+
+PROTECTED = 300
+ARRIVALS, PATIENCE = 60, 3600
+"""Seconds in which jobs arrive, and by when all must have run."""
+PRIORITIES = (0, 10, 100)
+JOBS = 30
+
+
+def standing(chance: random.Random, preset: str) -> Arrivals:
+    """A cluster of a few nodes and of queues with random weights."""
+    weights = [chance.choice((1, 1, 2, 3)) for _ in range(3)]
+    manifests = [
+        *nodes("; ".join(f"n{number} cpu={chance.choice((4, 8))},pods=20" for number in range(5))),
+        *queues("; ".join(f"q{number} weight={weight}" for number, weight in enumerate(weights))),
+        *(priority_class(priority) for priority in PRIORITIES),
+    ]
+    return Arrivals(
+        load_policy(PRESETS[preset], CATALOG),
+        [decoded(manifest) for manifest in manifests],
+    )
+
+
+def random_job(chance: random.Random, name: str, priorities: tuple[int, ...] = PRIORITIES) -> tuple[PodGroup, list[Pod]]:
+    pods = chance.choice((1, 1, 2, 4))
+    terms: Terms = {
+        "pods": pods,
+        "minimum": chance.choice((1, pods)),
+        "cpu": chance.choice((1, 2)) if pods < 4 else 1,
+        "priority": chance.choice(priorities),
+        "queue": chance.choice(("q0", "q1", "q2")),
+    }
+    terms["min_resources"] = {"cpu": int(terms["cpu"]) * terms["minimum"]}
+    group, *rest = [decoded(manifest) for manifest in job_manifests(name, **terms)]
+    assert isinstance(group, PodGroup)
+    return group, [pod for pod in rest if isinstance(pod, Pod)]
+
+
+def lived(seed: int, preset: str, runs_forever: bool) -> Arrivals:
+    """Let jobs arrive, and wait until nothing more can happen."""
+    chance = random.Random(seed)
+    cluster = standing(chance, preset)
+    arrivals = defaultdict(list)
+    for number in range(JOBS):
+        arrivals[chance.randrange(ARRIVALS)].append(random_job(chance, f"job{number}"))
+    for second in range(ARRIVALS):
+        for group, pods in arrivals[second]:
+            cluster.arrive(group, pods)
+            if not runs_forever:
+                cluster.length[group.key] = chance.choice((20, 200, 700))
+        cluster.pass_time()
+    begin = cluster.world.now()
+    while cluster.world.now() < begin + PATIENCE and cluster.unfinished():
+        cluster.pass_time(10)
+    return cluster
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("preset", ["full", "fair-share", "high-priority"])
+@pytest.mark.parametrize("runs_forever", [True, False])
+def test_evictions_respect_youth_and_priority_and_do_not_alternate(
+    seed: int, preset: str, runs_forever: bool
+) -> None:
+    cluster = lived(seed, preset, runs_forever)
+    took: dict[tuple[str, str], float] = {}
+    for each in cluster.evictions:
+        assert each.urgency > each.priority or each.age >= PROTECTED, each
+        assert each.urgency >= each.priority, each
+        if each.queue != each.taker:
+            last = took.get((each.taker, each.queue), 0.0)
+            assert each.urgency > each.priority or each.time >= last + PROTECTED, each
+            took[each.queue, each.taker] = each.time
+    if runs_forever:
+        end = cluster.world.now() - PATIENCE / 2
+        assert [each for each in cluster.evictions if each.time > end] == []
+    else:
+        assert cluster.unfinished() == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("preset", ["full", "high-priority"])
+def test_an_urgent_job_still_gets_the_capacity_of_young_pods_of_its_queue(seed: int, preset: str) -> None:
+    chance = random.Random(seed)
+    cluster = standing(chance, preset)
+    for number in range(JOBS):
+        cluster.arrive(*random_job(chance, f"job{number}", PRIORITIES[:2]))
+    for _ in range(10):
+        cluster.pass_time()
+    queue = next(job.queue for job in cluster.jobs() if job.allocated_count)
+    assert queue is not None
+    manifests = job_manifests("urgent", pods=1, cpu=1, priority=PRIORITIES[-1], queue=queue.name)
+    group, pod = map(decoded, manifests)
+    assert isinstance(group, PodGroup)
+    assert isinstance(pod, Pod)
+    cluster.arrive(group, [pod])
+    for _ in range(10):
+        cluster.pass_time()
+    assert "default/urgent" in [job.key for job in cluster.jobs() if job.allocated_count]
