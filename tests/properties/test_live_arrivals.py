@@ -37,14 +37,19 @@ def standing(chance: random.Random, preset: str) -> Arrivals:
     )
 
 
-def random_job(chance: random.Random, name: str, priorities: tuple[int, ...] = PRIORITIES) -> tuple[PodGroup, list[Pod]]:
+def random_job(
+    chance: random.Random,
+    name: str,
+    priorities: tuple[int, ...] = PRIORITIES,
+    queues: tuple[str, ...] = ("q0", "q1", "q2"),
+) -> tuple[PodGroup, list[Pod]]:
     pods = chance.choice((1, 1, 2, 4))
     terms: Terms = {
         "pods": pods,
         "minimum": chance.choice((1, pods)),
         "cpu": chance.choice((1, 2)) if pods < 4 else 1,
         "priority": chance.choice(priorities),
-        "queue": chance.choice(("q0", "q1", "q2")),
+        "queue": chance.choice(queues),
     }
     terms["min_resources"] = {"cpu": int(terms["cpu"]) * terms["minimum"]}
     group, *rest = [decoded(manifest) for manifest in job_manifests(name, **terms)]
@@ -99,16 +104,10 @@ def test_an_urgent_job_still_gets_the_capacity_of_young_pods_of_its_queue(seed: 
     chance = random.Random(seed)
     cluster = standing(chance, preset)
     for number in range(JOBS):
-        cluster.arrive(*random_job(chance, f"job{number}", PRIORITIES[:2]))
+        cluster.arrive(*random_job(chance, f"job{number}", PRIORITIES[:2], ("q0",)))
     for _ in range(10):
         cluster.pass_time()
-    queue = next(job.queue for job in cluster.jobs() if job.allocated_count)
-    assert queue is not None
-    manifests = job_manifests("urgent", pods=1, cpu=1, priority=PRIORITIES[-1], queue=queue.name)
-    group, pod = map(decoded, manifests)
-    assert isinstance(group, PodGroup)
-    assert isinstance(pod, Pod)
-    cluster.arrive(group, [pod])
+    cluster.arrive(*random_job(chance, "urgent", PRIORITIES[-1:], ("q0",)))
     for _ in range(10):
         cluster.pass_time()
     assert "default/urgent" in [job.key for job in cluster.jobs() if job.allocated_count]

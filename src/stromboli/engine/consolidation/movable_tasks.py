@@ -85,7 +85,7 @@ class MovableTasks:
         if known is None:
             known = self._known[task] = self._is_movable(task, job)
         if known and job.priority == priority:
-            return self._session.has_come(self._options.protected_until(task))
+            return not self._options.is_young(self._session, task)
         return known
 
     def _is_movable(self, task: Task, job: Job) -> bool:

@@ -88,9 +88,11 @@ class EvictionOptions:
         """Whether the priorities of two tasks protect the victim from eviction for the other, for now or for good."""
         if task.outranks(victim):
             return False
-        return (self.respect_priority and victim.outranks(task)) or not session.has_come(
-            self.protected_until(victim)
-        )
+        return (self.respect_priority and victim.outranks(task)) or self.is_young(session, victim)
+
+    def is_young(self, session: Session, victim: Task) -> bool:
+        """Whether a task has not run for the protected time."""
+        return not session.has_come(self.protected_until(victim))
 
     def protected_until(self, victim: Task) -> float:
         """The time until which a running task is protected from eviction for an equal priority."""
