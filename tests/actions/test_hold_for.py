@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from stromboli.engine.eviction.eviction_commit import EVICTED, Loss
 from stromboli.engine.placement.node_placement import Place
 from stromboli.testing import World
+from stromboli.testing.world import NOON
 from tests.eviction_policies import GENTLE, STOCK
 from tests.manifests import pod, policy
 from tests.properties.rebuild import fingerprint, kept_sums, rebuilt_sums
@@ -139,3 +141,66 @@ def test_looking_for_room_changes_nothing() -> None:
     assert session.future_idle(node, task)[0] == session.future_idle(node)[0] + 2000
     after = (fingerprint(cluster), cluster.columns.clock, len(session.journal), len(session.rollbacks))
     assert after == before
+
+
+# -- whoever lost pods waits
+
+SHARING = policy("enqueue, allocate, reclaim", "gang conformance", reclaim=GENTLE)
+
+
+def lost(config: str, memory: dict[str, float]) -> World:
+    """A job of `mine` that wants the place of a job of `theirs`; `memory` has what was lost how long ago."""
+    world = World(nodes="n1 cpu=2", queues="mine; theirs")
+    world.job("old", pods=2, minimum=0, cpu=1, queue="theirs", running_on="n1 n1")
+    world.job("new", cpu=1, queue="mine")
+    world.job("other", cpu=1, queue="mine")
+    losses = {
+        ("mine", "theirs") if key == "queue" else key: Loss(NOON - ago, 300) for key, ago in memory.items()
+    }
+    world.cluster.memory[EVICTED] = losses
+    world.run(policy=config)
+    return world
+
+
+def evicts_for(world: World) -> set[str]:
+    return {job for job in ("new", "other") if world.task(f"{job}-0").nominated}
+
+
+def test_a_job_that_lost_pods_evicts_no_others_until_its_wait_is_over() -> None:
+    assert evicts_for(lost(SHARING, {"default/new": 299})) == {"other"}
+    assert evicts_for(lost(SHARING, {"default/new": 300, "default/other": 1})) == {"new"}
+
+
+def test_a_queue_does_not_take_back_at_once_what_another_queue_reclaimed_from_it() -> None:
+    assert evicts_for(lost(SHARING, {"queue": 299})) == set()
+    assert evicts_for(lost(SHARING, {"queue": 300})) == {"new", "other"}
+    without = SHARING.replace("5m", "0s")
+    assert evicts_for(lost(without, {"queue": 299})) == {"new", "other"}
+
+
+def test_a_higher_priority_takes_back_at_once() -> None:
+    world = World(nodes="n1 cpu=1", queues="mine; theirs")
+    world.job("old", pods=1, minimum=0, cpu=1, queue="theirs", running_on="n1")
+    world.cluster.memory[EVICTED] = {("mine", "theirs"): Loss(NOON - 1, 300)}
+    world.job("new", cpu=1, queue="mine", priority=1)
+    assert world.run(policy=SHARING).evicted == ["default/old-0"]
+
+
+@pytest.mark.parametrize(
+    ("ago", "before", "after"), [(None, None, 300), (500, 300, 600), (700, 300, 300), (3700, 3600, 3600)]
+)
+def test_the_wait_doubles_with_each_loss_that_follows_soon(
+    ago: float | None, before: float | None, after: float
+) -> None:
+    world = World(nodes="n1 cpu=1", queues="mine; theirs")
+    world.job("old", pods=1, minimum=0, cpu=1, queue="theirs", running_on="n1").job(
+        "new", cpu=1, queue="mine"
+    )
+    if ago is not None and before is not None:
+        world.cluster.memory[EVICTED] = {
+            "default/old": Loss(NOON - ago, before),
+            ("mine", "theirs"): Loss(NOON - ago, before),
+        }
+    assert world.run(policy=SHARING).evicted == ["default/old-0"]
+    losses = world.cluster.memory[EVICTED]
+    assert (losses["default/old"].seconds, losses["theirs", "mine"].seconds) == (after, after)

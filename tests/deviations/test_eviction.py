@@ -258,3 +258,17 @@ def test_reclaim_makes_room_for_a_hard_gang_below_one_switch() -> None:
     result = world.run("enqueue, allocate, reclaim", plugins)
     assert sorted(result.pipelined.values()) in (["n0", "n2"], ["n1", "n3"])
     assert len(result.evicted) == 2
+
+
+def test_a_job_that_lost_pods_evicts_no_others_for_a_while() -> None:
+    """Volcano lets both queues take the node from each other in turn forever (spec 02 0.11)."""
+    world = World(nodes="n1 cpu=1", queues="mine; theirs")
+    world.job("old", minimum=0, cpu=1, queue="theirs", running_on="n1")
+    world.job("new", minimum=0, cpu=1, queue="mine")
+    in_turn = policy("enqueue, allocate, reclaim", "priority conformance | predicates")
+    assert world.run(policy=in_turn).evicted == ["default/old-0"]
+    world.task("new-0")  # the eviction has come true
+    world.add(merged(pod("old-0", "old", 1), {"metadata": {"uid": "again"}}))
+    assert world.step().binds == {"default/new-0": "n1"}
+    assert world.step(2).evicted == []
+    assert world.sleep(300).step().evicted == ["default/new-0"]

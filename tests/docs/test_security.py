@@ -193,7 +193,6 @@ NO_BOUNDS = {
         embedded.store.watch_buffers.REFERENCE_BYTES
     """,
     "a pause, or a time after which something is looked at again": """
-        engine.eviction.eviction_commit.MAX_WAIT
         controllers.job.controller.ORPHAN_COMMAND_TTL
         controllers.pending_writes.TIMEOUT
         model.devices.binding_conditions.BINDING_TIMEOUT

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 import pytest
 
 from stromboli.engine.decisions import Bind, Evict
+from stromboli.engine.eviction import eviction_commit
 from stromboli.model.status import Status
 from stromboli.policy.presets import PRESETS
 from stromboli.scheduling_loop import Scheduler
@@ -135,8 +137,10 @@ def test_no_pod_is_evicted_started_and_evicted_again_for_the_same_job(seed: int)
 
 
 @pytest.mark.slow
-def test_without_holding_what_was_cleared_there_are_circles() -> None:
+def test_without_holding_what_was_cleared_there_are_circles(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that we know that the soak would see them."""
-    soak = Soak(5, PRESETS["full"].replace("holdFor: 5m", "holdFor: 0s"))
+    monkeypatch.setattr(eviction_commit, "FIRST_WAIT", 0.0)
+    text = re.sub("(holdFor|protectFor|minWaitTime): .*", r"\1: 0s", PRESETS["full"])
+    soak = Soak(9, text.replace("respectPriority: true", "respectPriority: false"))
     soak.run()
     assert list(soak.circles())

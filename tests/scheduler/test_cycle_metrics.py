@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.scheduler_metrics import Metrics
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 from stromboli.testing import World
-from tests.manifests import EPOCH, group, pod, queue
+from tests.manifests import EPOCH, group, pod, policy, queue
 
 POLICY = """
 actions: "enqueue, allocate"
@@ -217,6 +218,17 @@ def test_a_job_that_is_not_let_in_counts_although_it_has_no_pods_yet() -> None:
     assert value(text, 'stromboli_queue_pending_jobs{queue_name="default"}') == 1
     assert value(text, 'stromboli_queue_pending_tasks{queue_name="default"}') == 0
     assert value(text, 'stromboli_queue_oldest_pending_seconds{queue_name="default"}') == 100
+
+
+@pytest.mark.parametrize(("ago", "counted"), [(299, True), (300, False)])
+def test_evictions_of_pods_that_started_within_five_minutes_are_counted(ago: int, counted: bool) -> None:
+    story = Story(policy("enqueue, allocate, preempt", "priority conformance"))
+    started = datetime.fromtimestamp(story.now() - ago, UTC).isoformat()
+    story.world.job("old", pods=0, minimum=0, priority=1)
+    story.world.add(pod("old-0", "old", cpu=2, on="n1", status={"startTime": started}))
+    story.world.job("new", cpu=2, priority=9)
+    series = 'stromboli_young_evictions_total{action="preempt"}'
+    assert (series in story.cycle()) is counted
 
 
 def test_a_plugin_that_fails_when_the_metrics_ask_it_is_counted() -> None:

@@ -190,7 +190,10 @@ class Metrics(MetricSet):
             "write_failures_total", "Binds and evictions that failed", ("decision",), own
         )
         self.young_evictions = self._counter(
-            "young_evictions_total", "Pods evicted within five minutes of their start, by action", ("action",), own
+            "young_evictions_total",
+            "Pods evicted within five minutes of their start, by action",
+            ("action",),
+            own,
         )
         self.lost = self._counter("lost_cycles_total", "Cycles that came to nothing", (), own)
         plugin = ("plugin", "point")

@@ -9,8 +9,9 @@ import pytest
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import load_policy
 from stromboli.testing import World
-from tests.eviction_policies import STOCK
-from tests.manifests import pod, policy
+from stromboli.testing.world import NOON
+from tests.eviction_policies import GENTLE, LOOSE, SHARES, STOCK
+from tests.manifests import EPOCH, pod, policy
 
 YOUNG, AGED = "2026-11-01T11:55:00Z", "2026-11-01T11:30:00Z"
 """When pods began; it is noon."""
@@ -92,9 +93,114 @@ def test_a_pod_that_was_just_started_here_is_young() -> None:
 @pytest.mark.parametrize("action", ["preempt", "reclaim", "gangpreempt", "gangreclaim"])
 @pytest.mark.parametrize("value", ["soon", "-1s"])
 def test_times_that_are_none_are_told_and_the_default_is_used(action: str, value: str) -> None:
-    bad = {"holdFor": value, "minRunTime": value}
+    bad = {"holdFor": value, "minRunTime": value, "protectFor": value, "minWaitTime": value}
     read = load_policy(policy(f"enqueue, {action}", STOCK, **{action: bad}), load_catalog())
-    assert len(read.warnings) == 2
+    assert len(read.warnings) == 4
     assert all("must be a duration such as 5m or 0s" in warning for warning in read.warnings)
     used = read.configurations[action]
     assert (used.hold_seconds, used.min_run_time) == (0.0, "")
+    assert (used.protect_for, used.min_wait_time) == ("0s", "0s")
+
+
+# -- priorities, youth and settled demand
+
+RECLAIMING = ["reclaim", "gangreclaim"]
+
+
+def shares(action: str, priority: int = 0, started: str = AGED, **arguments: Any) -> World:
+    """A queue that wants its half of a node, against a pod of priority 5 that started then."""
+    world = World(nodes="n1 cpu=1", queues="mine; theirs").job(
+        "old", pods=0, minimum=0, priority=5, queue="theirs"
+    )
+    world.add(pod("old-0", "old", cpu=1, on="n1", status={"startTime": started}))
+    world.job("new", cpu=1, priority=priority, queue="mine")
+    world.run(policy=policy(f"enqueue, {action}", "gang conformance", **{action: arguments}))
+    return world
+
+
+def has_room(world: World) -> bool:
+    return world.task("new-0").nominated == "n1"
+
+
+@pytest.mark.parametrize("action", RECLAIMING)
+def test_a_protected_pod_is_evicted_for_a_higher_priority_only(action: str) -> None:
+    assert not has_room(shares(action, priority=5, started=YOUNG, protectFor="10m"))
+    assert has_room(shares(action, priority=6, started=YOUNG, protectFor="10m"))
+    assert has_room(shares(action, priority=5, started=AGED, protectFor="10m"))
+    assert has_room(shares(action, priority=5, started=YOUNG))
+
+
+@pytest.mark.parametrize("action", RECLAIMING)
+def test_no_pod_is_reclaimed_for_a_lower_priority_if_priorities_are_respected(action: str) -> None:
+    assert not has_room(shares(action, priority=4, respectPriority=True))
+    assert has_room(shares(action, priority=5, respectPriority=True))
+    assert has_room(shares(action, priority=4))
+
+
+@pytest.mark.parametrize("action", RECLAIMING)
+def test_a_job_is_tried_again_when_the_protection_of_its_victims_ends(action: str) -> None:
+    world = shares(action, priority=5, started=YOUNG, protectFor="10m")
+    assert world.step(2).evicted == []
+    assert world.sleep(296).step().outcome.repeated
+    assert world.step().evicted == ["default/old-0"]
+
+
+@pytest.mark.parametrize("action", [*RECLAIMING, "preempt", "gangpreempt"])
+def test_a_pod_waits_before_others_are_evicted_for_it(action: str) -> None:
+    world = World(nodes="n1 cpu=1", queues="mine; theirs")
+    world.job("old", minimum=0, cpu=1, queue="theirs" if action in RECLAIMING else "mine", running_on="n1")
+    config = policy(f"enqueue, {action}", "priority conformance", **{action: {"minWaitTime": "30s"}})
+    world.job("new", pods=0, minimum=1, priority=9, queue="mine")
+    world.add(pod("new-0", "new", cpu=1, created=NOON - EPOCH))
+    assert world.run(policy=config).evicted == []
+    assert world.sleep(20).step().evicted == []
+    assert world.sleep(9).step().evicted == ["default/old-0"]
+
+
+def test_a_young_pod_of_the_same_job_is_evicted_for_a_more_important_one() -> None:
+    world = World(nodes="n1 cpu=1").job("job", pods=0, minimum=0, phase="Running")
+    important = {"volcano.sh/task-priority": "9"}
+    world.add(pod("job-0", "job", cpu=1, on="n1", status={"startTime": YOUNG}))
+    world.add(pod("job-1", "job", cpu=1, annotations=important))
+    config = policy("enqueue, preempt", LOOSE, preempt={"protectFor": "10m", "respectPriority": True})
+    assert world.run(policy=config).evicted == ["default/job-0"]
+
+
+# -- what a job loses is in proportion
+
+
+def full_of_gangs(*sizes: int) -> World:
+    """A gang on each node, which it fills; the first gang is on the oldest node."""
+    names = [f"n{number}" for number in range(len(sizes))]
+    world = World(nodes="; ".join(f"{name} cpu={size}" for name, size in zip(names, sizes, strict=True)))
+    for name, size in zip(names, sizes, strict=True):
+        world.job(f"gang-of-{size}", pods=size, cpu=1, priority=1, running_on=[name] * size)
+    return world
+
+
+def victims(world: World, pods: int) -> set[str]:
+    world.job("new", pods=pods, cpu=1, priority=9)
+    config = policy("enqueue, preempt", LOOSE, preempt=GENTLE)
+    return {name.rsplit("-", 1)[0] for name in world.run(policy=config).evicted}
+
+
+def test_the_smallest_gang_that_is_enough_is_evicted() -> None:
+    assert victims(full_of_gangs(4, 3, 2), pods=1) == {"default/gang-of-2"}
+    assert victims(full_of_gangs(2, 3, 4), pods=1) == {"default/gang-of-2"}
+
+
+def test_a_large_gang_is_evicted_if_nothing_smaller_is_enough() -> None:
+    world = full_of_gangs(4, 2).job("big", cpu=4, priority=9)
+    config = policy("enqueue, preempt", LOOSE, preempt=GENTLE)
+    assert set(world.run(policy=config).evicted) == {f"default/gang-of-4-{number}" for number in range(4)}
+
+
+def test_pods_without_a_gpu_do_not_hide_a_gang_with_one() -> None:
+    """The first tier allows the surplus of `elastic` alone, which has no GPU."""
+    world = World(nodes="n1 cpu=3,nvidia.com/gpu=2", queues="mine; theirs")
+    world.job("elastic", pods=1, minimum=0, cpu=1, queue="theirs", running_on="n1")
+    world.job("train", cpu=1, gpu=1, queue="theirs", running_on="n1")
+    world.job("tune", cpu=1, gpu=1, queue="theirs", running_on="n1")
+    world.job("new", cpu=1, gpu=1, queue="mine")
+    config = policy("enqueue, reclaim", SHARES, reclaim={**GENTLE, "doNoHarm": True})
+    assert world.run(policy=config).evicted == ["default/tune-0"]

@@ -139,3 +139,13 @@ def test_nobody_is_let_in_on_account_of_an_action_that_would_not_serve_it(action
 
     assert not admitted()
     assert admitted(group={"networkTopology": {"mode": "soft"}})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "admitted"),
+    [({}, True), ({"respectPriority": True}, False), ({"protectFor": "9000h"}, False)],
+)
+def test_no_job_is_admitted_on_account_of_protected_pods(arguments: dict[str, Any], admitted: bool) -> None:
+    world = urgent(full("mine; theirs", queue="theirs", priority=10), queue="mine")
+    text = policy("enqueue, reclaim", TIERS, enqueue=THROUGH, reclaim=arguments)
+    assert let_in(world.run(policy=text)) is admitted

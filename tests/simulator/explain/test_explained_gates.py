@@ -1,5 +1,7 @@
 """Each gate that may hold a job is told with what is short and what would let the job pass it."""
 
+import pytest
+
 from stromboli.engine.explanation.subjects.explanation_document import JobExplanation
 from stromboli.engine.explanation.subjects.subject_lookup import look_up
 from stromboli.engine.plugin import Plugin
@@ -7,9 +9,9 @@ from stromboli.engine.session import Session
 from stromboli.model.cluster import Dirty
 from stromboli.simulator.cluster_loading import Loaded
 from stromboli.simulator.explain.cluster_explanation import ClusterExplainer
-from stromboli.testing.policy_text import catalog_with, policy_of
+from stromboli.testing.policy_text import catalog_with, policy_of, policy_text
 from stromboli.testing.world import NOON, World
-from tests.manifests import hyper_node
+from tests.manifests import hyper_node, pod
 from tests.simulator.explain.explained_worlds import HOUR, explain_job, holding, remedies
 
 EVICTING = "enqueue, allocate, preempt, reclaim, backfill"
@@ -213,6 +215,24 @@ def test_nobody_is_evicted_who_is_not_preemptable():
 def test_nobody_is_evicted_from_a_queue_that_is_not_reclaimable():
     world = World("n1 cpu=4", "a reclaimable=false; b").job("old", cpu=4, queue="a", running_on="n1")
     assert reason_not_evicted(world.job("new", cpu=2, queue="b"), "new") == 'its queue "a" is not reclaimable'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "priority", "why"),
+    [
+        ("protectFor: 1h", 5, "its pods are protected until 2026-11-01T12:30:00Z"),
+        ("respectPriority: true", 5, ""),
+        ("respectPriority: true", 4, "its priority 5 is higher than 4"),
+        ("minWaitTime: 10000h", 5, "the pod that waits has only just been created"),
+    ],
+)
+def test_a_holder_that_is_protected_by_an_option_is_reported_so(arguments: str, priority: int, why: str):
+    world = World("n1 cpu=4", "a; b").job("old", pods=0, minimum=0, priority=5, queue="a")
+    world.add(pod("old-0", "old", cpu=4, on="n1", status={"startTime": "2026-11-01T11:30:00Z"}))
+    world.job("new", cpu=2, priority=priority, queue="b")
+    text = f"{policy_text(EVICTING, PLUGINS)}configurations:\n- name: reclaim\n  arguments: {{{arguments}}}\n"
+    answers = explain_job(world, "new", policy=text).holders
+    assert [holder.not_evicted for holder in answers] == ([why] if why else [])
 
 
 def test_nobody_is_evicted_by_a_policy_without_the_action_for_it():

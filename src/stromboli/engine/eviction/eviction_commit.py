@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from stromboli.engine.statement import Statement
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Node
-    from stromboli.model.queue import Queue
     from stromboli.model.task import Task
 
 EVICTED = "evicted"
@@ -78,7 +77,12 @@ def took_lately(session: Session, holder: Job, job: Job, options: EvictionOption
 
     Only with `holdFor`, and not for a job of a higher priority.
     """
-    if options.hold_seconds <= 0 or job.priority > holder.priority or job.queue is None or holder.queue is None:
+    if (
+        options.hold_seconds <= 0
+        or job.priority > holder.priority
+        or job.queue is None
+        or holder.queue is None
+    ):
         return False
     loss = session.cluster.memory.get(EVICTED, {}).get((job.queue.name, holder.queue.name))
     return loss is not None and not session.has_come(loss.until)

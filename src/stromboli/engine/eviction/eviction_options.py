@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from stromboli.api import names
-from stromboli.api.go_scalars import duration
+from stromboli.api.go_scalars import duration, rfc3339
+from stromboli.engine.eviction.eviction_commit import no_eviction_before, took_lately
 from stromboli.policy.argument_checks import duration_like
 from stromboli.policy.arguments import arg
 
@@ -65,7 +67,7 @@ class EvictionOptions:
         "0s",
         "How long a pod waits before others are evicted for it, so that jobs that arrive together are compared "
         "once all have arrived.",
-        check=duration_like("5s or 0s"),
+        check=duration_like("5m or 0s"),
     )
 
     @property
@@ -82,7 +84,9 @@ class EvictionOptions:
         has_run_long_enough = self.run_long_enough(session)
         if not self.respect_priority and not self._protected_seconds:
             return lambda task, victim: has_run_long_enough(victim)
-        return lambda task, victim: has_run_long_enough(victim) and not self.is_protected(session, task, victim)
+        return lambda task, victim: (
+            has_run_long_enough(victim) and not self.is_protected(session, task, victim)
+        )
 
     def is_protected(self, session: Session, task: Task, victim: Task) -> bool:
         """Whether the priorities of two tasks protect the victim from eviction for the other, for now or for good."""
@@ -97,6 +101,23 @@ class EvictionOptions:
     def protected_until(self, victim: Task) -> float:
         """The time until which a running task is protected from eviction for an equal priority."""
         return victim.running_since + self._protected_seconds
+
+    def why_protected(self, session: Session, task: Task, victims: Sequence[Task]) -> str:
+        """Why none of the victims, all of one job, may be evicted for a task yet; empty if these options allow it."""
+        job, holder = task.job, victims[0].job
+        if job is None or holder is None:
+            return ""
+        if (moment := no_eviction_before(session, job, self)) is not None:
+            return f"the job that waits was evicted itself and evicts no other before {_time_text(moment)}"
+        if not self.has_waited(session, task):
+            return "the pod that waits has only just been created"
+        if holder.queue is not job.queue and took_lately(session, holder, job, self):
+            return "its queue reclaimed from the queue of the job that waits a short time ago"
+        if not all(self.is_protected(session, task, victim) for victim in victims):
+            return ""
+        if self.respect_priority and all(victim.outranks(task) for victim in victims):
+            return f"its priority {holder.priority} is higher than {job.priority}"
+        return f"its pods are protected until {_time_text(min(map(self.protected_until, victims)))}"
 
     @property
     def _protected_seconds(self) -> float:
@@ -128,3 +149,7 @@ class EvictionOptions:
         if wanted is not None:
             return min(wanted, MAX_GROUP_MIN_RUN_TIME if granted is None else granted)
         return (duration(self.min_run_time) or 0.0) if granted is None else granted
+
+
+def _time_text(seconds: float) -> str:
+    return rfc3339(datetime.fromtimestamp(int(seconds), UTC))

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from stromboli.engine.eviction.eviction_commit import no_eviction_before, took_lately
-from stromboli.engine.explanation.backfill_causes import time_text
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
-    from stromboli.engine.eviction.eviction_options import EvictionOptions
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
     from stromboli.model.task import Task
@@ -79,26 +76,6 @@ class EvictionAnswers:
             return f'queue "{job.queue.name}" would have more than it deserves'
         return ""
 
-    def _by_protection(self, holder: Job, candidates: Sequence[Task], same_queue: bool) -> str:
-        """What the options of the evicting action protect the holder by, and until when."""
-        session, waiting, job = self._session, self._waiting, self._waiting.job
-        wanted = WITHIN_QUEUE if same_queue else BETWEEN_QUEUES
-        options: EvictionOptions = session.arguments(next(each for each in self._actions if each in wanted))
-        if job is None:
-            return ""
-        blocked_until = no_eviction_before(session, job, options)
-        if blocked_until is not None:
-            return f"the job that waits was evicted itself and evicts no other before {time_text(blocked_until)}"
-        if not options.has_waited(session, waiting):
-            return "the pod that waits has only just been created"
-        if not same_queue and took_lately(session, holder, job, options):
-            return "its queue reclaimed from the queue of the job that waits a short time ago"
-        if not all(options.is_protected(session, waiting, task) for task in candidates):
-            return ""
-        if options.respect_priority and all(task.outranks(waiting) for task in candidates):
-            return f"its priority {holder.priority} is higher than {job.priority}"
-        return f"its pods are protected until {time_text(min(map(options.protected_until, candidates)))}"
-
     def _by_votes(self, holder: Job, tasks: Sequence[Task], same_queue: bool) -> str:
         job, rules = self._waiting.job, self._session.rules
         statuses = (Status.BOUND, Status.RUNNING) if same_queue else (Status.RUNNING,)
@@ -106,7 +83,9 @@ class EvictionAnswers:
         candidates = [task for task in running if task.preemptable]
         if not candidates:
             return "its pods are not preemptable" if running else "its pods do not run yet"
-        protection = self._by_protection(holder, candidates, same_queue)
+        wanted = WITHIN_QUEUE if same_queue else BETWEEN_QUEUES
+        options = self._session.arguments(next(action for action in self._actions if action in wanted))
+        protection: str = options.why_protected(self._session, self._waiting, candidates)
         if protection:
             return protection
         point = "preemptable" if same_queue else "reclaimable"
