@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from math import ceil, log2
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,8 +26,7 @@ from stromboli.engine.eviction.victim_votes import VictimVotes
 from stromboli.engine.placement.node_fit import fits, slots
 from stromboli.engine.placement.shard_nodes import own_nodes_first
 from stromboli.engine.points import Choice
-from stromboli.model.amounts import dominant_share, plus, total_of
-from stromboli.model.status import Status
+from stromboli.model.amounts import Vector, dominant_share, plus, total_of
 from stromboli.model.topology.domain_sums import RowGroups
 
 if TYPE_CHECKING:
@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
-MAX_SIZES = 8
+MAX_SIZES = 4
 """How many sizes of victims are tried, the smallest first, before a victim out of proportion is evicted."""
+SIZE_STEPS = 4
+"""How many sizes are told apart between one and its double."""
 
 
 class VictimSelection:
@@ -59,6 +61,11 @@ class VictimSelection:
         self._last_tier: int | None = None
         """The last tier that is asked, where not all are."""
         self._by_priority: dict[int, VictimSelection] = {}
+        self._by_size: dict[float, VictimSelection] = {}
+        self._least_losses: dict[Job, tuple[int, float]] = {}
+        """By job, with how many tasks of it were ready."""
+        self._distinct_losses: dict[Hashable, list[float]] = {}
+        """What jobs lose at least, for tasks of one kind; as they were when it was first asked."""
         self._priorities_for: dict[Job | None, list[int]] = {}
 
     def run(
@@ -74,9 +81,9 @@ class VictimSelection:
             return False
         if self.options.fewest_victims:
             for priority in self._priorities(task):
-                if self._clear_in_proportion(self._up_to_priority(priority), task, clear):
+                if self._up_to_priority(priority)._clear_in_proportion(task, clear):
                     return True
-            if self._clear_in_proportion(self, task, clear):
+            if self._clear_in_proportion(task, clear):
                 return True
         elif clear(self, task):
             return True
@@ -84,44 +91,41 @@ class VictimSelection:
             self._failed[key] = self._state_version()
         return False
 
-    def _clear_in_proportion(
-        self, search: VictimSelection, task: Task, clear: Callable[[VictimSelection, Task], bool]
-    ) -> bool:
-        """Clear a node; if some job would lose more than the task's job needs, look for smaller victims first."""
-        need = self._share(task.job.by_status[Status.PENDING]) if task.job is not None else 0.0
-        with self.session.statement() as trial:
-            if not clear(search, task):
-                return False
-            largest = self._largest_loss(trial.evicted())
-            if largest <= need:
-                trial.keep()
-                return True
-        sizes = {size for job in search._jobs_for(task) for size in search._losses(task, job)}
-        smaller = sorted(size for size in sizes if need < size < largest)
-        smaller = [need, *smaller[:: -(-len(smaller) // MAX_SIZES) or 1]]
-        return any(clear(search._up_to_size(size), task) for size in smaller) or clear(search, task)
+    def _clear_in_proportion(self, task: Task, clear: Callable[[VictimSelection, Task], bool]) -> bool:
+        """Clear a node with victims in proportion to what the task's job needs; else with the smallest that do."""
+        return any(clear(self._up_to_size(size), task) for size in self._sizes(task)) or clear(self, task)
 
-    def _largest_loss(self, victims: Iterable[Task]) -> float:
-        """The largest share of the cluster that any job loses with these victims."""
-        losses: dict[Job | None, list[Task]] = {}
-        for victim in victims:
-            losses.setdefault(victim.job, []).append(victim)
-        return max(map(self._share, losses.values()), default=0.0)
+    def _sizes(self, task: Task) -> list[float]:
+        """Limits of what a job may lose, from what the task's job needs to less than the largest; few of them."""
+        key = (self.session.queue_of(task), self._candidates.key(task))
+        losses = self._distinct_losses.get(key)
+        if losses is None:
+            rounded = {_rounded_up(self._least_loss(job)) for job in self._jobs_for(task)}
+            losses = self._distinct_losses[key] = sorted(rounded)
+        need = _rounded_up(self._share(task.job.pending)) if task.job is not None else 0.0
+        if not losses or losses[-1] <= need:
+            return []
+        sizes = [need, *(loss for loss in losses[:-1] if loss > need)]
+        return sizes[:: -(-len(sizes) // MAX_SIZES)]
 
-    def _share(self, tasks: Iterable[Task]) -> float:
-        return dominant_share(total_of(task.request for task in tasks), self.session.total)
+    def _share(self, amounts: Vector) -> float:
+        return dominant_share(amounts, self.session.total)
 
-    def _losses(self, task: Task, job: Job) -> set[float]:
-        return {self._loss(victim) for victim in self._candidates_of(task, job)}
+    def _least_loss(self, job: Job) -> float:
+        """The share of the cluster that is freed with a job's first victim: that of its gang if it is needed there."""
+        known = self._least_losses.get(job)
+        if known is None or known[0] != job.ready_count:
+            victims = (victim for status in self._candidates.statuses for victim in job.by_status[status])
+            first = next(victims, None)
+            spared = first is not None and self._can_spare(job, first)
+            loss = self._share(first.request if first is not None and spared else job.held)
+            known = self._least_losses[job] = (job.ready_count, loss)
+        return known[1]
 
-    def _loss(self, victim: Task) -> float:
-        """The share of the cluster that is freed with a victim: that of its gang if the gang cannot spare it."""
-        job = victim.job
-        if job is None or not (job.disrupted_as_group or (self.options.no_harm and is_complete(job))):
-            return self._share([victim])
-        if not job.disrupted_as_group and Surplus(job).take(victim):
-            return self._share([victim])
-        return self._share(self.members(job))
+    def _can_spare(self, job: Job, victim: Task) -> bool:
+        if job.disrupted_as_group:
+            return False
+        return not self.options.no_harm or not is_complete(job) or Surplus(job).take(victim)
 
     def _up_to_priority(self, priority: int) -> VictimSelection:
         search = self._by_priority.get(priority)
@@ -134,11 +138,13 @@ class VictimSelection:
         return search
 
     def _up_to_size(self, size: float) -> VictimSelection:
-        accepts = self._candidates.accepts
-        search = self._limited(
-            accepts=lambda task, victim: accepts(task, victim) and self._loss(victim) <= size
-        )
-        search._last_tier = self._last_tier
+        search = self._by_size.get(size)
+        if search is None:
+            may_take_from = self._candidates.may_take_from
+            search = self._by_size[size] = self._limited(
+                may_take_from=lambda task, job: self._least_loss(job) <= size and may_take_from(task, job)
+            )
+            search._last_tier = self._last_tier
         return search
 
     def _limited(self, **limits: Any) -> VictimSelection:
@@ -385,3 +391,8 @@ class VictimSelection:
     def _state_version(self) -> tuple[int, int]:
         cluster = self.session.cluster
         return (cluster.columns.clock, len(cluster.touched))
+
+
+def _rounded_up(size: float) -> float:
+    """One of a few sizes that is not smaller, so that searches with equal limits share what they know."""
+    return float(2 ** (ceil(log2(size) * SIZE_STEPS) / SIZE_STEPS)) if size > 0 else 0.0
