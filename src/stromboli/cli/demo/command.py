@@ -68,17 +68,23 @@ def _print(out: Console, line: str) -> None:
 def play(show: Show, print_line: Callable[[str], None], speed: float) -> RenderableType:
     """Play the story on a cluster of its own; the summary at its end."""
     from stromboli.cli.demo.story import NODES
-    from stromboli.cli.policy_options import chosen_policy
     from stromboli.cli.up.up_options import PRESET
     from stromboli.embedded.cluster_services import ServiceConfig
     from stromboli.embedded.data_folder import DataFolder
     from stromboli.embedded.embedded_cluster import EmbeddedCluster
     from stromboli.embedded.nodes.node_groups import node_manifests
     from stromboli.extensions import load_catalog
+    from stromboli.policy.policy import load_policy
+    from stromboli.policy.presets import PRESETS
 
     catalog = load_catalog()
-    policy = chosen_policy(None, PRESET, catalog, False)
-    assert policy is not None
+    # The story takes less time than the preset protects pods for.
+    text = (
+        PRESETS[PRESET]
+        .replace("protectFor: 5m", "protectFor: 0s")
+        .replace("minWaitTime: 5s", "minWaitTime: 0s")
+    )
+    policy = load_policy(text, catalog, PRESET)
     folder = DataFolder(None)
     config = ServiceConfig(node_manifests([NODES]), catalog, policy, period=SCHEDULE_PERIOD / speed)
 
