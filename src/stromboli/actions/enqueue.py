@@ -21,6 +21,18 @@ class Arguments:
         False,
         "Let a job in that could start by preemption or reclaim, even while the cluster is full.",
     )
+    reserve_minimum: bool | None = arg(
+        "reserveMinimum",
+        None,
+        "Reserve the minimum of admitted jobs: a running job below its minimum comes before new jobs of equal priority,"
+        " what it lacks is not given to new jobs, and a job without minResources needs what its pods request."
+        " Default: the value of letUrgentThrough.",
+    )
+
+    @property
+    def reserves_minimum(self) -> bool:
+        """Whether the minimum of admitted jobs is reserved."""
+        return self.urgent_through if self.reserve_minimum is None else self.reserve_minimum
 
 
 @action("enqueue", Arguments)
@@ -38,4 +50,4 @@ def enqueue(session: Session) -> None:
 
 
 def _may_enter(session: Session, job: Job) -> bool:
-    return job.min_resources is None or session.rules.job_enqueueable(job)
+    return session.needs.least(job) is None or session.rules.job_enqueueable(job)

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from stromboli.api import names
 from stromboli.api.resources.resource_lists import resource_list
+from stromboli.engine.job_needs import AdmittedJobs
 from stromboli.model.amounts import UNLIMITED, Amounts, minimum_or_unlimited, minus, plus, shift
 from stromboli.model.dimensions import CPU, MEMORY, Dimensions
 
 if TYPE_CHECKING:
+    from stromboli.engine.job_needs import JobNeeds
     from stromboli.engine.session import Session
-    from stromboli.model.cluster import Cluster, Dirty
+    from stromboli.model.cluster import Dirty
     from stromboli.model.job import Job
     from stromboli.model.queue import Queue
 
@@ -26,34 +28,35 @@ class InqueueResources:
     Kept job by job, so that a session looks only at jobs that changed.
     """
 
-    __slots__ = ("_admitted", "_by_job", "_by_queue")
+    __slots__ = ("_by_job", "_by_queue", "_jobs", "_needs")
 
     def __init__(self) -> None:
         self._by_job: dict[Job, tuple[Queue, Amounts]] = {}
         self._by_queue: dict[Queue, Amounts] = {}
-        self._admitted: dict[Job, None] = {}
+        self._jobs = AdmittedJobs()
+        self._needs: JobNeeds
 
-    def opening(self, cluster: Cluster, dirty: Dirty) -> None:
-        """Look at the jobs that changed, and at those that were let in."""
-        if dirty.everything:
+    def opening(self, session: Session, dirty: Dirty) -> None:
+        """Look at the jobs that changed, and at those that were admitted."""
+        self._needs = session.needs
+        anew, jobs = self._jobs.opening(session, dirty)
+        if anew:
             self._by_job, self._by_queue = {}, {}
-        for job in cluster.jobs.values() if dirty.everything else {**dirty.jobs, **self._admitted}:
+        for job in jobs:
             self._forget(job)
             if job.visible:
-                self._pledge(job, minus(_promised(job), job.elastic))
-        self._admitted = {}
+                self._pledge(job, minus(self._needs.reserved(job), self._needs.elastic(job)))
 
     def of(self, queue: Queue) -> Amounts:
         """What counts against a queue besides what it holds; below zero where jobs have more than their minimum."""
         return self._by_queue.get(queue, _NOTHING)
 
     def admit(self, job: Job) -> Amounts:
-        """A job is let in now; gives what that adds to its queue."""
-        if job.min_resources is None:
-            return {}
-        promised = job.without_gated(job.min_resources, names.QUEUE_ALLOCATION_GATE)
-        self._pledge(job, plus(self._forget(job), promised))
-        self._admitted[job] = None
+        """A job is admitted now; gives what that adds to its queue."""
+        promised = self._needs.reserved_on_admission(job)
+        if promised:
+            self._pledge(job, plus(self._forget(job), promised))
+        self._jobs.add(job)
         return promised
 
     def _pledge(self, job: Job, pledge: Amounts) -> None:
@@ -77,16 +80,6 @@ class InqueueResources:
 
 
 _NOTHING: Amounts = {}
-
-
-def _promised(job: Job) -> Amounts:
-    """What a job that was let in has not got yet of its minimum."""
-    if job.min_resources is None:
-        return {}
-    started = job.phase == names.GROUP_RUNNING and job.allocated_count >= job.minimum
-    if job.phase != names.GROUP_INQUEUE and not started:
-        return {}
-    return job.without_gated(job.shortfall(), names.QUEUE_ALLOCATION_GATE)
 
 
 def ceiling(queue: Queue, unpromised: Amounts) -> Amounts:
@@ -124,7 +117,7 @@ def refuse_for_quota(
 
     `limits`: what that queue may have at most, and then, where queues form a tree, what those above it may have.
     """
-    dims, least = session.cluster.dims, job.min_resources or {}
+    dims, least = session.cluster.dims, session.needs.least(job) or {}
     listed = ", ".join(
         names.INSUFFICIENT_IN_QUEUE.format(resource=dims.names[dim]) for dim in dims.ordered(missing)
     )

@@ -17,6 +17,7 @@ import numpy as np
 
 from stromboli.api import names
 from stromboli.engine.decisions import Event, GateRemoval
+from stromboli.engine.job_needs import JobNeeds
 from stromboli.engine.order import JobsByQueue
 from stromboli.engine.placement.node_functions import Refusal
 from stromboli.engine.placement.node_placement import Place, Placement
@@ -113,6 +114,8 @@ class Session(Transaction):
         """Jobs of which plugins have something new to tell, though they did not change."""
         self.ungated: list[Task] = []
         """Tasks that were let out of their queue's gate in this session."""
+        self.needs = JobNeeds(cluster, _reserves_minimum(policy))
+        """What jobs need to start, and which of them no nodes could hold."""
         self.waits = RoomWaits()
         """Jobs that nobody tries because they wait for more room than there is."""
         self.is_over: Callable[[], bool] = lambda: False
@@ -589,3 +592,8 @@ class Session(Transaction):
                 setattr(target, field, value)
             self.journal = committed[::-1]
             self.abort()
+
+
+def _reserves_minimum(policy: Policy) -> bool:
+    """Whether the gate reserves what admitted jobs lack: the action enqueue says so, if the catalog has it."""
+    return bool(getattr(policy.configurations.get("enqueue"), "reserves_minimum", False))

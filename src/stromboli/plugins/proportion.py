@@ -57,7 +57,7 @@ class Proportion(Plugin):
         self._inqueue = InqueueResources()
 
     def opening(self, session: Session, dirty: Dirty) -> None:
-        self._inqueue.opening(session.cluster, dirty)
+        self._inqueue.opening(session, dirty)
         if dirty:
             self._fill(session)
 
@@ -133,7 +133,7 @@ class Proportion(Plugin):
         share = self._shares.get(queue) if queue else None
         if queue is None or share is None or not queue.open:
             return Vote.REJECT
-        least = job.min_resources
+        least = self.session.needs.least(job)
         if least is None:
             return Vote.PERMIT
         wanted = plus(plus(least, queue.held), self._inqueue.of(queue))

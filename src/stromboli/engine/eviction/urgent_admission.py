@@ -83,7 +83,7 @@ class UrgentAdmission:
         Plugins are asked in a trial in which the victims are evicted, so that limits of the queue are judged as they
         would be then.
         """
-        queue, need = job.queue, job.min_resources
+        queue, need = job.queue, self._session.needs.least(job)
         if queue is None or need is None or not (self._preempts_for(job) or self._reclaims_for(job)):
             return False
         if any(need.get(dim, 0) > limit for dim, limit in own_capability(queue).items()):

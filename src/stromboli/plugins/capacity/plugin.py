@@ -86,7 +86,7 @@ class Capacity(Plugin):
         """Only with the feature SchedulingGatesQueueAdmission."""
 
     def opening(self, session: Session, dirty: Dirty) -> None:
-        self._inqueue.opening(session.cluster, dirty)
+        self._inqueue.opening(session, dirty)
         self._admitted = AdmittedPods(session) if names.QUEUE_ADMISSION in session.features else None
         if dirty.everything or dirty.queues or dirty.nodes:
             self._tree = self._build_tree(session)
@@ -209,7 +209,7 @@ class Capacity(Plugin):
     # -- the gate
 
     def job_enqueueable(self, job: Job) -> Vote:
-        queue, least = job.queue, job.min_resources
+        queue, least = job.queue, self.session.needs.least(job)
         leaf = self._leaf(queue)
         if leaf is None or queue is None or not queue.open:
             return Vote.REJECT

@@ -1,0 +1,192 @@
+"""What jobs need to start, what they still lack of it, and whether the nodes could ever hold it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from heapq import nsmallest
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from stromboli.api import names
+from stromboli.engine.placement.node_fit import slots
+from stromboli.model.amounts import Amounts, excess, lacking, times, total_of
+from stromboli.model.cluster import SUM_OF
+from stromboli.model.dimensions import PODS
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stromboli.engine.session import Session
+    from stromboli.model.cluster import Cluster, Dirty
+    from stromboli.model.job import Job
+    from stromboli.model.node_columns import Columns
+    from stromboli.model.shape import Shape
+    from stromboli.model.task import Task
+
+_HOLDING = tuple(status for status in Status if SUM_OF[status] in ("allocated", "pipelined"))
+_PLACEABLE = (*_HOLDING, Status.PENDING)
+"""Statuses of tasks that hold capacity or may still be placed."""
+
+
+class NodeSizes:
+    """The distinct sizes of nodes, and how many nodes have each."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._amounts, self._counts = np.unique(columns.allocatable, axis=1, return_counts=True)
+        self._slots: WeakKeyDictionary[Shape, int] = WeakKeyDictionary()
+
+    def slots(self, shape: Shape) -> int:
+        """How many tasks of a shape the nodes could hold if all nodes were empty."""
+        known = self._slots.get(shape)
+        if known is None:
+            known = self._slots[shape] = self._count(shape)
+        return known
+
+    def _count(self, shape: Shape) -> int:
+        named = max(dim for dim, amount in shape.request.items() if amount > 0)
+        if not self._amounts.size or named >= len(self._amounts):
+            return 0
+        return int((slots(shape, self._amounts) * self._counts).sum())
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, NodeSizes)
+            and np.array_equal(self._amounts, other._amounts)
+            and np.array_equal(self._counts, other._counts)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class JobNeeds:
+    """What jobs need to start, as the gate and the order of jobs see it.
+
+    With `reserves_minimum` a job without minResources needs what its pods request, and a running job below its minimum
+    comes before new jobs.
+    """
+
+    def __init__(self, cluster: Cluster, reserves_minimum: bool) -> None:
+        self._cluster = cluster
+        self.reserves_minimum = reserves_minimum
+        """The option `reserveMinimum` of the action enqueue."""
+        self._hopeless: dict[Job, bool] = {}
+
+    @property
+    def sizes(self) -> NodeSizes:
+        """The sizes of all nodes."""
+        return self._cluster.columns.derived(NodeSizes)
+
+    def least(self, job: Job) -> Amounts | None:
+        """What a job needs to start: its minResources, or what its pods request; None if neither is known."""
+        if job.min_resources is not None or not self.reserves_minimum or job.group is None:
+            return job.min_resources
+        return _least_of_pods(job)
+
+    def elastic(self, job: Job) -> Amounts:
+        """What a job holds above what it needs."""
+        return job.elastic if job.min_resources is not None else excess(job.allocated, self.least(job) or {})
+
+    def reserved(self, job: Job, in_full: bool = False) -> Amounts:
+        """What is reserved for an admitted job that does not hold it yet.
+
+        `in_full`: until a job runs, all that it needs is reserved, whatever its pods hold.
+        """
+        least = self.least(job)
+        if least is None or self._exceeds_cluster(job) or self.is_hopeless(job):
+            return {}
+        if job.phase == names.GROUP_INQUEUE and in_full:
+            return self.ungated(job, least)
+        started = job.phase == names.GROUP_RUNNING and job.allocated_count >= job.minimum
+        if job.phase == names.GROUP_INQUEUE or started or self.runs_short(job):
+            missing = job.shortfall() if job.min_resources is not None else excess(least, job.allocated)
+            return self.ungated(job, missing)
+        return {}
+
+    def reserved_on_admission(self, job: Job) -> Amounts:
+        """What admitting a job reserves for it."""
+        # quirk: a hopeless job too, for the rest of this session, as its admission in Volcano
+        return self.ungated(job, self.least(job) or {})
+
+    @staticmethod
+    def ungated(job: Job, amounts: Amounts) -> Amounts:
+        """Amounts less what pods of a job request that wait for a scheduling gate of others."""
+        return job.without_gated(amounts, names.QUEUE_ALLOCATION_GATE)
+
+    def runs_short(self, job: Job) -> bool:
+        """Whether a job comes before new ones: it runs with less than the minimum with which it was admitted."""
+        return self.reserves_minimum and (job.below_minimum or _waits_for_min_resources(job))
+
+    def is_hopeless(self, job: Job) -> bool:
+        """Whether a job could not start even if all nodes were empty, since they are too small or too few."""
+        known = self._hopeless.get(job)
+        if known is None:
+            known = self._hopeless[job] = self._is_too_large(job)
+        return known
+
+    def _exceeds_cluster(self, job: Job) -> bool:
+        """Whether all nodes together have less than the minResources of a job."""
+        return bool(lacking(job.reservable, self._cluster.total, job.reservable))
+
+    def _is_too_large(self, job: Job) -> bool:
+        least = max(job.minimum, 1)
+        if job.ready_count >= least:
+            return False
+        if job.valid_count < least and self._exceeds_cluster(job):
+            return True
+        spare = max(job.valid_count - least, 0)
+        shapes = Counter(task.shape for task in _tasks(job, _PLACEABLE))
+        too_many = (count - self.sizes.slots(shape) for shape, count in shapes.items())
+        return sum(count for count in too_many if count > 0) > spare
+
+
+class AdmittedJobs:
+    """Which jobs a plugin that sums up reservations looks at again when a session opens."""
+
+    def __init__(self) -> None:
+        self._admitted: dict[Job, None] = {}
+        self._sizes: NodeSizes | None = None
+
+    def opening(self, session: Session, dirty: Dirty) -> tuple[bool, Iterable[Job]]:
+        """Return whether all sums start anew, and the jobs to look at: those that changed or were admitted.
+
+        If the sizes of nodes changed, other jobs than before may be hopeless.
+        """
+        anew = dirty.everything
+        if anew or dirty.nodes:
+            sizes = session.needs.sizes
+            anew |= sizes != self._sizes
+            self._sizes = sizes
+        jobs = list(session.cluster.jobs.values()) if anew else [*{**dirty.jobs, **self._admitted}]
+        self._admitted.clear()
+        return anew, jobs
+
+    def add(self, job: Job) -> None:
+        """A job was admitted in this session."""
+        self._admitted[job] = None
+
+
+def _tasks(job: Job, statuses: Iterable[Status]) -> Iterable[Task]:
+    return (task for status in statuses for task in job.by_status[status])
+
+
+def _least_of_pods(job: Job) -> Amounts | None:
+    """What as many pods as must start together request: those that hold capacity, then the first pending ones."""
+    count = max(job.minimum, 1) - job.counts[Status.SUCCEEDED]
+    tasks = list(_tasks(job, _PLACEABLE))
+    if not tasks or count <= 0:
+        return None
+    shape = tasks[0].shape
+    if all(task.shape is shape for task in tasks):
+        return None if shape.best_effort else times(shape.request, min(count, len(tasks)))
+    first = nsmallest(count, tasks, key=lambda task: (task.status is Status.PENDING, -task.priority, task.order))
+    return total_of(task.request for task in first)
+
+
+def _waits_for_min_resources(job: Job) -> bool:
+    """Whether a running job has pods pending that its minResources foresee."""
+    if not job.has_started or not job.counts[Status.PENDING]:
+        return False
+    return any(dim != PODS and job.pending.get(dim, 0) > 0 for dim in job.shortfall())
