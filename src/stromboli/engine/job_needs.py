@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from heapq import nsmallest
 from typing import TYPE_CHECKING
@@ -10,8 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from stromboli.api import names
-from stromboli.engine.placement.node_fit import slots
-from stromboli.model.amounts import Amounts, excess, lacking, times, total_of
+from stromboli.model.amounts import Amounts, excess, lacking, shift, times, total_of
 from stromboli.model.cluster import SUM_OF
 from stromboli.model.dimensions import PODS
 from stromboli.model.status import Status
@@ -19,10 +19,10 @@ from stromboli.model.status import Status
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stromboli.engine.session import Session
     from stromboli.model.cluster import Cluster, Dirty
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Columns
+    from stromboli.model.queue import Queue
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
@@ -39,17 +39,20 @@ class NodeSizes:
         self._slots: WeakKeyDictionary[Shape, int] = WeakKeyDictionary()
 
     def slots(self, shape: Shape) -> int:
-        """How many tasks of a shape the nodes could hold if all nodes were empty."""
+        """How many tasks of a shape the nodes could hold if all nodes were empty; limits on pods are left out."""
         known = self._slots.get(shape)
         if known is None:
             known = self._slots[shape] = self._count(shape)
         return known
 
     def _count(self, shape: Shape) -> int:
-        named = max(dim for dim, amount in shape.request.items() if amount > 0)
-        if not self._amounts.size or named >= len(self._amounts):
+        asked = {dim: int(amount) for dim, amount in shape.request.items() if amount > 0 and dim != PODS}
+        if not asked:
+            return sys.maxsize
+        if max(asked) >= len(self._amounts):
             return 0
-        return int((slots(shape, self._amounts) * self._counts).sum())
+        fewest = np.minimum.reduce([self._amounts[dim] // amount for dim, amount in asked.items()])
+        return int((fewest.clip(min=0) * self._counts).sum())
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -69,7 +72,7 @@ class JobNeeds:
     """
 
     def __init__(self, cluster: Cluster, reserves_minimum: bool) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self.reserves_minimum = reserves_minimum
         """The option `reserveMinimum` of the action enqueue."""
         self._hopeless: dict[Job, bool] = {}
@@ -77,7 +80,7 @@ class JobNeeds:
     @property
     def sizes(self) -> NodeSizes:
         """The sizes of all nodes."""
-        return self._cluster.columns.derived(NodeSizes)
+        return self.cluster.columns.derived(NodeSizes)
 
     def least(self, job: Job) -> Amounts | None:
         """What a job needs to start: its minResources, or what its pods request; None if neither is known."""
@@ -128,7 +131,7 @@ class JobNeeds:
 
     def _exceeds_cluster(self, job: Job) -> bool:
         """Whether all nodes together have less than the minResources of a job."""
-        return bool(lacking(job.reservable, self._cluster.total, job.reservable))
+        return bool(lacking(job.reservable, self.cluster.total, job.reservable))
 
     def _is_too_large(self, job: Job) -> bool:
         least = max(job.minimum, 1)
@@ -143,29 +146,57 @@ class JobNeeds:
 
 
 class AdmittedJobs:
-    """Which jobs a plugin that sums up reservations looks at again when a session opens."""
+    """Which jobs a plugin that sums up reservations looks at again when a session opens, and what jobs are owed."""
 
     def __init__(self) -> None:
         self._admitted: dict[Job, None] = {}
         self._sizes: NodeSizes | None = None
+        self._owed: dict[Queue | None, Amounts] = {}
+        """What jobs with minResources lack of it, and running jobs of their minimum: by queue, and of all together."""
+        self._parts: dict[Job, tuple[Queue | None, Amounts]] = {}
 
-    def opening(self, session: Session, dirty: Dirty) -> tuple[bool, Iterable[Job]]:
+    def opening(self, needs: JobNeeds, dirty: Dirty) -> tuple[bool, Iterable[Job]]:
         """Return whether all sums start anew, and the jobs to look at: those that changed or were admitted.
 
         If the sizes of nodes changed, other jobs than before may be hopeless.
         """
         anew = dirty.everything
         if anew or dirty.nodes:
-            sizes = session.needs.sizes
-            anew |= sizes != self._sizes
-            self._sizes = sizes
-        jobs = list(session.cluster.jobs.values()) if anew else [*{**dirty.jobs, **self._admitted}]
+            anew |= needs.sizes != self._sizes
+            self._sizes = needs.sizes
+        if anew:
+            self._owed, self._parts = {}, {}
+        jobs = list(needs.cluster.jobs.values()) if anew else [*{**dirty.jobs, **self._admitted}]
         self._admitted.clear()
+        if needs.reserves_minimum:
+            for job in jobs:
+                owed = job.visible and (job.min_resources is not None or job.has_started)
+                self._owe(job, needs.reserved(job) if owed else {})
         return anew, jobs
 
-    def add(self, job: Job) -> None:
+    def add(self, job: Job, reserved: Amounts) -> None:
         """A job was admitted in this session."""
         self._admitted[job] = None
+        if job.min_resources is not None:
+            self._owe(job, reserved)
+
+    def holds_back(self, job: Job, short: Iterable[int], queue: Queue | None = None) -> bool:
+        """Whether the gate refuses a job for want of these resources.
+
+        A job without minResources only if other jobs (of the queue) are owed any of them.
+        """
+        owed = self._owed.get(queue, {})
+        return any(job.min_resources is not None or owed.get(dim, 0) > 0 for dim in short)
+
+    def _owe(self, job: Job, amounts: Amounts) -> None:
+        """Replace what a job is owed."""
+        queue, before = self._parts.pop(job, (None, {}))
+        for key in {queue, None}:
+            shift(self._owed.setdefault(key, {}), before, -1)
+        if amounts:
+            self._parts[job] = job.queue, amounts
+            for key in {job.queue, None}:
+                shift(self._owed.setdefault(key, {}), amounts)
 
 
 def _tasks(job: Job, statuses: Iterable[Status]) -> Iterable[Task]:

@@ -28,36 +28,50 @@ class InqueueResources:
     Kept job by job, so that a session looks only at jobs that changed.
     """
 
-    __slots__ = ("_by_job", "_by_queue", "_jobs", "_needs")
+    __slots__ = ("_by_job", "_by_queue", "_hopeless", "_jobs", "_needs")
 
     def __init__(self) -> None:
         self._by_job: dict[Job, tuple[Queue, Amounts]] = {}
         self._by_queue: dict[Queue, Amounts] = {}
+        self._hopeless: dict[Queue, dict[Job, None]] = {}
         self._jobs = AdmittedJobs()
         self._needs: JobNeeds
 
-    def opening(self, session: Session, dirty: Dirty) -> None:
+    def opening(self, needs: JobNeeds, dirty: Dirty) -> None:
         """Look at the jobs that changed, and at those that were admitted."""
-        self._needs = session.needs
-        anew, jobs = self._jobs.opening(session, dirty)
+        self._needs = needs
+        anew, jobs = self._jobs.opening(needs, dirty)
         if anew:
-            self._by_job, self._by_queue = {}, {}
+            self._by_job, self._by_queue, self._hopeless = {}, {}, {}
         for job in jobs:
             self._forget(job)
             if job.visible:
+                if job.queue is not None and self._needs.is_hopeless(job):
+                    self._hopeless.setdefault(job.queue, {})[job] = None
                 self._pledge(job, minus(self._needs.reserved(job), self._needs.elastic(job)))
 
     def of(self, queue: Queue) -> Amounts:
         """What counts against a queue besides what it holds; below zero where jobs have more than their minimum."""
         return self._by_queue.get(queue, _NOTHING)
 
+    def demand(self, queue: Queue) -> Amounts:
+        """What the jobs of a queue hold and could still use, without what hopeless jobs request."""
+        wanted = plus(plus(queue.allocated, queue.pending), queue.expected)
+        for job in self._hopeless.get(queue, ()):
+            shift(wanted, job.pending, -1)
+        return wanted
+
     def admit(self, job: Job) -> Amounts:
         """A job is admitted now; gives what that adds to its queue."""
         promised = self._needs.reserved_on_admission(job)
         if promised:
             self._pledge(job, plus(self._forget(job), promised))
-        self._jobs.add(job)
+        self._jobs.add(job, promised)
         return promised
+
+    def holds_back(self, job: Job, queue: Queue, short: list[int]) -> bool:
+        """Whether the gate of a queue refuses a job for want of these resources."""
+        return self._jobs.holds_back(job, short, queue)
 
     def _pledge(self, job: Job, pledge: Amounts) -> None:
         if job.queue is not None:
@@ -69,6 +83,7 @@ class InqueueResources:
         if job not in self._by_job:
             return {}
         queue, pledge = self._by_job.pop(job)
+        self._hopeless.get(queue, {}).pop(job, None)
         self._add(queue, pledge, -1)
         return pledge
 

@@ -47,7 +47,7 @@ class Overcommit(Plugin):
         self._clock = -1
 
     def opening(self, session: Session, dirty: Dirty) -> None:
-        anew, jobs = self._jobs.opening(session, dirty)
+        anew, jobs = self._jobs.opening(session.needs, dirty)
         if anew:
             self.inqueue, self._reserved = {}, {}
         for job in jobs:
@@ -63,7 +63,7 @@ class Overcommit(Plugin):
         if wanted is None:
             return Vote.PERMIT
         short = lacking(plus(self.inqueue, wanted), self.idle, wanted)
-        if not short:
+        if not self._jobs.holds_back(job, short):
             return Vote.PERMIT
         dims = self.session.cluster.dims
         listed = ", ".join(names.OVERUSED.format(resource=dims.names[dim]) for dim in dims.ordered(short))
@@ -73,8 +73,9 @@ class Overcommit(Plugin):
         return Vote.REJECT
 
     def job_enqueued(self, job: Job) -> None:
-        self._reserve(job, self.session.needs.reserved_on_admission(job))
-        self._jobs.add(job)
+        reserved = self.session.needs.reserved_on_admission(job)
+        self._reserve(job, reserved)
+        self._jobs.add(job, reserved)
 
     def _reserve(self, job: Job, amounts: Amounts) -> None:
         """Replace what is reserved for a job."""

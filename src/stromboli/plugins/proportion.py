@@ -38,10 +38,10 @@ class Share:
 
     __slots__ = ("capability", "deserved", "guarantee", "request", "weight")
 
-    def __init__(self, queue: Queue, unguaranteed: Amounts):
+    def __init__(self, queue: Queue, unguaranteed: Amounts, request: Amounts):
         self.weight = queue.weight
         self.guarantee = queue.guarantee
-        self.request = plus(plus(queue.allocated, queue.pending), queue.expected)
+        self.request = request
         self.capability = ceiling(queue, unguaranteed)
         self.deserved: Amounts = {}
 
@@ -57,7 +57,7 @@ class Proportion(Plugin):
         self._inqueue = InqueueResources()
 
     def opening(self, session: Session, dirty: Dirty) -> None:
-        self._inqueue.opening(session, dirty)
+        self._inqueue.opening(session.needs, dirty)
         if dirty:
             self._fill(session)
 
@@ -66,7 +66,9 @@ class Proportion(Plugin):
         queues = [known[name] for name in sorted(known) if known[name].exists]
         guaranteed = total_of(queue.guarantee for queue in queues)
         unguaranteed = excess(session.total, guaranteed)
-        self._shares = {queue: Share(queue, unguaranteed) for queue in queues if queue.jobs}
+        self._shares = {
+            queue: Share(queue, unguaranteed, self._inqueue.demand(queue)) for queue in queues if queue.jobs
+        }
         fill(list(self._shares.values()), session.total)
 
     # -- orders and limits
@@ -138,7 +140,7 @@ class Proportion(Plugin):
             return Vote.PERMIT
         wanted = plus(plus(least, queue.held), self._inqueue.of(queue))
         missing = lacking(wanted, share.capability, least)
-        if not missing:
+        if not self._inqueue.holds_back(job, queue, missing):
             return Vote.PERMIT
         refuse_for_quota(self.session, job, self.name, {queue: share.capability}, missing)
         return Vote.REJECT

@@ -196,7 +196,7 @@ def test_a_queue_whose_limit_nobody_names_says_what_it_holds() -> None:
 def test_a_pod_larger_than_any_node_is_told_so() -> None:
     text = "a-0 asks for cpu {}, the largest node (n1) has cpu 8"
     explanation = waiting(World(nodes="n1 cpu=8; n2 cpu=4").job("a", cpu=9))
-    assert (explanation.reason, explanation.hint) == ("Insufficient cpu", text.format(9))
+    assert (explanation.reason, explanation.hint) == ("Larger than any node", text.format(9))
     explanation = waiting(World(nodes="n1 cpu=8; n2 cpu=4").job("a", cpu=99))
     assert (explanation.reason, explanation.message) == ("Larger than any node", text.format(99))
 

@@ -86,7 +86,7 @@ class Capacity(Plugin):
         """Only with the feature SchedulingGatesQueueAdmission."""
 
     def opening(self, session: Session, dirty: Dirty) -> None:
-        self._inqueue.opening(session, dirty)
+        self._inqueue.opening(session.needs, dirty)
         self._admitted = AdmittedPods(session) if names.QUEUE_ADMISSION in session.features else None
         if dirty.everything or dirty.queues or dirty.nodes:
             self._tree = self._build_tree(session)
@@ -219,11 +219,13 @@ class Capacity(Plugin):
         for depth, share in enumerate(shares):
             inqueue = plus(self._inqueue.of(share.queue), share.inqueue_below)
             wanted = plus(plus(least, share.held), inqueue)
-            if missing := lacking(wanted, share.limit, least):
+            missing = lacking(wanted, share.limit, least)
+            if self._inqueue.holds_back(job, queue if share is leaf else None, missing):
                 limits = {above.queue: above.limit for above in shares[depth:]}
                 refuse_for_quota(self.session, job, self.name, limits, missing)
                 return Vote.REJECT
-            if self._devices is not None and (short := self._devices.lacking(share, job)):
+            devices = self._devices if job.min_resources is not None else None
+            if devices is not None and (short := devices.lacking(share, job)):
                 self._refuse_for_devices(job, share.queue, short)
                 return Vote.REJECT
         return Vote.PERMIT
