@@ -17,7 +17,7 @@ from stromboli.model.dimensions import PODS
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from stromboli.model.cluster import Cluster, Dirty
     from stromboli.model.job import Job
@@ -71,8 +71,9 @@ class JobNeeds:
     comes before new jobs.
     """
 
-    def __init__(self, cluster: Cluster, reserves_minimum: bool) -> None:
+    def __init__(self, cluster: Cluster, tasks_needed: Callable[[Job], int], reserves_minimum: bool) -> None:
         self.cluster = cluster
+        self._tasks_needed = tasks_needed
         self.reserves_minimum = reserves_minimum
         """The option `reserveMinimum` of the action enqueue."""
         self._hopeless: dict[Job, bool] = {}
@@ -134,12 +135,15 @@ class JobNeeds:
         return bool(lacking(job.reservable, self.cluster.total, job.reservable))
 
     def _is_too_large(self, job: Job) -> bool:
-        least = max(job.minimum, 1)
-        if job.ready_count >= least:
+        if job.ready_count >= max(job.minimum, 1):
             return False
-        if job.valid_count < least and self._exceeds_cluster(job):
+        if not job.complete and self._exceeds_cluster(job):
             return True
-        spare = max(job.valid_count - least, 0)
+        try:
+            needed = self._tasks_needed(job)
+        except Exception:
+            return False  # the plugin fails again when the job is placed, and is reported then
+        spare = max(job.counts[Status.PENDING] - job.pending_best_effort - needed, 0)
         shapes = Counter(task.shape for task in _tasks(job, _PLACEABLE))
         too_many = (count - self.sizes.slots(shape) for shape, count in shapes.items())
         return sum(count for count in too_many if count > 0) > spare
