@@ -137,6 +137,11 @@ def test_no_pod_is_evicted_started_and_evicted_again_for_the_same_job(seed: int)
 @pytest.mark.slow
 def test_without_holding_what_was_cleared_there_are_circles() -> None:
     """So that we know that the soak would see them."""
-    soak = Soak(5, PRESETS["full"].replace("holdFor: 5m", "holdFor: 0s").replace("reserveMinimum: true", "reserveMinimum: false"))
+    soak = Soak(
+        5,
+        PRESETS["full"]
+        .replace("holdFor: 5m", "holdFor: 0s")
+        .replace("reserveMinimum: true", "reserveMinimum: false"),
+    )
     soak.run()
     assert list(soak.circles())

@@ -32,10 +32,10 @@ _PLACEABLE = (*_HOLDING, Status.PENDING)
 
 
 class NodeSizes:
-    """The distinct sizes of nodes, and how many nodes have each."""
+    """What nodes hold when they are empty."""
 
     def __init__(self, columns: Columns) -> None:
-        self._amounts, self._counts = np.unique(columns.allocatable, axis=1, return_counts=True)
+        self._allocatable = columns.allocatable.copy()
         self._slots: WeakKeyDictionary[Shape, int] = WeakKeyDictionary()
 
     def slots(self, shape: Shape) -> int:
@@ -49,17 +49,13 @@ class NodeSizes:
         asked = {dim: int(amount) for dim, amount in shape.request.items() if amount > 0 and dim != PODS}
         if not asked:
             return sys.maxsize
-        if max(asked) >= len(self._amounts):
+        if max(asked) >= len(self._allocatable):
             return 0
-        fewest = np.minimum.reduce([self._amounts[dim] // amount for dim, amount in asked.items()])
-        return int((fewest.clip(min=0) * self._counts).sum())
+        fewest = np.minimum.reduce([self._allocatable[dim] // amount for dim, amount in asked.items()])
+        return int(fewest.sum())
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, NodeSizes)
-            and np.array_equal(self._amounts, other._amounts)
-            and np.array_equal(self._counts, other._counts)
-        )
+        return isinstance(other, NodeSizes) and np.array_equal(self._allocatable, other._allocatable)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -155,52 +151,85 @@ class AdmittedJobs:
     def __init__(self) -> None:
         self._admitted: dict[Job, None] = {}
         self._sizes: NodeSizes | None = None
-        self._owed: dict[Queue | None, Amounts] = {}
-        """What jobs with minResources lack of it, and running jobs of their minimum: by queue, and of all together."""
-        self._parts: dict[Job, tuple[Queue | None, Amounts]] = {}
-
-    def opening(self, needs: JobNeeds, dirty: Dirty) -> tuple[bool, Iterable[Job]]:
-        """Return whether all sums start anew, and the jobs to look at: those that changed or were admitted.
-
-        If the sizes of nodes changed, other jobs than before may be hopeless.
+        self._reserves_minimum = False
+        self._short: dict[Job, None] = {}
+        """Admitted jobs without all that they need."""
+        self._owed: dict[tuple[Queue | None, int], Amounts] = {}
+        """What is reserved for jobs with minResources and for running jobs, by queue and priority; with None as queue,
+        for those of all queues. Empty unless the minimum of admitted jobs is reserved.
         """
-        anew = dirty.everything
-        if anew or dirty.nodes:
-            anew |= needs.sizes != self._sizes
+        self._parts: dict[Job, tuple[Queue | None, int, Amounts]] = {}
+        self._priorities: Counter[int] = Counter()
+        """How many jobs of each priority are owed something."""
+
+    def opening(self, needs: JobNeeds, dirty: Dirty) -> Iterable[Job]:
+        """Return the jobs to look at: those that changed or were admitted.
+
+        If the sizes of nodes changed, also those with pending pods or without all that they need: others than before
+        may be hopeless.
+        """
+        self._reserves_minimum = needs.reserves_minimum
+        jobs = {**dirty.jobs, **self._admitted}
+        if dirty.everything or dirty.nodes:
+            if needs.sizes != self._sizes:
+                jobs |= {**needs.cluster.backlog, **self._short}
             self._sizes = needs.sizes
-        if anew:
-            self._owed, self._parts = {}, {}
-        jobs = list(needs.cluster.jobs.values()) if anew else [*{**dirty.jobs, **self._admitted}]
-        self._admitted.clear()
-        if needs.reserves_minimum:
-            for job in jobs:
-                owed = job.visible and (job.min_resources is not None or job.has_started)
-                self._owe(job, needs.reserved(job) if owed else {})
-        return anew, jobs
+        if dirty.everything:
+            self._owed, self._parts, self._priorities, self._short = {}, {}, Counter(), {}
+            jobs = dict.fromkeys(needs.cluster.jobs.values())
+        self._admitted = {}
+        for job in jobs:
+            self._review(needs, job)
+        return jobs
 
     def add(self, job: Job, reserved: Amounts) -> None:
         """A job was admitted in this session."""
         self._admitted[job] = None
-        if job.min_resources is not None:
+        if self._reserves_minimum and job.min_resources is not None:
             self._owe(job, reserved)
 
     def holds_back(self, job: Job, short: Iterable[int], queue: Queue | None = None) -> bool:
         """Whether the gate refuses a job for want of these resources.
 
-        A job without minResources only if other jobs (of the queue) are owed any of them.
+        A job without minResources only if others (of the queue) of the same or higher priority are owed any of them.
         """
-        owed = self._owed.get(queue, {})
-        return any(job.min_resources is not None or owed.get(dim, 0) > 0 for dim in short)
+        if job.min_resources is not None:
+            return any(True for _ in short)
+        owed = [
+            self._owed.get((queue, priority), {}) for priority in self._priorities if priority >= job.priority
+        ]
+        return any(amounts.get(dim, 0) > 0 for dim in short for amounts in owed)
+
+    def yielded_to(self, job: Job, queue: Queue | None = None) -> Amounts:
+        """What jobs (of a queue) of lower priority are owed: it does not keep a job out."""
+        below = [priority for priority in self._priorities if priority < job.priority]
+        return total_of(self._owed.get((queue, priority), {}) for priority in below)
+
+    def _review(self, needs: JobNeeds, job: Job) -> None:
+        self._short.pop(job, None)
+        if job.visible and not job.waits_for_queue and job.shortfall():
+            self._short[job] = None
+        if needs.reserves_minimum:
+            owed = job.visible and (job.min_resources is not None or job.has_started)
+            self._owe(job, needs.reserved(job) if owed else {})
 
     def _owe(self, job: Job, amounts: Amounts) -> None:
         """Replace what a job is owed."""
-        queue, before = self._parts.pop(job, (None, {}))
-        for key in {queue, None}:
-            shift(self._owed.setdefault(key, {}), before, -1)
+        if job in self._parts:
+            self._count(*self._parts.pop(job), -1)
         if amounts:
-            self._parts[job] = job.queue, amounts
-            for key in {job.queue, None}:
-                shift(self._owed.setdefault(key, {}), amounts)
+            self._parts[job] = job.queue, job.priority, amounts
+            self._count(*self._parts[job], 1)
+
+    def _count(self, queue: Queue | None, priority: int, amounts: Amounts, sign: int) -> None:
+        for key in {queue, None}:
+            owed = self._owed.setdefault((key, priority), {})
+            shift(owed, amounts, sign)
+            if not owed:
+                del self._owed[key, priority]
+        self._priorities[priority] += sign
+        if not self._priorities[priority]:
+            del self._priorities[priority]
 
 
 def _tasks(job: Job, statuses: Iterable[Status]) -> Iterable[Task]:
@@ -216,7 +245,9 @@ def _least_of_pods(job: Job) -> Amounts | None:
     shape = tasks[0].shape
     if all(task.shape is shape for task in tasks):
         return None if shape.best_effort else times(shape.request, min(count, len(tasks)))
-    first = nsmallest(count, tasks, key=lambda task: (task.status is Status.PENDING, -task.priority, task.order))
+    first = nsmallest(
+        count, tasks, key=lambda task: (task.status is Status.PENDING, -task.priority, task.order)
+    )
     return total_of(task.request for task in first)
 
 

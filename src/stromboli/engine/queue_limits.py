@@ -40,10 +40,9 @@ class InqueueResources:
     def opening(self, needs: JobNeeds, dirty: Dirty) -> None:
         """Look at the jobs that changed, and at those that were admitted."""
         self._needs = needs
-        anew, jobs = self._jobs.opening(needs, dirty)
-        if anew:
+        if dirty.everything:
             self._by_job, self._by_queue, self._hopeless = {}, {}, {}
-        for job in jobs:
+        for job in self._jobs.opening(needs, dirty):
             self._forget(job)
             if job.visible:
                 if job.queue is not None and self._needs.is_hopeless(job):
@@ -53,6 +52,11 @@ class InqueueResources:
     def of(self, queue: Queue) -> Amounts:
         """What counts against a queue besides what it holds; below zero where jobs have more than their minimum."""
         return self._by_queue.get(queue, _NOTHING)
+
+    def beside(self, job: Job, queue: Queue) -> Amounts:
+        """What counts against a queue for a job at its gate."""
+        inqueue, yielded = self.of(queue), self._jobs.yielded_to(job, queue)
+        return minus(inqueue, yielded) if yielded else inqueue
 
     def demand(self, queue: Queue) -> Amounts:
         """What the jobs of a queue hold and could still use, without what hopeless jobs request."""

@@ -47,10 +47,9 @@ class Overcommit(Plugin):
         self._clock = -1
 
     def opening(self, session: Session, dirty: Dirty) -> None:
-        anew, jobs = self._jobs.opening(session.needs, dirty)
-        if anew:
+        if dirty.everything:
             self.inqueue, self._reserved = {}, {}
-        for job in jobs:
+        for job in self._jobs.opening(session.needs, dirty):
             # quirk: spec 03 11: in full, whatever already runs
             self._reserve(job, session.needs.reserved(job, in_full=True) if job.visible else {})
         columns = session.cluster.columns
@@ -62,7 +61,8 @@ class Overcommit(Plugin):
         wanted = self.session.needs.least(job)
         if wanted is None:
             return Vote.PERMIT
-        short = lacking(plus(self.inqueue, wanted), self.idle, wanted)
+        inqueue = minus(self.inqueue, self._jobs.yielded_to(job))
+        short = lacking(plus(inqueue, wanted), self.idle, wanted)
         if not self._jobs.holds_back(job, short):
             return Vote.PERMIT
         dims = self.session.cluster.dims
@@ -83,4 +83,3 @@ class Overcommit(Plugin):
         if amounts:
             shift(self.inqueue, amounts)
             self._reserved[job] = amounts
-

@@ -138,7 +138,7 @@ class Proportion(Plugin):
         least = self.session.needs.least(job)
         if least is None:
             return Vote.PERMIT
-        wanted = plus(plus(least, queue.held), self._inqueue.of(queue))
+        wanted = plus(plus(least, queue.held), self._inqueue.beside(job, queue))
         missing = lacking(wanted, share.capability, least)
         if not self._inqueue.holds_back(job, queue, missing):
             return Vote.PERMIT

@@ -255,7 +255,8 @@ SENTENCES += [
     ),
     (
         "topology",
-        "it runs below its minimum (2 of 3 pods): it must stay in HyperNode s1, where its other pods are, and that has no room for the rest; "
+        "it runs below its minimum (2 of 3 pods): "
+        "it must stay in HyperNode s1, where its other pods are, and that has no room for the rest; "
         f"wait until room is free there, {_WAYS}",
         lambda: in_one_rack(3, "n1", "n2"),
     ),

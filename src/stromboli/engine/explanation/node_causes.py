@@ -66,7 +66,7 @@ class NodeCauses:
         self._first_waiting = first_waiting
         self._ranks = ReasonRanks(session)
         self._texts: dict[
-            tuple[Shape, tuple[Any, ...], bool, tuple[str, ...], tuple[str, ...]], tuple[str, str]
+            tuple[Shape, tuple[Any, ...], bool, int, tuple[str, ...], tuple[str, ...]], tuple[str, str]
         ] = {}
         self._reasoned: dict[Job, bool] = {}
         """Of jobs that verdicts explain: whether any counts reasons; one without may only refer to another."""
@@ -127,7 +127,8 @@ class NodeCauses:
         together = bool(exceeds_cluster(self._session, job))
         volumes = self._session.rules.shape_key(task) if task.volume_claims else ()
         told = tuple(reason.text for reason in self._ranks.ranked(task, verdict))
-        key = (task.shape, volumes, together, reasons or (verdict.text,), told)
+        hopeless = job.minimum if self._session.needs.is_hopeless(job) else 0
+        key = (task.shape, volumes, together, hopeless, reasons or (verdict.text,), told)
         if key not in self._texts:
             listed = ", ".join(reasons[:MOST_REASONS]) + (", ..." if len(reasons) > MOST_REASONS else "")
             summary = f"nodes are unavailable: {listed}" if reasons else verdict.message

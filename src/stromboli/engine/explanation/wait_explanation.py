@@ -9,7 +9,14 @@ from msgspec import Struct
 
 from stromboli.engine.explanation.closest_domain import ClosestDomain
 from stromboli.engine.explanation.shortages import Holder, Shortage
-from stromboli.engine.explanation.wait_cause import Cause, Details, Gate, below_minimum_text, waiting_count, waits
+from stromboli.engine.explanation.wait_cause import (
+    Cause,
+    Details,
+    Gate,
+    below_minimum_text,
+    waiting_count,
+    waits,
+)
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:

@@ -217,7 +217,7 @@ class Capacity(Plugin):
             return Vote.PERMIT
         shares = (leaf, *leaf.ancestors)
         for depth, share in enumerate(shares):
-            inqueue = plus(self._inqueue.of(share.queue), share.inqueue_below)
+            inqueue = plus(self._inqueue.beside(job, share.queue), share.inqueue_below)
             wanted = plus(plus(least, share.held), inqueue)
             missing = lacking(wanted, share.limit, least)
             if self._inqueue.holds_back(job, queue if share is leaf else None, missing):
