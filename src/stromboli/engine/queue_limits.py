@@ -73,7 +73,7 @@ class InqueueResources:
         self._jobs.add(job, promised)
         return promised
 
-    def holds_back(self, job: Job, queue: Queue, short: list[int]) -> bool:
+    def holds_back(self, job: Job, queue: Queue | None, short: list[int]) -> bool:
         """Whether the gate of a queue refuses a job for want of these resources."""
         return self._jobs.holds_back(job, short, queue)
 
