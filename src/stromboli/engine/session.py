@@ -90,6 +90,8 @@ class Session(Transaction):
         """Feature gates that are on, of those that are off by default."""
         self.total: Amounts = cluster.total
         """What is allocatable on all nodes together; stays as it is while the cycle runs."""
+        self.sharable: Amounts = cluster.sharable
+        """What queues share: `total`, and what tasks hold beyond the size of their nodes; stays as it is as well."""
         self.objections: dict[Job, str] = {}
         """Why a job as a whole was left out, in a sentence that its user reads; actions add to it."""
         self.advice: dict[Job, Advice] = {}

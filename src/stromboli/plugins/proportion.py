@@ -54,20 +54,23 @@ class Proportion(Plugin):
     def __init__(self, arguments: object, switches: dict[str, bool]):
         super().__init__(arguments, switches)
         self._shares: dict[Queue, Share] = {}
+        self._divided: Amounts = {}
+        """What the shares were made of."""
         self._inqueue = InqueueResources()
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         self._inqueue.opening(session.cluster, dirty)
-        if dirty:
+        if dirty or session.sharable != self._divided:
+            self._divided = session.sharable
             self._fill(session)
 
     def _fill(self, session: Session) -> None:
         known = session.cluster.queues
         queues = [known[name] for name in sorted(known) if known[name].exists]
         guaranteed = total_of(queue.guarantee for queue in queues)
-        unguaranteed = excess(session.total, guaranteed)
+        unguaranteed = excess(session.sharable, guaranteed)
         self._shares = {queue: Share(queue, unguaranteed) for queue in queues if queue.jobs}
-        fill(list(self._shares.values()), session.total)
+        fill(list(self._shares.values()), session.sharable)
 
     # -- orders and limits
 

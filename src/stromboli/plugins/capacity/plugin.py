@@ -12,7 +12,7 @@ from stromboli.engine.plugin import Bound, Eviction, Invalid, Key, Plugin, Queue
 from stromboli.engine.points import Vote, depends, in_turn
 from stromboli.engine.queue_limits import InqueueResources, own_capability, refuse_for_quota
 from stromboli.engine.session import Session
-from stromboli.model.amounts import fits, lacking, plus, shift, some_fits, times, total_of
+from stromboli.model.amounts import Amounts, fits, lacking, plus, shift, some_fits, times, total_of
 from stromboli.model.cluster import SUM_OF, Change, Dirty
 from stromboli.model.devices.queue_usage import class_of
 from stromboli.model.job import Job
@@ -78,6 +78,8 @@ class Capacity(Plugin):
     def __init__(self, arguments: CapacityArguments, switches: dict[str, bool]):
         super().__init__(arguments, switches)
         self._tree = QueueTree({}, {}, [])
+        self._divided: Amounts = {}
+        """What the shares were made of."""
         self._inqueue = InqueueResources()
         self._devices: DeviceQuota | None = None
         """Only if devices count, queues limit some, and there are ResourceClaims or DeviceClasses."""
@@ -88,7 +90,8 @@ class Capacity(Plugin):
     def opening(self, session: Session, dirty: Dirty) -> None:
         self._inqueue.opening(session.cluster, dirty)
         self._admitted = AdmittedPods(session) if names.QUEUE_ADMISSION in session.features else None
-        if dirty.everything or dirty.queues or dirty.nodes:
+        if dirty.everything or dirty.queues or dirty.nodes or session.sharable != self._divided:
+            self._divided = session.sharable
             self._tree = self._build_tree(session)
             warnings = {warning.text(session.cluster.dims) for warning in self._tree.warnings}
             for text in sorted(warnings - self._warnings):
@@ -102,7 +105,7 @@ class Capacity(Plugin):
             self._devices.sum_up(self._tree.shares.values())
 
     def _build_tree(self, session: Session) -> QueueTree:
-        return flat_queues(session.cluster.queues.values(), session.total)
+        return flat_queues(session.cluster.queues.values(), session.sharable)
 
     def _leaf(self, queue: Queue | None) -> QueueShare | None:
         """The share of a queue that takes jobs; inner and detached queues take none."""
