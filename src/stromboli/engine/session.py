@@ -468,6 +468,18 @@ class Session(Transaction):
         self.refusals.setdefault(job, {})[plugin] = EnqueueRefusal(message, summary or message, way_out)
         self.record_event(job, f"gate:{plugin}", "Normal", names.EVENT_UNSCHEDULABLE, message, summary)
 
+    def retract_refusals(self, job: Job, start: int) -> None:
+        """Forget that plugins refused a job which is admitted after all, with their events since decision `start`."""
+        for plugin in self.refusals.pop(job, {}):
+            self._reported.pop((job, f"gate:{plugin}"), None)
+        self.decisions[start:] = [
+            decision
+            for decision in self.decisions[start:]
+            if not (
+                isinstance(decision, Event) and decision.job == job.id and decision.topic.startswith("gate:")
+            )
+        ]
+
     def leave_out(self, job: Job, message: str, way_out: str = "", summary: str = "") -> None:
         """A job is not placed in this cycle: all that explains the job says why.
 

@@ -54,7 +54,9 @@ class Overcommit(Plugin):
         columns = session.cluster.columns
         if dirty.everything or columns.clock != self._clock:
             self._clock = columns.clock
-            used = minus(session.total, columns.free)  # a node that holds more than it has takes nothing off others
+            used = minus(
+                session.total, columns.free
+            )  # a node that holds more than it has takes nothing off others
             self.idle = minus(times(session.total, self.arguments.factor), used)
 
     def job_enqueueable(self, job: Job) -> Vote:

@@ -99,7 +99,7 @@ def enqueue_way_out(cluster: Cluster, job: Job, known: str) -> WayOut:
     wanted = job.min_resources or {}
     if not wanted:
         return WayOut(known)
-    free = cluster.columns.total(cluster.columns.idle)
+    free = cluster.columns.free
     short = {dim: amount for dim, amount in wanted.items() if amount > free.get(dim, 0)}
     asked = amounts_text(cluster.dims, short or wanted)
     left = amounts_text(cluster.dims, {dim: free.get(dim, 0) for dim in short or wanted})
