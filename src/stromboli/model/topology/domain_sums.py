@@ -79,7 +79,8 @@ Read = Callable[[Ints], Ints]
 
 
 def _allocatable(amounts: Ints) -> Ints:
-    return amounts[ALLOCATABLE]
+    allocatable: Ints = amounts[ALLOCATABLE]
+    return allocatable
 
 
 def _free(amounts: Ints) -> Ints:
