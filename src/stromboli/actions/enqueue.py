@@ -44,7 +44,12 @@ def enqueue(session: Session) -> None:
         with session.guard(job):
             if session.unmet(job):
                 continue
-            if _may_enter(session, job) or (urgent is not None and urgent.admit(job)):
+            decided = len(session.decisions)
+            admitted = _may_enter(session, job)
+            if not admitted and urgent is not None and urgent.admit(job):
+                admitted = True
+                session.retract_refusals(job, decided)
+            if admitted:
                 session.rules.job_enqueued(job)
                 session.set_phase(job, names.GROUP_INQUEUE)
 

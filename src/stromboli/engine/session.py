@@ -91,6 +91,8 @@ class Session(Transaction):
         """Feature gates that are on, of those that are off by default."""
         self.total: Amounts = cluster.total
         """What is allocatable on all nodes together; stays as it is while the cycle runs."""
+        self.sharable: Amounts = cluster.sharable
+        """What queues share: `total`, and what tasks hold beyond the size of their nodes; stays as it is as well."""
         self.objections: dict[Job, str] = {}
         """Why a job as a whole was left out, in a sentence that its user reads; actions add to it."""
         self.advice: dict[Job, Advice] = {}
@@ -468,6 +470,18 @@ class Session(Transaction):
         """
         self.refusals.setdefault(job, {})[plugin] = EnqueueRefusal(message, summary or message, way_out)
         self.record_event(job, f"gate:{plugin}", "Normal", names.EVENT_UNSCHEDULABLE, message, summary)
+
+    def retract_refusals(self, job: Job, start: int) -> None:
+        """Forget that plugins refused a job which is admitted after all, with their events since decision `start`."""
+        for plugin in self.refusals.pop(job, {}):
+            self._reported.pop((job, f"gate:{plugin}"), None)
+        self.decisions[start:] = [
+            decision
+            for decision in self.decisions[start:]
+            if not (
+                isinstance(decision, Event) and decision.job == job.id and decision.topic.startswith("gate:")
+            )
+        ]
 
     def leave_out(self, job: Job, message: str, way_out: str = "", summary: str = "") -> None:
         """A job is not placed in this cycle: all that explains the job says why.

@@ -55,7 +55,10 @@ class Overcommit(Plugin):
         columns = session.cluster.columns
         if dirty.everything or columns.clock != self._clock:
             self._clock = columns.clock
-            self.idle = minus(times(session.total, self.arguments.factor), columns.total(columns.used))
+            used = minus(
+                session.total, columns.free
+            )  # a node that holds more than it has takes nothing off others
+            self.idle = minus(times(session.total, self.arguments.factor), used)
 
     def job_enqueueable(self, job: Job) -> Vote:
         wanted = self.session.needs.least(job)

@@ -73,8 +73,7 @@ class UrgentAdmission:
     def __init__(self, session: Session):
         self._session = session
         self._actions = set(session.policy.actions)
-        columns = session.cluster.columns
-        self._idle = minus(session.total, columns.total(columns.used))
+        self._idle = session.cluster.columns.free
         self._victims = UnclaimedVictims(session)
 
     def admit(self, job: Job) -> bool:
@@ -95,8 +94,9 @@ class UrgentAdmission:
             for victim in self._possible_victims(job, queue):
                 if not lacking(missing, freed, missing):
                     break
+                gained = self._freed_by(victim)
                 if trial.evict(victim, EvictionReason("enqueue", job.key)) is None:
-                    shift(freed, victim.request)
+                    shift(freed, gained)
                     victims.append(victim)
             enough = not lacking(missing, freed, missing)
             enqueueable = enough and self._session.rules.enqueueable_if_capacity_is_free(job)
@@ -105,6 +105,14 @@ class UrgentAdmission:
         self._victims.claim(victims)
         self._idle = minus(self._idle, minus(need, freed))
         return True
+
+    def _freed_by(self, victim: Task) -> Amounts:
+        """Return what a node gains by the end of a task: nothing as long as others hold more than the node has."""
+        columns, node = self._session.cluster.columns, victim.node
+        if node is None or node.row < 0:
+            return {}
+        free = columns.idle[:, node.row] + columns.releasing[:, node.row]
+        return {dim: max(min(amount, int(free[dim]) + amount), 0) for dim, amount in victim.request.items()}
 
     def _possible_victims(self, job: Job, queue: Queue) -> Iterator[Task]:
         """Running tasks that the evicting actions of this policy could evict for a job, the least urgent first."""
@@ -117,9 +125,7 @@ class UrgentAdmission:
         return takewhile(lambda other: other.priority < job.priority, jobs)
 
     def _reclaimable_jobs(self, job: Job, queue: Queue) -> list[Iterable[Job]]:
-        if not self._reclaims_for(job) or not self._session.rules.preemptive(
-            queue, self._tasks_to_start(job)
-        ):
+        if not self._reclaims_for(job) or not self._session.rules.may_reclaim_for(job):
             return []
         others = self._victims.queues
         return [self._victims.jobs_of(other) for other in others if other is not queue and other.reclaimable]
@@ -137,7 +143,3 @@ class UrgentAdmission:
             return False
         options: GangEvictionOptions = self._session.arguments(action)
         return options.serves(job)
-
-    def _tasks_to_start(self, job: Job) -> list[Task]:
-        """As many of a job's pending tasks as it needs to start."""
-        return [task for task in job.by_status[Status.PENDING] if not task.gates][: max(job.minimum, 1)]

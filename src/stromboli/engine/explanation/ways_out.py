@@ -101,7 +101,7 @@ def enqueue_way_out(session: Session, job: Job, known: str) -> WayOut:
     if not wanted:
         return WayOut(known)
     source = "its pods" if job.min_resources is None else "spec.minResources"
-    free = cluster.columns.total(cluster.columns.idle)
+    free = cluster.columns.free
     short = {dim: amount for dim, amount in wanted.items() if amount > free.get(dim, 0)}
     asked = amounts_text(cluster.dims, short or wanted)
     left = amounts_text(cluster.dims, {dim: free.get(dim, 0) for dim in short or wanted})
