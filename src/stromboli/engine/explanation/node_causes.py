@@ -162,14 +162,8 @@ class NodeCauses:
         told = self._ranks.ranked(task, verdict)
         reason = told[0].text if told else short_text(verdict.message)
         hint, shortages, holders = nodes_way_out(self._session, task, reason)
-        if reason.startswith(names.INSUFFICIENT.format("")):
-            reason = self._size_reason(task) or reason
+        if reason.startswith(names.INSUFFICIENT.format("")) and self._larger_than_any_node(task):
+            reason = LARGER_THAN_ANY_NODE
         return Details(
             reason, f"{task.name}: {verdict.message}", hint, verdict.histogram(), shortages, holders
         )
-
-    def _size_reason(self, task: Task) -> str:
-        """The reason of a task, or of a gang, that would not fit even if all nodes were empty; else empty."""
-        if self._larger_than_any_node(task):
-            return LARGER_THAN_ANY_NODE
-        return LARGER_THAN_CLUSTER if task.job and self._session.needs.is_hopeless(task.job) else ""
