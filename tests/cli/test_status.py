@@ -64,8 +64,8 @@ TWO_TEAMS = (
     *nodes("n1 cpu=8,memory=32Gi; n2 cpu=8,memory=32Gi; g1 cpu=32,memory=256Gi,nvidia.com/gpu=8"),
     *queues("research weight=3; production weight=1; ex state=Closed"),
     *job_manifests("train", queue="research", pods=2, cpu=4, memory="8Gi", gpu=2, running_on="g1 g1"),
-    *job_manifests("more", queue="research", pods=20, cpu=4),
-    *job_manifests("serve", queue="production", pods=30, cpu=2, memory="1Gi", running_on="n1"),
+    *job_manifests("more", queue="research", pods=20, minimum=1, cpu=4),
+    *job_manifests("serve", queue="production", pods=30, minimum=1, cpu=2, memory="1Gi", running_on="n1"),
 )
 
 
