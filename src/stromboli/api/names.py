@@ -172,7 +172,6 @@ CONDITION_GROUP_SCHEDULED = "PodGroupScheduled"
 CONDITION_GROUP_INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 
 # --- reasons on pods ---
-SCHEDULABLE = "Schedulable"
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
