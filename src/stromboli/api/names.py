@@ -400,6 +400,10 @@ TOO_LARGE = "TooLarge"
 REJECTED = "Rejected"
 REJECTED_MESSAGE = "The API server refuses what the job needs, until the job is changed: {error}"
 STATUS_REJECTED = "The API server refuses the status of the job, until the job is changed: {error}"
+GROUP_NOT_CREATED = "The PodGroup cannot be created, and is tried again: {error}"
+GROUP_QUEUE_NOT_OPEN = (
+    "can only submit PodGroup to queue with state `Open`, queue `{queue}` status is `{state}`."
+)
 FAILED_RELEASE = "FailedRelease"
 RELEASING_FAILED = "Error letting pods start: [{errors}]"
 CREATING_FAILED = "Error creating pods: [{errors}]"
