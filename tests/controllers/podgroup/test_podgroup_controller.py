@@ -74,6 +74,27 @@ def test_pods_of_others_and_pods_that_have_a_group_are_left_alone() -> None:
     asyncio.run(run())
 
 
+def test_pods_of_kubernetes_scheduler_that_arrive_bound_get_no_group_though_its_name_is_ours() -> None:
+    async def run() -> None:
+        api = InMemoryApi()
+        for name in ("static", "waits", "ours"):
+            api.put("pods", pod(name))
+            api.find("pods", name, "ns")["spec"]["schedulerName"] = "default-scheduler"
+        for name in ("static", "ours"):
+            api.find("pods", name, "ns")["spec"]["nodeName"] = "n1"
+        ours = api.find("pods", "ours", "ns")
+        ours["metadata"]["annotations"] = {GROUP: "podgroup-uid-ours"}
+        ours["spec"]["schedulerName"] = "default-scheduler"
+        options = Options(scheduler_name=("volcano", "default-scheduler"))
+        async with running_controllers(api, PodGroupController, options=options) as runner:
+            await wait_until_idle(api, runner)
+        assert group_of(api, "static") == ""
+        assert group_of(api, "waits") == "podgroup-uid-waits"
+        assert names(api.every("podgroups")) == ["podgroup-uid-waits"]
+
+    asyncio.run(run())
+
+
 def test_pods_of_a_replica_set_share_a_group_with_its_annotations() -> None:
     async def run() -> None:
         api = InMemoryApi()

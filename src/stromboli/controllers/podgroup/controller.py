@@ -10,6 +10,7 @@ from msgspec import field
 from stromboli.api import names
 from stromboli.api.object_bounds import pod_sizes
 from stromboli.api.types.meta import Int64, Object, OwnerReference, Record
+from stromboli.api.types.pod import is_placed_elsewhere
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.controllers import selection
 from stromboli.controllers.api_writer import decode_response, is_denied
@@ -110,7 +111,7 @@ class PodGroupController(Controller[Key]):
 
     def _needs_group(self, pod: Pod) -> bool:
         """Whether a pod is for our schedulers and has no group, Volcano's or Kubernetes' own."""
-        ours = pod.spec.scheduler_name in self.context.options.scheduler_name
+        ours = pod.spec.scheduler_name in self.context.options.scheduler_name and not is_placed_elsewhere(pod)
         return (
             ours and pod.spec.scheduling_group is None and not pod.metadata.annotations.get(names.GROUP_NAME)
         )
