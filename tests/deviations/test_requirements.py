@@ -14,10 +14,8 @@ CASES = Path(__file__).parents[1] / "conformance" / "cases"
 
 def card_node(name: str) -> Manifest:
     """A node on which Volcano's device plugin has registered a vGPU card."""
-    manifest = node(name, **{"volcano.sh/vgpu-number": 4})
-    card = "GPU-1,4,24576,NVIDIA-A10,true,hami-core:"
-    manifest["metadata"]["annotations"] = {"volcano.sh/node-vgpu-register": card}
-    return manifest
+    cards = {"volcano.sh/node-vgpu-register": "GPU-1,4,24576,NVIDIA-A10,true,hami-core:"}
+    return node(name, annotations=cards, **{"volcano.sh/vgpu-number": 4})
 
 
 def run_case(name: str) -> World:
