@@ -27,7 +27,7 @@ SHORTEST_PERIOD = 0.01
 
 
 def service_config(options: UpOptions) -> ServiceConfig:
-    """`BadNodes`, `BadDuration` and `BadFlag` say what cannot be read in the options."""
+    """The settings of the services; `BadNodes`, `BadDuration` and `BadFlag` report options that cannot be read."""
     catalog = load_catalog(options.plugins_dir)
     policy = _policy(options, catalog)
     delays = StageDelays(
