@@ -158,7 +158,7 @@ def _problems(occupancy: NodeOccupancy) -> Markup:
     entries = [
         element(
             "li",
-            link(hyper_node_address(name), shortened(name, 60)),
+            link(hyper_node_address(name), shortened(tree.titles.of(name), 60)),
             ": ",
             short_text("; ".join(tree.notices(name).values())),
         )
