@@ -64,8 +64,9 @@ class CapacityArguments:
     )
     device_amounts: bool = arg(
         "capacity.DRAConsumableCapacityEnable",
-        False,
-        "Count what they request of the capacity of devices too, against `<capacity>.deviceclass/<class>`.",
+        True,
+        "Count what ResourceClaims request of the capacity of devices, such as memory, against"
+        " `<capacity>.deviceclass/<class>` too.",
     )
 
 
