@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from deploy.chart_values import schema_file, values, values_file, values_table
@@ -45,6 +45,8 @@ WRITTEN_BY_HAND = (".helmignore", "templates/NOTES.txt", "templates/_helpers.tpl
 HEADER = "# Written by `make chart` from the manifests in deploy.\n"
 OLDEST_KUBERNETES = "1.30.0"
 """The first with match conditions of webhooks in version v1."""
+NAMESPACE = "volcano-system"
+"""The namespace in the manifests."""
 PARTS = ("scheduler", "controllers", "admission", "dashboard")
 COMPONENTS = {
     "debug-endpoints": ("scheduler", ".Values.scheduler.debugEndpoints.enabled"),
@@ -149,6 +151,7 @@ def _part(part: str) -> list[Manifest]:
     for container in (each for manifest in objects for each in containers(manifest)):
         container["args"].append(items(f".Values.{part}.extraArgs", "quote ."))
     _put_scheduler_names(objects)
+    _put_accounts(objects)
     return objects
 
 
@@ -197,13 +200,27 @@ def _put_patch(objects: list[Manifest], patch: Patch, condition: str) -> None:
 
 def _put_scheduler_names(objects: list[Manifest]) -> None:
     """Pods that webhooks are asked about are those of our schedulers, whatever these are called."""
-    webhooks = [webhook for manifest in objects for webhook in manifest.get("webhooks", ())]
-    for condition in (each for webhook in webhooks for each in webhook.get("matchConditions", ())):
+    for condition in _match_conditions(objects):
         if "object.spec.schedulerName" in condition["expression"]:
             default = json.dumps(condition["expression"])
             condition["expression"] = expression(
                 f'include "stromboli.ourPods" (dict "names" .Values.scheduler.names "default" {default}) | quote'
             )
+
+
+def _put_accounts(objects: list[Manifest]) -> None:
+    """Accounts that webhooks do not review are those of the release's namespace."""
+    for condition in _match_conditions(objects):
+        text = condition["expression"]
+        if isinstance(text, str) and NAMESPACE in text:
+            condition["expression"] = expression(
+                f"{json.dumps(text)} | replace {json.dumps(NAMESPACE)} .Release.Namespace | quote"
+            )
+
+
+def _match_conditions(objects: list[Manifest]) -> Iterator[Manifest]:
+    webhooks = (webhook for manifest in objects for webhook in manifest.get("webhooks", ()))
+    return (condition for webhook in webhooks for condition in webhook.get("matchConditions", ()))
 
 
 def _policy() -> dict[str, str]:

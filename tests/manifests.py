@@ -113,6 +113,7 @@ def hyper_node(
     nodes: Iterable[str] = (),
     children: Iterable[str] = (),
     tier_name: str = "",
+    labels: Mapping[str, str] | None = None,
 ) -> Manifest:
     """A HyperNode with these nodes and HyperNodes, by name, as its members."""
     members = [{"type": "Node", "selector": {"exactMatch": {"name": node}}} for node in nodes]
@@ -120,9 +121,15 @@ def hyper_node(
     return {
         "apiVersion": "topology.volcano.sh/v1alpha1",
         "kind": "HyperNode",
-        "metadata": {"name": name},
+        "metadata": {"name": name, "labels": dict(labels or {})},
         "spec": {"tier": tier, "tierName": tier_name, "members": members},
     }
+
+
+def discovered(name: str, key: str, value: str, tier: int = 1, **terms: Any) -> Manifest:
+    """A HyperNode that the controller discovered from the value of a label of nodes."""
+    labels = {names.TOPOLOGY_SOURCE: "label", key: value}
+    return hyper_node(name, tier, tier_name=key, labels=labels, **terms)
 
 
 def native_group(

@@ -52,7 +52,7 @@ def test_a_gang_that_could_start_on_what_is_leaving_keeps_its_room() -> None:
     outcome = allocate(node("n0", cpu=4), leaving, *gang("gang", 2, 2, cpu=1), *gang("late", 1, 1))
     assert bound(outcome) == []
     assert outcome.pipelined == {"default/gang-w-1": "n0", "default/late-w-0": "n0"}
-    assert task_named(outcome.session.cluster, "gang-w-0").condition.reason == "Schedulable"
+    assert task_named(outcome.session.cluster, "gang-w-0").condition.reason == "Unschedulable"
 
 
 def test_a_pending_job_is_left_to_enqueue_if_there_is_one() -> None:

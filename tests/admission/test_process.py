@@ -18,7 +18,7 @@ import aiohttp
 import pytest
 import yaml
 
-from stromboli.admission import certificate_source, webhook_registration
+from stromboli.admission import certificate_source, cluster_context, webhook_registration
 from stromboli.admission.options import BadFlag, Options, parse
 from stromboli.admission.process import Process
 from stromboli.admission.webhook_certificates import VALIDITY, issue, needs_renewal
@@ -27,10 +27,12 @@ from stromboli.embedded.http.api_server import ApiServer
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import Access, find_access
+from stromboli.kube.request import ApiError
 from tests.admission.reviewing import job, task
 from tests.deploy.manifests import DEPLOY
 
 QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", "Queue", False)
+GROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False)
 WEBHOOKS = Resource(
     "admissionregistration.k8s.io",
@@ -43,6 +45,7 @@ DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False
 )
 QUEUES_DEFINED = DEPLOY / "crds" / "scheduling.volcano.sh_queues.yaml"
+GROUPS_DEFINED = DEPLOY / "crds" / "scheduling.volcano.sh_podgroups.yaml"
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
@@ -158,6 +161,40 @@ def test_a_queue_that_was_made_a_moment_ago_is_found(tmp_path: Path) -> None:
             assert await at.ask("/jobs/validate", job(task(), queue="new")) == {"allowed": True}
             refused = await at.ask("/jobs/validate", job(task(), queue="none"))
             assert 'queue.scheduling.volcano.sh "none" not found' in refused["status"]["message"]
+
+    asyncio.run(story())
+
+
+def test_a_queue_whose_jobs_have_no_pods_is_not_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_context, "PAGE", 1)
+
+    async def story() -> None:
+        async with stage(tmp_path, enable_queue_allocated_pods_check=True) as at:
+
+            async def delete(name: str) -> dict[str, Any]:
+                about = {"group": "scheduling.volcano.sh/v1beta1", "operation": "DELETE"}
+                return await at.ask("/queues/validate", None, {"metadata": {"name": name}}, **about)
+
+            for name in ("full", "free"):
+                await at.client.create(QUEUES, {"metadata": {"name": name}, "spec": {}})
+            while not ((await delete("full"))["allowed"] and (await delete("free"))["allowed"]):
+                await asyncio.sleep(0.01)  # the watch has not shown them; no PodGroups are installed yet
+            await at.client.create(DEFINITIONS, yaml.safe_load(GROUPS_DEFINED.read_text()))
+            for name, queue in (("a", "other"), ("b", "full"), ("c", "other")):
+                spec = {"minMember": 1, "queue": queue}
+                await at.client.create(GROUPS, {"metadata": {"name": name}, "spec": spec}, "default")
+            refused = await delete("full")
+            assert "has unfinished jobs, such as PodGroup default/b" in refused["status"]["message"]
+            assert await delete("free") == {"allowed": True}
+
+            async def fail(*_: Any, **__: Any) -> bytes:
+                raise ApiError(403, "Forbidden", "podgroups is forbidden")
+
+            monkeypatch.setattr(Client, "list", fail)
+            refused = await delete("free")
+            assert "its jobs cannot be listed: podgroups is forbidden" in refused["status"]["message"]
 
     asyncio.run(story())
 

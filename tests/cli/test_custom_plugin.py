@@ -32,6 +32,26 @@ def test_it_is_listed_and_checked_like_ours(run: Run) -> None:
     assert run("policy", "check", OWN / "policy.yaml", "--no-lenient-policy").exit_code == 1
 
 
+def test_a_policy_whose_plugin_cannot_be_built_is_refused_by_all_commands(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(
+        "from stromboli.engine.plugin import Plugin\n"
+        "class Broken(Plugin):\n"
+        "    name = 'broken'\n"
+        "    def __init__(self, arguments, switches):\n"
+        "        raise RuntimeError('no licence')\n"
+    )
+    policy = tmp_path / "policy.conf"
+    policy.write_text('actions: "allocate"\ntiers: [{plugins: [{name: broken}]}]\n')
+    error = f"error: {policy}: broken failed in build: RuntimeError: no licence"
+    for arguments in (
+        ("policy", "check", policy),
+        ("up", "--policy", policy),
+        ("plan", "-f", EXAMPLES / "cluster.yaml", "--policy", policy),
+    ):
+        result = run(*arguments, "--plugins-dir", tmp_path)
+        assert (error in result.stderr, result.exit_code != 0) == (True, True)
+
+
 def test_where_a_plugin_failed_over_a_job_is_shown_when_debugging(run: Run, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(
         "from stromboli.engine.plugin import Plugin\n"

@@ -55,7 +55,7 @@ def test_without_trials_nothing_is_tried(run: Run, cluster: Path) -> None:
     document = json.loads(run("explain", "huge", "-f", cluster, *NOON, "--no-trials", "-o", "json").stdout)
     (job,) = document["subjects"]
     assert (job["remedies"], job["in_vain"], job["forecast"]) == ([], [], None)
-    assert job["wait"]["gate"] == "queue-limits"
+    assert job["wait"]["gate"] == "nodes"
 
 
 def test_a_dump_brings_its_time_and_its_policy(run: Run, tmp_path: Path) -> None:

@@ -64,8 +64,8 @@ TWO_TEAMS = (
     *nodes("n1 cpu=8,memory=32Gi; n2 cpu=8,memory=32Gi; g1 cpu=32,memory=256Gi,nvidia.com/gpu=8"),
     *queues("research weight=3; production weight=1; ex state=Closed"),
     *job_manifests("train", queue="research", pods=2, cpu=4, memory="8Gi", gpu=2, running_on="g1 g1"),
-    *job_manifests("more", queue="research", pods=20, cpu=4),
-    *job_manifests("serve", queue="production", pods=30, cpu=2, memory="1Gi", running_on="n1"),
+    *job_manifests("more", queue="research", pods=20, minimum=1, cpu=4),
+    *job_manifests("serve", queue="production", pods=30, minimum=1, cpu=2, memory="1Gi", running_on="n1"),
 )
 
 
@@ -107,10 +107,11 @@ RACKS = (
 def test_tiers_show_what_is_free_and_the_largest_gang_that_still_fits() -> None:
     shown = status(*RACKS)
     rack, spine = shown["topology"]
-    assert (rack["hyperNodes"], rack["free"], rack["full"]) == (2, 0, 1)
+    assert (rack["hyperNodes"], rack["free"]) == (2, 0)
     assert rack["rooms"]["nodes"] == {
         "total": 4,
         "free": 1,
+        "full": 1,
         "largestGang": 1,
         "occupancy": 0.75,
         "fragmentation": 0,
@@ -119,10 +120,19 @@ def test_tiers_show_what_is_free_and_the_largest_gang_that_still_fits() -> None:
     assert rack["rooms"]["gpus"]["fragmentation"] == 0.125  # 16 of the 26 could lie below one switch
     assert spine["rooms"]["gpus"]["largestGang"] == 26
     lines = [line.split() for line in text_of(shown).splitlines()]
-    assert ["1", "rack", "2", "0", "1", "1", "4", "1", "26", "32", "14"] in lines
-    assert ["2", "-", "1", "0", "0", "1", "4", "1", "26", "32", "26"] in lines
+    assert ["1", "rack", "2", "whole", "nodes", "1", "4", "1", "1"] in lines
+    assert ["GPUs", "26", "32", "0", "14"] in lines
+    assert ["2", "-", "1", "whole", "nodes", "1", "4", "0", "1"] in lines
+    assert ["GPUs", "26", "32", "0", "26"] in lines
     wide = [line.split() for line in text_of(shown, wide=True).splitlines()]
-    assert ["1", "rack", "2", "0", "1", "1", "4", "1", "75%", "0%", "26", "32", "14", "19%", "12%"] in wide
+    assert ["GPUs", "26", "32", "0", "14", "19%", "12%"] in wide
+
+
+def test_a_rack_whose_cpus_are_in_use_is_full_of_cpus_and_not_of_gpus() -> None:
+    busy = job_manifests("etl", pods=4, cpu=8, running_on="n1 n2 n3 n4")
+    lines = [line.split() for line in text_of(status(*RACKS[:7], *busy)).splitlines()]
+    tier = lines.index(["1", "rack", "2", "whole", "nodes", "0", "4", "2", "0"])
+    assert lines[tier + 1 : tier + 3] == [["GPUs", "32", "32", "0", "16"], ["CPUs", "0", "32", "2", "0"]]
 
 
 def test_hyper_nodes_that_are_left_out_are_named() -> None:

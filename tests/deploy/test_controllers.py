@@ -51,6 +51,7 @@ WRITES: dict[str, set[Right]] = {
     | _each(BATCH, "jobs/status", "patch")
     | _each(BATCH, "jobs/finalizers", "update")
     | _each("", "pods", "create", "delete", "get", "patch")
+    | _each("", "namespaces", "get")
     | _each(VOLCANO, "podgroups", "create", "delete", "get", "patch")
     | _each(BUS, "commands", "delete")
     | _each("", "persistentvolumeclaims", "create", "get")
@@ -59,6 +60,7 @@ WRITES: dict[str, set[Right]] = {
     | _each("networking.k8s.io", "networkpolicies", "create", "delete", "get"),
     "podgroup": _each(VOLCANO, "podgroups", "create", "delete", "get", "patch")
     | _each("", "pods", "patch")
+    | _each("", "namespaces", "get")
     | _each("apps", "replicasets", "get")
     | _each("apps", "statefulsets", "get")
     | _each("apps", "daemonsets", "get")

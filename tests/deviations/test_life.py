@@ -60,6 +60,14 @@ def test_why_a_job_waits_is_one_sentence_with_volcanos_words_behind_it() -> None
     assert pods == [f"{sentence} (pod group is not ready)"] * 6
 
 
+def test_every_pod_of_a_gang_that_waits_is_unschedulable_to_autoscalers() -> None:
+    """Volcano writes `Schedulable` on the pods that fit: autoscalers add nodes for the others only (volcano#3976)."""
+    world = World(nodes="n1 cpu=4").job("old", cpu=1, running_on="n1").job("gang", pods=4, cpu=1)
+    conditions = [d for d in world.run(PLACE, "gang").decisions if isinstance(d, PodCondition)]
+    assert len({condition.message for condition in conditions}) == 2  # three would fit, the fourth does not
+    assert [condition.reason for condition in conditions] == ["Unschedulable"] * 4
+
+
 def test_a_job_that_is_not_let_in_says_so_before_it_has_pods() -> None:
     """In Volcano only a PodGroup with pods gets the condition, and its pods are made once it is let in."""
     world = World(nodes="n1 cpu=4", queues="q capability=cpu:2")

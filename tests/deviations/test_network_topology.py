@@ -24,6 +24,26 @@ def test_a_best_effort_pod_of_a_hard_gang_stays_in_its_hyper_node() -> None:
     assert world.remove(pod("x", on="b")).step().binds == {"default/train-1": "b"}
 
 
+def test_best_effort_pods_of_a_gang_that_lies_too_far_apart_go_anywhere() -> None:
+    """As in Volcano: such a gang has no HyperNode to keep to, and the pods use no capacity."""
+    world = two_racks("a cpu=4; b cpu=4; c cpu=4; d cpu=4")
+    world.add(group("train", 0, phase="Running", networkTopology=HARD))
+    world.add(pod("train-0", "train", on="a"), pod("train-1", "train", on="c"))
+    world.add(pod("train-2", "train", cpu=0), pod("train-3", "train"))
+    assert set(world.run("allocate, backfill", POLICY).binds) == {"default/train-2"}
+
+
+def test_best_effort_pods_of_a_sub_group_go_anywhere_only_if_it_lies_too_far_apart_itself() -> None:
+    world = two_racks("a cpu=4,pods=2; b cpu=4,pods=1; c cpu=4; d cpu=4")
+    policy = {**sub_group_policy("slice", "slice"), "networkTopology": HARD}
+    world.add(group("train", 0, phase="Running", subGroupPolicy=(policy,)), pod("x", on="b"))
+    for number, (node, part) in enumerate([("a", "0"), ("c", "1"), ("a", "1")]):
+        world.add(pod(f"train-{number}", "train", on=node, labels={"slice": part}))
+    world.add(pod("train-3", "train", cpu=0, labels={"slice": "0"}))
+    world.add(pod("train-4", "train", cpu=0, labels={"slice": "1"}))
+    assert set(world.run("allocate, backfill", POLICY).binds) == {"default/train-4"}
+
+
 def test_the_replacement_of_a_lost_pod_follows_its_gang_or_waits() -> None:
     world = two_racks("a cpu=2; b cpu=2; c cpu=4; d cpu=4")
     world.add(group("train", 2, phase="Running", networkTopology=HARD), pod("x", on="a", cpu=1))

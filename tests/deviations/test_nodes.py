@@ -13,6 +13,7 @@ from stromboli.model.cluster import Change
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.testing import World
+from tests.manifests import hyper_node, node
 
 PLACE = "enqueue, allocate"
 HOST = "kubernetes.io/hostname"
@@ -208,3 +209,27 @@ def test_backfill_goes_on_after_a_score_failed() -> None:
     result = world.run("enqueue, backfill", "predicates moody", plugin_classes=[Moody])
     assert result.binds == {"default/b-0": "n1"}
     assert result.why("a-0") == "plugin 'moody' failed in score_nodes: RuntimeError: not today"
+
+
+@pytest.mark.parametrize("plugin", ["overcommit", "proportion", "capacity"])
+@pytest.mark.parametrize("change", ["shrinks", "is removed"])
+def test_a_node_that_holds_more_than_it_has_takes_nothing_off_the_others(plugin: str, change: str) -> None:
+    """In Volcano the gate and the shares of queues count its pods against the other nodes (volcano#5911, #2999)."""
+    world = World(nodes="small cpu=8; free cpu=8")
+    world.job("old", cpu=8, running_on="small").job("new", pods=2, cpu=4, min_resources={"cpu": 8})
+    if change == "shrinks":
+        world.add(node("small", cpu="0"))
+    else:
+        world.remove(node("small"))
+    result = world.run("enqueue, allocate", f"gang {plugin} predicates")
+    assert result.binds == {"default/new-0": "free", "default/new-1": "free"}
+
+
+def test_a_hyper_node_has_what_is_free_on_its_nodes_whatever_another_of_them_lost() -> None:
+    world = World(nodes="small cpu=8; free cpu=8")
+    world.add(hyper_node("rack", nodes=("small", "free")))
+    world.job("old", cpu=8, running_on="small").add(node("small", cpu="4"))
+    topology = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
+    world.job("new", pods=2, cpu=4, min_resources={"cpu": 8}, group=topology)
+    result = world.run("enqueue, allocate", "gang predicates network-topology-aware")
+    assert result.binds == {"default/new-0": "free", "default/new-1": "free"}

@@ -12,6 +12,12 @@ PLACE = "enqueue, allocate, backfill"
 CASES = Path(__file__).parents[1] / "conformance" / "cases"
 
 
+def card_node(name: str) -> Manifest:
+    """A node on which Volcano's device plugin has registered a vGPU card."""
+    cards = {"volcano.sh/node-vgpu-register": "GPU-1,4,24576,NVIDIA-A10,true,hami-core:"}
+    return node(name, annotations=cards, **{"volcano.sh/vgpu-number": 4})
+
+
 def run_case(name: str) -> World:
     """The cluster of a conformance case."""
     case = read_case(str(CASES / f"{name}.json"))
@@ -62,11 +68,33 @@ def test_one_bad_hyper_node_stops_only_who_needs_it() -> None:
 @pytest.mark.parametrize("plugins", ["gang", "gang | predicates nodeorder"])
 def test_a_pod_whose_devices_nobody_shares_out_waits(plugins: str) -> None:
     """Volcano counts parts of devices like any resource, and the pod runs without a card."""
-    world = World().add(node("a", **{"volcano.sh/vgpu-number": 4}))
+    world = World().add(card_node("a"))
     world.job("j", cpu=1, resources={"volcano.sh/vgpu-number": 1})
     result = world.run(PLACE, plugins)
     assert result.binds == {}
     assert "no plugin of the policy shares out parts of devices" in result.why("j-0")
+
+
+@pytest.mark.parametrize("resource", ["volcano.sh/gpu-memory", "huawei.com/Ascend310P-memory"])
+def test_a_pod_whose_devices_need_no_registration_waits_as_well(resource: str) -> None:
+    world = World().add(node("a", **{resource: 4})).job("j", cpu=1, resources={resource: 1})
+    assert world.run(PLACE, "gang | predicates").binds == {}
+
+
+def test_resources_named_like_vgpus_are_ordinary_ones_where_no_node_registers_cards() -> None:
+    """As in Volcano: some other device plugin serves them."""
+    world = World().add(node("a", **{"volcano.sh/vgpu-number": 2, "volcano.sh/vgpu-memory": 8192}))
+    asked = {"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 4096}
+    world.job("j", pods=3, minimum=1, cpu=1, resources=asked)
+    result = world.run(PLACE, "gang | predicates nodeorder")
+    assert result.bound_per_job == {"default/j": 2}
+    assert "Insufficient volcano.sh/vgpu" in result.why("j-2")
+
+
+def test_pods_that_wait_for_their_vgpus_to_be_shared_out_start_once_no_node_registers_cards() -> None:
+    world = World().add(card_node("a")).job("j", cpu=1, resources={"volcano.sh/vgpu-number": 1})
+    assert world.run(PLACE, "gang | predicates").binds == {}
+    assert world.add(node("a", **{"volcano.sh/vgpu-number": 4})).step().binds == {"default/j-0": "a"}
 
 
 def test_a_pod_with_resource_claims_waits_while_nobody_allocates_them() -> None:

@@ -15,6 +15,9 @@ from stromboli.embedded.data_folder import DataFolder
 from stromboli.embedded.embedded_cluster import EmbeddedCluster, ServiceFailed
 from stromboli.embedded.nodes.node_groups import node_manifests
 from stromboli.extensions import load_catalog
+from stromboli.kube.api_client import Client
+from stromboli.kube.api_resources import Resource
+from stromboli.kube.request import ApiError, Request
 from stromboli.policy.policy import default_policy
 
 CATALOG = load_catalog()
@@ -88,4 +91,22 @@ def test_a_port_that_was_asked_for_and_is_taken_is_an_error(folder: DataFolder) 
 
         with pytest.raises(OSError, match="in use"):
             asyncio.run(scenario())
+    folder.release()
+
+
+def test_a_queue_with_jobs_is_not_deleted(folder: DataFolder) -> None:
+    """Nor does `up` have a flag for it, as the chart does."""
+    queues = Resource("scheduling.volcano.sh", "v1beta1", "queues", "Queue", namespaced=False)
+    groups = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
+
+    async def scenario() -> None:
+        settings = config()
+        async with EmbeddedCluster(folder, settings, services=(nodes,)), Client(settings.access) as client:
+            await client.create(queues, {"metadata": {"name": "blue"}})
+            spec = {"minMember": 1, "queue": "blue"}
+            await client.create(groups, {"metadata": {"name": "gang"}, "spec": spec}, "default")
+            with pytest.raises(ApiError, match="unfinished jobs, such as PodGroup default/gang"):
+                await client.send(Request("DELETE", queues.path(name="blue")))
+
+    asyncio.run(scenario())
     folder.release()

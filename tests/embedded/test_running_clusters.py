@@ -87,7 +87,7 @@ def test_without_a_temporary_directory_no_local_cluster_runs(
         find_cluster(None)
 
 
-def test_to_list_clusters_nothing_is_written(runtime: Path) -> None:
+def test_listing_clusters_writes_nothing(runtime: Path) -> None:
     runtime.chmod(0o500)
     assert running_clusters() == []
     assert list(runtime.iterdir()) == []

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import pytest
+import yaml
 
 from tests.embedded.up_process import POD, Up
 
@@ -65,6 +66,20 @@ def test_a_pod_that_names_no_scheduler_runs_too(cluster: Up, space: str) -> None
     cluster.kubectl("run", "hi", "--image=none", "--restart=Never", "--command", "--", "sleep", "1")
     cluster.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=30s", "pod/hi")
     assert "PodGroup" in cluster.kubectl("get", "podgroups", "-o", "yaml")
+
+
+def test_a_pod_that_names_its_node_only_occupies_capacity(cluster: Up, space: str) -> None:
+    manifest = POD % ("static", "sleep, '1000'")
+    (node,) = cluster.kubectl("get", "nodes", "-o", "name").split()[:1]
+    spec = {"nodeName": node.removeprefix("node/"), "schedulerName": "default-scheduler"}
+    bound = yaml.safe_load(manifest)
+    bound["spec"].update(spec)
+    cluster.kubectl("create", "-f", "-", stdin=yaml.safe_dump(bound))
+    cluster.kubectl("wait", "--for=condition=Ready", "--timeout=30s", "pod/static")
+    assert "scheduling.k8s.io/group-name" not in cluster.json("get", "pod", "static")["metadata"].get(
+        "annotations", {}
+    )
+    assert cluster.json("get", "podgroups.scheduling.volcano.sh")["items"] == []
 
 
 def test_rights_are_asked_for_and_enforced(cluster: Up, space: str) -> None:

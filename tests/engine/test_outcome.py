@@ -127,7 +127,7 @@ def test_a_task_stands_where_its_last_trial_left_it() -> None:
     with session.statement() as trial:
         trial.allocate(task, n0)
     text = f"{sentence} (can possibly be assigned to a node, once minAvailable is satisfied)"
-    assert condition() == ("Schedulable", text, "")
+    assert condition() == ("Unschedulable", text, "")
     with session.statement() as trial:
         trial.pipeline(task, n0, evicted=True)
     assert condition() == ("Unschedulable", f"{sentence} (pod group is not ready)", "n0")

@@ -1,5 +1,6 @@
 """What queues owe to jobs that were let in: kept job by job, equal to counting everybody (spec 03 6.1)."""
 
+from stromboli.engine.job_needs import JobNeeds
 from stromboli.engine.queue_limits import InqueueResources, ceiling
 from stromboli.model.amounts import UNLIMITED
 from stromboli.model.cluster import Cluster, Dirty
@@ -10,9 +11,13 @@ from stromboli.testing import World
 from tests.manifests import group, job_named, node, pod, task_named
 
 
+def needs_in(cluster: Cluster) -> JobNeeds:
+    return JobNeeds(cluster, lambda job: 1, reserves_minimum=False)
+
+
 def pledges_of(cluster: Cluster) -> InqueueResources:
     pledges = InqueueResources()
-    pledges.opening(cluster, Dirty())
+    pledges.opening(needs_in(cluster), Dirty())
     return pledges
 
 
@@ -54,7 +59,7 @@ def test_what_was_promised_is_counted_anew_when_the_next_session_opens() -> None
     cluster.dirty.everything = False
     cluster.set_phase(job, "Inqueue")
     cluster.move(task_named(cluster, "g-0"), Status.ALLOCATED, cluster.nodes["n1"])
-    pledges.opening(cluster, cluster.dirty)
+    pledges.opening(needs_in(cluster), cluster.dirty)
     assert pledges.of(job.queue) == pledges_of(cluster).of(job.queue) == {CPU: 2000, 2: -1}
 
 
@@ -67,7 +72,7 @@ def test_a_job_that_left_its_queue_is_owed_nothing_there() -> None:
     cluster = world("Inqueue")
     pledges, job, home = pledges_of(cluster), job_named(cluster, "g"), cluster.queues["default"]
     cluster.join(job, None)
-    pledges.opening(cluster, cluster.dirty)
+    pledges.opening(needs_in(cluster), cluster.dirty)
     assert pledges.of(home) == {}
 
 

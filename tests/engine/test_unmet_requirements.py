@@ -73,7 +73,11 @@ def hyper_node(tier_name: str = "rack") -> dict[str, Any]:
 def world() -> World:
     devices = ("volcano.sh/vgpu-number", "volcano.sh/gpu-memory", "huawei.com/npu-core")
     sizes = {"cpu": 8, **dict.fromkeys((*devices, "deviceclass.resource.kubernetes.io/gpu"), 9000)}
-    return World().add(node("a", **sizes), node("b", **sizes))
+    registering = node("a", **sizes)
+    registering["metadata"]["annotations"] = {
+        "volcano.sh/node-vgpu-register": "GPU-1,4,9000,NVIDIA,true,mode:"
+    }
+    return World().add(registering, node("b", **sizes))
 
 
 def explanation(result: Result, job: str = "default/j") -> WaitExplanation:

@@ -126,5 +126,6 @@ def test_a_quiet_cycle_looks_at_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(policy=GATE).add(node("n", cpu="4"), group("j", 1, minResources={"cpu": "1"}))
     world.step()
     world.step()
-    monkeypatch.setattr("stromboli.plugins.overcommit._missing", lambda job: pytest.fail(f"looked at {job}"))
+    look = "stromboli.engine.job_needs.JobNeeds.reserved"
+    monkeypatch.setattr(look, lambda self, job, in_full: pytest.fail(f"looked at {job}"))
     world.step()

@@ -23,7 +23,7 @@ def queue(name, weight, cpu, memory, pods, guarantee=None, capability=None):
 
 def shares_of(queues, total):
     unpromised = excess(total, total_of(queue.guarantee for queue in queues))
-    shares = [Share(queue, unpromised) for queue in queues]
+    shares = [Share(queue, unpromised, queue.pending) for queue in queues]
     fill(shares, total)
     return [share.deserved for share in shares]
 

@@ -33,6 +33,14 @@ def kept_sums(cluster: Cluster) -> dict[str, Any]:
             }
             for row, node in enumerate(columns.nodes)
         },
+        "spare": {
+            name: _sum_named(cluster, amounts)
+            for name, amounts in (
+                ("free", columns.free),
+                ("overbooked", columns.overbooked),
+                ("stranded", cluster.stranded),
+            )
+        },
         "rows": [node.row for node in columns.nodes] == list(range(len(columns.nodes))),
         "jobs": {job.key: _job_sums(cluster, job) for job in cluster.jobs.values()},
         "queues": {
@@ -63,6 +71,7 @@ def rebuilt_sums(cluster: Cluster) -> dict[str, Any]:
         "nodes": {
             node.name: _rebuilt_node(cluster, node, [t for t in tasks if t.node is node]) for node in nodes
         },
+        "spare": _rebuilt_spare(cluster, nodes, tasks),
         "rows": True,
         "jobs": {job.key: _rebuilt_job(cluster, job, [t for t in tasks if t.job is job]) for job in jobs},
         "queues": {
@@ -125,6 +134,22 @@ def _rebuilt_node(cluster: Cluster, node: Any, here: list[Task]) -> dict[str, An
         "view": tuple(view),
         "tasks": sorted(task.uid for task in here),
     }
+
+
+def _rebuilt_spare(cluster: Cluster, nodes: list[Any], tasks: list[Task]) -> dict[str, dict[str, int]]:
+    """What is free, what is held beyond the size of nodes, and what is held on nodes that are not known."""
+    free, overbooked, stranded = Counter(), Counter(), Counter()
+    for node in nodes:
+        amounts = _rebuilt_node(cluster, node, [task for task in tasks if task.node is node])
+        for resource, idle in amounts["idle"].items():
+            free[resource] += max(idle, 0)
+            overbooked[resource] += max(-idle - amounts["releasing"].get(resource, 0), 0)
+    for task in tasks:
+        lost = task.node is not None and task.node.object is None and task.job is not None
+        if lost and task.status.name in HOLDS - {"RELEASING"}:
+            stranded.update({cluster.dims.names[dim]: int(n) for dim, n in task.shape.request.items()})
+    sums = {"free": free, "overbooked": overbooked, "stranded": stranded}
+    return {name: {resource: n for resource, n in total.items() if n} for name, total in sums.items()}
 
 
 def _job_sums(cluster: Cluster, job: Job) -> dict[str, Any]:

@@ -6,7 +6,9 @@ import random
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
+from stromboli.api.types.node import Node
 from stromboli.engine.plugin_failures import CycleLost
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Change, Cluster, ListenerFailed, Refused
@@ -89,6 +91,44 @@ def check_moves(objects: list, seed: int) -> None:
 @examples(60)
 def test_moves_keep_the_numbers_and_undo_restores_them(objects: list, seed: int) -> None:
     check_moves(objects, seed)
+
+
+def change_nodes(world: World, nodes: list[Node], chance: random.Random) -> None:
+    """Let a node shrink or grow, remove it, or bring it back."""
+    node = chance.choice(nodes)
+    if chance.random() < 0.3:
+        world.remove(node)
+    else:
+        sizes = {
+            resource: chance.choice(("0", "1", size)) for resource, size in node.status.allocatable.items()
+        }
+        world.add(structs.replace(node, status=structs.replace(node.status, allocatable=sizes)))
+    world.cluster.settle()
+
+
+def check_nodes_that_change(objects: list, seed: int) -> None:
+    world = World().add(*objects)
+    nodes = [each for each in objects if isinstance(each, Node)]
+    if not nodes or not world.cluster.tasks:
+        return
+    chance = random.Random(seed)
+    for _ in range(chance.randrange(1, 6)):
+        changes: list[Change] = []
+        for _ in range(chance.randrange(6)):
+            change = world.cluster.move(*random_target(world.cluster, chance))
+            assert isinstance(change, Change)
+            changes.append(change)
+            assert kept_sums(world.cluster) == rebuilt_sums(world.cluster)
+        while changes and chance.random() < 0.8:
+            world.cluster.undo(changes.pop())
+        change_nodes(world, nodes, chance)
+        assert kept_sums(world.cluster) == rebuilt_sums(world.cluster)
+
+
+@given(worlds(), st.integers(0, 2**32))
+@examples(60)
+def test_the_numbers_stay_right_while_nodes_shrink_and_come_and_go(objects: list, seed: int) -> None:
+    check_nodes_that_change(objects, seed)
 
 
 # -- statements

@@ -140,7 +140,9 @@ def test_no_pod_is_evicted_started_and_evicted_again_for_the_same_job(seed: int)
 def test_without_holding_what_was_cleared_there_are_circles(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that we know that the soak would see them."""
     monkeypatch.setattr(eviction_commit, "FIRST_WAIT", 0.0)
-    text = re.sub("(holdFor|protectFor|minWaitTime): .*", r"\1: 0s", PRESETS["full"])
+    text = re.sub("(holdFor|protectFor|minWaitTime): .*", r"\1: 0s", PRESETS["full"]).replace(
+        "reserveMinimum: true", "reserveMinimum: false"
+    )
     soak = Soak(9, text.replace("respectPriority: true", "respectPriority: false"))
     soak.run()
     assert list(soak.circles())

@@ -92,7 +92,7 @@ def test_on_another_cluster_all_leaves_out_credentials_and_reports_their_names(n
 def test_a_name_that_is_not_set_is_left_out_as_sbatch_does_with_a_note() -> None:
     variables, notes = exported("SEED,MISSING", USER, True)
     assert variables == {"SEED": "7"}
-    assert notes == ["--export MISSING: you have no such variable; write MISSING=VALUE to set it"]
+    assert notes == ["--export MISSING: the variable is not set; write MISSING=VALUE to set it"]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,18 @@ class Arguments:
         False,
         "Let a job in that could start by preemption or reclaim, even while the cluster is full.",
     )
+    reserve_minimum: bool | None = arg(
+        "reserveMinimum",
+        None,
+        "Reserve the minimum of admitted jobs: a running job below its minimum comes before new jobs of equal priority,"
+        " what it lacks is not given to new jobs, and a job without minResources needs what its pods request."
+        " Default: the value of letUrgentThrough.",
+    )
+
+    @property
+    def reserves_minimum(self) -> bool:
+        """Whether the minimum of admitted jobs is reserved."""
+        return self.urgent_through if self.reserve_minimum is None else self.reserve_minimum
 
 
 @action("enqueue", Arguments)
@@ -32,10 +44,15 @@ def enqueue(session: Session) -> None:
         with session.guard(job):
             if session.unmet(job):
                 continue
-            if _may_enter(session, job) or (urgent is not None and urgent.admit(job)):
+            decided = len(session.decisions)
+            admitted = _may_enter(session, job)
+            if not admitted and urgent is not None and urgent.admit(job):
+                admitted = True
+                session.retract_refusals(job, decided)
+            if admitted:
                 session.rules.job_enqueued(job)
                 session.set_phase(job, names.GROUP_INQUEUE)
 
 
 def _may_enter(session: Session, job: Job) -> bool:
-    return job.min_resources is None or session.rules.job_enqueueable(job)
+    return session.needs.least(job) is None or session.rules.job_enqueueable(job)

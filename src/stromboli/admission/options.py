@@ -46,7 +46,9 @@ class Options(CommonOptions):
     )
     admission_conf: Path | None = flag(path, None, "Resource groups of pods; watched while we run")
     graceful_shutdown_time: float = flag(duration, 30.0, "How long reviews under way may take when we stop")
-    enable_queue_allocated_pods_check: bool = flag(boolean, False, "Refuse to delete a queue that has pods")
+    enable_queue_allocated_pods_check: bool = flag(
+        boolean, False, "Refuse to delete a queue that has pods or unfinished jobs"
+    )
     max_queue_depth: int = flag(integer, 5, "How deep queues may lie below the root")
     enable_root_queue_protection: bool = flag(boolean, True, "Refuse to change the root queue's amounts")
 

@@ -37,6 +37,10 @@ class AdmissionReview(msgspec.Struct, rename="camel", gc=False):
     api_version: str = ""
 
 
+class ContextUnknown(Exception):
+    """What the rules must know could not be read; the text is for the user."""
+
+
 ContextFor = Callable[[Review, AdmissionRequest], Awaitable[Context]]
 """What the rules of a review may know besides the object."""
 
@@ -69,7 +73,10 @@ async def respond(review: Review, request: AdmissionRequest, context_for: Contex
     """Allowed, allowed with a patch, or refused with all problems."""
     if refusal := _mismatch(review, request):
         return _refused(request, refusal)
-    context = await context_for(review, request)
+    try:
+        context = await context_for(review, request)
+    except ContextUnknown as error:
+        return _refused(request, str(error))
     try:
         if review.default is not None and isinstance(request.object, dict):
             completed = with_defaults(review, request.object, context, request.old_object)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from stromboli.api.errors import error_text
 from stromboli.api.manifests.manifest_sources import STDIN
 from stromboli.api.manifests.yaml_lines import MAX_BYTES
 from stromboli.cli.cli_errors import Usage
@@ -51,7 +52,7 @@ def chosen_policy(file: Path | None, preset: str | None, catalog: Catalog, lenie
     if file is not None and preset is not None:
         raise Usage("--policy and --preset exclude each other: give one of them")
     if file is not None:
-        return PolicyFile(file, catalog, lenient).current
+        return startable(PolicyFile(file, catalog, lenient).current, catalog)
     if preset is not None:
         return load_policy(preset_source(preset), catalog, f"preset {preset}", lenient)
     return None
@@ -60,8 +61,23 @@ def chosen_policy(file: Path | None, preset: str | None, catalog: Catalog, lenie
 def read_policy(file: str, catalog: Catalog, lenient: bool) -> Policy:
     """The policy in a file, or in standard input (`-`)."""
     if file == STDIN:
-        return load_policy(sys.stdin.buffer.read(MAX_BYTES + 1), catalog, file, lenient)
-    return PolicyFile(Path(file), catalog, lenient).current
+        policy = load_policy(sys.stdin.buffer.read(MAX_BYTES + 1), catalog, file, lenient)
+    else:
+        policy = PolicyFile(Path(file), catalog, lenient).current
+    return startable(policy, catalog)
+
+
+def startable(policy: Policy, catalog: Catalog) -> Policy:
+    """The policy, if its plugins can be built and its actions initialised; else `PolicyError`."""
+    from stromboli.engine.cycle import Engine
+
+    try:
+        Engine(policy, catalog).close()
+    except Exception as error:
+        name, point = getattr(error, "__asked__", ("", ""))
+        where = f"{name} failed in {point}: " if name else ""
+        raise PolicyError((f"{policy.source_name}: {where}{error_text(error)}",), policy.warnings) from error
+    return policy
 
 
 def case_policy(text: str | None, catalog: Catalog, where: str, lenient: bool) -> Policy:

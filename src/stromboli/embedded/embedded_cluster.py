@@ -85,6 +85,7 @@ class EmbeddedCluster:
         """On the requested port; if none was requested, on that of the last run if it is free."""
         settings = Settings(
             job_plugins=tuple(load_job_plugins(self._config.job_plugins_dir).known),
+            queue_allocated_pods_check=True,
             scheduling_gates=self._config.scheduler.gate(names.QUEUE_ADMISSION, False),
         )
         for port in dict.fromkeys((self._port or self._folder.last_port, self._port)):

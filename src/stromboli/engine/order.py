@@ -59,6 +59,12 @@ class Heap(Generic[T]):
             self._entries = entries
             heapq.heapify(self._entries)
 
+    def first(self) -> T | None:
+        """The item that `pop` would give, if there is one."""
+        while self._entries and self._current.get(self._entries[0][2]) != self._entries[0][1]:
+            heapq.heappop(self._entries)
+        return self._entries[0][2] if self._entries else None
+
     def pop(self) -> T:
         while True:
             _, serial, item = heapq.heappop(self._entries)
@@ -72,7 +78,7 @@ class JobsByQueue:
 
     def __init__(self, session: Session, jobs: Iterable[Job]):
         self._session = session
-        self._queues: Heap[Queue] = Heap(session.queue_key, session.guard_queue)
+        self._queues: Heap[Queue] = Heap(self._queue_key, session.guard_queue)
         self._jobs: dict[Queue, Heap[Job]] = {}
         self._seen = len(session.cluster.touched)
         for job in jobs:
@@ -88,6 +94,14 @@ class JobsByQueue:
             if waiting is None:
                 waiting = self._jobs[queue] = Heap(self._session.job_key, self._session.guard)
             waiting.push(job)
+
+    def _queue_key(self, queue: Queue) -> Key:
+        """The key of a queue; one whose next job runs below its minimum comes first among queues of equal priority."""
+        key, needs = self._session.queue_key(queue), self._session.needs
+        if not needs.reserves_minimum:
+            return key
+        job = self._jobs[queue].first()
+        return (-queue.priority, job is None or not needs.runs_short(job), *key)
 
     def turns(self, skip: Callable[[Queue], bool] | None = None) -> Iterator[tuple[Queue, Job]]:
         """Queue and job, one job per turn; a queue that is skipped once is left out for good."""

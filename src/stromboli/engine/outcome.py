@@ -233,13 +233,16 @@ def _report_pods(session: Session, job: Job, messages: JobMessages) -> None:
 
 
 def wait_condition(session: Session, task: Task, messages: JobMessages) -> WaitCondition:
-    """Why a task waits: by its last tentative placement if there was one, else by its status."""
+    """Why a task waits: by its last tentative placement if there was one, else by its status.
+
+    The reason is always `Unschedulable`: autoscalers read no other. (spec 01 4.3)
+    """
     tentative = session.tentative.get(task)
     if tentative is None and task.node is None:
         return messages.waiting(task)
     status, node = (tentative.status, tentative.node) if tentative else (task.status, task.node)
     if status is Status.ALLOCATED and node is not None:
-        return WaitCondition(names.SCHEDULABLE, messages.with_room(task))
+        return WaitCondition(names.UNSCHEDULABLE, messages.with_room(task))
     if status is Status.PIPELINED and node is not None:
         text = messages.with_room_to_come(task)
         return WaitCondition(names.UNSCHEDULABLE, text, _nominated_node(session, task))

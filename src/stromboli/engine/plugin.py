@@ -347,6 +347,11 @@ class Plugin:
         """Whether a queue may take from other queues for these tasks."""
         return True
 
+    @point(every, "enablePreemptive")
+    def may_reclaim_for(self, job: Job) -> bool:
+        """Whether the queue of a job could take its `minResources` from other queues, before any pod of it exists."""
+        return True
+
     @point(gather, "enabledAllocatable", "enabledOverused")
     def queue_limits(self, queue: Queue) -> Iterable[QueueLimit]:
         """What `overused` and `allocatable` compare, so that a refusal can name it; decides nothing."""

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from stromboli.api import names
 from stromboli.api.resources.resource_lists import resource_list
+from stromboli.engine.job_needs import AdmittedJobs
 from stromboli.model.amounts import UNLIMITED, Amounts, minimum_or_unlimited, minus, plus, shift
 from stromboli.model.dimensions import CPU, MEMORY, Dimensions
 
 if TYPE_CHECKING:
+    from stromboli.engine.job_needs import JobNeeds
     from stromboli.engine.session import Session
-    from stromboli.model.cluster import Cluster, Dirty
+    from stromboli.model.cluster import Dirty
     from stromboli.model.job import Job
     from stromboli.model.queue import Queue
 
@@ -26,35 +28,54 @@ class InqueueResources:
     Kept job by job, so that a session looks only at jobs that changed.
     """
 
-    __slots__ = ("_admitted", "_by_job", "_by_queue")
+    __slots__ = ("_by_job", "_by_queue", "_hopeless", "_jobs", "_needs")
 
     def __init__(self) -> None:
         self._by_job: dict[Job, tuple[Queue, Amounts]] = {}
         self._by_queue: dict[Queue, Amounts] = {}
-        self._admitted: dict[Job, None] = {}
+        self._hopeless: dict[Queue, dict[Job, None]] = {}
+        self._jobs = AdmittedJobs()
+        self._needs: JobNeeds
 
-    def opening(self, cluster: Cluster, dirty: Dirty) -> None:
-        """Look at the jobs that changed, and at those that were let in."""
+    def opening(self, needs: JobNeeds, dirty: Dirty) -> None:
+        """Look at the jobs that changed, and at those that were admitted."""
+        self._needs = needs
         if dirty.everything:
-            self._by_job, self._by_queue = {}, {}
-        for job in cluster.jobs.values() if dirty.everything else {**dirty.jobs, **self._admitted}:
+            self._by_job, self._by_queue, self._hopeless = {}, {}, {}
+        for job in self._jobs.opening(needs, dirty):
             self._forget(job)
             if job.visible:
-                self._pledge(job, minus(_promised(job), job.elastic))
-        self._admitted = {}
+                if job.queue is not None and self._needs.is_hopeless(job):
+                    self._hopeless.setdefault(job.queue, {})[job] = None
+                self._pledge(job, minus(self._needs.reserved(job), self._needs.elastic(job)))
 
     def of(self, queue: Queue) -> Amounts:
         """What counts against a queue besides what it holds; below zero where jobs have more than their minimum."""
         return self._by_queue.get(queue, _NOTHING)
 
+    def beside(self, job: Job, queue: Queue) -> Amounts:
+        """What counts against a queue for a job at its gate."""
+        inqueue, yielded = self.of(queue), self._jobs.yielded_to(job, queue)
+        return minus(inqueue, yielded) if yielded else inqueue
+
+    def demand(self, queue: Queue) -> Amounts:
+        """What the jobs of a queue hold and could still use, without what hopeless jobs request."""
+        wanted = plus(plus(queue.allocated, queue.pending), queue.expected)
+        for job in self._hopeless.get(queue, ()):
+            shift(wanted, job.pending, -1)
+        return wanted
+
     def admit(self, job: Job) -> Amounts:
-        """A job is let in now; gives what that adds to its queue."""
-        if job.min_resources is None:
-            return {}
-        promised = job.without_gated(job.min_resources, names.QUEUE_ALLOCATION_GATE)
-        self._pledge(job, plus(self._forget(job), promised))
-        self._admitted[job] = None
+        """A job is admitted now; gives what that adds to its queue."""
+        promised = self._needs.reserved_on_admission(job)
+        if promised:
+            self._pledge(job, plus(self._forget(job), promised))
+        self._jobs.add(job, promised)
         return promised
+
+    def holds_back(self, job: Job, queue: Queue | None, short: list[int]) -> bool:
+        """Whether the gate of a queue refuses a job for want of these resources."""
+        return self._jobs.holds_back(job, short, queue)
 
     def _pledge(self, job: Job, pledge: Amounts) -> None:
         if job.queue is not None:
@@ -66,6 +87,7 @@ class InqueueResources:
         if job not in self._by_job:
             return {}
         queue, pledge = self._by_job.pop(job)
+        self._hopeless.get(queue, {}).pop(job, None)
         self._add(queue, pledge, -1)
         return pledge
 
@@ -77,16 +99,6 @@ class InqueueResources:
 
 
 _NOTHING: Amounts = {}
-
-
-def _promised(job: Job) -> Amounts:
-    """What a job that was let in has not got yet of its minimum."""
-    if job.min_resources is None:
-        return {}
-    started = job.phase == names.GROUP_RUNNING and job.allocated_count >= job.minimum
-    if job.phase != names.GROUP_INQUEUE and not started:
-        return {}
-    return job.without_gated(job.shortfall(), names.QUEUE_ALLOCATION_GATE)
 
 
 def ceiling(queue: Queue, unpromised: Amounts) -> Amounts:
@@ -124,7 +136,7 @@ def refuse_for_quota(
 
     `limits`: what that queue may have at most, and then, where queues form a tree, what those above it may have.
     """
-    dims, least = session.cluster.dims, job.min_resources or {}
+    dims, least = session.cluster.dims, session.needs.least(job) or {}
     listed = ", ".join(
         names.INSUFFICIENT_IN_QUEUE.format(resource=dims.names[dim]) for dim in dims.ordered(missing)
     )

@@ -68,6 +68,7 @@ class Rules:
     allocatable: Callable[[Queue, Task], bool]
     queue_limits: Callable[[Queue], list[QueueLimit]]
     preemptive: Callable[[Queue, Sequence[Task]], bool]
+    may_reclaim_for: Callable[[Job], bool]
     preemptable: Callable[[Task, list[Task]], Choice]
     reclaimable: Callable[[Task, list[Task]], Choice]
     unified_evictable: Callable[[Eviction, list[Task]], Choice]

@@ -17,6 +17,7 @@ import numpy as np
 
 from stromboli.api import names
 from stromboli.engine.decisions import Event, GateRemoval
+from stromboli.engine.job_needs import JobNeeds
 from stromboli.engine.order import JobsByQueue
 from stromboli.engine.placement.node_functions import Refusal
 from stromboli.engine.placement.node_placement import Place, Placement
@@ -90,6 +91,8 @@ class Session(Transaction):
         """Feature gates that are on, of those that are off by default."""
         self.total: Amounts = cluster.total
         """What is allocatable on all nodes together; stays as it is while the cycle runs."""
+        self.sharable: Amounts = cluster.sharable
+        """What queues share: `total`, and what tasks hold beyond the size of their nodes; stays as it is as well."""
         self.objections: dict[Job, str] = {}
         """Why a job as a whole was left out, in a sentence that its user reads; actions add to it."""
         self.advice: dict[Job, Advice] = {}
@@ -113,6 +116,8 @@ class Session(Transaction):
         """Jobs of which plugins have something new to tell, though they did not change."""
         self.ungated: list[Task] = []
         """Tasks that were let out of their queue's gate in this session."""
+        self.needs = JobNeeds(cluster, rules.tasks_needed, _reserves_minimum(policy))
+        """What jobs need to start, and which of them no nodes could hold."""
         self.waits = RoomWaits()
         """Jobs that nobody tries because they wait for more room than there is."""
         self.is_over: Callable[[], bool] = lambda: False
@@ -466,6 +471,18 @@ class Session(Transaction):
         self.refusals.setdefault(job, {})[plugin] = EnqueueRefusal(message, summary or message, way_out)
         self.record_event(job, f"gate:{plugin}", "Normal", names.EVENT_UNSCHEDULABLE, message, summary)
 
+    def retract_refusals(self, job: Job, start: int) -> None:
+        """Forget that plugins refused a job which is admitted after all, with their events since decision `start`."""
+        for plugin in self.refusals.pop(job, {}):
+            self._reported.pop((job, f"gate:{plugin}"), None)
+        self.decisions[start:] = [
+            decision
+            for decision in self.decisions[start:]
+            if not (
+                isinstance(decision, Event) and decision.job == job.id and decision.topic.startswith("gate:")
+            )
+        ]
+
     def leave_out(self, job: Job, message: str, way_out: str = "", summary: str = "") -> None:
         """A job is not placed in this cycle: all that explains the job says why.
 
@@ -589,3 +606,8 @@ class Session(Transaction):
                 setattr(target, field, value)
             self.journal = committed[::-1]
             self.abort()
+
+
+def _reserves_minimum(policy: Policy) -> bool:
+    """Whether the gate reserves what admitted jobs lack: the action enqueue says so, if the catalog has it."""
+    return bool(getattr(policy.configurations.get("enqueue"), "reserves_minimum", False))

@@ -58,6 +58,8 @@ def unmet_by_task(session: Session, task: Task) -> Unmet | None:
             if unmet := _unmet_volume(session, task, demand):
                 return unmet
         elif demand.requirement.hard and demand.requirement.name not in session.rules.honoured:
+            if demand.registration and not session.cluster.cards.registering:
+                continue
             return _unmet(demand)
     return None
 

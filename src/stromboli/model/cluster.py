@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from stromboli.model.amounts import Amounts, shift
+from stromboli.model.amounts import Amounts, shift, total_of
 from stromboli.model.cards.card_ledger import CardLedger
 from stromboli.model.constraints.affinity_terms import AffinityTerms
 from stromboli.model.constraints.pod_counts import PodCounts
@@ -147,6 +147,8 @@ class Cluster:
         """Whether nodes were added or removed since the columns were laid out."""
         self.total: Amounts = {}
         """What is allocatable on all nodes together; changes between cycles alone."""
+        self.stranded: Amounts = {}
+        """What tasks of jobs that stay hold on nodes without a Node object, such as of a node that was removed."""
         self.waiting: dict[Job, None] = {}
         """Jobs that wait to be let in by `enqueue`."""
         self.backlog: dict[Job, None] = {}
@@ -371,6 +373,8 @@ class Cluster:
                 self.columns.set_size(node)
                 self.reservations.load(node)
             self._load_tasks(new)
+            for node in new:
+                self.strand_all(node, -1)
             self.pod_counts.recount()
             self.layout_stale = False
             self.dirty.nodes = True
@@ -394,11 +398,28 @@ class Cluster:
                 if task.job is not None:
                     self.mark_dirty(task.job)
 
+    def strand_all(self, node: Node, sign: int) -> None:
+        """Count all tasks of a node that has just lost its row as stranded, or no longer as it has just got one."""
+        for task in node.tasks:
+            self._strand(task, task.status, sign)
+
+    def _strand(self, task: Task, status: Status, sign: int) -> None:
+        if task.job is not None and WEIGHT[status].staying:
+            shift(self.stranded, task.request, sign)
+
     def resize(self, node: Node) -> None:
         """A node's object changed: its size, labels or taints."""
         if node.row >= 0:
             self.columns.set_size(node)
         self.dirty.nodes = True
+
+    @property
+    def sharable(self) -> Amounts:
+        """What queues share: all that is allocatable, and what tasks hold beyond that, which is no loss to others.
+
+        So what queues hold and what is free on nodes add up to it, whatever nodes shrank or were removed.
+        """
+        return total_of((self.total, self.columns.overbooked, self.stranded))
 
     def ledgers_of(self, shape: Shape) -> tuple[Ledger, ...]:
         """The ledgers that count what tasks of a shape hold; for most there are none."""
@@ -432,6 +453,8 @@ class Cluster:
             self.columns.weigh(node.row, task.shape, WEIGHT[status], in_view, sign)
             if in_view and self.pod_counts:
                 self.pod_counts.add(task, node.row, sign)
+        else:
+            self._strand(task, status, sign)
         for ledger in self.ledgers_of(task.shape):
             (ledger.add if sign > 0 else ledger.remove)(task, status, node)
 

@@ -239,6 +239,16 @@ class Job(TaskCounts):
         return self.counts[Status.PIPELINED] + self.ready_count < self.minimum
 
     @property
+    def has_started(self) -> bool:
+        """Whether tasks of it hold capacity for good: not only within a trial of the current cycle."""
+        return self.allocated_count > self.counts[Status.ALLOCATED]
+
+    @property
+    def below_minimum(self) -> bool:
+        """Whether it was started and now has fewer tasks than its minimums ask for, as after the loss of a node."""
+        return self.has_started and not (self.enough_ready and self.roles_ready and self.sub_groups_ready)
+
+    @property
     def policies(self) -> tuple[SubGroupPolicy, ...]:
         """The sub-group policies of its PodGroup; empty for most jobs."""
         return self.group.spec.sub_group_policy if self.group else ()

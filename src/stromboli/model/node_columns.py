@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from stromboli.model.amounts import plus
 from stromboli.model.change_log import ChangeLog
 from stromboli.model.dimensions import Dimensions
 from stromboli.model.shape import VIEW_ROWS, Shape
@@ -84,6 +85,7 @@ class Columns:
         self.last: tuple[int, Shape | None] = (-1, None)
         """The node changed last, and the shape if that change was one more task of it holding its request."""
         self._resize(0)
+        self._spare = SpareSums(self)
 
     def _resize(self, count: int) -> tuple[Ints, Ints]:
         self.version: Ints = np.zeros(count, dtype=np.int64)
@@ -272,6 +274,16 @@ class Columns:
         value: T = known
         return value
 
+    @property
+    def free(self) -> Amounts:
+        """What is free now, summed over the nodes: a node that holds more than it has counts as full, not as less."""
+        return self._spare.current()[0]
+
+    @property
+    def overbooked(self) -> Amounts:
+        """What tasks that stay hold beyond the size of their nodes, such as of a node that shrank."""
+        return self._spare.current()[1]
+
     def total(self, column: Ints) -> Amounts:
         """The exact sum over all nodes, by dimension; sums may exceed 64 bits, so the halves are added apart."""
         high, low = column >> 32, column & 0xFFFFFFFF
@@ -288,3 +300,35 @@ class Columns:
             }
             for column in ("allocatable", "idle", "used", "releasing", "pipelined")
         }
+
+
+class SpareSums:
+    """Sums over all nodes of what is free and of what is overbooked; only nodes that changed are read again."""
+
+    def __init__(self, columns: Columns):
+        self._columns = columns
+        self._layout = self._position = -1
+        self._parts: Ints = np.zeros((2, 0, 0), dtype=np.int64)
+        self._sums: tuple[Amounts, Amounts] = ({}, {})
+
+    def current(self) -> tuple[Amounts, Amounts]:
+        """Return what is free and what is overbooked; the caller must not change either."""
+        columns = self._columns
+        changed = columns.changes.since(self._position) if columns.layout == self._layout else None
+        if changed is None:
+            self._parts = self._parts_of(slice(None))
+            self._sums = columns.total(self._parts[0]), columns.total(self._parts[1])
+        elif changed:
+            rows = list(changed)
+            parts = self._parts_of(rows)
+            difference = parts - self._parts[:, :, rows]
+            self._parts[:, :, rows] = parts
+            free, overbooked = (plus(self._sums[part], columns.total(difference[part])) for part in (0, 1))
+            self._sums = free, overbooked
+        self._layout, self._position = columns.layout, columns.changes.position
+        return self._sums
+
+    def _parts_of(self, rows: slice | list[int]) -> Ints:
+        idle = self._columns.idle[:, rows]
+        staying = idle + self._columns.releasing[:, rows]
+        return np.stack([idle.clip(min=0), (-staying).clip(min=0)])

@@ -41,6 +41,11 @@ class Weight(NamedTuple):
     releasing: int = 0
     pipelined: int = 0
 
+    @property
+    def staying(self) -> bool:
+        """Whether it holds room and is not leaving."""
+        return self.used > self.releasing
+
 
 def _flags(*members: Status) -> tuple[bool, ...]:
     return tuple(status in members for status in Status)

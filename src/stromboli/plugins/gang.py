@@ -34,8 +34,8 @@ class Gang(Plugin):
             return Invalid(names.NOT_ENOUGH_TASKS, text, missing_pods_way_out(job), summary)
         return None
 
-    def job_order(self, job: Job) -> bool:
-        return job.enough_ready
+    def job_order(self, job: Job) -> int:
+        return -1 if self.session.needs.runs_short(job) else job.enough_ready
 
     def sub_job_order(self, sub_job: SubJob) -> bool:
         return sub_job.enough_ready

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stromboli.api import names
+from stromboli.engine.job_needs import AdmittedJobs
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
 from stromboli.engine.session import Session
@@ -42,26 +43,30 @@ class Overcommit(Plugin):
         self.inqueue: Amounts = {}
         """The sum of what is reserved for admitted jobs."""
         self._reserved: dict[Job, Amounts] = {}
-        self._admitted: dict[Job, None] = {}
+        self._jobs = AdmittedJobs()
         self._clock = -1
 
     def opening(self, session: Session, dirty: Dirty) -> None:
         if dirty.everything:
             self.inqueue, self._reserved = {}, {}
-        for job in session.jobs() if dirty.everything else {**dirty.jobs, **self._admitted}:
-            self._reserve(job, _missing(job) if job.visible else {})
-        self._admitted = {}
+        for job in self._jobs.opening(session.needs, dirty):
+            # quirk: spec 03 11: in full, whatever already runs
+            self._reserve(job, session.needs.reserved(job, in_full=True) if job.visible else {})
         columns = session.cluster.columns
         if dirty.everything or columns.clock != self._clock:
             self._clock = columns.clock
-            self.idle = minus(times(session.total, self.arguments.factor), columns.total(columns.used))
+            used = minus(
+                session.total, columns.free
+            )  # a node that holds more than it has takes nothing off others
+            self.idle = minus(times(session.total, self.arguments.factor), used)
 
     def job_enqueueable(self, job: Job) -> Vote:
-        wanted = job.min_resources
+        wanted = self.session.needs.least(job)
         if wanted is None:
             return Vote.PERMIT
-        short = lacking(plus(self.inqueue, wanted), self.idle, wanted)
-        if not short:
+        inqueue = minus(self.inqueue, self._jobs.yielded_to(job))
+        short = lacking(plus(inqueue, wanted), self.idle, wanted)
+        if not self._jobs.holds_back(job, short):
             return Vote.PERMIT
         dims = self.session.cluster.dims
         listed = ", ".join(names.OVERUSED.format(resource=dims.names[dim]) for dim in dims.ordered(short))
@@ -71,9 +76,9 @@ class Overcommit(Plugin):
         return Vote.REJECT
 
     def job_enqueued(self, job: Job) -> None:
-        if job.min_resources is not None:
-            self._reserve(job, job.without_gated(job.min_resources, names.QUEUE_ALLOCATION_GATE))
-            self._admitted[job] = None
+        reserved = self.session.needs.reserved_on_admission(job)
+        self._reserve(job, reserved)
+        self._jobs.add(job, reserved)
 
     def _reserve(self, job: Job, amounts: Amounts) -> None:
         """Replace what is reserved for a job."""
@@ -81,15 +86,3 @@ class Overcommit(Plugin):
         if amounts:
             shift(self.inqueue, amounts)
             self._reserved[job] = amounts
-
-
-def _missing(job: Job) -> Amounts:
-    """What is reserved for an admitted job that does not hold it yet."""
-    if job.min_resources is None:
-        return {}
-    if job.phase == names.GROUP_INQUEUE:
-        # quirk: spec 03 11: in full, whatever already runs
-        return job.without_gated(job.min_resources, names.QUEUE_ALLOCATION_GATE)
-    if job.phase == names.GROUP_RUNNING and job.allocated_count >= job.minimum:
-        return job.without_gated(job.shortfall(), names.QUEUE_ALLOCATION_GATE)
-    return {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from stromboli.engine.plugin import Bound, Plugin, QueueLimit
 from stromboli.engine.points import Vote, in_turn
@@ -10,8 +10,10 @@ from stromboli.engine.queue_limits import InqueueResources, ceiling, own_capabil
 from stromboli.engine.session import Session
 from stromboli.model.amounts import (
     Amounts,
+    Vector,
     dominant_share,
     excess,
+    fits,
     fits_added,
     is_empty,
     lacking,
@@ -19,6 +21,7 @@ from stromboli.model.amounts import (
     maximum,
     minimum_or_unlimited,
     minimum_or_zero,
+    minus,
     plus,
     same,
     shift,
@@ -31,6 +34,7 @@ from stromboli.model.queue import Queue
 from stromboli.model.task import Task
 
 MOST_PASSES = 1000
+NOTHING: Vector = {}
 
 
 class Share:
@@ -38,10 +42,10 @@ class Share:
 
     __slots__ = ("capability", "deserved", "guarantee", "request", "weight")
 
-    def __init__(self, queue: Queue, unguaranteed: Amounts):
+    def __init__(self, queue: Queue, unguaranteed: Amounts, request: Amounts):
         self.weight = queue.weight
         self.guarantee = queue.guarantee
-        self.request = plus(plus(queue.allocated, queue.pending), queue.expected)
+        self.request = request
         self.capability = ceiling(queue, unguaranteed)
         self.deserved: Amounts = {}
 
@@ -54,20 +58,32 @@ class Proportion(Plugin):
     def __init__(self, arguments: object, switches: dict[str, bool]):
         super().__init__(arguments, switches)
         self._shares: dict[Queue, Share] = {}
+        self._divided: Amounts = {}
+        """What the shares were made of."""
+        self._shares_with_gate: dict[Queue, Share] | None = None
+        """What they would be if the pods of all jobs at the gate existed; computed when it is asked for."""
         self._inqueue = InqueueResources()
 
     def opening(self, session: Session, dirty: Dirty) -> None:
-        self._inqueue.opening(session.cluster, dirty)
-        if dirty:
-            self._fill(session)
+        self._inqueue.opening(session.needs, dirty)
+        self._shares_with_gate = None
+        if dirty or session.sharable != self._divided:
+            self._divided = session.sharable
+            self._shares = self._divide(session, {})
 
-    def _fill(self, session: Session) -> None:
+    def _divide(self, session: Session, more: Mapping[Queue, Vector]) -> dict[Queue, Share]:
+        """Divide the cluster; `more` is what queues want beside what their pods request."""
         known = session.cluster.queues
         queues = [known[name] for name in sorted(known) if known[name].exists]
         guaranteed = total_of(queue.guarantee for queue in queues)
-        unguaranteed = excess(session.total, guaranteed)
-        self._shares = {queue: Share(queue, unguaranteed) for queue in queues if queue.jobs}
-        fill(list(self._shares.values()), session.total)
+        unguaranteed = excess(session.sharable, guaranteed)
+        shares = {
+            queue: Share(queue, unguaranteed, plus(self._inqueue.demand(queue), more.get(queue, NOTHING)))
+            for queue in queues
+            if queue.jobs
+        }
+        fill(list(shares.values()), session.sharable)
+        return shares
 
     # -- orders and limits
 
@@ -105,6 +121,26 @@ class Proportion(Plugin):
         unavailable = queue.unavailable_to(tasks[0].job if tasks else None)
         return not lacking(plus(unavailable, request), share.deserved, request)
 
+    def may_reclaim_for(self, job: Job) -> bool:
+        queue, request = job.queue, self.session.needs.least(job) or {}
+        if self._shares_with_gate is None:
+            self._shares_with_gate = self._divide(self.session, self._wanted_at_gate())
+        share = self._shares_with_gate.get(queue) if queue else None
+        if queue is None or share is None or not queue.open:
+            return False
+        promised = excess(self._inqueue.of(queue), {})
+        return fits(total_of((queue.held, promised, request)), share.deserved, request)
+
+    def _wanted_at_gate(self) -> dict[Queue, Amounts]:
+        """What jobs at the gate ask for, in place of what those of their pods request that exist already."""
+        wanted: dict[Queue, Amounts] = {}
+        for job in self.session.cluster.waiting:
+            if job.queue is None or job.min_resources is None:
+                continue
+            if not self.session.needs.is_hopeless(job):
+                shift(wanted.setdefault(job.queue, {}), minus(job.min_resources, job.pending))
+        return wanted
+
     @in_turn
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         left: dict[Queue, Amounts] = {}
@@ -133,12 +169,12 @@ class Proportion(Plugin):
         share = self._shares.get(queue) if queue else None
         if queue is None or share is None or not queue.open:
             return Vote.REJECT
-        least = job.min_resources
+        least = self.session.needs.least(job)
         if least is None:
             return Vote.PERMIT
-        wanted = plus(plus(least, queue.held), self._inqueue.of(queue))
+        wanted = plus(plus(least, queue.held), self._inqueue.beside(job, queue))
         missing = lacking(wanted, share.capability, least)
-        if not missing:
+        if not self._inqueue.holds_back(job, queue, missing):
             return Vote.PERMIT
         refuse_for_quota(self.session, job, self.name, {queue: share.capability}, missing)
         return Vote.REJECT

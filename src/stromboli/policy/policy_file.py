@@ -93,13 +93,13 @@ class PolicyFile:
 
 
 class OverridablePolicy(PolicyFile):
-    """A policy, or that of a file, in whose place the text of a ConfigMap is in force while there is one."""
+    """The policy of a ConfigMap while it exists, else the one that the process was started with."""
 
     def __init__(
         self, base: Policy | PolicyFile, override_name: str, catalog: Vocabulary, lenient: bool
     ) -> None:
         self.override = ""
-        """The text of the ConfigMap, set by who watches it, in whatever thread; empty if there is none."""
+        """The text of the ConfigMap, which its watch may set from another thread; empty without a ConfigMap."""
         self._override_name = override_name
         self._base = base
         super().__init__(Path(), catalog, lenient)

@@ -61,10 +61,14 @@ _ALL_HYPER_NODES = """\
 
 # Beyond Volcano: evict no more than needed, hold what was cleared, let nobody go too soon, let the urgent in.
 _URGENT = """\
+    letUrgentThrough: true
+"""
+# Keep for admitted jobs what they lack of their minimum.
+_ADMITTED = """\
 configurations:
 - name: enqueue
   arguments:
-    letUrgentThrough: true
+    reserveMinimum: true
 """
 _GENTLE = """\
 - name: {action}
@@ -94,7 +98,9 @@ def _preset(*actions: str, plugins: str = "") -> str:
     text = CHART.format(actions=", ".join(actions)) + plugins + TOPOLOGY
     evicting = [action for action in actions if action in ("reclaim", "preempt", "gangpreempt")]
     if evicting:
-        text += _ALL_HYPER_NODES + _URGENT + "".join(map(_gentle, evicting))
+        text += _ALL_HYPER_NODES + _ADMITTED + _URGENT + "".join(map(_gentle, evicting))
+    else:
+        text += _ADMITTED
     return text + _TOPOLOGY_JOBS if "gangpreempt" in actions else text
 
 

@@ -17,7 +17,7 @@ import msgspec
 from stromboli.api import names
 from stromboli.api.types.devices import ResourceClaim
 from stromboli.api.types.meta import Object
-from stromboli.api.types.pod import Pod
+from stromboli.api.types.pod import Pod, is_placed_elsewhere
 from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
@@ -85,7 +85,11 @@ async def _all(
 
 
 def _as_manifest(object: Object, resource: Resource, schedulers: Collection[str]) -> dict[str, Any]:
-    if isinstance(object, Pod) and object.spec.scheduler_name in schedulers:
+    if (
+        isinstance(object, Pod)
+        and object.spec.scheduler_name in schedulers
+        and not is_placed_elsewhere(object)
+    ):
         object.spec.scheduler_name = names.SCHEDULER_NAME
     content: dict[str, Any] = msgspec.to_builtins(object)
     return {**content, "apiVersion": resource.api_version, "kind": resource.kind}

@@ -153,8 +153,8 @@ def _closest(closest: ClosestDomain) -> dict[str, Any]:
 
 def _domain(domain: GangDomain) -> dict[str, Any]:
     tier = {} if domain.tier is None else {"tier": domain.tier}
-    sub_groups = {"sub_groups": domain.sub_groups} if domain.sub_groups else {}
-    return {"name": domain.name, **tier, **sub_groups}
+    parts = {part: each.name for part, each in domain.sub_groups.items()}
+    return {"name": domain.name, **tier, **({"sub_groups": parts} if parts else {})}
 
 
 def _promise(promise: Promise) -> dict[str, Any]:

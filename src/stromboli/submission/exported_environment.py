@@ -39,8 +39,8 @@ class Exported(NamedTuple):
 def exported(export: str, environment: Mapping[str, str], on_this_machine: bool) -> Exported:
     """`ALL`, `NONE`, `NIL`, or names with or without values; of entries for one name the last wins.
 
-    On another cluster `ALL` leaves out what belongs to this machine, and credentials: a Job shows its variables to
-    all who may read it. Variables that are named are passed in any case.
+    On another cluster `ALL` leaves out what belongs to this machine, and credentials, since read access to a Job shows
+    its variables. Variables that are named are passed in any case.
     """
     variables: dict[str, str] = {}
     notes = []
@@ -60,15 +60,15 @@ def exported(export: str, environment: Mapping[str, str], on_this_machine: bool)
         elif not _VARIABLE.fullmatch(name):
             raise BadRequest("--export", entry, "must be ALL, NONE, NAME or NAME=VALUE, separated by commas")
         elif not equals and name not in environment:
-            notes.append(f"--export {name}: you have no such variable; write {name}=VALUE to set it")
+            notes.append(f"--export {name}: the variable is not set; write {name}=VALUE to set it")
         else:
             variables[name] = _unquoted(value) if equals else environment[name]
     if withheld := sorted(set(withheld) - set(variables)):
         shown = ",".join(withheld[:MAX_SHOWN])
         more = f" and {len(withheld) - MAX_SHOWN} more" if len(withheld) > MAX_SHOWN else ""
         notes.append(
-            f"--export ALL leaves out what looks like credentials ({shown}{more}), as all who may read the Job"
-            " would see them; name a variable to pass it, or use a Secret in a manifest"
+            f"--export ALL leaves out what looks like credentials ({shown}{more}), since read access to the Job"
+            " shows them; name a variable to pass it, or use a Secret in a manifest"
         )
     size = sum(len(name) + len(value.encode(errors="replace")) for name, value in variables.items())
     if len(variables) > MAX_ENV or size > MAX_ENV_BYTES:

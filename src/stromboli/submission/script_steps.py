@@ -83,7 +83,7 @@ class _Steps(ShellReader):
         self.problems: dict[str, str] = {}
         self.notes: dict[str, str] = {}
         self.step_lines: list[int] = []
-        """Of the first two."""
+        """The lines of the first two steps."""
         self._exported = set(RANKS)
         self._differing: dict[str, dict[str, str]] = {
             "RANDOM": {"random": "$RANDOM"},

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 
 MAX_DEPTH = 50
-"""Compound commands and expansions within each other."""
+"""Levels of nested compound commands and expansions."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[^]]*\])?(\+?)=")
 _ARITHMETIC = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=(?!=)")
@@ -40,7 +40,7 @@ class Word:
     substitutions: list[tuple[int, int]] = field(default_factory=list)
     """Where the commands whose output it has start and end."""
     cost: int = 0
-    """Of those commands."""
+    """What those commands cost."""
 
 
 class ShellReader:
@@ -117,7 +117,7 @@ class ShellReader:
         return self._simple(word), None
 
     def _compound(self, word: str) -> int:
-        """What begins with a word of the grammar."""
+        """The cost of a compound command, which begins with a word of the grammar."""
         match word:
             case "if":
                 return self._if()
@@ -137,7 +137,7 @@ class ShellReader:
         return 0
 
     def _if(self) -> int:
-        """Of the branches one runs."""
+        """The cost of the most expensive branch, since one branch runs."""
         cost, most, end = self.commands("then")[0], 0, ""
         while end != "fi":
             branch, end = self.commands("elif", "else", "fi")
@@ -185,7 +185,7 @@ class ShellReader:
                 return cost + most
 
     def _pattern(self) -> str:
-        """Up to its parenthesis; or `esac`, where there is none."""
+        """Read a pattern of `case` up to its parenthesis, or `esac` if no pattern follows."""
         while True:
             self._blank()
             if self._char() == "|":

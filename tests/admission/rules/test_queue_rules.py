@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from stromboli.admission.rules.admission_table import REVIEWS, validate
+from stromboli.admission.rules.queue_jobs import unfinished_job
 from stromboli.admission.rules.rule_context import QueueIndex
 from tests.admission.reviewing import cluster, queue, submitted, texts
 
@@ -291,6 +294,41 @@ def test_a_queue_with_pods_stays_where_that_is_asked_for() -> None:
     assert texts("/queues/validate", made("busy"), operation="DELETE", context=context) == [
         "queue busy cannot be deleted because it has allocated Pods: 2"
     ]
+
+
+def test_a_queue_with_unfinished_jobs_stays_and_its_pods_are_reported_first() -> None:
+    context = cluster(queue("busy", pods=2), queue("idle"), queue_allocated_pods_check=True)
+    context = replace(context, unfinished_job="Job default/train")
+    assert texts("/queues/validate", made("idle"), operation="DELETE", context=context) == [
+        "queue idle cannot be deleted because it has unfinished jobs, such as Job default/train"
+    ]
+    assert texts("/queues/validate", made("busy"), operation="DELETE", context=context) == [
+        "queue busy cannot be deleted because it has allocated Pods: 2"
+    ]
+
+
+def member(name: str, queue: str | None = "busy", status: Any = None, **meta: Any) -> bytes:
+    spec = {"queue": queue} if queue else {}
+    metadata = {"name": name, "namespace": "ns", **meta}
+    return json.dumps({"metadata": metadata, "spec": spec, "status": status or {}}).encode()
+
+
+@pytest.mark.parametrize("phase", ["", "Pending", "Running", "Restarting", "Aborted"])
+def test_a_job_needs_its_queue_until_it_has_finished(phase: str) -> None:
+    jobs = [member("other", "free"), member("done", status={"state": {"phase": "Failed"}})]
+    jobs += [b"{}", member("train", status={"state": {"phase": phase}})]
+    assert unfinished_job("busy", "Job", jobs) == "Job ns/train"
+    assert unfinished_job("busy", "Job", jobs[:3]) == ""
+
+
+def test_a_pod_group_needs_its_queue_and_is_reported_as_its_owner() -> None:
+    owner = {"kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
+    groups = [member("done", status={"phase": "Completed"})]
+    groups.append(member("leaving", deletionTimestamp="2026-01-01T00:00:00Z"))
+    groups.append(member("podgroup-u", ownerReferences=[owner]))
+    assert unfinished_job("busy", "PodGroup", groups) == "ReplicaSet ns/web"
+    assert unfinished_job("busy", "PodGroup", groups[:2]) == ""
+    assert unfinished_job("default", "PodGroup", [member("bare", None)]) == "PodGroup ns/bare"
 
 
 def test_known_queues_follow_a_move() -> None:

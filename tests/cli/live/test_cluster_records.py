@@ -44,15 +44,24 @@ def content_of(*manifests: Manifest, policy: str = PRESETS["full"]) -> ClusterCo
     return ClusterContent(records, in_force(policy), CATALOG)
 
 
+SHRUNKEN = (
+    *nodes("n1 cpu=1; n2 cpu=8"),
+    *queues("research; production"),
+    *job_manifests("old", queue="research", cpu=8, running_on="n1"),
+    *job_manifests("new", queue="production", pods=2, cpu=4),
+)
+
+
+@pytest.mark.parametrize("world", [TWO_TEAMS, SHRUNKEN])
 @pytest.mark.parametrize("policy", ["full", "basic", "fair-share"])
-def test_queues_deserve_what_status_says(policy: str) -> None:
+def test_queues_deserve_what_status_says(policy: str, world: tuple[Manifest, ...]) -> None:
     objects: dict[Any, list[Any]] = {kind: [] for kind in cluster_status.LISTED}
-    for manifest in TWO_TEAMS:
+    for manifest in world:
         objects[type(decode(manifest))].append(decode(manifest))
     told = status_of(objects, in_force(PRESETS[policy]), CATALOG, 0.0, {})["queues"]
     deserved = {queue["name"]: from_quantities(queue.get("deserved", {})) for queue in told}
     used = {queue["name"]: from_quantities(queue["used"]) for queue in told}
-    shown = content_of(*TWO_TEAMS, policy=PRESETS[policy]).queues()
+    shown = content_of(*world, policy=PRESETS[policy]).queues()
     assert {row["name"]: row["deserved"] for row in shown} == {
         row["name"]: deserved[row["name"]] for row in shown
     }

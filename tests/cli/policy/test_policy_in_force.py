@@ -110,7 +110,7 @@ def reader(server: Path, tmp_path: Path) -> Path:
     return path
 
 
-def test_who_may_not_replace_a_policy_is_told_before_anything_is_shown(
+def test_a_missing_permission_to_replace_a_policy_is_reported_before_anything_is_shown(
     policy_command: Run, tmp_path: Path, reader: Path
 ) -> None:
     user = ("--kubeconfig", str(reader), "--yes")
@@ -126,7 +126,7 @@ def test_who_may_not_replace_a_policy_is_told_before_anything_is_shown(
     assert (result.exit_code, result.stdout) == (1, ""), result.output
 
 
-def test_a_file_that_may_not_be_written_is_told_by_a_dry_run(
+def test_a_dry_run_reports_a_file_that_may_not_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = written(tmp_path, PRESETS["basic"])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from stromboli.api.types.volcano_job import Job
+from stromboli.controllers import api_writer
 from stromboli.controllers.job.controller import JobController
 from stromboli.controllers.job.job_volumes import generated_claim_name
 from stromboli.kube.rate_limits import Backoff
@@ -250,6 +251,41 @@ def test_a_webhook_that_denies_a_pod_is_asked_again() -> None:
             await wait_until(lambda: attempts(api, "POST", "/pods") > 2)
             api.before = lambda _: None
             await wait_until(lambda: len(api.every("pods")) == 1)
+
+    run(story())
+
+
+def test_a_job_reports_that_its_group_cannot_be_created_until_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_writer, "ATTEMPTS", 1)
+    cause = 'failed calling webhook "mutatepodgroup.volcano.sh": no endpoints'
+
+    async def story() -> None:
+        api = submitted(task(replicas=1))
+        rejecting(api, "POST", "/podgroups", 500, cause)
+        async with at_work(api) as runner:
+            await wait_until(lambda: state(api).get("reason") == "FailedCreate")
+            api.before = lambda _: None
+            await wait_until(lambda: bool(api.every("podgroups")))
+            admit(api)
+            await wait_until(lambda: len(api.every("pods")) == 1 and not state(api).get("reason"))
+            await wait_until_idle(api, runner)
+        assert ("FailedCreate", f"The PodGroup cannot be created, and is tried again: {cause}") in api.events
+
+    run(story())
+
+
+def test_a_job_of_the_default_queue_has_its_group_in_the_queue_of_its_namespace() -> None:
+    async def story() -> None:
+        api = submitted(task(replicas=1))
+        annotations = {"scheduling.volcano.sh/queue-name": "team"}
+        api.put(
+            "namespaces",
+            {"metadata": {"name": api.every("jobs")[0]["metadata"]["namespace"], "annotations": annotations}},
+        )
+        async with at_work(api):
+            await wait_until(lambda: bool(api.every("podgroups")))
+        (group,) = api.every("podgroups")
+        assert group["spec"]["queue"] == "team"
 
     run(story())
 

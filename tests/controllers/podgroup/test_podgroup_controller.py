@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from stromboli.controllers import api_writer
 from stromboli.controllers.options import Options
 from stromboli.controllers.podgroup.controller import PodGroupController
 from stromboli.kube.request import ApiError, Request
@@ -14,6 +15,7 @@ from tests.controllers.in_memory_api import InMemoryApi
 from tests.controllers.running import names, running_controllers, wait_until, wait_until_idle
 
 GROUP = "scheduling.k8s.io/group-name"
+QUEUE = "scheduling.volcano.sh/queue-name"
 
 
 def owner(kind: str, name: str, api: str = "apps/v1") -> dict[str, Any]:
@@ -68,6 +70,27 @@ def test_pods_of_others_and_pods_that_have_a_group_are_left_alone() -> None:
         async with running_controllers(api, PodGroupController) as runner:
             await wait_until_idle(api, runner)
         assert api.requests == []
+
+    asyncio.run(run())
+
+
+def test_pods_of_kubernetes_scheduler_that_arrive_bound_get_no_group_though_its_name_is_ours() -> None:
+    async def run() -> None:
+        api = InMemoryApi()
+        for name in ("static", "waits", "ours"):
+            api.put("pods", pod(name))
+            api.find("pods", name, "ns")["spec"]["schedulerName"] = "default-scheduler"
+        for name in ("static", "ours"):
+            api.find("pods", name, "ns")["spec"]["nodeName"] = "n1"
+        ours = api.find("pods", "ours", "ns")
+        ours["metadata"]["annotations"] = {GROUP: "podgroup-uid-ours"}
+        ours["spec"]["schedulerName"] = "default-scheduler"
+        options = Options(scheduler_name=("volcano", "default-scheduler"))
+        async with running_controllers(api, PodGroupController, options=options) as runner:
+            await wait_until_idle(api, runner)
+        assert group_of(api, "static") == ""
+        assert group_of(api, "waits") == "podgroup-uid-waits"
+        assert names(api.every("podgroups")) == ["podgroup-uid-waits"]
 
     asyncio.run(run())
 
@@ -342,6 +365,88 @@ def test_a_pod_whose_group_a_webhook_denies_is_told_once_and_gets_it_when_the_we
             await wait_until_idle(api, runner)
         text = 'refuses the PodGroup of the pod: admission webhook "x" denied the request: no queue test'
         assert api.events == [("Rejected", f"The API server {text}")]
+
+    asyncio.run(run())
+
+
+def webhook_down(request: Request) -> None:
+    if request.method == "POST" and request.path.endswith("/podgroups"):
+        raise ApiError(
+            500, "InternalError", 'failed calling webhook "mutatepodgroup.volcano.sh": no endpoints'
+        )
+
+
+def test_a_pod_reports_that_its_group_cannot_be_created_and_starts_once_it_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(api_writer, "ATTEMPTS", 1)
+
+    async def run() -> None:
+        api = InMemoryApi()
+        api.put("pods", pod("a"))
+        api.before = webhook_down
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until(lambda: bool(api.events))
+            api.before = lambda _: None
+            await wait_until(lambda: bool(group_of(api, "a")))
+            await wait_until_idle(api, runner)
+        cause = 'failed calling webhook "mutatepodgroup.volcano.sh": no endpoints'
+        text = f"The PodGroup cannot be created, and is tried again: {cause}"
+        assert api.events == [("FailedCreate", text)]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("annotation", "queue"), [("", "team"), ("default", "team"), ("other", "other")])
+def test_a_group_of_the_default_queue_goes_to_the_queue_of_its_namespace(annotation: str, queue: str) -> None:
+    """The webhook is not called for groups that controllers create."""
+
+    async def run() -> None:
+        api = InMemoryApi()
+        api.put("namespaces", {"metadata": {"name": "ns", "annotations": {QUEUE: "team"}}})
+        api.put("pods", pod("a", annotations={QUEUE: annotation} if annotation else {}))
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until_idle(api, runner)
+        (group,) = api.every("podgroups")
+        assert group["spec"]["queue"] == queue
+
+    asyncio.run(run())
+
+
+def test_a_group_without_the_permission_to_read_namespaces_is_in_the_default_queue() -> None:
+    """The webhook is called for these groups: both are of the same release."""
+
+    async def run() -> None:
+        api = InMemoryApi()
+        api.put("pods", pod("a"))
+
+        def refuse(request: Request) -> None:
+            if request.path.endswith("/namespaces/ns"):
+                raise ApiError(403, "Forbidden", "no")
+
+        api.before = refuse
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until_idle(api, runner)
+        (group,) = api.every("podgroups")
+        assert group["spec"]["queue"] == "default"
+
+    asyncio.run(run())
+
+
+def test_a_pod_gets_no_group_in_a_closed_queue_and_one_when_it_is_open_again() -> None:
+    async def run() -> None:
+        api = InMemoryApi()
+        api.put("queues", {"metadata": {"name": "shut"}, "status": {"state": "Closed"}})
+        api.put("pods", pod("a", annotations={QUEUE: "shut"}))
+        async with running_controllers(api, PodGroupController) as runner:
+            await wait_until(lambda: bool(api.events))
+            assert api.every("podgroups") == []
+            api.put("queues", {"metadata": {"name": "shut"}, "status": {"state": "Open"}})
+            await wait_until(lambda: bool(group_of(api, "a")))
+            await wait_until_idle(api, runner)
+        ((reason, text),) = api.events
+        assert reason == "Rejected"
+        assert "can only submit PodGroup to queue with state `Open`, queue `shut` status is `Closed`" in text
 
     asyncio.run(run())
 

@@ -53,6 +53,36 @@ def test_queues_are_known_as_soon_as_they_are_stored_and_after_a_restart(tmp_pat
     asyncio.run(scenario())
 
 
+def test_a_queue_with_a_job_without_pods_is_deleted_once_the_job_is_gone(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        settings = Settings(queue_allocated_pods_check=True)
+        async with running(tmp_path, crds=True, volcano_settings=settings) as api:
+            await api.post(QUEUES, {"metadata": {"name": "blue"}})
+            await api.post(JOBS, job(task(), name="train", queue="blue"))
+            message = await refused(api, "DELETE", f"{QUEUES}/blue")
+            assert (
+                "queue blue cannot be deleted because it has unfinished jobs, such as Job default/train"
+                in message
+            )
+            await api.delete(f"{JOBS}/train")
+            await api.post(GROUPS, {"metadata": {"name": "gang"}, "spec": {"queue": "blue"}})
+            assert "such as PodGroup default/gang" in await refused(api, "DELETE", f"{QUEUES}/blue")
+            await api.delete(f"{GROUPS}/gang")
+            await api.delete(f"{QUEUES}/blue")
+
+    asyncio.run(scenario())
+
+
+def test_by_default_a_queue_with_a_job_without_pods_is_deleted_as_in_volcano(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, crds=True, volcano_settings=Settings()) as api:
+            await api.post(QUEUES, {"metadata": {"name": "blue"}})
+            await api.post(JOBS, job(task(), name="train", queue="blue"))
+            await api.delete(f"{QUEUES}/blue")
+
+    asyncio.run(scenario())
+
+
 def test_a_namespace_names_the_queue_of_its_groups(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path, crds=True, volcano_settings=Settings()) as api:

@@ -130,6 +130,10 @@ def test_a_protected_pod_is_evicted_for_a_higher_priority_only(action: str) -> N
     assert has_room(shares(action, priority=5, started=YOUNG))
 
 
+def test_a_start_in_the_future_does_not_protect_a_pod() -> None:
+    assert has_room(shares("reclaim", priority=5, started="2026-11-18T00:00:00Z", protectFor="10m"))
+
+
 @pytest.mark.parametrize("action", RECLAIMING)
 def test_no_pod_is_reclaimed_for_a_lower_priority_if_priorities_are_respected(action: str) -> None:
     assert not has_room(shares(action, priority=4, respectPriority=True))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stromboli.testing import Result, World
-from tests.manifests import hyper_node, policy
+from tests.manifests import events, hyper_node, node, policy
 
 TIERS = "priority gang conformance | overcommit predicates proportion nodeorder"
 THROUGH = {"letUrgentThrough": True}
@@ -149,3 +149,59 @@ def test_no_job_is_admitted_on_account_of_protected_pods(arguments: dict[str, An
     world = urgent(full("mine; theirs", queue="theirs", priority=10), queue="mine")
     text = policy("enqueue, reclaim", TIERS, enqueue=THROUGH, reclaim=arguments)
     assert let_in(world.run(policy=text)) is admitted
+
+
+CAPACITY = "priority gang conformance | overcommit predicates capacity nodeorder"
+DESERVED = "mine deserved=cpu:2; theirs deserved=cpu:2"
+
+
+def starving(world: World, name: str = "new", cpu: int = 2, pods: int = 0) -> World:
+    """A job of the queue `mine`, of which this many pods exist."""
+    return urgent(world, name, cpu, queue="mine", priority=1, pods=pods, minimum=cpu)
+
+
+@pytest.mark.parametrize("tiers", [TIERS, CAPACITY])
+@pytest.mark.parametrize("pods", [0, 1, 2])
+def test_a_starving_queue_is_judged_by_what_its_job_asks_for_whichever_pods_exist(
+    tiers: str, pods: int
+) -> None:
+    def admitted(cpu: int) -> bool:
+        world = starving(full(DESERVED, queue="theirs"), cpu=cpu, pods=pods)
+        return let_in(gate(world, tiers=tiers))
+
+    assert admitted(2)
+    assert not admitted(3), "more than its share"
+
+
+@pytest.mark.parametrize("tiers", [TIERS, CAPACITY])
+def test_jobs_of_a_queue_are_not_admitted_beyond_its_share_together(tiers: str) -> None:
+    world = starving(starving(full(DESERVED, queue="theirs"), "first"), "second")
+    result = gate(world, tiers=tiers)
+    assert [let_in(result, name) for name in ("first", "second")] == [True, False]
+
+
+def test_a_pod_on_a_node_that_shrank_frees_no_more_than_the_node_has() -> None:
+    world = World(nodes="n1 cpu=4; n2 cpu=4")
+    world.job("old", pods=2, minimum=1, cpu=4, priority=1, running_on="n1 n2")
+    world.add(node("n1", cpu="1"))
+    assert not let_in(gate(urgent(world, cpu=6)))
+    assert let_in(gate(urgent(world, "smaller", cpu=5)), "smaller")
+
+
+def test_an_urgent_job_reads_nothing_of_a_full_cluster() -> None:
+    result = gate(urgent(full()))
+    assert "new" not in events(result, "Unschedulable")
+    assert events(gate(urgent(full(), priority=1)), "Unschedulable")["new"].startswith("resource in cluster")
+
+
+def test_a_queue_below_its_share_is_admitted_to_free_capacity_that_waits_for_others() -> None:
+    """A gang of another queue was admitted for more than its share and than is free."""
+
+    def admitted(cpu: int) -> bool:
+        world = World(nodes="n1 cpu=8", queues="mine deserved=cpu:5; theirs deserved=cpu:3")
+        world.job("first", pods=4, cpu=1, queue="mine", running_on=["n1"] * 4)
+        world.job("evicted", pods=5, cpu=1, queue="theirs", phase="Inqueue", min_resources={"cpu": 5})
+        return let_in(gate(starving(world, cpu=cpu), tiers=CAPACITY))
+
+    assert admitted(1)
+    assert not admitted(2), "more than its share"

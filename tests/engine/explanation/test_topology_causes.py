@@ -11,6 +11,7 @@ from stromboli.testing import World
 from tests.manifests import (
     Manifest,
     decoded,
+    discovered,
     group,
     hyper_node,
     native_group,
@@ -232,6 +233,16 @@ def test_so_is_a_soft_one() -> None:
 def test_hyper_nodes_that_are_left_out_are_named() -> None:
     twice = hyper_node("other", 2, children=["ra"])
     assert "has room for 7 pods, and HyperNode ra is left out (" in why(world(twice, *gang("g", 7))).summary
+
+
+def test_hyper_nodes_from_labels_are_named_by_the_value_of_the_label() -> None:
+    rack = discovered("hypernode-racks-tier1-5q82h", "topology/rack", "rack-1", nodes=["a1", "a2"])
+    made = World().add(node("a1"), node("a2"), rack, group("old", 1), pod("old-0", "old", on="a1", cpu=3))
+    waits = made.add(*gang("g", 8)).run(policy=POLICY)
+    closest = waits.pending["default/g"].closest
+    assert closest is not None
+    assert closest.name == "hypernode-racks-tier1-5q82h"
+    assert closest.text.startswith("HyperNode rack-1 (tier 1) has room for 5 of 8 pods")
 
 
 # -- gangs that run in part, and sub-groups

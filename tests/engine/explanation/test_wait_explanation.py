@@ -195,10 +195,26 @@ def test_a_queue_whose_limit_nobody_names_says_what_it_holds() -> None:
 
 def test_a_pod_larger_than_any_node_is_told_so() -> None:
     text = "a-0 asks for cpu {}, the largest node (n1) has cpu 8"
-    explanation = waiting(World(nodes="n1 cpu=8; n2 cpu=4").job("a", cpu=9))
-    assert (explanation.reason, explanation.hint) == ("Insufficient cpu", text.format(9))
-    explanation = waiting(World(nodes="n1 cpu=8; n2 cpu=4").job("a", cpu=99))
-    assert (explanation.reason, explanation.message) == ("Larger than any node", text.format(99))
+    for cpu in (9, 99):
+        explanation = waiting(World(nodes="n1 cpu=8; n2 cpu=4").job("a", cpu=cpu))
+        assert (explanation.reason, explanation.message) == ("Larger than any node", text.format(cpu))
+    tried = World(nodes="n1 cpu=8; n2 cpu=4").job("a", cpu=9).run("allocate", "gang").pending["default/a"]
+    assert (tried.reason, tried.hint) == ("Larger than any node", text.format(9))
+    assert tried.counts == {"Insufficient cpu": 2}
+
+
+def test_pods_that_exceed_no_node_by_one_resource_may_exceed_all_by_several() -> None:
+    made = World(nodes="n1 cpu=8,memory=1Gi; n2 cpu=2,memory=64Gi").job("a", cpu=8, memory="8Gi")
+    explanation = made.run("allocate", "gang").pending["default/a"]
+    assert explanation.reason == "Larger than any node"
+    assert explanation.hint == "a-0 asks for cpu 8, memory 8Gi, and no node has all of that"
+
+
+def test_a_gang_that_empty_nodes_could_not_hold_is_told_so() -> None:
+    made = World(nodes="n1 cpu=4; n2 cpu=4; n3 cpu=4").job("a", pods=4, cpu=3)
+    explanation = made.run("allocate", "gang").pending["default/a"]
+    text = "even empty nodes hold fewer of its pods than the 4 that must start together"
+    assert text in explanation.sentence
 
 
 def test_all_that_no_node_has_enough_of_is_told_at_once() -> None:

@@ -255,13 +255,15 @@ SENTENCES += [
     ),
     (
         "topology",
+        "it runs below its minimum (2 of 3 pods): "
         "it must stay in HyperNode s1, where its other pods are, and that has no room for the rest; "
         f"wait until room is free there, {_WAYS}",
         lambda: in_one_rack(3, "n1", "n2"),
     ),
     (
         "topology",
-        "its pods that run are in no HyperNode of tier 1 or below; delete its pods, so that all of them start in one",
+        "it runs below its minimum (2 of 3 pods): its pods that run are in no HyperNode of tier 1 or below; "
+        "delete its pods, so that all of them start in one",
         lambda: in_one_rack(3, "n1", "n3"),
     ),
 ]

@@ -59,6 +59,40 @@ def test_a_pod_of_another_scheduler_counts_once_it_has_a_node() -> None:
     assert world.cluster.columns.row("n0")["idle"]["cpu"] == 1000
 
 
+BOTH = (names.SCHEDULER_NAME, names.OTHER_SCHEDULER_NAME)
+"""The schedulers for whose pods `up` is responsible."""
+
+
+def test_a_pod_of_kubernetes_scheduler_that_arrives_bound_only_occupies_capacity() -> None:
+    """Also where that name is one of ours: a static pod, say, or one that names its node itself."""
+    other: dict[str, Any] = {"scheduler": names.OTHER_SCHEDULER_NAME}
+    intake = Intake(schedulers=BOTH)
+    manifests = [
+        node("n0", cpu=8),
+        group("job"),
+        pod("static", on="n0", cpu=3, **other),
+        pod("waits", **other),
+    ]
+    manifests.append(pod("bound", "job", on="n0", **other))
+    for manifest in manifests:
+        intake.put(decoded(manifest))
+    intake.cluster.settle()
+    static, waits, bound = (task_named(intake.cluster, name) for name in ("static", "waits", "bound"))
+    assert (static.ours, static.job, static.node) == (False, None, intake.cluster.nodes["n0"])
+    assert intake.cluster.columns.row("n0")["idle"]["cpu"] == 4000
+    assert (waits.ours, bound.ours) == (True, True)  # a pod that we bound is ours after a restart too
+    assert bound.job is job_named(intake.cluster, "job")
+
+
+def test_a_pod_that_another_scheduler_binds_meanwhile_is_its_own() -> None:
+    other: dict[str, Any] = {"scheduler": names.OTHER_SCHEDULER_NAME}
+    intake = Intake(schedulers=BOTH)
+    for manifest in (node("n0"), pod("p", **other), pod("p", on="n0", **other)):
+        intake.put(decoded(manifest))
+    intake.cluster.settle()
+    assert not task_named(intake.cluster, "p").ours
+
+
 def test_an_echo_without_a_node_does_not_unbind_a_pod() -> None:
     world = World().add(node("n0"), group("job"), pod("p", "job"))
     task = task_named(world.cluster, "p")

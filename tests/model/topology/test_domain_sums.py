@@ -30,22 +30,38 @@ def domain(name: str, rows: list[int]) -> Domain:
     return Domain(name, 1, rows=np.array(rows, dtype=np.int64))
 
 
-def naive(columns: Columns, domains: list[Domain], block: str) -> list[list[int]]:
-    values = getattr(columns, block)
-    return [[int(values[dim, each.rows].sum()) for each in domains] for dim in range(len(values))]
+def naive(columns: Columns, domains: list[Domain]) -> dict[str, list[list[int]]]:
+    values = {
+        "allocatable": columns.allocatable,
+        "free": np.maximum(columns.idle, 0),
+        "free_in_future": np.maximum(columns.future_idle, 0),
+        "leaving": columns.releasing - columns.pipelined,
+    }
+    return {
+        name: [[int(of_dim[each.rows].sum()) for each in domains] for of_dim in of_nodes]
+        for name, of_nodes in values.items()
+    }
 
 
 def test_empty_and_overlapping_domains_have_their_sums() -> None:
     columns = columns_of([1, 2, 4])
     domains = [domain("none", []), domain("all", [0, 1, 2]), domain("some", [1, 2]), domain("last", [])]
     sums = DomainSums(domains, columns)
-    assert sums.idle[CPU].tolist() == [0, 7000, 6000, 0]
+    assert sums.free[CPU].tolist() == [0, 7000, 6000, 0]
     assert sums.index == {"none": 0, "all": 1, "some": 2, "last": 3}
 
 
+def test_a_node_that_holds_more_than_it_has_takes_nothing_off_the_others() -> None:
+    world = World(nodes="n0 cpu=2\nn1 cpu=4")
+    world.job("large", cpu=8, running_on="n0")
+    columns = world.rehearsal.cluster.columns
+    sums = DomainSums([domain("both", [0, 1])], columns)
+    assert (sums.free[CPU, 0], sums.free_in_future[CPU, 0]) == (4000, 4000)
+
+
 def test_no_domains_and_no_nodes_are_no_trouble() -> None:
-    assert DomainSums([], columns_of([1])).idle.shape[1] == 0
-    assert DomainSums([domain("none", [])], Columns(columns_of([1]).dims)).idle.tolist() == [[0], [0], [0]]
+    assert DomainSums([], columns_of([1])).free.shape[1] == 0
+    assert DomainSums([domain("none", [])], Columns(columns_of([1]).dims)).free.tolist() == [[0], [0], [0]]
 
 
 @settings(max_examples=30)
@@ -62,8 +78,8 @@ def test_sums_follow_every_change_of_nodes(
     for step in changes:
         for row, amount in step:
             columns.promise(row, {CPU: amount}, 1)
-        for block in ("allocatable", "used", "idle", "future_idle"):
-            assert getattr(sums, block).tolist() == naive(columns, domains, block)
+        for name, expected in naive(columns, domains).items():
+            assert getattr(sums, name).tolist() == expected
 
 
 def test_a_sum_that_exceeds_64_bits_is_as_large_as_can_be_told() -> None:
@@ -71,15 +87,15 @@ def test_a_sum_that_exceeds_64_bits_is_as_large_as_can_be_told() -> None:
     sums = DomainSums([domain("all", list(range(200))), domain("first", [0])], columns)
     for row in range(200):
         columns.promise(row, {MEMORY: 2**56}, 1)
-    assert sums.future_idle[MEMORY, 0] < -SATURATED // 2
-    assert sums.future_idle[MEMORY, 1] == columns.future_idle[MEMORY, 0]
+    assert sums.leaving[MEMORY, 0] < -SATURATED // 2
+    assert sums.leaving[MEMORY, 1] == -(2**56)
     for row in range(200):
         columns.promise(row, {MEMORY: 2**56}, -1)
-    assert sums.future_idle[MEMORY, 0] == columns.future_idle[MEMORY].sum()
+    assert sums.leaving[MEMORY, 0] == 0
 
 
 def test_sums_of_several_blocks_that_are_as_large_as_can_be_told_do_not_wrap_around() -> None:
     columns = columns_of([1] * 200, "64Pi")
     for row in range(200):
         columns.promise(row, {MEMORY: 2**56}, -1)
-    assert DomainSums([domain("all", list(range(200)))], columns).future_idle[MEMORY, 0] >= SATURATED
+    assert DomainSums([domain("all", list(range(200)))], columns).free_in_future[MEMORY, 0] >= SATURATED

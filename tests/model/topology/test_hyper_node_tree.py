@@ -22,7 +22,7 @@ from stromboli.model.topology.hyper_node_tree import HyperNodeTree
 from stromboli.model.topology.membership import TOP
 from stromboli.model.topology.name_patterns import plain_text
 from stromboli.model.topology.parent_claims import MAX_LEVELS
-from tests.manifests import Manifest, hyper_node, node
+from tests.manifests import Manifest, discovered, hyper_node, node
 
 Snapshot = dict[str, Any]
 
@@ -518,3 +518,55 @@ def test_thousands_of_hyper_nodes_are_taken_in_and_changed_in_little_time() -> N
     changed = (perf_counter() - begin) / 20
     assert taken_in < 5
     assert changed < taken_in / 10
+
+
+# -- display names
+
+
+def titles(model: Model) -> dict[str, str]:
+    return {name: domain.title for name, domain in model.tree.domains.items()}
+
+
+def test_a_hyper_node_from_a_label_shows_the_value_and_others_their_names() -> None:
+    model = Model(discovered("hypernode-racks-tier1-5q82h", "topology/rack", "rack-1"), switch("mine"))
+    assert titles(model) == {"hypernode-racks-tier1-5q82h": "rack-1", "mine": "mine"}
+
+
+def test_equal_values_are_told_apart_by_their_labels_and_else_by_names() -> None:
+    model = Model(
+        discovered("a", "topology/rack", "1"),
+        discovered("b", "topology/row", "1", tier=2),
+        discovered("c", "one/zone", "x"),
+        discovered("d", "two/zone", "x"),
+        discovered("e", "topology/rack", "switch"),
+        switch("switch"),
+    )
+    expected = {"a": "rack=1", "b": "row=1", "c": "c", "d": "d", "e": "rack=switch", "switch": "switch"}
+    assert titles(model) == expected
+    assert [model.tree.titles.resolve(title) for title in expected.values()] == list(expected)
+
+
+def test_display_names_follow_changes() -> None:
+    model = Model(discovered("a", "topology/rack", "1"), discovered("b", "topology/row", "1", tier=2))
+    model.drop(discovered("b", "topology/row", "1", tier=2))
+    assert titles(model) == {"a": "1"}
+    model.put(discovered("a", "topology/rack", "2"))
+    assert titles(model) == {"a": "2"}
+    model.put(switch("2"))
+    assert titles(model) == {"a": "rack=2", "2": "2"}
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(["", "rack", "row"]), st.sampled_from("ab1")))
+)
+def test_display_names_are_unique_and_those_of_a_new_tree(changes: list[tuple[str, str, str]]) -> None:
+    model, objects = Model(), dict[str, Manifest]()
+    for name, key, value in changes:
+        if key:
+            objects[name] = discovered(name, f"topology/{key}", value)
+            model.put(objects[name])
+        elif name in objects:
+            model.drop(objects.pop(name))
+        shown = titles(model)
+        assert len(set(shown.values())) == len(shown)
+        assert shown == titles(Model(*objects.values()))

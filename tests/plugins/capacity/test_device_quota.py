@@ -93,9 +93,44 @@ def test_the_limit_of_a_queue_above_holds_for_all_below_it() -> None:
     assert made.step().binds == {}
 
 
-@pytest.mark.parametrize(("switch", "started"), [("true", 1), ("false", 3)])
-def test_capacities_of_devices_count_if_asked_to(switch: str, started: int) -> None:
-    policy = f"""
+SHARED_GPU = {"name": "g0", "capacity": {"memory": {"value": "80Gi"}}, "allowMultipleAllocations": True}
+
+
+def memory_world(limit: dict[str, object], **asked: str) -> World:
+    """A node with a GPU of 80 Gi that pods of the queue `q` share, each by a claim on so much of its memory."""
+    made = World(nodes="a cpu=32 memory=64Gi").add(device_class(), queue("q", **limit))
+    made.add(resource_slice("a", [SHARED_GPU]))
+    for name, memory in asked.items():
+        made.add(claim(name, 1, request(capacity={"requests": {"memory": memory}})))
+        made.job(name, cpu=1, queue="q", spec=uses(name))
+    return made
+
+
+def test_a_queue_gets_no_more_device_memory_than_its_capability_says() -> None:
+    made = memory_world({"memory.deviceclass/gpu": "50Gi"}, c="20Gi", d="40Gi", e="20Gi")
+    result = made.run(PLACE, FLAT)
+    assert sorted(result.binds) == ["default/c-0", "default/e-0"]
+    explained = result.pending["default/d"].sentence
+    assert 'the capability of queue "q" leaves too little memory.deviceclass/gpu' in explained
+
+
+def test_a_queue_that_limits_a_class_gives_none_of_the_capacities_that_it_leaves_out() -> None:
+    """As in Volcano: the limit of a dimension that the capability does not name is zero."""
+    made = memory_world({"deviceclass/gpu": "4"}, c="20Gi")
+    assert made.run(PLACE, FLAT).binds == {}
+
+
+def test_the_device_memory_of_queues_above_is_limited_too() -> None:
+    limit = {"memory.deviceclass/gpu": "30Gi"}
+    made = memory_world(limit).add(queue("top", **limit), queue("left", "top", **limit))
+    for name in "cd":
+        made.add(claim(name, 1, request(capacity={"requests": {"memory": "20Gi"}})))
+        made.job(name, cpu=1, queue="left", spec=uses(name))
+    assert len(made.run(policy=TREE).binds) == 1
+
+
+def test_capacities_of_devices_do_not_count_when_switched_off() -> None:
+    policy = """
 actions: "enqueue, allocate"
 tiers:
 - plugins:
@@ -103,19 +138,10 @@ tiers:
   - name: predicates
   - name: capacity
     arguments:
-      capacity.DRAConsumableCapacityEnable: {switch}
+      capacity.DRAConsumableCapacityEnable: false
 """
-    made = World(nodes="a cpu=32 memory=64Gi").add(
-        device_class(), queue("q", **{"memory.deviceclass/gpu": "50Gi"})
-    )
-    shared = [{"name": "g0", "capacity": {"memory": {"value": "80Gi"}}, "allowMultipleAllocations": True}]
-    made.add(resource_slice("a", shared))
-    for name in "cde":
-        asked = request(capacity={"requests": {"memory": "20Gi" if name != "d" else "40Gi"}})
-        made.add(claim(name, 1, asked)).job(name, cpu=1, queue="q", spec=uses(name))
-    binds = made.run(policy=policy).binds
-    assert "default/c-0" in binds
-    assert len(binds) == (2 if started == 1 else 3)
+    made = memory_world({"memory.deviceclass/gpu": "50Gi"}, c="20Gi", d="40Gi", e="20Gi")
+    assert len(made.run(policy=policy).binds) == 3
 
 
 def test_a_job_whose_minimum_exceeds_the_devices_of_its_queue_is_not_let_in() -> None:

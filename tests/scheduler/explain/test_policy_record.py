@@ -70,7 +70,7 @@ def test_the_policy_is_told_with_defaults_and_switches_as_they_are_in_force(file
     assert (document.source, document.text, document.loaded) == (str(file), GOOD, scheduler.world.now())
     assert document.digest == f"sha256:{hashlib.sha256(GOOD.encode()).hexdigest()}"
     assert [action.name for action in document.actions] == ["enqueue", "allocate"]
-    assert document.actions[0].arguments == {"letUrgentThrough": False}
+    assert document.actions[0].arguments == {"letUrgentThrough": False, "reserveMinimum": None}
     (gang,), (binpack,) = document.tiers
     assert set(gang.switched_off) - set(binpack.switched_off) == {"enablePreemptable"}
     assert binpack.arguments["binpack.weight"] == 5

@@ -11,7 +11,7 @@ from stromboli.simulator.cluster_loading import Loaded
 from stromboli.simulator.explain.cluster_explanation import ClusterExplainer
 from stromboli.testing.policy_text import catalog_with, policy_of, policy_text
 from stromboli.testing.world import NOON, World
-from tests.manifests import hyper_node, pod
+from tests.manifests import discovered, hyper_node, pod
 from tests.simulator.explain.explained_worlds import HOUR, explain_job, holding, remedies
 
 EVICTING = "enqueue, allocate, preempt, reclaim, backfill"
@@ -179,6 +179,16 @@ def test_a_job_for_which_room_is_being_freed_has_nothing_to_do():
     assert job.wait is not None
     assert job.wait.reason == "Pipelined"
     assert job.remedies == []
+
+
+def test_room_by_hyper_node_shows_the_values_of_labels():
+    world = World("n0 cpu=4").add(discovered("hypernode-racks-tier1-5q82h", "rack", "rack-1", nodes=["n0"]))
+    world.job("old", cpu=3, running_on="n0")
+    world.job("ring", cpu=4, group={"networkTopology": {"mode": "hard", "highestTierAllowed": 1}})
+    job = explain_job(world, "ring", "allocate", "gang | predicates network-topology-aware")
+    assert [(each.name, each.title) for each in job.hyper_nodes] == [
+        ("hypernode-racks-tier1-5q82h", "rack-1")
+    ]
 
 
 def test_a_gang_that_must_stay_below_a_switch_is_told_how_full_each_is():

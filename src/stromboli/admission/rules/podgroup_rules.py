@@ -41,7 +41,6 @@ def _check_queue(field: Field, context: Context) -> None:
         )
     elif queue.status.state not in (names.QUEUE_OPEN, ""):
         field.wrong(
-            f"can only submit PodGroup to queue with state `Open`, queue `{name}`"
-            f" status is `{queue.status.state}`.",
+            names.GROUP_QUEUE_NOT_OPEN.format(queue=name, state=queue.status.state),
             "open the queue, or use another",
         )

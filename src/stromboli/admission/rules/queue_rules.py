@@ -82,6 +82,11 @@ def check_deletion(queue: Field, context: Context) -> None:
         field.wrong(
             f"queue {name} cannot be deleted because it has allocated Pods: {pods}", "let its jobs end first"
         )
+    elif context.unfinished_job:
+        field.wrong(
+            f"queue {name} cannot be deleted because it has unfinished jobs, such as {context.unfinished_job}",
+            "wait until they finish, or delete them first",
+        )
     children = context.queues.children(name)
     if children:
         listed = ", ".join(child.name for child in children)

@@ -66,3 +66,5 @@ class Context:
     namespace_queue: str | None = None
     """The queue that the object's namespace names for its groups."""
     settings: Settings = field(default_factory=Settings)
+    unfinished_job: str = ""
+    """A job that needs the queue that is being deleted, as `Job default/train`; with `queue_allocated_pods_check`."""

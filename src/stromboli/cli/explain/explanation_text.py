@@ -122,7 +122,7 @@ class SubjectText:
             self._title("Room by HyperNode")
             rows = [
                 [
-                    each.name,
+                    each.title or each.name,
                     str(each.tier),
                     str(each.nodes),
                     f"{each.fits} of {each.needed}",

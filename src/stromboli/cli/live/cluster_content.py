@@ -19,7 +19,12 @@ from stromboli.cli.live.cluster_records import (
     JobRecord,
     PodSums,
 )
-from stromboli.cli.live.shares_by_policy import QueueDemand, declared_shares, queue_shares
+from stromboli.cli.live.shares_by_policy import (
+    QueueDemand,
+    declared_shares,
+    queue_shares,
+    sharable_amounts,
+)
 
 if TYPE_CHECKING:
     from stromboli.cli.status.cluster_policy import PolicyInForce
@@ -241,7 +246,12 @@ class ClusterContent:
             return self._shares
         try:
             self._shares = queue_shares(
-                objects, self.records.total, demands, self._policy.policy, self._catalog, time.time()
+                objects,
+                sharable_amounts(self.records),
+                demands,
+                self._policy.policy,
+                self._catalog,
+                time.time(),
             )
         except Exception:  # a plugin of the user's, or a queue that no policy can use
             log.debug("shares of queues", exc_info=True)

@@ -1,6 +1,6 @@
 """What queues deserve, by the plugins of the policy in force.
 
-The policy is asked about a cluster of one node, with what all nodes have, and of two jobs in each queue: one has what
+The policy is asked about a cluster of one node, with what queues share, and of two jobs in each queue: one has what
 its pods have together, the other wants what its pods wait for. Shares depend on nothing else, so that the answer is
 that of the whole cluster, and takes as long as there are queues.
 """
@@ -14,7 +14,7 @@ from stromboli.api import names
 from stromboli.api.decoding import decode
 from stromboli.api.resources.resource_lists import resource_list
 from stromboli.api.types.scheduling import Queue
-from stromboli.cli.live.cluster_records import Amounts
+from stromboli.cli.live.cluster_records import Amounts, ClusterRecords
 
 if TYPE_CHECKING:
     from stromboli.engine.catalog import Catalog
@@ -55,6 +55,18 @@ def queue_shares(
         objects.setdefault(type(object), []).append(object)
     cluster = intake_of(objects)[0].cluster
     return {usage["name"]: usage for usage in queue_usage(cluster, policy, catalog, now)}
+
+
+def sharable_amounts(records: ClusterRecords) -> Amounts:
+    """Return what queues share, as `Cluster.sharable`: all nodes, and what pods hold beyond the size of theirs."""
+    total = dict(records.total)
+    for name, sums in records.of_node.items():
+        node = records.nodes.get(name)
+        for resource, used in sums.used.items():
+            has = node.allocatable.get(resource, 0) if node is not None else 0
+            if used > has:
+                total[resource] = total.get(resource, 0) + used - has
+    return total
 
 
 def _node(total: Amounts) -> Content:

@@ -13,6 +13,7 @@ from stromboli.cli.cluster.usage_bar import usage_bar
 from stromboli.cli.status.resource_columns import short_bytes
 
 Content = dict[str, Any]
+BAR_WIDTH = 5
 UNITS = {"nodes": "NODES", "gpus": "GPUS", "cpu": "CPU", "memory": "MEMORY"}
 
 
@@ -23,9 +24,9 @@ def print_tree(content: Content, wide: bool) -> None:
         typer.echo("No hypernodes found.", err=True)
         return
     resources = _resources(roots)
-    titles = ["NAME", "TIER", "NODES FREE", "IN USE", "LARGEST GANG", *_titles(resources, wide)]
+    titles = ["NAME", "TIER", "NODES FREE", "LARGEST GANG", *_titles(resources, wide)]
     rows = [
-        [f"{branch.first}{branch.node['name']}", *_row(branch.node, resources, wide)]
+        [f"{branch.first}{branch.node['title']}", *_row(branch.node, resources, wide)]
         for branch in branches(roots, lambda each: each["hyperNodes"])
     ]
     for line in table_lines(titles, rows):
@@ -50,7 +51,6 @@ def _row(hyper_node: Content, resources: list[str], wide: bool) -> list[object]:
     return [
         f"{hyper_node['tier']} {hyper_node['tierName']}".rstrip(),
         f"{nodes['free']:g}/{nodes['total']:g}",
-        usage_bar(nodes["total"] - nodes["free"], nodes["total"]),
         f"{nodes['largestGang']:g}",
         *(_free(rooms.get(unit), unit) for unit in resources),
         *(largest if wide else ()),
@@ -58,7 +58,11 @@ def _row(hyper_node: Content, resources: list[str], wide: bool) -> list[object]:
 
 
 def _free(room: Content | None, unit: str) -> str:
-    return f"{_amount(room['free'], unit)}/{_amount(room['total'], unit)}" if room else "-"
+    """`12/16 ██░░░░░░`: what is free of what there is, and a bar of what is in use."""
+    if room is None:
+        return "-"
+    bar = usage_bar(room["total"] - room["free"], room["total"], BAR_WIDTH)
+    return f"{_amount(room['free'], unit)}/{_amount(room['total'], unit)} {bar}"
 
 
 def _amount(amount: float, unit: str) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from stromboli.api import names
 from stromboli.cli.cluster.cluster_errors import shown
 from stromboli.cli.cluster.cluster_kinds import HYPER_NODES, Manifest
 from stromboli.cli.cluster.description import Description
@@ -31,8 +32,17 @@ def _member_counts(hyper_node: Manifest) -> str:
     )
 
 
+def _label_value(hyper_node: Manifest) -> object:
+    """The value of the node label from which it was discovered, as the tree and the scheduler show it."""
+    labels = nested(hyper_node, "metadata", "labels") or {}
+    if labels.get(names.TOPOLOGY_SOURCE) != names.TOPOLOGY_SOURCE_LABEL:
+        return None
+    return labels.get(nested(hyper_node, "spec", "tierName"))
+
+
 COLUMNS = (
     NAME_COLUMN,
+    Column("LABEL VALUE", _label_value),
     Column("TIER", lambda hyper_node: nested(hyper_node, "spec", "tier")),
     Column("TIER NAME", lambda hyper_node: nested(hyper_node, "spec", "tierName")),
     Column("MEMBERS", _member_counts),
@@ -43,6 +53,7 @@ COLUMNS = (
 
 async def describe(session: ClusterSession, hyper_node: Manifest) -> Description:
     description = begun(hyper_node)
+    description.field("Label value", _label_value(hyper_node))
     description.field("Tier", nested(hyper_node, "spec", "tier"))
     description.field("Tier name", nested(hyper_node, "spec", "tierName"))
     description.field("Nodes", nested(hyper_node, "status", "nodeCount"))
@@ -78,15 +89,16 @@ async def tree(
         "",
         metavar="[NAME]",
         show_default=False,
-        help="What is below it alone.",
+        help="Show this HyperNode and those below it: its name, or what the tree shows for it.",
         autocompletion=completes(HYPER_NODES),
     ),
     output: ObjectFormat = OUTPUT,
 ) -> None:
-    """Draw the HyperNodes as a tree: nodes, what is used and free, and the largest gang that still fits.
+    """Draw the HyperNodes as a tree: free nodes, the largest gang that still fits, and what is free of each resource.
 
-    A node is free if new pods may come to it and none of this scheduler is there. The largest gang is in whole
-    nodes, below one HyperNode of the next lower tier; of the lowest tier, in itself.
+    HyperNodes that were discovered from labels of nodes are shown by the value of the label. A node is free if new
+    pods may come to it and none of this scheduler is there. The largest gang is in whole nodes, below one HyperNode
+    of the next lower tier; of the lowest tier, in itself.
     """
     from stromboli.cli.objects.hyper_node_text import print_tree
     from stromboli.cli.objects.network_occupancy import network_occupancy

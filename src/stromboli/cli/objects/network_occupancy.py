@@ -21,13 +21,16 @@ READ: tuple[type[Object], ...] = (Queue, Node, HyperNode, PodGroup, Pod)
 
 
 async def network_occupancy(session: ClusterSession, root: str = "") -> Content:
-    """The tree of HyperNodes, or what is below one of them; with the tiers, and what is left out."""
+    """The tree of HyperNodes, or what is below one of them; with the tiers, and what is left out.
+
+    The root is the name of a HyperNode, or what is shown for it.
+    """
     objects = {kind: await all_of_kind(session.client, RESOURCES[kind], kind) for kind in READ}
     cluster = intake_of(objects)[0].cluster
     content = {"hyperNodes": hyper_node_tree(cluster), **topology(cluster)}
     if not root:
         return content
-    found = _below(content["hyperNodes"], root)
+    found = _below(content["hyperNodes"], cluster.hyper_nodes.titles.resolve(root))
     if found is None:
         why = content.get("leftOutHyperNodes", {}).get(root, "it does not exist")
         raise ClusterError(f"hypernode.topology.volcano.sh/{root} is in no tree: {why}")

@@ -105,8 +105,8 @@ def check(
         True,
         "--lenient-policy/--no-lenient-policy",
         show_default=False,
-        help="Warn of what Volcano ignores in a policy, such as unknown keys, as `up` and `scheduler` do (default);"
-        " =false reports it as an error.",
+        help="Report what Volcano ignores in a policy, such as unknown keys, as warnings, as `up` and `scheduler` do;"
+        " =false reports errors. Default: true.",
     ),
     plugins_dir: Path | None = PLUGINS_DIR,
 ) -> None:

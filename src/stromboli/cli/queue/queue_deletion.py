@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import typer
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from stromboli.cli.cluster.cluster_session import ClusterSession
 
 PERMANENT = (names.ROOT_QUEUE, names.DEFAULT_QUEUE)
+STATUS_DELAY, STATUS_PAUSE = 5.0, 0.2
+"""Seconds in which the scheduler writes that the last pods of a queue are gone, and between two attempts meanwhile."""
 
 
 @on_cluster(namespaced=False)
@@ -36,7 +40,10 @@ async def delete(
     session: ClusterSession,
     queue_names: list[str] = QUEUE_NAMES,
     force: bool = typer.Option(
-        False, "--force", show_default=False, help="Even if jobs are in it, which then belong to no queue."
+        False,
+        "--force",
+        show_default=False,
+        help="Even if jobs are in it, which then belong to no queue. Admission may refuse that.",
     ),
     wait: bool = typer.Option(True, "--wait/--no-wait", help="Until they are gone."),
     timeout: str = TIMEOUT,
@@ -65,14 +72,14 @@ async def _delete(
     session: ClusterSession, queue: Manifest, force: bool, parts: ReadableParts, dry_run: DryRun
 ) -> bool:
     """Whether it was; an error if not."""
-    await _check(session, queue, force, parts)
+    is_empty = await _check(session, queue, force, parts)
     if dry_run is not DryRun.CLIENT:
-        await _send(session, queue, dry_run is DryRun.SERVER)
+        await _send(session, queue, dry_run is DryRun.SERVER, is_empty)
     return True
 
 
-async def _check(session: ClusterSession, queue: Manifest, force: bool, parts: ReadableParts) -> None:
-    """Why the API server would refuse, and what would be lost."""
+async def _check(session: ClusterSession, queue: Manifest, force: bool, parts: ReadableParts) -> bool:
+    """Report why the API server would refuse, and what would be lost; return whether the queue is known to be empty."""
     name = name_of(queue)
     if name in PERMANENT:
         raise ClusterError(f"{full_name(QUEUES, name)} cannot be deleted: a cluster always has it")
@@ -85,7 +92,7 @@ async def _check(session: ClusterSession, queue: Manifest, force: bool, parts: R
         )
     groups = await groups_in(session, {name}, parts)
     if force or not (groups or (groups is None and _holds_pods(queue))):
-        return
+        return groups == []
     listed = ", ".join((groups or [])[:GROUPS_NAMED]) or "pods"
     more = f" and {len(groups) - GROUPS_NAMED} more" if groups and len(groups) > GROUPS_NAMED else ""
     raise ClusterError(
@@ -99,12 +106,21 @@ def _holds_pods(queue: Manifest) -> bool:
     return any(str(amount) != "0" for amount in allocated.values())
 
 
-async def _send(session: ClusterSession, queue: Manifest, dry_run: bool) -> None:
-    """With the way out where the API server wants the queue closed first, as older versions of Volcano do."""
-    name = name_of(queue)
-    try:
-        await session.delete(QUEUES, name, dry_run=dry_run)
-    except ApiError as error:
-        if "Closed" not in str(error) or state_of_queue(queue) == names.QUEUE_CLOSED:
-            raise
-        raise ClusterError(f"{refusal_text(error)}; `stromboli queue close {name} --wait` first") from None
+async def _send(session: ClusterSession, queue: Manifest, dry_run: bool, is_empty: bool) -> None:
+    """Delete a queue; while its status still counts pods that are gone, try again.
+
+    The error names the remedy where the API server wants the queue closed first, as older versions of Volcano do.
+    """
+    name, deadline = name_of(queue), monotonic() + STATUS_DELAY
+    while True:
+        try:
+            await session.delete(QUEUES, name, dry_run=dry_run)
+            return
+        except ApiError as error:
+            if is_empty and "allocated Pods" in str(error) and monotonic() < deadline:
+                await asyncio.sleep(STATUS_PAUSE)
+                continue
+            if "Closed" not in str(error) or state_of_queue(queue) == names.QUEUE_CLOSED:
+                raise
+            remedy = f"`stromboli queue close {name} --wait` first"
+            raise ClusterError(f"{refusal_text(error)}; {remedy}") from None

@@ -17,6 +17,7 @@ from stromboli.embedded.tables.age_text import duration_text
 Content = dict[str, Any]
 PARTS = ("memory", "cores")
 """What cards are shared by."""
+TIER_RESOURCES = {"nodes": "whole nodes", "gpus": "GPUs", names.CPU: "CPUs", names.MEMORY: "memory"}
 WIDEST = 10_000
 """Characters in a line of a table."""
 
@@ -52,9 +53,7 @@ def print_status(out: Console, status: Content, wide: bool = False) -> None:
         _print(out, f"{os.linesep}Shared cards, by type")
         _print_table(out, _cards(status["cards"]))
     if "topology" in status:
-        _print(
-            out, f"{os.linesep}HyperNodes, by tier: whole free nodes, and the largest gang below one of them"
-        )
+        _print(out, f"{os.linesep}HyperNodes, by tier and resource, and the largest gang below one of them")
         _print_table(out, _tiers(status["topology"], wide))
     if status.get("leftOutHyperNodes"):
         _print(out, f"{os.linesep}HyperNodes that are left out")
@@ -179,24 +178,21 @@ def _cards(cards: list[Content]) -> Table:
 
 
 def _tiers(tiers: list[Content], wide: bool) -> Table:
-    """A row for each tier; `wide` adds how full it is and how much of what is free is of no use to a large gang."""
-    units = [unit for unit in ("nodes", "gpus") if any(unit in tier["rooms"] for tier in tiers)]
-    table = _table(("Tier", "Name", "HyperNodes", "free", "full"), [], ())
-    for unit in units:
-        for part in ("free", "of", "largest gang", *(("in use", "fragmented") if wide else ())):
-            title = f"{'GPUs' if unit == 'gpus' else 'Nodes'} free" if part == "free" else part
-            table.add_column(title, justify="right", no_wrap=True)
+    """A row for each resource of each tier; `wide` adds what is in use and how scattered the free part is."""
+    table = _table(("Tier", "Name", "HyperNodes", "Resource"), [], ())
+    for title in ("Free", "of", "Full", "Largest gang", *(("In use", "Fragmented") if wide else ())):
+        table.add_column(title, justify="right", no_wrap=True)
     for tier in tiers:
-        head = [str(tier["tier"]), tier["name"] or NONE]
-        head += [str(tier[key]) for key in ("hyperNodes", "free", "full")]
-        table.add_row(*head, *(cell for unit in units for cell in _room_cells(tier["rooms"].get(unit), wide)))
+        head = [str(tier["tier"]), tier["name"] or NONE, str(tier["hyperNodes"])]
+        for resource, title in TIER_RESOURCES.items():
+            if room := tier["rooms"].get(resource):
+                table.add_row(*head, title, *_room_cells(room, resource, wide))
+                head = [""] * len(head)
     return table
 
 
-def _room_cells(room: Content | None, wide: bool) -> Iterator[str]:
-    if room is None:
-        yield from [NONE] * (5 if wide else 3)
-        return
-    yield from (f"{room[key]:.12g}" for key in ("free", "total", "largestGang"))
+def _room_cells(room: Content, resource: str, wide: bool) -> Iterator[str]:
+    amount = short_bytes if resource == names.MEMORY else "{:.12g}".format
+    yield from (amount(room["free"]), amount(room["total"]), str(room["full"]), amount(room["largestGang"]))
     if wide:
         yield from (f"{room[key]:.0%}" for key in ("occupancy", "fragmentation"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stromboli.model.cluster import Cluster
+from stromboli.model.topology.display_names import natural_order
 from stromboli.model.topology.domain import Domain
 from stromboli.model.topology.tier_occupancy import NODES, Room, TierOccupancies, TierOccupancy
 
@@ -29,7 +30,7 @@ def hyper_node_tree(cluster: Cluster) -> list[Content]:
     amounts = TierOccupancies(cluster).by_domain()
 
     def content(domain: Domain) -> Content:
-        below = [content(child) for child in domain.children]
+        below = [content(child) for child in _in_order(domain)]
         own = amounts.get(domain.name, {})
         rooms = {
             resource: {
@@ -44,13 +45,19 @@ def hyper_node_tree(cluster: Cluster) -> list[Content]:
         }
         return {
             "name": domain.name,
+            "title": domain.title,
             "tier": domain.tier,
             "tierName": domain.tier_name,
             "rooms": rooms,
             "hyperNodes": below,
         }
 
-    return [content(domain) for domain in cluster.hyper_nodes.top.children]
+    return [content(domain) for domain in _in_order(cluster.hyper_nodes.top)]
+
+
+def _in_order(domain: Domain) -> list[Domain]:
+    """The HyperNodes that it is made of, in the order of what users read for them."""
+    return sorted(domain.children, key=lambda child: natural_order(child.title))
 
 
 def _tier(tier: TierOccupancy) -> Content:
@@ -59,7 +66,6 @@ def _tier(tier: TierOccupancy) -> Content:
         "name": tier.name,
         "hyperNodes": tier.free + tier.partly_free + tier.full,
         "free": tier.free,
-        "full": tier.full,
         "rooms": {resource: _room(room) for resource, room in tier.rooms.items()},
     }
 
@@ -68,6 +74,7 @@ def _room(room: Room) -> Content:
     return {
         "total": room.total,
         "free": room.free,
+        "full": room.full,
         "largestGang": room.largest,
         "occupancy": round(room.occupancy, 4),
         "fragmentation": round(room.fragmentation, 4),

@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 
 from stromboli.api.durations import BadDuration, Duration, parse_duration
-from stromboli.cli.policy_options import chosen_policy
+from stromboli.cli.policy_options import chosen_policy, startable
 from stromboli.cli.up.up_options import PRESET, SIMULATED, UpOptions
 from stromboli.controllers import options as controller_options
 from stromboli.embedded.cluster_services import ServiceConfig
@@ -27,7 +27,7 @@ SHORTEST_PERIOD = 0.01
 
 
 def service_config(options: UpOptions) -> ServiceConfig:
-    """`BadNodes`, `BadDuration` and `BadFlag` say what cannot be read in the options."""
+    """The settings of the services; `BadNodes`, `BadDuration` and `BadFlag` report options that cannot be read."""
     catalog = load_catalog(options.plugins_dir)
     policy = _policy(options, catalog)
     delays = StageDelays(
@@ -84,7 +84,9 @@ def _period(text: str) -> float:
 def _policy(options: UpOptions, catalog: Catalog) -> Policy | PolicyFile:
     """A file is read again when it changes; a preset never does."""
     if options.policy is not None and options.preset is None:
-        return PolicyFile(options.policy, catalog, options.lenient_policy)
+        file = PolicyFile(options.policy, catalog, options.lenient_policy)
+        startable(file.current, catalog)
+        return file
     policy = chosen_policy(options.policy, options.preset or PRESET, catalog, options.lenient_policy)
     assert policy is not None
     return policy

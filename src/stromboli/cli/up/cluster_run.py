@@ -36,7 +36,9 @@ def run_cluster(options: UpOptions) -> int:
     """Run until a signal ends it; the exit status."""
     config = checked_config(options)
     for note in config.controllers.notes:
-        if note in config.scheduler.notes or not note.startswith("--feature-gates"):  # some are of one alone
+        if note in config.scheduler.notes or not note.startswith(
+            "--feature-gates"
+        ):  # some gates exist in one component only
             print_warning(note)
     try:
         folder = DataFolder(options.data)

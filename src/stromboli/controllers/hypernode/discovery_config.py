@@ -17,7 +17,7 @@ from stromboli.api.name_rules import dns_subdomain_errors, qualified_name_errors
 
 KEY = "volcano-controller.conf"
 """Of the ConfigMap's data."""
-LABEL, UFM = "label", "ufm"
+LABEL, UFM = names.TOPOLOGY_SOURCE_LABEL, "ufm"
 SOURCES = (LABEL, UFM)
 
 DEFAULT_INTERVAL = 3600.0

@@ -16,7 +16,14 @@ from stromboli.controllers import selection
 from stromboli.controllers.api_writer import FINAL_PAUSE, is_final
 from stromboli.controllers.context import Context
 from stromboli.controllers.controller import Controller
-from stromboli.controllers.job.executor import Executor, JobGone, PartialFailure, Stale, StatusRejected
+from stromboli.controllers.job.executor import (
+    Executor,
+    GroupNotCreated,
+    JobGone,
+    PartialFailure,
+    Stale,
+    StatusRejected,
+)
 from stromboli.controllers.job.expectations import Expectations
 from stromboli.controllers.job.job_observer import JobObserver
 from stromboli.controllers.job.job_pods import with_default_names
@@ -168,6 +175,11 @@ class JobController(Controller[str]):
                 observed.job, names.REJECTED, names.STATUS_REJECTED.format(error=error)
             )
             return FINAL_PAUSE
+        except GroupNotCreated as error:
+            obstacle = Obstacle(names.FAILED_CREATE, str(error))
+            record.obstacle = self._tell(observed.job, record, obstacle)
+            await self._write_counts(observed.job.key, record)
+            raise error.cause from None
         except (PartialFailure, NameTaken) as error:
             cause = error.cause if isinstance(error, PartialFailure) else error
             return await self._obstructed(observed.job, record, cause)

@@ -18,7 +18,7 @@ from stromboli.api.types.meta import Object
 from stromboli.api.types.scheduling import PodGroup
 from stromboli.api.types.storage import PersistentVolumeClaim
 from stromboli.api.types.volcano_job import Job, JobStatus, Manifest
-from stromboli.controllers.api_writer import decode_response, is_final
+from stromboli.controllers.api_writer import decode_response, is_final, is_namespace_terminating
 from stromboli.controllers.context import Context
 from stromboli.controllers.job.expectations import Expectations
 from stromboli.controllers.job.job_pods import estimated_size
@@ -40,6 +40,7 @@ from stromboli.controllers.job.observed_state import (
 from stromboli.controllers.job.owned_objects import NameTaken, attach, detach, refuse_foreign
 from stromboli.controllers.merge_patch_diff import merge_patch
 from stromboli.controllers.owner_references import controller_uid
+from stromboli.controllers.pod_group_queues import QueueNotOpen, admitted_queue
 from stromboli.controllers.watched_kinds import Pod
 from stromboli.controllers.watched_resources import WATCHED_RESOURCES
 from stromboli.kube.guarded_client import LeaseLost
@@ -69,6 +70,15 @@ class PartialFailure(Exception):
 
     def __init__(self, text: str, cause: Exception) -> None:
         super().__init__(text)
+        self.cause = cause
+        """The error that decides when the job is tried again."""
+
+
+class GroupNotCreated(Exception):
+    """The PodGroup of the job could not be created for now, and the user must know."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(names.GROUP_NOT_CREATED.format(error=cause))
         self.cause = cause
         """The error that decides when the job is tried again."""
 
@@ -181,7 +191,14 @@ class Executor:
         return written
 
     async def _create_group(self, job: Job, manifest: Manifest, expectations: Expectations) -> None:
-        group = await self._create_owned(job, PodGroup, manifest)
+        spec = manifest["spec"]
+        try:
+            queue = await admitted_queue(self._context, spec["queue"], job.namespace)
+            group = await self._create_owned(job, PodGroup, {**manifest, "spec": {**spec, "queue": queue}})
+        except (ApiError, QueueNotOpen) as error:
+            if is_final(error) or is_namespace_terminating(error):
+                raise
+            raise GroupNotCreated(error) from error
         if group is None:
             raise Stale(f"PodGroup {manifest['metadata']['name']} exists already")
         expectations.group_created(group)

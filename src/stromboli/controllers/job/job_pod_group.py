@@ -27,7 +27,7 @@ Priorities = Mapping[str, int]
 
 
 def without_lost_pods(job: Job, lost: Sequence[int]) -> Job:
-    """Return the job without so many pods of each task that succeeded and were deleted: no others wait for them.
+    """Return the job with fewer replicas: other pods must not wait for those that succeeded and were deleted.
 
     The minimum of the job stays at least 1 if it was.
     """

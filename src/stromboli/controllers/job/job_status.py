@@ -19,6 +19,7 @@ MAX_CONDITIONS = 50
 """Earlier conditions that are kept; phases of ours are fewer."""
 OBSTACLES = frozenset(
     {
+        names.FAILED_CREATE,
         names.NAME_TAKEN,
         names.REJECTED,
         names.TOO_LARGE,

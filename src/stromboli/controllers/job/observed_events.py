@@ -38,7 +38,7 @@ class GonePod(NamedTuple):
     version: int
     partition: str
     succeeded: bool
-    """Whether it had ended well before it was deleted."""
+    """Whether the pod had succeeded before it was deleted."""
 
     @classmethod
     def of(cls, pod: JobPod) -> GonePod:

@@ -10,7 +10,8 @@ from msgspec import field
 from stromboli.api import names
 from stromboli.api.object_bounds import pod_sizes
 from stromboli.api.types.meta import Int64, Object, OwnerReference, Record
-from stromboli.api.types.scheduling import PodGroup
+from stromboli.api.types.pod import is_placed_elsewhere
+from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.controllers import selection
 from stromboli.controllers.api_writer import decode_response, is_denied
 from stromboli.controllers.context import Context
@@ -18,6 +19,7 @@ from stromboli.controllers.controller import Controller, SyncError
 from stromboli.controllers.job.owned_objects import NameTaken, refuse_foreign
 from stromboli.controllers.job.pod_facts import ENDED
 from stromboli.controllers.owner_references import controller_of, controller_uid, owned_by, owner_key
+from stromboli.controllers.pod_group_queues import QueueNotOpen, admitted_queue
 from stromboli.controllers.podgroup.implied_groups import (
     PREFIX,
     Annotations,
@@ -75,6 +77,7 @@ class PodGroupController(Controller[Key]):
         self._owned = context.store(Pod).index(owned_by)
         self.pods = self.watch(Pod, self._pod_changed)
         self.groups = self.watch(PodGroup, self._group_changed)
+        self.watch(Queue)
         self._owners: dict[str, Store[Any]] = {}
         self._told: dict[str, str] = {}
         """Why pods have no group, by key."""
@@ -108,7 +111,7 @@ class PodGroupController(Controller[Key]):
 
     def _needs_group(self, pod: Pod) -> bool:
         """Whether a pod is for our schedulers and has no group, Volcano's or Kubernetes' own."""
-        ours = pod.spec.scheduler_name in self.context.options.scheduler_name
+        ours = pod.spec.scheduler_name in self.context.options.scheduler_name and not is_placed_elsewhere(pod)
         return (
             ours and pod.spec.scheduling_group is None and not pod.metadata.annotations.get(names.GROUP_NAME)
         )
@@ -131,11 +134,14 @@ class PodGroupController(Controller[Key]):
         except NameTaken as error:
             self._tell(pod, names.NAME_TAKEN, str(error))
             return NAME_TAKEN_RETRY
-        except ApiError as error:
-            if is_denied(
-                error
-            ):  # its queue is missing, say; that is tried again, and the user must know meanwhile
+        except QueueNotOpen as error:
+            self._tell(pod, names.REJECTED, names.GROUP_NOT_CREATED.format(error=error))
+            raise
+        except ApiError as error:  # it is tried again, and the user must know meanwhile
+            if is_denied(error):
                 self.gave_up(key, error)
+            elif error.status >= 500:
+                self._tell(pod, names.FAILED_CREATE, names.GROUP_NOT_CREATED.format(error=error))
             raise
         self._told.pop(key.key, None)
         return None
@@ -162,7 +168,10 @@ class PodGroupController(Controller[Key]):
         elif needs_group or not await self._is_owner_gone(pod):
             await self._create_group(pod)
         if group is not None and needs_group and self._is_current_revision(pod):
-            patch = changes(group, await self._group_manifest(pod))
+            wanted = await self._group_manifest(pod)
+            if wanted["spec"].get("queue", group.spec.queue) != group.spec.queue:
+                await self._set_queue(pod, wanted)
+            patch = changes(group, wanted)
             if patch:
                 self.groups.mutated(await self.context.writer.patch(group, patch))
         if needs_group:
@@ -172,11 +181,16 @@ class PodGroupController(Controller[Key]):
     async def _create_group(self, pod: Pod) -> None:
         """Create the group of a pod, unless another pod of its owner was first."""
         manifest = await self._group_manifest(pod)
+        await self._set_queue(pod, manifest)
         if await self.context.writer.create(PodGroup, manifest, pod.namespace) is None:
             existing = await self.context.writer.read(PodGroup, group_name(pod), pod.namespace)
             if existing is None:
                 raise SyncError(f"PodGroup {group_name(pod)} was there and is gone")
             _refuse_foreign(pod, existing)
+
+    async def _set_queue(self, pod: Pod, manifest: dict[str, Any]) -> None:
+        spec = manifest["spec"]
+        spec["queue"] = await admitted_queue(self.context, spec.get("queue", ""), pod.namespace)
 
     def _alive(self, pod: Pod) -> bool:
         """Whether a pod still needs a group."""

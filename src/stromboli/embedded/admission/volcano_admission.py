@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from stromboli.admission.rules.admission_table import REVIEWS, Review, message, validate, with_defaults
+from stromboli.admission.rules.admission_table import (
+    DELETE,
+    REVIEWS,
+    Review,
+    message,
+    validate,
+    with_defaults,
+)
+from stromboli.admission.rules.queue_jobs import unfinished_job
 from stromboli.admission.rules.rule_context import Context, QueueIndex, Settings
 from stromboli.api import names
 from stromboli.api.decoding import decode_as
@@ -15,6 +23,8 @@ from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change, Record
 
 QUEUES = "queues.scheduling.volcano.sh"
+MEMBERS = {"podgroups.scheduling.volcano.sh": "PodGroup", "jobs.batch.volcano.sh": "Job"}
+"""Kinds of objects that need their queue."""
 
 
 class VolcanoAdmission:
@@ -62,7 +72,18 @@ class VolcanoAdmission:
             record = self._store.get("namespaces", "", request.namespace)
         annotations = record.object()["metadata"].get("annotations") if record is not None else None
         queue = annotations.get(names.QUEUE_NAME) if isinstance(annotations, dict) else None
-        return Context(self._queues, queue, self._settings)
+        return Context(self._queues, queue, self._settings, self._unfinished_job(request))
+
+    def _unfinished_job(self, request: WriteRequest) -> str:
+        """Find a job that needs a queue that is being deleted."""
+        is_deletion = request.kind.kind == "Queue" and request.operation == DELETE
+        if not is_deletion or not self._settings.queue_allocated_pods_check:
+            return ""
+        jobs = (
+            unfinished_job(request.name, kind, (record.data for record in self._store.list(resource)))
+            for resource, kind in MEMBERS.items()
+        )
+        return next(filter(None, jobs), "")
 
     def _on_apply(self, change: Change) -> None:
         if change.key.resource != QUEUES:

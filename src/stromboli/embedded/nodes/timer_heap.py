@@ -35,6 +35,11 @@ class TimerHeap:
             if self._heap[0] == (when, key):
                 self._arm()
 
+    def shift(self, seconds: float) -> None:
+        """Move all timers, since the clock was set."""
+        self._due = {key: when + seconds for key, when in self._due.items()}
+        self._heap = [(when + seconds, key) for when, key in self._heap]
+
     def cancel(self, key: str) -> None:
         self._due.pop(key, None)
         if not self._due:
@@ -50,7 +55,8 @@ class TimerHeap:
     def _arm(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
-        wait = min(max(0.0, self._heap[0][0] - self._clock()), self.MAX_WAIT)
+        now = self._clock()
+        wait = min(max(0.0, self._heap[0][0] - now), self.MAX_WAIT)
         self._handle = asyncio.get_running_loop().call_later(wait, self._fire)
 
     def _fire(self) -> None:

@@ -66,4 +66,4 @@ def domain_words(session: Session, domain: Domain | None) -> str:
     tree = session.cluster.hyper_nodes
     if domain is None or domain is tree.top:
         return ""
-    return f"HyperNode {domain.name}" if domain.name in tree.domains else domain.name
+    return f"HyperNode {domain.title}" if domain.name in tree.domains else domain.name

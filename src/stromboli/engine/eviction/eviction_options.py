@@ -96,11 +96,13 @@ class EvictionOptions:
 
     def is_young(self, session: Session, victim: Task) -> bool:
         """Whether a task has not run for the protected time."""
-        return not session.has_come(self.protected_until(victim))
+        return self._protected_seconds > 0 and not session.has_come(self.protected_until(session, victim))
 
-    def protected_until(self, victim: Task) -> float:
-        """The time until which a running task is protected from eviction for an equal priority."""
-        return victim.running_since + self._protected_seconds
+    def protected_until(self, session: Session, victim: Task) -> float:
+        """The time until which a running task is protected; a start that lies in the future does not count."""
+        known = (victim.started, victim.scheduled_at)
+        starts = (moment for moment in known if moment is not None and session.has_come(moment))
+        return next(starts, victim.created) + self._protected_seconds
 
     def why_protected(self, session: Session, task: Task, victims: Sequence[Task]) -> str:
         """Why none of the victims, all of one job, may be evicted for a task yet; empty if these options allow it."""
@@ -117,7 +119,8 @@ class EvictionOptions:
             return ""
         if self.respect_priority and all(victim.outranks(task) for victim in victims):
             return f"its priority {holder.priority} is higher than {job.priority}"
-        return f"its pods are protected until {_time_text(min(map(self.protected_until, victims)))}"
+        first = min(self.protected_until(session, victim) for victim in victims)
+        return f"its pods are protected until {_time_text(first)}"
 
     @property
     def _protected_seconds(self) -> float:

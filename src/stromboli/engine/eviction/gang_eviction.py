@@ -169,10 +169,11 @@ class GangVictimSelection:
         """Add bundle after bundle until they could be enough, then try; failing that, go on adding."""
         columns = self._session.cluster.columns
         inside = domain.mask(len(columns))
-        available = columns.idle + columns.releasing
-        if not less_equal(self._need, columns.total((available + self._freeable())[:, domain.rows])):
+        available = (columns.idle + columns.releasing)[:, domain.rows]
+        freeable = self._freeable()[:, domain.rows]
+        if not less_equal(self._need, columns.total((available + freeable).clip(min=0))):
             return False
-        room = columns.total(available[:, domain.rows])
+        room = columns.total(available.clip(min=0))
         bundles, chosen_by = self._bundles(domain, inside, queue)
         slots = SlotBound(self._session, next(iter(self._pending.values())), inside)
         for place, bundle in enumerate(bundles, start=1):

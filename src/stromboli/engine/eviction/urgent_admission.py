@@ -75,17 +75,18 @@ class UrgentAdmission:
     def __init__(self, session: Session):
         self._session = session
         self._actions = set(session.policy.actions)
-        columns = session.cluster.columns
-        self._idle = minus(session.total, columns.total(columns.used))
+        self._idle = session.cluster.columns.free
         self._victims = UnclaimedVictims(session)
 
     def admit(self, job: Job) -> bool:
         """Admit a job that could start after evictions, if nothing but a lack of room is against it.
 
+        That includes a job of a queue below its share that fits into free capacity which is reserved for others.
+
         Plugins are asked in a trial in which the victims are evicted, so that limits of the queue are judged as they
         would be then.
         """
-        queue, need = job.queue, job.min_resources
+        queue, need = job.queue, self._session.needs.least(job)
         if queue is None or need is None or not (self._preempts_for(job) or self._reclaims_for(job)):
             return False
         if any(need.get(dim, 0) > limit for dim, limit in own_capability(queue).items()):
@@ -97,16 +98,25 @@ class UrgentAdmission:
             for victim in self._possible_victims(job, queue):
                 if not lacking(missing, freed, missing):
                     break
+                gained = self._freed_by(victim)
                 if trial.evict(victim, EvictionReason("enqueue", job.key)) is None:
-                    shift(freed, victim.request)
+                    shift(freed, gained)
                     victims.append(victim)
             enough = not lacking(missing, freed, missing)
             enqueueable = enough and self._session.rules.enqueueable_if_capacity_is_free(job)
-        if not victims or not enqueueable:
+        if not enqueueable or not (victims or self._may_reclaim(job)):
             return False
         self._victims.claim(victims)
         self._idle = minus(self._idle, minus(need, freed))
         return True
+
+    def _freed_by(self, victim: Task) -> Amounts:
+        """Return what a node gains by the end of a task: nothing as long as others hold more than the node has."""
+        columns, node = self._session.cluster.columns, victim.node
+        if node is None or node.row < 0:
+            return {}
+        free = columns.idle[:, node.row] + columns.releasing[:, node.row]
+        return {dim: max(min(amount, int(free[dim]) + amount), 0) for dim, amount in victim.request.items()}
 
     def _possible_victims(self, job: Job, queue: Queue) -> Iterator[Task]:
         """Running tasks that the evicting actions of this policy could evict for a job, the least urgent first."""
@@ -132,12 +142,14 @@ class UrgentAdmission:
         return takewhile(lambda other: other.priority < job.priority, jobs)
 
     def _reclaimable_jobs(self, job: Job, queue: Queue) -> list[Iterable[Job]]:
-        if not self._reclaims_for(job) or not self._session.rules.preemptive(
-            queue, self._tasks_to_start(job)
-        ):
+        if not self._may_reclaim(job):
             return []
         others = self._victims.queues
         return [self._victims.jobs_of(other) for other in others if other is not queue and other.reclaimable]
+
+    def _may_reclaim(self, job: Job) -> bool:
+        """Whether the policy reclaims and the queue of a job is below its share, even beside this job."""
+        return self._reclaims_for(job) and self._session.rules.may_reclaim_for(job)
 
     def _preempts_for(self, job: Job) -> bool:
         """Whether an action of the policy could preempt for a job; preempt leaves some out (spec 02 6.1)."""
@@ -152,7 +164,3 @@ class UrgentAdmission:
             return False
         options: GangEvictionOptions = self._session.arguments(action)
         return options.serves(job)
-
-    def _tasks_to_start(self, job: Job) -> list[Task]:
-        """As many of a job's pending tasks as it needs to start."""
-        return [task for task in job.by_status[Status.PENDING] if not task.gates][: max(job.minimum, 1)]

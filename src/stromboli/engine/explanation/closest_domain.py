@@ -38,6 +38,8 @@ class ClosestDomain(Struct, frozen=True):
 
     name: str
     """Of a HyperNode, or a label with its value: `rack=r1`."""
+    title: str
+    """The same for users, who read the value of a label instead of a generated name."""
     tier: int | None
     """None for a label."""
     fits: int
@@ -54,7 +56,7 @@ class ClosestDomain(Struct, frozen=True):
     @property
     def text(self) -> str:
         """`HyperNode s3 (tier 1) has room for 12 of 16 pods and lacks cpu 8, of which default/a holds cpu 24`."""
-        where = self.name if self.tier is None else f"HyperNode {self.name} (tier {self.tier})"
+        where = self.name if self.tier is None else f"HyperNode {self.title} (tier {self.tier})"
         text = f"{where} has room for {self.fits} of {pods(self.needed)}"
         if self.lacks:
             text += f" and lacks {', '.join(f'{name} {amount}' for name, amount in self.lacks.items())}"
@@ -124,6 +126,7 @@ class DomainSearch:
         dims = self._cluster.dims
         return ClosestDomain(
             domain.name,
+            domain.title,
             None if domain.tier == LABEL_TIER else domain.tier,
             int(fits[place]),
             self.needed,

@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 
 MOST_REASONS, MOST_WAYS = 4, 2
 """How many reasons of nodes, and ways out of them, a sentence names."""
+LARGER_THAN_ANY_NODE = "Larger than any node"
+"""The reason of a pod that no end of other pods lets start."""
 LARGER_THAN_CLUSTER = "Larger than the cluster"
 """The reason of a job that no end of other jobs lets start."""
+_NOT_ENOUGH_NODES = "even empty nodes hold fewer of its pods than the {minimum} that must start together"
 UNKNOWN_WAY_OUT = "change the nodes, or what its pods ask of them"
 
 
@@ -63,7 +66,7 @@ class NodeCauses:
         self._first_waiting = first_waiting
         self._ranks = ReasonRanks(session)
         self._texts: dict[
-            tuple[Shape, tuple[Any, ...], bool, tuple[str, ...], tuple[str, ...]], tuple[str, str]
+            tuple[Shape, tuple[Any, ...], bool, int, tuple[str, ...], tuple[str, ...]], tuple[str, str]
         ] = {}
         self._reasoned: dict[Job, bool] = {}
         """Of jobs that verdicts explain: whether any counts reasons; one without may only refer to another."""
@@ -93,10 +96,15 @@ class NodeCauses:
         too_large = self._larger_than_any_node(task) if task else None
         if task is not None and too_large is not None:
             lacking = " and ".join(each.resource for each in too_large.shortages)
-            summary = f"no node is large enough for its {lacking}"
+            summary = f"no node is large enough for its {lacking or 'pods'}"
             hint = "ask for less, or add a larger node"
             return Cause("nodes", summary, hint, partial(self._too_large_details, task, hint))
         short = exceeds_cluster(session, job)
+        if not short and session.needs.is_hopeless(job):
+            text = _NOT_ENOUGH_NODES.format(minimum=job.minimum)
+            return Cause(
+                "nodes", text, LESS_OR_NODES, partial(Details, LARGER_THAN_CLUSTER, text, LESS_OR_NODES)
+            )
         if not short:
             return None
         text, requests = _cluster_too_small(session, short), least_request(job)
@@ -107,7 +115,7 @@ class NodeCauses:
         """Of this very task: what is known by its shape names the first one that had it."""
         way_out = larger_than_any_node(self._session.cluster, task)
         text, shortages = (way_out.text, way_out.shortages) if way_out else ("", ())
-        return Details("Larger than any node", text, hint, {}, shortages)
+        return Details(LARGER_THAN_ANY_NODE, text, hint, {}, shortages)
 
     def _larger_than_any_node(self, task: Task) -> WayOut | None:
         if task.shape not in self._too_large:
@@ -119,7 +127,8 @@ class NodeCauses:
         together = bool(exceeds_cluster(self._session, job))
         volumes = self._session.rules.shape_key(task) if task.volume_claims else ()
         told = tuple(reason.text for reason in self._ranks.ranked(task, verdict))
-        key = (task.shape, volumes, together, reasons or (verdict.text,), told)
+        hopeless = job.minimum if self._session.needs.is_hopeless(job) else 0
+        key = (task.shape, volumes, together, hopeless, reasons or (verdict.text,), told)
         if key not in self._texts:
             listed = ", ".join(reasons[:MOST_REASONS]) + (", ..." if len(reasons) > MOST_REASONS else "")
             summary = f"nodes are unavailable: {listed}" if reasons else verdict.message
@@ -145,12 +154,16 @@ class NodeCauses:
             return f"no node is large enough: ask for less {resources} per pod or add larger nodes"
         if exceeding := exceeds_cluster(self._session, job):
             return f"{_cluster_too_small(self._session, exceeding)}: {LESS_OR_NODES}"
+        if self._session.needs.is_hopeless(job):
+            return f"{_NOT_ENOUGH_NODES.format(minimum=job.minimum)}: {LESS_OR_NODES}"
         return f"wait until enough {resources} is free, {LESS_OR_NODES}"
 
     def _details(self, task: Task, verdict: Verdict) -> Details:
         told = self._ranks.ranked(task, verdict)
         reason = told[0].text if told else short_text(verdict.message)
         hint, shortages, holders = nodes_way_out(self._session, task, reason)
+        if reason.startswith(names.INSUFFICIENT.format("")) and self._larger_than_any_node(task):
+            reason = LARGER_THAN_ANY_NODE
         return Details(
             reason, f"{task.name}: {verdict.message}", hint, verdict.histogram(), shortages, holders
         )

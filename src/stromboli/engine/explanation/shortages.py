@@ -42,7 +42,7 @@ class WayOut(NamedTuple):
 
 
 def shortage(dims: Dimensions, dim: int, asked: float, available: float) -> Shortage:
-    return Shortage(dims.names[dim], int(asked), int(available))
+    return Shortage(dims.names[dim], int(asked), max(int(available), 0))
 
 
 def largest_holders(cluster: Cluster, dims: Iterable[int]) -> tuple[Holder, ...]:

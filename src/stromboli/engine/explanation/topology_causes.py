@@ -138,7 +138,7 @@ class TopologyCauses:
             if not domains:
                 text = f"its pods that run are in no HyperNode of {tier} or below{bad}"
                 return text, "delete its pods, so that all of them start in one"
-            where = f"HyperNode {domains[-1].name}, where its other pods are"
+            where = f"HyperNode {domains[-1].title}, where its other pods are"
             text = f"it must stay in {where}, and that has no room for {_rest(unit)}{bad}"
             return text, self._ways(f"wait until room is free there, {wider}")
         size, gang = self._size(unit, limit), self._asked.of(unit).text
@@ -230,7 +230,7 @@ class TopologyCauses:
             return ""
         if domain is self._session.cluster.hyper_nodes.top:
             return "all nodes together have room"
-        return f"tier {domain.tier} has room (HyperNode {domain.name})"
+        return f"tier {domain.tier} has room (HyperNode {domain.title})"
 
     def _all_nodes(self, unit: Job | SubJob) -> str:
         """Why it would not help to let it farther apart."""

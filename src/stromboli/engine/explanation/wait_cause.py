@@ -74,7 +74,17 @@ class Cause(NamedTuple):
             subject = "This pod"
         elif job.ready_count - job.counts[Status.ALLOCATED] >= job.minimum > 0:
             subject = f"The rest of {subject}"
-        return wait_sentence(subject, self.summary, self.way_out)
+        short = below_minimum_text(job)
+        return wait_sentence(subject, f"{short}: {self.summary}" if short else self.summary, self.way_out)
+
+
+def below_minimum_text(job: Job) -> str:
+    """`it runs below its minimum (1 of 2 pods)` for a job that was started and lost pods; else empty."""
+    ready = job.ready_count - job.counts[Status.ALLOCATED]
+    if not job.has_started or (ready >= job.minimum and not job.below_minimum):
+        return ""
+    missing = f"{ready} of {job.minimum} pods" if ready < job.minimum else "too few pods of a task"
+    return f"it runs below its minimum ({missing})"
 
 
 def waits(job: Job) -> bool:

@@ -9,7 +9,14 @@ from msgspec import Struct
 
 from stromboli.engine.explanation.closest_domain import ClosestDomain
 from stromboli.engine.explanation.shortages import Holder, Shortage
-from stromboli.engine.explanation.wait_cause import Cause, Details, Gate, waiting_count, waits
+from stromboli.engine.explanation.wait_cause import (
+    Cause,
+    Details,
+    Gate,
+    below_minimum_text,
+    waiting_count,
+    waits,
+)
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -48,11 +55,11 @@ def explain_job(causes: WaitCauses, job: Job, lost: Failure | None = None) -> Wa
     cause = _lost_cycle(lost) if lost and waits(job) else causes.of(job)
     if cause is None:
         return None
-    details = cause.details()
+    details, short = cause.details(), below_minimum_text(job)
     return WaitExplanation(
         cause.gate,
         details.reason,
-        details.message,
+        f"{short}: {details.message}" if short else details.message,
         details.hint,
         dict(details.counts),
         details.shortages,

@@ -225,7 +225,7 @@ def _not_enqueued(session: Session, job: Job) -> Cause | None:
     way_out = refusal.way_out if refusal else ""
 
     def details() -> Details:
-        hint, shortages, holders = enqueue_way_out(session.cluster, job, way_out)
+        hint, shortages, holders = enqueue_way_out(session, job, way_out)
         return Details(short_text(message), message, hint, {}, shortages, holders)
 
     return Cause("enqueue", summary, way_out or MORE, details)

@@ -19,6 +19,7 @@ from stromboli.engine.explanation.shortages import (
     shortage,
 )
 from stromboli.engine.explanation.volume_shortages import volumes_in_numbers, way_to_volumes
+from stromboli.engine.job_needs import NodeSizes
 from stromboli.engine.unmet_requirements import CREATE_CLAIM
 from stromboli.model.amounts import Amounts
 from stromboli.model.cluster import Cluster
@@ -94,33 +95,37 @@ def missing_pods_way_out(job: Job, missing: int = 0) -> str:
     return f"create {pods} or lower {minimum_field(job)}"
 
 
-def enqueue_way_out(cluster: Cluster, job: Job, known: str) -> WayOut:
+def enqueue_way_out(session: Session, job: Job, known: str) -> WayOut:
     """What enqueue compares: what the job asks for and what is free; and the way out, if whoever refused it knows."""
-    wanted = job.min_resources or {}
+    cluster, wanted = session.cluster, session.needs.least(job) or {}
     if not wanted:
         return WayOut(known)
-    free = cluster.columns.total(cluster.columns.idle)
+    source = "its pods" if job.min_resources is None else "spec.minResources"
+    free = cluster.columns.free
     short = {dim: amount for dim, amount in wanted.items() if amount > free.get(dim, 0)}
     asked = amounts_text(cluster.dims, short or wanted)
     left = amounts_text(cluster.dims, {dim: free.get(dim, 0) for dim in short or wanted})
     taken = "" if short else ", so jobs let in before it or a limit of its queue or namespace hold it back"
     next_step = f"; {known}" if known else taken
     return WayOut(
-        f"it asks for {asked} (spec.minResources), the cluster has {left} free{next_step}",
+        f"it asks for {asked} ({source}), the cluster has {left} free{next_step}",
         tuple(shortage(cluster.dims, dim, amount, free.get(dim, 0)) for dim, amount in short.items()),
         largest_holders(cluster, short),
     )
 
 
 def larger_than_any_node(cluster: Cluster, task: Task) -> WayOut | None:
-    """What a task asks for that no node has, even an empty one."""
+    """What a task asks for that no node has, even an empty one: of one resource, or of all of them at once."""
     columns, dims = cluster.columns, cluster.dims
     if not len(columns):
         return None
-    most = {dim: int(columns.allocatable[dim].max()) for dim in dims.ordered(task.request)}
+    most = {dim: int(columns.allocatable[dim].max()) for dim in dims.ordered(task.request) if dim != PODS}
     short = {dim: size for dim, size in most.items() if task.request[dim] > size}
-    if not short:
+    if not short and columns.derived(NodeSizes).slots(task.shape):
         return None
+    if not short:
+        asked = amounts_text(dims, {dim: amount for dim, amount in task.request.items() if amount > 0})
+        return WayOut(f"{task.name} asks for {asked}, and no node has all of that")
     asked = amounts_text(dims, {dim: task.request[dim] for dim in short})
     if len(short) == 1:
         ((dim, size),) = short.items()

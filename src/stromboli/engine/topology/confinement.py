@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 HOLDS_ROOM = tuple(status for status in Status if ALLOCATED_CLASS[status])
 PLACED = (*HOLDS_ROOM, Status.PIPELINED)
+_EARLIER = tuple(status for status in HOLDS_ROOM if status is not Status.ALLOCATED)
+"""The statuses of tasks that were placed before this session."""
 
 
 def placed(unit: Job | SubJob, statuses: tuple[Status, ...] = PLACED) -> Iterator[Task]:
@@ -31,10 +33,15 @@ def placed(unit: Job | SubJob, statuses: tuple[Status, ...] = PLACED) -> Iterato
         yield from (task for task in unit.tasks if task.status in statuses)
 
 
-def possible_domains(session: Session, unit: Job | SubJob, without: Task | None = None) -> list[Domain]:
+def possible_domains(
+    session: Session,
+    unit: Job | SubJob,
+    without: Task | None = None,
+    statuses: tuple[Status, ...] = PLACED,
+) -> list[Domain]:
     """The domains, none above the highest tier allowed, that have all nodes a job or a sub-group is on."""
     limit = session.network_topology(unit)
-    nodes = [task.node for task in placed(unit) if task is not without and task.node is not None]
+    nodes = [task.node for task in placed(unit, statuses) if task is not without and task.node is not None]
     if key := label_key(unit):
         return possible_label_domains(session.cluster.columns, key, nodes)
     known = [node.row for node in nodes if node.row >= 0]  # a node that is lost has no place in the tree
@@ -82,5 +89,15 @@ class Confinement:
             return
         for unit in (job, task.sub_job) if job.policies and task.sub_job is not None else (job,):
             limit = self._session.network_topology(unit)
-            if limit is not None and limit < top.tier:
+            if limit is not None and limit < top.tier and not (task.best_effort and self._is_divided(unit)):
                 yield unit
+
+    def _is_divided(self, unit: Job | SubJob) -> bool:
+        """Whether tasks placed in earlier sessions lie farther apart than the topology allows.
+
+        Such a gang has no domain to keep to, and best-effort tasks use no capacity: they go anywhere (spec 02 4.1).
+        """
+        if label_key(unit):
+            return False
+        rows = {task.node.row for task in placed(unit, _EARLIER) if task.node is not None}
+        return bool(rows - {-1}) and not possible_domains(self._session, unit, statuses=_EARLIER)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from stromboli.engine.topology.confinement import HOLDS_ROOM, placed
 from stromboli.engine.topology.label_topology import label_key, possible_label_domains
@@ -14,6 +14,7 @@ from stromboli.model.requirements.group_demands import network_topologies
 if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
     from stromboli.model.job import Job, SubJob
+    from stromboli.model.topology.domain import Domain
 
 
 class GangDomain(Struct, frozen=True):
@@ -23,16 +24,18 @@ class GangDomain(Struct, frozen=True):
     """Of a HyperNode, or a label with its value: `rack=r1`; empty if no domain has all of them."""
     tier: int | None = None
     """None for a label."""
-    sub_groups: dict[str, str] = {}
-    """HyperNodes of sub-groups, by the names of these."""
+    title: str = ""
+    """The name as users read it: the value of a label instead of a generated name."""
+    sub_groups: dict[str, GangDomain] = {}
+    """The domains of sub-groups, by the names of these."""
 
     @property
     def text(self) -> str:
         """`HyperNode s1 (tier 1); worker-0 in s0, worker-1 in s1`."""
-        where = self.name or "in no HyperNode as a whole"
+        where = self.title or "in no HyperNode as a whole"
         if self.tier is not None:
-            where = f"HyperNode {self.name} (tier {self.tier})"
-        parts = ", ".join(f"{part} in {name or 'none'}" for part, name in self.sub_groups.items())
+            where = f"HyperNode {self.title} (tier {self.tier})"
+        parts = ", ".join(f"{part} in {domain.title or 'none'}" for part, domain in self.sub_groups.items())
         return f"{where}; {parts}" if parts else where
 
 
@@ -41,12 +44,11 @@ def gang_domains(cluster: Cluster) -> Iterator[tuple[Job, GangDomain]]:
     for job in cluster.jobs.values():
         if job.allocated_count and (label_key(job) or _has_topology(job)):
             sub_groups = {
-                sub_job.id.rpartition("/")[2]: _domain(cluster, sub_job).name
+                sub_job.id.rpartition("/")[2]: _domain(cluster, sub_job)
                 for sub_job in job.sub_jobs.values()
                 if sub_job.policy is not None and sub_job.allocated_count
             }
-            domain = _domain(cluster, job)
-            yield job, GangDomain(domain.name, domain.tier, sub_groups)
+            yield job, structs.replace(_domain(cluster, job), sub_groups=sub_groups)
 
 
 def _domain(cluster: Cluster, unit: Job | SubJob) -> GangDomain:
@@ -55,9 +57,13 @@ def _domain(cluster: Cluster, unit: Job | SubJob) -> GangDomain:
         return GangDomain()
     if key := label_key(unit):
         domains = possible_label_domains(cluster.columns, key, nodes)
-        return GangDomain(domains[0].name) if domains else GangDomain()
+        return _of(domains[0], None) if domains else GangDomain()
     lowest = cluster.hyper_nodes.containing(node.row for node in nodes)[0]
-    return GangDomain() if lowest is cluster.hyper_nodes.top else GangDomain(lowest.name, lowest.tier)
+    return GangDomain() if lowest is cluster.hyper_nodes.top else _of(lowest, lowest.tier)
+
+
+def _of(domain: Domain, tier: int | None) -> GangDomain:
+    return GangDomain(domain.name, tier, domain.title)
 
 
 def _has_topology(job: Job) -> bool:

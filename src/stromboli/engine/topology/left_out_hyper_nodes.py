@@ -32,11 +32,11 @@ def left_out(tree: HyperNodeTree, concerns: Callable[[HyperNodeSpec], bool]) -> 
 
 def without_nodes(tree: HyperNodeTree, limit: int) -> str:
     """Which HyperNodes up to a tier are there in vain, as they have no nodes, and why; empty if none are."""
-    empty = [domain.name for domain in tree.domains.values() if domain.tier <= limit and not len(domain.rows)]
+    empty = [domain for domain in tree.domains.values() if domain.tier <= limit and not len(domain.rows)]
     why = tree.membership.unknown_members
     sentences = [
-        f"HyperNode {name} has no nodes ({why.get(name, 'its members have none')})"
-        for name in empty[:MOST_NAMED]
+        f"HyperNode {domain.title} has no nodes ({why.get(domain.name, 'its members have none')})"
+        for domain in empty[:MOST_NAMED]
     ]
     if len(empty) > MOST_NAMED:
         sentences.append("others have none either")

@@ -43,6 +43,8 @@ class CardLedger:
         """Nodes whose registration cannot be read, with what is wrong."""
         self.locks: dict[str, dict[str, str]] = {}
         """Nodes on which a scheduler or a device plugin has set a lock: when, by the lock's name."""
+        self.registering: set[str] = set()
+        """Nodes whose device plugin registers vGPU cards, shared out or not."""
         self.changes: ChangeLog[str] = ChangeLog()
         """Names of nodes whose cards changed, or changed hands."""
         self.corrections: dict[Job, Amounts] = {}
@@ -78,6 +80,10 @@ class CardLedger:
 
     def update(self, node: Node, before: NodeObject | None) -> None:
         """A node's object changed, came or went."""
+        if node.object is not None and card_names.VGPU_REGISTER in node.object.metadata.annotations:
+            self.registering.add(node.name)
+        else:
+            self.registering.discard(node.name)
         if self.models is not None and (
             before is None or node.object is None or _source(before) != _source(node.object)
         ):

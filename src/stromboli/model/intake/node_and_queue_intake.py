@@ -119,7 +119,9 @@ def drop_node(cluster: Cluster, obj: NodeObject) -> None:
     node = cluster.nodes.get(obj.name)
     if node is not None:
         node.object = None
-        node.row = -1
+        if node.row >= 0:
+            node.row = -1
+            cluster.strand_all(node, 1)
         cluster.cards.update(node, obj)
         cluster.layout_stale = True
         cluster.hyper_nodes.membership.note_node(node.name)

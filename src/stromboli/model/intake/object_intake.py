@@ -21,7 +21,7 @@ from stromboli.api.types.meta import Object, ResourceList
 from stromboli.api.types.native_group import NativePodGroup
 from stromboli.api.types.node import Node as NodeObject
 from stromboli.api.types.numa_topology import Numatopology
-from stromboli.api.types.pod import Container, Pod, PodStatus, Resources
+from stromboli.api.types.pod import Container, Pod, PodStatus, Resources, is_placed_elsewhere
 from stromboli.api.types.scheduling import HyperNode, Namespace, PodGroup, PriorityClass
 from stromboli.api.types.scheduling import Queue as QueueObject
 from stromboli.model.amounts import Amounts
@@ -337,7 +337,7 @@ class Intake:
             self._enter_arrivals()
             if (old.name, old.namespace) != (meta.name, meta.namespace):
                 raise BadObject("metadata.uid", f"pod {old.key} has the same")
-        ours = pod.spec.scheduler_name in self._schedulers
+        ours = pod.spec.scheduler_name in self._schedulers and not is_placed_elsewhere(pod)
         if not ours and not pod.spec.node_name:
             if old is not None:
                 self._leave(old)

@@ -34,6 +34,8 @@ class Demand(NamedTuple):
     requirement: PlacementRequirement
     field: str
     value: str
+    registration: str = ""
+    """The annotation by which nodes offer what is asked for; while no node has it, nothing is required."""
 
     @property
     def asks(self) -> str:
@@ -88,7 +90,8 @@ RESOURCE_CLAIMS = PlacementRequirement(
 DEVICE_SHARING = PlacementRequirement(
     "device-sharing",
     True,
-    "Pod: resources `volcano.sh/vgpu-*`, `volcano.sh/gpu-memory`, `volcano.sh/gpu-number`, `huawei.com/*-memory`",
+    "Pod: resources `volcano.sh/gpu-memory`, `volcano.sh/gpu-number`, `huawei.com/*-memory`, and `volcano.sh/vgpu-*`"
+    " where any node has the annotation `volcano.sh/node-vgpu-register`",
     "no plugin of the policy shares out parts of devices",
     "add deviceshare to the policy, or ask for whole devices such as nvidia.com/gpu",
     "deviceshare",

@@ -37,8 +37,9 @@ from stromboli.model.requirements.placement_requirement import (
 
 SHOWN = 3
 """Names that a demand shows; a pod may have hundreds."""
+_VGPU = "volcano.sh/vgpu-"
 _SHARED_DEVICES = (
-    "volcano.sh/vgpu-",
+    _VGPU,
     "volcano.sh/gpu-memory",
     "volcano.sh/gpu-number",
 )
@@ -115,11 +116,13 @@ def _of_spec(spec: PodSpec) -> Iterator[Demand]:
     asked = _resources([*resources, *([spec.resources] if spec.resources else [])])
     for requirement, wanted in (
         (RESOURCE_CLAIMS, [name for name in asked if name.startswith(_DEVICE_CLASS)]),
-        (DEVICE_SHARING, [name for name in asked if shares_devices(name)]),
+        (DEVICE_SHARING, [name for name in asked if shares_devices(name) and not is_vgpu(name)]),
         (NPU_CORES, [name for name in asked if name == card_names.NPU_CORE]),
     ):
         if wanted:
             yield Demand(requirement, "resources.requests", _few(wanted))
+    if vgpus := [name for name in asked if is_vgpu(name)]:
+        yield Demand(DEVICE_SHARING, "resources.requests", _few(vgpus), card_names.VGPU_REGISTER)
     if spec.volumes:
         yield from _of_volumes(spec.volumes)
     for requirement, fields in (
@@ -189,6 +192,11 @@ def shares_devices(resource: str) -> bool:
     """Whether a resource is a part of a device, by the names of Volcano's device models (spec 04 10.3-10.6)."""
     whole_card_memory = resource.startswith("huawei.com/") and resource.endswith("-memory")
     return resource.startswith(_SHARED_DEVICES) or whole_card_memory
+
+
+def is_vgpu(resource: str) -> bool:
+    """Whether a resource is a part of a GPU that Volcano's vGPU device plugin serves."""
+    return resource.startswith(_VGPU)
 
 
 def _few(texts: list[str]) -> str:

@@ -19,6 +19,8 @@ class Domain:
 
     name: str
     """The name of its HyperNode; unique in the tree."""
+    title: str = field(default="", kw_only=True)
+    """What users read for it, unique too: the value of the label from which it was discovered, else its name."""
     tier: int
     """How far apart its nodes may be: the tier of its HyperNode."""
     tier_name: str = ""
@@ -29,6 +31,9 @@ class Domain:
     """The domains that it is made of, by name."""
     rows: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """The places of its nodes in the columns, ascending."""
+
+    def __post_init__(self) -> None:
+        self.title = self.title or self.name
 
     def ancestors(self) -> Iterator[Domain]:
         """The domain itself, its parent, and so on up to the top."""

@@ -1,12 +1,13 @@
 """What domains have and hold, summed over their nodes when it is asked for.
 
-The columns are the only truth. Of a block (idle, used, ...) that was asked for before, only nodes that changed since
-are read again, so a question between two moves costs as much as the moves, and an undo needs nothing.
+The columns are the only truth. Of a number (free, leaving, ...) that was asked for before, only nodes that changed
+since are read again, so a question between two moves costs as much as the moves, and an undo needs nothing. A node that
+holds more than it has counts as full: it takes nothing off what is free on the others of its domain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from stromboli.model.node_columns import (
     IDLE,
     PIPELINED,
     RELEASING,
-    USED,
     Columns,
     Ints,
     read_only,
@@ -40,7 +40,7 @@ class DomainSums:
         """The place of each domain, by name: `sums.idle[CPU, sums.index["rack-1"]]`."""
         self._columns = columns
         self._groups = RowGroups([domain.rows for domain in domains], len(columns))
-        self._blocks: dict[int, _BlockSums] = {}
+        self._known: dict[Read, _Sums] = {}
 
     @property
     def clock(self) -> int:
@@ -50,35 +50,52 @@ class DomainSums:
     @property
     def allocatable(self) -> Ints:
         """What may be allocated on the nodes of each domain."""
-        return self._block(ALLOCATABLE)
+        return self._sum(_allocatable)
 
     @property
-    def used(self) -> Ints:
-        """What tasks hold there, those that are leaving included."""
-        return self._block(USED)
-
-    @property
-    def idle(self) -> Ints:
+    def free(self) -> Ints:
         """What is free there now."""
-        return self._block(IDLE)
+        return self._sum(_free)
+
+    @property
+    def free_in_future(self) -> Ints:
+        """What will be free there once all that is promised and all that is leaving has come to pass."""
+        return self._sum(_free_in_future)
 
     @property
     def leaving(self) -> Ints:
-        """What will be free there beyond what is idle, once all that is leaving has left and what is promised came."""
-        leaving: Ints = self._block(RELEASING) - self._block(PIPELINED)
-        return leaving
+        """What will be free there beyond what is free now; less than nothing where more is promised than leaving."""
+        return self._sum(_leaving)
 
-    @property
-    def future_idle(self) -> Ints:
-        """What will be free there once all that is promised and all that is leaving has come to pass."""
-        future: Ints = self._block(IDLE) + self.leaving
-        return future
-
-    def _block(self, block: int) -> Ints:
-        sums = self._blocks.get(block)
+    def _sum(self, read: Read) -> Ints:
+        sums = self._known.get(read)
         if sums is None:
-            sums = self._blocks[block] = _BlockSums(self._groups, self._columns, block)
+            sums = self._known[read] = _Sums(self._groups, self._columns, read)
         return sums.current()
+
+
+Read = Callable[[Ints], Ints]
+"""Computes a number by node from the amounts of nodes, shaped (amount, resource, node)."""
+
+
+def _allocatable(amounts: Ints) -> Ints:
+    allocatable: Ints = amounts[ALLOCATABLE]
+    return allocatable
+
+
+def _free(amounts: Ints) -> Ints:
+    free: Ints = amounts[IDLE].clip(min=0)
+    return free
+
+
+def _leaving(amounts: Ints) -> Ints:
+    leaving: Ints = amounts[RELEASING] - amounts[PIPELINED]
+    return leaving
+
+
+def _free_in_future(amounts: Ints) -> Ints:
+    free: Ints = (amounts[IDLE] + _leaving(amounts)).clip(min=0)
+    return free
 
 
 class RowGroups:
@@ -108,25 +125,25 @@ class RowGroups:
         return self._owners[begin : self._ends[row]]
 
 
-class _BlockSums:
-    """The sums of one block of the columns, with the numbers that they were made of."""
+class _Sums:
+    """The sums of one number of the nodes, with the numbers that they were made of."""
 
-    def __init__(self, groups: RowGroups, columns: Columns, block: int):
-        self._groups, self._columns, self._block = groups, columns, block
-        self._compute(columns.amounts[block])
+    def __init__(self, groups: RowGroups, columns: Columns, read: Read):
+        self._groups, self._columns, self._read = groups, columns, read
+        self._compute()
 
     def current(self) -> Ints:
         columns = self._columns
         if columns.clock != self._clock:
-            values = columns.amounts[self._block]
             changed = np.flatnonzero(columns.version > self._clock)
             if len(changed) * _FEW <= len(columns) and not self._large:
-                self._update(values, changed)
+                self._update(self._read(columns.amounts[:, :, changed]), changed)
             else:
-                self._compute(values)
+                self._compute()
         return read_only(self._sums)
 
-    def _compute(self, values: Ints) -> None:
+    def _compute(self) -> None:
+        values = self._read(self._columns.amounts)
         self._clock = self._columns.clock
         self._values = values.copy()
         self._sums = self._groups.sums(values)
@@ -137,14 +154,14 @@ class _BlockSums:
             self._sums = np.where(high >= limit, SATURATED, np.where(high < -limit, -SATURATED, self._sums))
 
     def _update(self, values: Ints, changed: Ints) -> None:
-        differences = values[:, changed] - self._values[:, changed]
-        if not differences.any():  # a move changes few of the blocks
+        differences = values - self._values[:, changed]
+        if not differences.any():  # a move changes few of the numbers
             self._clock = self._columns.clock
-        elif self._may_overflow(values[:, changed]):
-            self._compute(values)
+        elif self._may_overflow(values):
+            self._compute()
         else:
             self._clock = self._columns.clock
-            self._values[:, changed] = values[:, changed]
+            self._values[:, changed] = values
             for row, difference in zip(changed.tolist(), differences.T, strict=True):
                 self._sums[:, self._groups.of_row(row)] += difference[:, None]
 

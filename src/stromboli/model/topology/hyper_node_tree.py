@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stromboli.api import names
+from stromboli.model.topology.display_names import DisplayNames
 from stromboli.model.topology.domain import Domain
 from stromboli.model.topology.domain_lookup import DomainLookup
 from stromboli.model.topology.domain_sums import DomainSums
@@ -45,6 +46,8 @@ class HyperNodeTree:
         """HyperNodes whose tier is not above those of its members, by name, with a sentence that names these."""
         self.top = Domain(TOP, 1)
         """The whole cluster, one tier above the highest HyperNode, be it left out or not."""
+        self.titles = DisplayNames()
+        """What users read for HyperNodes, those that are left out too."""
         self.domains: dict[str, Domain] = {}
         """The HyperNodes by name, in order of names, without the top."""
         self.tiers: list[int] = [1]
@@ -152,6 +155,10 @@ class HyperNodeTree:
     def _relink(self, names: Collection[str]) -> None:
         """Give these HyperNodes their places in the tree, or leave them out."""
         declared, claims = self.membership.declared, self.membership.claims
+        renamed: set[str] = set()
+        for name in names:
+            known = declared.get(name)
+            renamed |= self.titles.set(name, known.label if known else None, known is not None)
         affected = claims.with_descendants(names)
         problems = claims.problems(affected)
         for name in names:
@@ -168,6 +175,8 @@ class HyperNodeTree:
         for name in affected:
             if name in self.domains:
                 self._set_parent(self.domains[name], self.domains.get(claims.parent(name) or "", self.top))
+        for name in renamed & self.domains.keys():
+            self.domains[name].title = self.titles.of(name)
         for domain in sorted(self._stale & self._inside.keys(), key=_name):  # those that stand
             self._compare_tiers(domain)
         self.unreported.update(dict.fromkeys(sorted(self._tier_index.update())))
@@ -186,7 +195,9 @@ class HyperNodeTree:
 
     def _establish(self, name: str, declared: Declared) -> None:
         """Let a HyperNode stand."""
-        domain = self.domains[name] = Domain(name, declared.spec.tier, declared.spec.tier_name)
+        domain = self.domains[name] = Domain(
+            name, declared.spec.tier, declared.spec.tier_name, title=self.titles.of(name)
+        )
         self._tier_index.add(domain, declared.age)
         self._inside[domain] = 0
         self._stale.add(domain)
@@ -208,7 +219,7 @@ class HyperNodeTree:
         before = self._too_low.pop(domain.name, "")
         low = [child for child in domain.children if child.tier >= domain.tier]
         if low:
-            members = shortened([f"HyperNode {child.name} (tier {child.tier})" for child in low])
+            members = shortened([f"HyperNode {child.title} (tier {child.tier})" for child in low])
             self._too_low[domain.name] = (
                 f"its tier {domain.tier} is not above those of members: {members}; give it a higher tier"
             )

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stromboli.model.topology.display_names import discovered_label
 from stromboli.model.topology.member_selection import Members, MemberSelection
 from stromboli.model.topology.name_patterns import Age
 from stromboli.model.topology.parent_claims import ParentClaims, shortened
@@ -32,6 +33,8 @@ class Declared:
 
     spec: HyperNodeSpec
     age: Age
+    label: tuple[str, str] | None = None
+    """The node label and the value for which it was discovered, if it was."""
     named: int = 0
     """The nodes that it names itself."""
     fault: str = ""
@@ -106,13 +109,17 @@ class Membership:
         if obj is None:
             if known is not None:
                 self._drop(name, known)
-        elif known is None or known.spec != obj.spec or known.age != _age(obj):
+        elif known is None or (known.spec, known.age, known.label) != (
+            obj.spec,
+            _age(obj),
+            discovered_label(obj),
+        ):
             self._put(obj)
 
     def _put(self, obj: HyperNode) -> None:
         name, age, members = obj.name, _age(obj), Members.of(obj.spec.members)
         known = self.declared.setdefault(name, Declared(obj.spec, age))
-        known.spec, known.age = obj.spec, age
+        known.spec, known.age, known.label = obj.spec, age, discovered_label(obj)
         self._selection.set_members(name, age, members)
         self.relinked |= self.claims.set(name, members)
 

@@ -37,6 +37,8 @@ class Room(NamedTuple):
     """The most that is free below one of them: the largest gang that still fits there."""
     largest_if_empty: float
     """The same if nothing were in use."""
+    full: int = 0
+    """HyperNodes that have the resource and have none of it free."""
 
     @property
     def occupancy(self) -> float:
@@ -148,6 +150,7 @@ def _occupancy(
             float(free[place, inside].sum()),
             float(free_below[place].max()),
             float(total_below[place].max()),
+            int(((total_below[place] > 0) & (free_below[place] <= 0)).sum()),
         )
         for place, resource in enumerate(RESOURCES)
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,18 @@ from stromboli.engine.plugin import Bound, Eviction, Invalid, Key, Plugin, Queue
 from stromboli.engine.points import Vote, depends, in_turn
 from stromboli.engine.queue_limits import InqueueResources, own_capability, refuse_for_quota
 from stromboli.engine.session import Session
-from stromboli.model.amounts import fits, lacking, plus, shift, some_fits, times, total_of
+from stromboli.model.amounts import (
+    Amounts,
+    Vector,
+    excess,
+    fits,
+    lacking,
+    plus,
+    shift,
+    some_fits,
+    times,
+    total_of,
+)
 from stromboli.model.cluster import SUM_OF, Change, Dirty
 from stromboli.model.devices.queue_usage import class_of
 from stromboli.model.job import Job
@@ -53,8 +64,9 @@ class CapacityArguments:
     )
     device_amounts: bool = arg(
         "capacity.DRAConsumableCapacityEnable",
-        False,
-        "Count what they request of the capacity of devices too, against `<capacity>.deviceclass/<class>`.",
+        True,
+        "Count what ResourceClaims request of the capacity of devices, such as memory, against"
+        " `<capacity>.deviceclass/<class>` too.",
     )
 
 
@@ -78,6 +90,8 @@ class Capacity(Plugin):
     def __init__(self, arguments: CapacityArguments, switches: dict[str, bool]):
         super().__init__(arguments, switches)
         self._tree = QueueTree({}, {}, [])
+        self._divided: Amounts = {}
+        """What the shares were made of."""
         self._inqueue = InqueueResources()
         self._devices: DeviceQuota | None = None
         """Only if devices count, queues limit some, and there are ResourceClaims or DeviceClasses."""
@@ -86,9 +100,10 @@ class Capacity(Plugin):
         """Only with the feature SchedulingGatesQueueAdmission."""
 
     def opening(self, session: Session, dirty: Dirty) -> None:
-        self._inqueue.opening(session.cluster, dirty)
+        self._inqueue.opening(session.needs, dirty)
         self._admitted = AdmittedPods(session) if names.QUEUE_ADMISSION in session.features else None
-        if dirty.everything or dirty.queues or dirty.nodes:
+        if dirty.everything or dirty.queues or dirty.nodes or session.sharable != self._divided:
+            self._divided = session.sharable
             self._tree = self._build_tree(session)
             warnings = {warning.text(session.cluster.dims) for warning in self._tree.warnings}
             for text in sorted(warnings - self._warnings):
@@ -102,7 +117,7 @@ class Capacity(Plugin):
             self._devices.sum_up(self._tree.shares.values())
 
     def _build_tree(self, session: Session) -> QueueTree:
-        return flat_queues(session.cluster.queues.values(), session.total)
+        return flat_queues(session.cluster.queues.values(), session.sharable)
 
     def _leaf(self, queue: Queue | None) -> QueueShare | None:
         """The share of a queue that takes jobs; inner and detached queues take none."""
@@ -162,19 +177,30 @@ class Capacity(Plugin):
             yield QueueLimit(share.queue, "limit", limit, share.held, remedy)
 
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:
-        leaf, request = self._leaf(queue), total_of(task.request for task in tasks)
+        request, job = total_of(task.request for task in tasks), tasks[0].job if tasks else None
+        return self._may_take(queue, request, lambda share: share.reserved_beside(job))
+
+    def may_reclaim_for(self, job: Job) -> bool:
+        request = self.session.needs.least(job) or {}
+        return job.queue is not None and self._may_take(job.queue, request, self._promised)
+
+    def _promised(self, share: QueueShare) -> Amounts:
+        """What jobs of a queue, and of those below it, were admitted for and do not hold yet."""
+        return excess(plus(self._inqueue.of(share.queue), share.inqueue_below), {})
+
+    def _may_take(self, queue: Queue, request: Vector, others: Callable[[QueueShare], Vector]) -> bool:
+        """Whether a queue deserves a request beside what it holds and what is kept for others of it."""
+        leaf = self._leaf(queue)
         if leaf is None or not queue.open:
             return False
-        job = tasks[0].job if tasks else None
-        wanted = plus(plus(leaf.held, leaf.reserved_beside(job)), request)
-        if not fits(wanted, leaf.limit, request):
+
+        def with_request(share: QueueShare) -> Amounts:
+            return plus(plus(share.held, others(share)), request)
+
+        if not fits(with_request(leaf), leaf.limit, request):
             return False
-        return some_fits(wanted, leaf.deserved, request) or any(
-            some_fits(
-                plus(plus(ancestor.held, ancestor.reserved_beside(job)), request), ancestor.deserved, request
-            )
-            for ancestor in reclaimable_queues.nearest_ancestors(leaf, self.arguments.levels)
-        )
+        ancestors = reclaimable_queues.nearest_ancestors(leaf, self.arguments.levels)
+        return any(some_fits(with_request(share), share.deserved, request) for share in (leaf, *ancestors))
 
     # -- victims
 
@@ -209,7 +235,7 @@ class Capacity(Plugin):
     # -- the gate
 
     def job_enqueueable(self, job: Job) -> Vote:
-        queue, least = job.queue, job.min_resources
+        queue, least = job.queue, self.session.needs.least(job)
         leaf = self._leaf(queue)
         if leaf is None or queue is None or not queue.open:
             return Vote.REJECT
@@ -217,13 +243,15 @@ class Capacity(Plugin):
             return Vote.PERMIT
         shares = (leaf, *leaf.ancestors)
         for depth, share in enumerate(shares):
-            inqueue = plus(self._inqueue.of(share.queue), share.inqueue_below)
+            inqueue = plus(self._inqueue.beside(job, share.queue), share.inqueue_below)
             wanted = plus(plus(least, share.held), inqueue)
-            if missing := lacking(wanted, share.limit, least):
+            missing = lacking(wanted, share.limit, least)
+            if self._inqueue.holds_back(job, queue if share is leaf else None, missing):
                 limits = {above.queue: above.limit for above in shares[depth:]}
                 refuse_for_quota(self.session, job, self.name, limits, missing)
                 return Vote.REJECT
-            if self._devices is not None and (short := self._devices.lacking(share, job)):
+            devices = self._devices if job.min_resources is not None else None
+            if devices is not None and (short := devices.lacking(share, job)):
                 self._refuse_for_devices(job, share.queue, short)
                 return Vote.REJECT
         return Vote.PERMIT

@@ -19,7 +19,7 @@ from stromboli.model.cards.device_config import BUILT_IN, CONFIG_KEY, DeviceConf
 from stromboli.model.cards.pod_cards import asked_of_gpu_share, limit_names, matches_labels
 from stromboli.model.cards.registrations import Models
 from stromboli.model.requirements.placement_requirement import DEVICE_SHARING
-from stromboli.model.requirements.pod_demands import shares_devices
+from stromboli.model.requirements.pod_demands import is_vgpu, shares_devices
 from stromboli.plugins.deviceshare.card_fit import CardRequest, Order, Shortage
 from stromboli.plugins.deviceshare.card_fits import CardFits
 from stromboli.plugins.deviceshare.gpu_share_request import GpuShareRequest
@@ -214,12 +214,12 @@ class DeviceShare(Plugin):
         }
         vgpu = arguments.vgpu and bool(self._vgpu_containers(shape))
         for resource in limit_names(shape.spec):
-            if shares_devices(resource) and resource not in shared and not (vgpu and _is_vgpu(resource)):
+            if shares_devices(resource) and resource not in shared and not (vgpu and is_vgpu(resource)):
                 return resource
         return ""
 
     def _why_not_shared(self, resource: str) -> str:
-        if self.arguments.vgpu and _is_vgpu(resource):
+        if self.arguments.vgpu and is_vgpu(resource):
             nvidia = self._config[1].nvidia
             return card_reasons.NO_CARD_ASKED.format(
                 resource=resource, count=nvidia.count_name, memory=nvidia.memory_name
@@ -292,7 +292,3 @@ def _score(fits: list[CardFits], task: Task, nodes: Nodes) -> Column:
         each.update()
         total += nodes.pick(each.scores)
     return np.floor(total + 0.5)
-
-
-def _is_vgpu(resource: str) -> bool:
-    return resource.startswith("volcano.sh/vgpu-")

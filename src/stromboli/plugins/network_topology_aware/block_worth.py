@@ -78,7 +78,7 @@ class BlockWorth:
         taken = max((need.get(dim, 0) / amount for dim, amount in kind.request), default=0.0)
         if not len(holding) or taken <= 0:
             return np.zeros(len(self._tiers))
-        room = _pods_that_fit(kind, sums.idle)
+        room = _pods_that_fit(kind, sums.free)
         left = np.maximum(room - math.ceil(taken - _ROUNDING), 0.0)
         lost: Floats = (room // kind.pods - left // kind.pods) * kind.pods / taken
         return lost[self._around(int(holding.min()))]

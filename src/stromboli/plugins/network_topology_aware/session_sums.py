@@ -28,17 +28,18 @@ class SessionSums:
         self._sums = sums
         self.index = sums.index
         """The place of each domain, by name."""
-        self._idle: Ints = sums.idle.copy()
-        self._leaving: Ints = sums.leaving
+        self._free: Ints = sums.free.copy()
+        self._free_in_future: Ints = sums.free_in_future.copy()
+        self._leaving: Ints = sums.leaving.copy()
         self.opened: Hashable = self._leaving.tobytes()
         """All that differs between sessions in what is used."""
         self._fullness: tuple[Hashable, Floats] | None = None
         self._with_room: dict[tuple[str, tuple[tuple[int, float], ...]], Bools] = {}
 
     @property
-    def idle(self) -> Ints:
+    def free(self) -> Ints:
         """What is free now."""
-        return self._sums.idle
+        return self._sums.free
 
     @property
     def allocatable(self) -> Ints:
@@ -46,30 +47,30 @@ class SessionSums:
         return self._sums.allocatable
 
     def with_room(self, need: Vector, purpose: str) -> Bools:
-        """Domains with so much idle, now or in future, at open; for other purposes: that have it at all."""
+        """Domains with so much free, now or in future, at open; for other purposes: that have it at all."""
         key = (purpose, tuple(sorted(need.items())))
         known = self._with_room.get(key)
         if known is None:
             if purpose != "allocate":
                 known = _covers(self._sums.allocatable, need)
             else:
-                known = _covers(self._idle, need) | _covers(self._idle + self._leaving, need)
+                known = _covers(self._free, need) | _covers(self._free_in_future, need)
             self._with_room[key] = known
         return known
 
     def share(self, need: Vector) -> Floats:
-        """Which part of something each domain has idle, now or in future, at open: the least over all resources."""
+        """Which part of something each domain has free, now or in future, at open: the least over all resources."""
         share: Floats = np.full(len(self.index), np.inf)
-        idle = np.maximum(self._idle, self._idle + self._leaving)
+        free = np.maximum(self._free, self._free_in_future)
         for dim, amount in need.items():
             if amount > 0:
-                share = np.minimum(share, idle[dim] / amount if dim < len(idle) else 0.0)
+                share = np.minimum(share, free[dim] / amount if dim < len(free) else 0.0)
         return share
 
     @property
     def used(self) -> Ints:
-        """What tasks hold or were promised, less what was evicted in this session."""
-        used: Ints = self._sums.used - self._sums.leaving + self._leaving
+        """What is not free or was promised, less what was evicted in this session."""
+        used: Ints = self._sums.allocatable - self._sums.free - self._sums.leaving + self._leaving
         return used
 
     def fullness(self, parts: Sequence[Part]) -> Floats:

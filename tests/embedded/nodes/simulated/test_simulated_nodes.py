@@ -2,10 +2,18 @@
 
 import asyncio
 
+import pytest
+
+from stromboli.api.durations import Duration
 from stromboli.embedded.nodes.node_devices import DEVICE_CLASSES, SLICES
+from stromboli.embedded.nodes.pod_addresses import PodAddresses
 from stromboli.embedded.nodes.pod_claims_check import DEVICE_CLAIMS
 from stromboli.embedded.nodes.real.process_runtime import VOLUMES
+from stromboli.embedded.nodes.simulated.pod_stages import StageDelays
+from stromboli.embedded.nodes.simulated.simulated_nodes import SimulatedRuntime
 from stromboli.kube.api_resources import Resource
+from stromboli.kube.timestamps import timestamp
+from tests.embedded.nodes.node_pods import pod
 from tests.embedded.nodes.node_services import NODES, running_nodes
 
 RUN, EXIT = "stromboli.sh/run-time", "stromboli.sh/exit-code"
@@ -352,5 +360,78 @@ def test_an_init_container_runs_before_the_others_also_over_a_restart(tmp_path):
         async with running_nodes(tmp_path, "1x8cpu") as cluster:
             after = await cluster.phase("two", "Succeeded")
             assert after["status"]["startTime"] == before["status"]["startTime"]
+
+    asyncio.run(scenario())
+
+
+class SettableClocks:
+    """A wall clock that a test sets, and one that is never set."""
+
+    def __init__(self) -> None:
+        self.wall, self.steady = 1_767_225_600.0, 100.0
+
+    def pass_seconds(self, seconds: float) -> None:
+        self.wall += seconds
+        self.steady += seconds
+
+
+class RecordedWrites:
+    """The phases that were written, and when by the clock that is never set."""
+
+    def __init__(self, clocks: SettableClocks) -> None:
+        self._clocks = clocks
+        self.phases: list[tuple[float, str]] = []
+
+    def patch_status(self, pod, status, failed=None) -> None:
+        self.phases.append((self._clocks.steady - 100.0, status["phase"]))
+        self.status = status
+
+
+def simulated_runtime(clocks: SettableClocks) -> tuple[SimulatedRuntime, RecordedWrites]:
+    writes = RecordedWrites(clocks)
+    delays = StageDelays(start_delay=Duration(0.0, 0.0))
+    runtime = SimulatedRuntime(
+        writes, PodAddresses(), delays, lambda: clocks.wall, steady=lambda: clocks.steady
+    )
+    return runtime, writes
+
+
+def play(runtime: SimulatedRuntime, clocks: SettableClocks, seconds: int) -> None:
+    for _ in range(seconds):
+        clocks.pass_seconds(1.0)
+        runtime._timers._fire()
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0, 0.0])
+@pytest.mark.parametrize("how", [{"annotations": {RUN: "60s"}}, {"command": ["sleep", "60"]}])
+def test_a_pod_runs_as_long_as_it_should_when_the_clock_is_set(how, jump) -> None:
+    async def scenario() -> None:
+        clocks = SettableClocks()
+        runtime, writes = simulated_runtime(clocks)
+        runtime.put(pod(**how))
+        play(runtime, clocks, 1)
+        started = writes.status["containerStatuses"][0]["state"]["running"]["startedAt"]
+        runtime.put(pod(phase="Running", started=started, **how))
+        play(runtime, clocks, 20)
+        clocks.wall += jump
+        play(runtime, clocks, 10)
+        runtime.put(pod(phase="Running", started=started, **how))  # seen again, unchanged
+        play(runtime, clocks, 60)
+        assert writes.phases == [(1.0, "Running"), (61.0, "Succeeded")]
+        await runtime.close()
+
+    asyncio.run(scenario())
+
+
+def test_after_a_restart_a_pod_counts_from_its_recorded_start() -> None:
+    async def scenario() -> None:
+        clocks = SettableClocks()
+        runtime, writes = simulated_runtime(clocks)
+        how = {"annotations": {RUN: "60s"}}
+        runtime.put(pod(phase="Running", started=timestamp(clocks.wall - 50.0), **how))
+        runtime.put(pod("future", phase="Running", started=timestamp(clocks.wall + 3600.0), **how))
+        play(runtime, clocks, 70)
+        assert writes.phases == [(10.0, "Succeeded"), (60.0, "Succeeded")]
+        await runtime.close()
 
     asyncio.run(scenario())

@@ -1,4 +1,4 @@
-"""How much is done for one viewer at once, whoever else is served."""
+"""A limit of concurrent work for each viewer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 
 class ViewerTurns:
-    """A semaphore for each viewer who has something under way, by his key."""
+    """A semaphore for each viewer with work in progress, by the key of the viewer."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -17,7 +17,7 @@ class ViewerTurns:
         return len(self._turns)
 
     def of(self, viewer: str) -> asyncio.Semaphore:
-        """That of a viewer, kept for as long as somebody has it."""
+        """The semaphore of a viewer, kept while it is in use."""
         turn = self._turns.get(viewer)
         if turn is None:
             turn = self._turns[viewer] = asyncio.Semaphore(self._most)

@@ -100,6 +100,12 @@ class ContainerRun:
         self.state = Termination(code, now, self.started or now).state(id)
         self.due = math.inf
 
+    def shift(self, seconds: float) -> None:
+        """Move its times, since the clock was set."""
+        if self.started_once:
+            self.started += seconds
+        self.due += seconds
+
     def restore(self, status: Content) -> None:
         """Go on from its status."""
         self.restarts = self.failures = int(status.get("restartCount") or 0)
@@ -166,6 +172,13 @@ class PodRun:
         }
         for run in (*self.inits, *self.mains):
             run.restore(statuses.get(run.name) or {})
+
+    def shift(self, seconds: float) -> None:
+        """Move all times, since the clock was set."""
+        if self.started:
+            self.started += seconds
+        for run in (*self.inits, *self.mains):
+            run.shift(seconds)
 
     def advance(self, pod: NodePod, now: float) -> list[str]:
         """Do everything that is due, at first start; the names of containers that now wait for their back-off."""

@@ -39,6 +39,9 @@ FIRST_RETRY, MAX_RETRY = 1.0, 60.0
 """Seconds until a stage that could not be written is tried again, at first and at most."""
 FIRST_CHECK, MAX_CHECK = 1.0, 8.0
 """Seconds until claims that a pod waits for are looked at again, at first and at most."""
+MIN_JUMP = 1.0
+"""Seconds by which the wall clock must be set before the times of pods follow."""
+_UPTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 CheckClaims = Callable[[NodePod], Awaitable[MissingClaim | None]]
 
@@ -69,6 +72,19 @@ class SimulatedPod:
             if self.state is PodState.RUNNING:
                 run.restore(self.pod)
 
+    def shift(self, seconds: float) -> None:
+        """Move its times, since the clock was set."""
+        self.since += seconds
+        if self.next is not None:
+            self.next = self.next._replace(at=self.next.at + seconds)
+        if self.run is not None:
+            self.run.shift(seconds)
+
+
+def uptime() -> float:
+    """Seconds since the machine started, including those in which it slept."""
+    return time.clock_gettime(_UPTIME)
+
 
 class SimulatedRuntime:
     """Plays the stages of pods."""
@@ -80,29 +96,47 @@ class SimulatedRuntime:
         delays: StageDelays,
         clock: Callable[[], float] = time.time,
         check_claims: CheckClaims | None = None,
+        steady: Callable[[], float] | None = None,
     ) -> None:
-        """`check_claims` says what a pod with claims still waits for, as a kubelet would."""
+        """`check_claims` returns what a pod with claims still waits for, as a kubelet would.
+
+        `steady` is a clock that is never set, for durations. Default: the machine's if `clock` is, else `clock`.
+        """
         self._writes = writes
         self._addresses = addresses
         self._check_claims = check_claims
         self._checks: set[asyncio.Task[None]] = set()
         self._delays = delays
         self._clock = clock
+        self._steady = steady or (uptime if clock is time.time else clock)
+        self._offset = clock() - self._steady()
         self._pods: dict[str, SimulatedPod] = {}
-        self._timers = TimerHeap(self._play, clock)
+        self._timers = TimerHeap(self._play, self._now)
+
+    def _now(self) -> float:
+        """Read the wall clock; if it was set, all times move with it, so that pods run as long as they would have."""
+        now = self._clock()
+        jump = now - self._steady() - self._offset
+        if abs(jump) >= MIN_JUMP:
+            self._offset += jump
+            self._timers.shift(jump)
+            for simulated in self._pods.values():
+                simulated.shift(jump)
+        return now
 
     def put(self, pod: NodePod) -> None:
         state = state_of(pod)
         simulated = self._pods.get(pod.uid)
         if simulated is None:
+            now = self._now()
             started = started_at(pod) if state is PodState.RUNNING else None
-            since = self._clock() if started is None else started
+            since = now if started is None else min(started, now)
             simulated = self._pods[pod.uid] = SimulatedPod(pod, state, since)
             if state in (PodState.BOUND, PodState.RUNNING):
                 simulated.plan()
         elif simulated.state is not state:
             if state is not PodState.RUNNING or simulated.written is not Stage.START:
-                simulated.since = self._clock()  # a running pod counts from when its start was written
+                simulated.since = self._now()  # a running pod counts from when its start was written
             simulated.state, simulated.written, simulated.failures = state, None, 0
         simulated.pod = pod
         self._schedule(simulated)
@@ -156,7 +190,7 @@ class SimulatedRuntime:
             self._play(pod.uid)
         else:
             self._writes.record_event(pod, names.WARNING, missing.reason, missing.message)
-            self._timers.set(pod.uid, self._clock() + _pause(simulated.checks, FIRST_CHECK, MAX_CHECK))
+            self._timers.set(pod.uid, self._now() + _pause(simulated.checks, FIRST_CHECK, MAX_CHECK))
             simulated.checks += 1
 
     def _schedule(self, simulated: SimulatedPod) -> None:
@@ -187,7 +221,7 @@ class SimulatedRuntime:
                 simulated.written = None
                 pause = _pause(simulated.failures, FIRST_RETRY, MAX_RETRY)
                 simulated.failures += 1
-                self._timers.set(pod.uid, self._clock() + pause)
+                self._timers.set(pod.uid, self._now() + pause)
 
         status = self._status(simulated, simulated.next)
         if stage is not Stage.DELETE:
@@ -201,7 +235,7 @@ class SimulatedRuntime:
         """The status of a pod after a stage."""
         if simulated.run is not None:
             return self._run_status(simulated, simulated.run, next)
-        pod, now = simulated.pod, self._clock()
+        pod, now = simulated.pod, self._now()
         match next.stage:
             case Stage.START:
                 simulated.since = now
@@ -215,7 +249,7 @@ class SimulatedRuntime:
 
     def _run_status(self, simulated: SimulatedPod, run: PodRun, next: ScheduledStage) -> Content:
         """The status of a pod after a stage, by its containers."""
-        pod, now, code = simulated.pod, self._clock(), None
+        pod, now, code = simulated.pod, self._now(), None
         match next.stage:
             case Stage.START | Stage.ADVANCE:
                 for name in run.advance(pod, now):

@@ -50,8 +50,9 @@ class EvictionAnswers:
         return why
 
     def _why_not(self, holder: Job, tasks: Sequence[Task]) -> str:
-        if all(task.status is Status.RELEASING for task in tasks):
-            return "it is leaving already"
+        leaving = sum(task.status is Status.RELEASING for task in tasks)
+        if leaving:
+            return "it is leaving already" if leaving == len(tasks) else f"{leaving} of its pods are leaving"
         if not self._actions:
             return "no action of the policy evicts"
         if not self._waiting.may_preempt:

@@ -98,6 +98,8 @@ class HyperNodeRoom(Struct):
     needed: int
     lacks: Resources = {}
     holders: list[str] = []
+    title: str = ""
+    """The name as users read it: the value of a label instead of a generated name."""
 
 
 class ResourceHolder(Struct):

@@ -80,7 +80,7 @@ def _hyper_nodes(session: Session, node: Node) -> list[str]:
     if not tree or node.row < 0:
         return []
     domains = tree.containing([node.row])
-    return [f"{domain.name} (tier {domain.tier})" for domain in domains if domain is not tree.top]
+    return [f"{domain.title} (tier {domain.tier})" for domain in domains if domain is not tree.top]
 
 
 def _shares(session: Session, node: Node) -> list[NodeShare]:

@@ -126,6 +126,7 @@ def hyper_node_rooms(session: Session, tasks: Sequence[Task], needed: int) -> li
         rooms.append(
             HyperNodeRoom(
                 name=domain.name,
+                title=domain.title,
                 tier=domain.tier,
                 nodes=len(domain.rows),
                 fits=int(fits[place]),

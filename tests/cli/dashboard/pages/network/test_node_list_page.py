@@ -10,10 +10,11 @@ from html import unescape
 
 import pytest
 
-from stromboli.cli.dashboard.pages.network.heat_map_markup import natural_order, node_groups
+from stromboli.cli.dashboard.pages.network.heat_map_markup import node_groups
 from stromboli.cli.dashboard.pages.network.node_list_page import node_list
 from stromboli.cli.dashboard.pages.page_content import PageContent
 from stromboli.cli.live.visible_records import EVERYTHING, Visibility
+from stromboli.model.topology.display_names import natural_order
 from tests.cli.dashboard.network_manifests import Manifest, hyper_node, node, pod, pod_group, two_racks
 from tests.cli.dashboard.number_links import assert_numbers_lead_to_as_many
 from tests.cli.dashboard.view_requests import HOSTILE, html_of, links_of, rendered, text_of, view_request

@@ -53,11 +53,44 @@ def test_branches_are_open_where_the_address_says_so() -> None:
     assert '<details open="">' in html_of(network(*two_racks(), open="all"))
 
 
-def test_tiers_count_free_partly_free_and_full_hyper_nodes() -> None:
+def test_tiers_count_free_hyper_nodes_and_show_each_resource() -> None:
     cluster = [*two_racks(), node("n-5"), hyper_node_manifest("rack-c", 1, "n-5", tier_name="rack")]
     page = network(*cluster)
-    assert "rack (tier 1) 3 1 2 0 3 of 5" in text_of(page)
-    assert "/topology?tier=1&room=partly" in links_of(page)
+    assert "rack (tier 1) 3 1 3 of 5 12 / 80 CPU in use 12 / 80 0 full" in text_of(page)
+    assert "/topology?tier=1&room=free" in links_of(page)
+
+
+def test_a_rack_without_free_cpus_is_full_of_cpus_and_not_of_gpus() -> None:
+    cluster = [
+        *(node(name, gpus=8) for name in ("n-1", "n-2")),
+        *(hyper_node_manifest(f"rack-{each}", 1, f"n-{each}", tier_name="rack") for each in (1, 2)),
+        pod_group(),
+        *(pod(f"etl-{each}", on=f"n-{each}", cpu="16") for each in (1, 2)),
+    ]
+    page = network(*cluster)
+    assert "rack (tier 1) 2 0 0 of 2 32 / 32 CPU in use 32 / 32 2 full" in text_of(page)
+    assert "0 / 16 GPU in use 0 / 16 0 full" in text_of(page)
+    full = network(*cluster, tier="1", room="full-of-cpu")
+    assert "2 HyperNodes of tier 1, full of CPU" in text_of(full)
+    assert "0 HyperNodes of tier 1, full of GPU" in text_of(network(*cluster, tier="1", room="full-of-gpu"))
+
+
+def test_a_rack_is_not_said_to_be_full_of_what_only_a_cordoned_node_has_free() -> None:
+    cluster = [node("n-1", cordoned=True), hyper_node_manifest("rack-1", 1, "n-1", tier_name="rack")]
+    assert "0 / 16 CPU in use 0 / 16 1 full" in text_of(network(*cluster))
+
+
+def test_hyper_nodes_from_labels_show_the_value_of_the_label() -> None:
+    generated = "hypernode-racks-tier1-5q82h"
+    rack = hyper_node_manifest(generated, 1, "n-1", tier_name="topology/rack")
+    rack["metadata"]["labels"] = {"topology/rack": "rack-1", "volcano.sh/network-topology-source": "label"}
+    page = network(node("n-1"), rack)
+    assert lines(page) == ["rack-1"]
+    assert f"/topology/{generated}" in links_of(page)
+    for name in (generated, "rack-1"):
+        own = page_of(name, node("n-1"), rack)
+        assert own.title == "HyperNode rack-1"
+        assert f"Name {generated}" in text_of(own)
 
 
 def test_a_number_of_a_tier_leads_to_its_hyper_nodes() -> None:
@@ -112,12 +145,12 @@ def test_every_number_leads_to_as_many_objects() -> None:
         node("n-6"),
         pod("orphan", on="n-2", group="no-such-group"),
     ]
-    for query in ({}, {"tier": "1"}, {"tier": "1", "room": "partly"}, {"cpu": "3"}):
+    for query in ({}, {"tier": "1"}, {"tier": "1", "room": "free"}, {"cpu": "3"}):
         request = view_request("/topology", *cluster, query=query)
         compared = assert_numbers_lead_to_as_many(request, rendered(topology, request))
         assert ("/nodes?tier=1&state=free+of+jobs", 2) in compared
         assert any("sort=-fits" in target for target, _ in compared)
-        assert any(target.endswith("#region-hyper-node-jobs") for target, _ in compared)
+        assert "room" in query or any(target.endswith("#region-hyper-node-jobs") for target, _ in compared)
     request = view_request("/topology/spine", *cluster, names={"hypernode": "spine"})
     regions = rendered(hyper_node, request).regions
     tree = PageContent("", {name: regions[name] for name in ("hyper-node", "hyper-nodes")})
@@ -140,7 +173,7 @@ def test_who_may_not_list_pods_is_not_told_that_all_is_free() -> None:
     assert "rack-a rack (tier 1) 2 nodes, ? free" in text
     assert "? / 32" in text
     assert "fits ? pods ? jobs" in text
-    assert "rack (tier 1) 2 ? ? ? ? of 4 ?" in text
+    assert "rack (tier 1) 2 ? ? of 4 ? / 64 CPU in use ? / 64 ? full" in text
     assert "It is not known what is in use, and so what is free" in text
     own = replace(request, path="/topology/rack-a", names={"hypernode": "rack-a"})
     text = text_of(rendered(hyper_node, own))

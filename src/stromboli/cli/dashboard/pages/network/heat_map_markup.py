@@ -5,7 +5,6 @@ Names and groups are in a region of their own, as they hardly ever change; what 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from stromboli.cli.dashboard.pages.network.node_elements import title_of
 from stromboli.cli.dashboard.pages.page_content import ViewRequest
 from stromboli.cli.dashboard.pages.page_elements import card, tabs
 from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy, resource_names
+from stromboli.model.topology.display_names import natural_order
 from stromboli.simulator.reports.page.markup import Markup, element, shortened
 
 LEVELS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy"
@@ -69,13 +69,6 @@ def _shared_beginning(titles: list[str]) -> int:
         (place for place, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first)
     )
     return 1 + max(first.rfind(separator, 0, same) for separator in SEPARATORS)
-
-
-@lru_cache(maxsize=16_384)
-def natural_order(text: str) -> tuple[tuple[int, str], ...]:
-    """`rack-9` before `rack-10`."""
-    parts = re.split(r"([0-9]{1,18})", text)
-    return tuple((int(part), "") if part.isdecimal() else (0, part) for part in parts)
 
 
 def heat_map_names(occupancy: NodeOccupancy, groups: Sequence[NodeGroup]) -> Markup:

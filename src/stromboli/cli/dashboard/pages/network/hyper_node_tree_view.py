@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from stromboli.api import names
-from stromboli.cli.dashboard.pages.network.heat_map_markup import natural_order
 from stromboli.cli.dashboard.pages.network.node_elements import SizedRoom, tier_text, title_of, usage_bar
 from stromboli.cli.dashboard.pages.network.node_list_page import VACANT_STATE, nodes_in
 from stromboli.cli.dashboard.pages.page_content import ViewRequest, hyper_node_address
 from stromboli.cli.dashboard.pages.page_elements import Row, TableColumn, data_table, link, number_link
 from stromboli.cli.dashboard.topology.domain_rooms import DomainRooms
+from stromboli.model.topology.display_names import natural_order
 from stromboli.model.topology.domain import Domain
 from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
 
@@ -60,7 +60,7 @@ class TreeView:
         """A HyperNode in one line; what is in it as links."""
         rooms, sized, place = self._rooms, self._sized, self._rooms.place[domain.name]
         fitting, jobs = rooms.fitting[place], rooms.jobs(place)
-        name = link(hyper_node_address(domain.name), shortened(domain.name, NAME_LENGTH), class_="tree-name")
+        name = link(hyper_node_address(domain.name), shortened(domain.title, NAME_LENGTH), class_="tree-name")
         parts = [
             name,
             element("span", tier_text(domain.tier, domain.tier_name), class_="tree-tier"),
@@ -135,7 +135,7 @@ def _more(domain: Domain, shown: int) -> Markup:
 
 def by_name(domains: Iterable[Domain]) -> list[Domain]:
     """`rack-9` before `rack-10`."""
-    return sorted(domains, key=lambda domain: natural_order(domain.name))
+    return sorted(domains, key=lambda domain: natural_order(domain.title))
 
 
 def _plural(count: int, noun: str) -> str:
@@ -155,9 +155,9 @@ def _name_columns() -> list[TableColumn]:
         TableColumn(
             "HyperNode",
             lambda row: link(
-                hyper_node_address(row["domain"].name), shortened(row["domain"].name, NAME_LENGTH)
+                hyper_node_address(row["domain"].name), shortened(row["domain"].title, NAME_LENGTH)
             ),
-            lambda row: row["domain"].name,
+            lambda row: natural_order(row["domain"].title),
         ),
         TableColumn(
             "Tier",

@@ -31,6 +31,7 @@ from stromboli.cli.dashboard.topology.gang_room import (
 from stromboli.cli.dashboard.topology.node_occupancy import NodeOccupancy, unit
 from stromboli.cli.live.cluster_content import GPU
 from stromboli.cli.live.cluster_records import PODS
+from stromboli.model.topology.domain import Domain
 from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
 
 NODES_PAGE = "/nodes"
@@ -146,7 +147,7 @@ def gang_card(request: ViewRequest, sized: SizedRoom) -> Markup:
     for tier in sized.room.tiers:
         name = joined(["Within one ", tier_text(tier.tier, tier.name, "HyperNode")])
         number = sized.fitting(tier.largest, tier.domain.name)
-        entries.append((name, joined([number, _place(tier.largest, tier.domain.name)])))
+        entries.append((name, joined([number, _place(tier.largest, tier.domain)])))
     wrong = [element("p", sized.problem, class_="note bad")] if sized.problem else []
     return card(
         GANG_TITLE,
@@ -159,9 +160,9 @@ def gang_card(request: ViewRequest, sized: SizedRoom) -> Markup:
     )
 
 
-def _place(largest: int, name: str) -> Markup:
+def _place(largest: int, domain: Domain) -> Markup:
     return (
-        element("small", " in ", link(hyper_node_address(name), shortened(name, 60)))
+        element("small", " in ", link(hyper_node_address(domain.name), shortened(domain.title, 60)))
         if largest
         else element("small", " in any")
     )

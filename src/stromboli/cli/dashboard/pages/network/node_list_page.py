@@ -94,7 +94,8 @@ def _filtered(request: ViewRequest, occupancy: NodeOccupancy, known: bool) -> li
     """The places of nodes that the filters leave; where use is not `known`, no node counts as free of jobs."""
     wanted = np.ones(len(occupancy), dtype=bool)
     if name := request.query.get("hypernode", ""):
-        domain = occupancy.network.tree.domains.get(name)
+        tree = occupancy.network.tree
+        domain = tree.domains.get(tree.titles.resolve(name))
         wanted[:] = domain.mask(len(occupancy)) if domain is not None else False
     if tier := request.query.get("tier", ""):
         wanted &= _in_tier(occupancy, tier)
@@ -159,7 +160,7 @@ def grouped_nodes(occupancy: NodeOccupancy, places: Sequence[int], group: str) -
     titles: dict[int, str] = {}
     for domain in occupancy.network.of_tier(int(group.removeprefix(TIER))):
         for row in domain.rows.tolist():
-            titles.setdefault(row, domain.name)
+            titles.setdefault(row, domain.title)
     return node_groups(titles, places, "in no HyperNode of this tier")
 
 
@@ -255,15 +256,15 @@ def _resource_column(occupancy: NodeOccupancy, resource: str, known: bool) -> Ta
 def _hyper_node_column(occupancy: NodeOccupancy) -> TableColumn:
     tree = occupancy.network.tree
 
-    def name(row: Row) -> str:
+    def cell(row: Row) -> Markup | str:
         domain = tree.leaf_of(row["place"])
-        return domain.name if domain is not None else ""
+        return link(hyper_node_address(domain.name), shortened(domain.title, 60)) if domain else "-"
 
-    return TableColumn(
-        "HyperNode",
-        lambda row: link(hyper_node_address(name(row)), shortened(name(row), 60)) if name(row) else "-",
-        name,
-    )
+    def title(row: Row) -> str:
+        domain = tree.leaf_of(row["place"])
+        return domain.title if domain is not None else ""
+
+    return TableColumn("HyperNode", cell, title)
 
 
 def nodes_in(hyper_node: str, state: str = "") -> str:

@@ -135,7 +135,7 @@ def _objections(record: NodeRecord, reading: NodeReading) -> str:
 def _hyper_nodes(occupancy: NodeOccupancy, name: str) -> Markup | str:
     domains = occupancy.network.containing(name)
     links = (
-        element("div", link(hyper_node_address(each.name), shortened(each.name, 60)), f" (tier {each.tier})")
+        element("div", link(hyper_node_address(each.name), shortened(each.title, 60)), f" (tier {each.tier})")
         for each in domains
     )
     return joined(links) if domains else "none"

@@ -54,10 +54,8 @@ from stromboli.cli.dashboard.pages.page_elements import (
     tabs,
 )
 from stromboli.cli.dashboard.topology.domain_rooms import (
-    FREE,
-    FULL,
-    PARTLY,
     DomainRooms,
+    ResourceUse,
     TierSummary,
     node_names,
 )
@@ -67,10 +65,13 @@ from stromboli.model.topology.domain import Domain
 from stromboli.simulator.reports.page.markup import Markup, element, joined, shortened
 
 TOPOLOGY_PAGE = "/topology"
+FREE = "free"
+FULL = "full-of-"
+"""With a resource: the HyperNodes that are full of it."""
 PROBLEMS_SHOWN = 50
 MEANING = (
-    "A node is free if it takes new pods and none of a job is there;"
-    " a HyperNode is full if none of its nodes is free."
+    "A node is free if it accepts new pods and no pod of a job is on it. A HyperNode is free if all its nodes are,"
+    " and full of a resource if none of the resource is free on nodes that accept new pods."
 )
 NO_HYPER_NODES = (
     "There are no HyperNodes: the network is one whole. docs/topology.md tells how to describe it,"
@@ -110,21 +111,24 @@ def _tiers_card(request: ViewRequest, rooms: DomainRooms, sized: SizedRoom) -> M
         return [
             tier_text(tier.tier, tier.name),
             number_link(tier.hyper_nodes, request.address(tier=tier.tier, room="", page="")),
-            *(
-                sized.count(tier.rooms[room], request.address(tier=tier.tier, room=room, page=""))
-                for room in (FREE, PARTLY, FULL)
-            ),
+            sized.count(tier.free, request.address(tier=tier.tier, room=FREE, page="")),
             joined([sized.count(tier.free_nodes, _free_nodes(tier)), " of ", _nodes(tier)]),
+            *(use_cell(tier, resource, use) for resource, use in tier.uses.items()),
             _largest(best, sized),
         ]
+
+    def use_cell(tier: TierSummary, resource: str, use: ResourceUse) -> Markup:
+        """What is in use of a resource, and how many HyperNodes are full of it."""
+        bar = usage_bar(use.used if sized.is_known else None, use.has, resource)
+        target = request.address(tier=tier.tier, room=f"{FULL}{resource}", page="")
+        return joined([bar, *([" ", sized.count(use.full, target), " full"] if use.has else [])])
 
     titles = (
         "Tier",
         "HyperNodes",
         "Free",
-        "Partly free",
-        "Full",
         "Free nodes",
+        *map(title_of, rooms.resources),
         f"Most pods of {sized.text} in one",
     )
     table = plain_table("tiers of HyperNodes", titles, [cells(tier) for tier in rooms.tiers()])
@@ -154,7 +158,7 @@ def _problems(occupancy: NodeOccupancy) -> Markup:
     entries = [
         element(
             "li",
-            link(hyper_node_address(name), shortened(name, 60)),
+            link(hyper_node_address(name), shortened(tree.titles.of(name), 60)),
             ": ",
             short_text("; ".join(tree.notices(name).values())),
         )
@@ -173,17 +177,31 @@ def _hyper_nodes(request: ViewRequest, rooms: DomainRooms, sized: SizedRoom) -> 
     domains = [
         domain
         for place, domain in enumerate(rooms.network.domains)
-        if rooms.nodes[place] and tier in ("", str(domain.tier)) and room in ("", rooms.room(place))
+        if rooms.nodes[place] and tier in ("", str(domain.tier)) and _is_chosen(rooms, place, room)
     ]
     plural = "" if len(domains) == 1 else "s"
     caption = f"{len(domains):,} HyperNode{plural}" + (f" of tier {shortened(tier, 20)}" if tier else "")
     back = link(request.address(tier="", room="", page=""), "all as a tree")
     return card(
-        f"{caption}{', ' + shortened(room, 20) if room else ''}",
+        f"{caption}{', ' + _room_text(room) if room else ''}",
         hyper_node_table(request, caption, domains, rooms, sized),
         note=back,
         wide=True,
     )
+
+
+def _is_chosen(rooms: DomainRooms, place: int, room: str) -> bool:
+    """Whether a HyperNode is among those that an address asks for: all, free ones, or those full of a resource."""
+    resource = room.removeprefix(FULL)
+    if room.startswith(FULL) and resource in rooms.resources:
+        return rooms.is_full(place, resource)
+    return not room or (room == FREE and rooms.is_free(place))
+
+
+def _room_text(room: str) -> str:
+    if room.startswith(FULL):
+        return f"full of {shortened(title_of(room.removeprefix(FULL)), 40)}"
+    return shortened(room, 20)
 
 
 def _tree_card(request: ViewRequest, rooms: DomainRooms, sized: SizedRoom, root: Domain) -> Markup:
@@ -216,8 +234,8 @@ def _page_links(request: ViewRequest, pages: int, page: int) -> list[tuple[int, 
 
 async def hyper_node(request: ViewRequest) -> PageContent:
     """A HyperNode: its place in the network, what is below it, and the jobs that lie in it."""
-    name = request.names["hypernode"]
     occupancy = request.view.nodes.occupancy()
+    name = occupancy.network.tree.titles.resolve(request.names["hypernode"])
     domain = occupancy.network.tree.domains.get(name)
     if domain is None:
         return _left_out(request, occupancy, name)
@@ -235,7 +253,7 @@ async def hyper_node(request: ViewRequest) -> PageContent:
         regions["hyper-nodes"] = _tree_card(request, rooms, sized, domain)
     regions["hyper-node-jobs"] = _jobs(request, occupancy, domain)
     regions["heat-names"] = heat_map_names(occupancy, groups)
-    return PageContent(f"HyperNode {shortened(name, 80)}", regions)
+    return PageContent(f"HyperNode {shortened(domain.title, 80)}", regions)
 
 
 def _left_out(request: ViewRequest, occupancy: NodeOccupancy, name: str) -> PageContent:
@@ -265,6 +283,7 @@ def _facts(rooms: DomainRooms, domain: Domain, sized: SizedRoom) -> Markup:
     above = [each for each in domain.ancestors() if each is not rooms.network.tree.top][1:]
     used = {name: rooms.used[name][place] if sized.is_known else None for name in rooms.resources}
     entries: list[tuple[str, object]] = [
+        *([("Name", shortened(domain.name, 253))] if domain.title != domain.name else []),
         ("Tier", tier_text(domain.tier, domain.tier_name)),
         (
             "Within",
@@ -294,13 +313,13 @@ def _facts(rooms: DomainRooms, domain: Domain, sized: SizedRoom) -> Markup:
 
 
 def _link(domain: Domain) -> Markup:
-    return link(hyper_node_address(domain.name), shortened(domain.name, 60))
+    return link(hyper_node_address(domain.name), shortened(domain.title, 60))
 
 
 def _groups(domain: Domain) -> list[NodeGroup]:
     """Its nodes by the HyperNodes that it is made of."""
     places = domain.rows.tolist()
-    titles = {row: child.name for child in reversed(domain.children) for row in child.rows.tolist()}
+    titles = {row: child.title for child in reversed(domain.children) for row in child.rows.tolist()}
     return node_groups(titles, places, "" if not titles else "members of its own")
 
 
@@ -309,7 +328,7 @@ def _jobs(request: ViewRequest, occupancy: NodeOccupancy, domain: Domain) -> Mar
     rows = [
         {**row, "here": counts[row["group"]]} for row in request.content.all_jobs() if row["group"] in counts
     ]
-    caption = f"{len(rows):,} job{'' if len(rows) == 1 else 's'} with pods in {shortened(domain.name, 60)}"
+    caption = f"{len(rows):,} job{'' if len(rows) == 1 else 's'} with pods in {shortened(domain.title, 60)}"
     table = (
         data_table(request, caption, _job_columns(request), rows, "-here")
         if rows

@@ -271,7 +271,7 @@ class ExplanationMarkup:
         if job.hyper_nodes:
             rows = [
                 [
-                    link(hyper_node_address(each.name), shortened(each.name, 80)),
+                    link(hyper_node_address(each.name), shortened(each.title or each.name, 80)),
                     "-" if each.tier is None else each.tier,
                     each.nodes,
                     f"{each.fits:,} of {each.needed:,}",

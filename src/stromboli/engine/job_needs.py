@@ -1,0 +1,258 @@
+"""What jobs need to start, what they still lack of it, and whether the nodes could ever hold it."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from heapq import nsmallest
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from stromboli.api import names
+from stromboli.model.amounts import Amounts, excess, lacking, shift, times, total_of
+from stromboli.model.cluster import SUM_OF
+from stromboli.model.dimensions import PODS
+from stromboli.model.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from stromboli.model.cluster import Cluster, Dirty
+    from stromboli.model.job import Job
+    from stromboli.model.node_columns import Columns
+    from stromboli.model.queue import Queue
+    from stromboli.model.shape import Shape
+    from stromboli.model.task import Task
+
+_HOLDING = tuple(status for status in Status if SUM_OF[status] in ("allocated", "pipelined"))
+_PLACEABLE = (*_HOLDING, Status.PENDING)
+"""Statuses of tasks that hold capacity or may still be placed."""
+
+
+class NodeSizes:
+    """What nodes hold when they are empty."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._allocatable = columns.allocatable.copy()
+        self._slots: WeakKeyDictionary[Shape, int] = WeakKeyDictionary()
+
+    def slots(self, shape: Shape) -> int:
+        """How many tasks of a shape the nodes could hold if all nodes were empty; limits on pods are left out."""
+        known = self._slots.get(shape)
+        if known is None:
+            known = self._slots[shape] = self._count(shape)
+        return known
+
+    def _count(self, shape: Shape) -> int:
+        asked = {dim: int(amount) for dim, amount in shape.request.items() if amount > 0 and dim != PODS}
+        if not asked:
+            return sys.maxsize
+        if max(asked) >= len(self._allocatable):
+            return 0
+        fewest = np.minimum.reduce([self._allocatable[dim] // amount for dim, amount in asked.items()])
+        return int(fewest.sum())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NodeSizes) and np.array_equal(self._allocatable, other._allocatable)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class JobNeeds:
+    """What jobs need to start, as the gate and the order of jobs see it.
+
+    With `reserves_minimum` a job without minResources needs what its pods request, and a running job below its minimum
+    comes before new jobs.
+    """
+
+    def __init__(self, cluster: Cluster, tasks_needed: Callable[[Job], int], reserves_minimum: bool) -> None:
+        self.cluster = cluster
+        self._tasks_needed = tasks_needed
+        self.reserves_minimum = reserves_minimum
+        """The option `reserveMinimum` of the action enqueue."""
+        self._hopeless: dict[Job, bool] = {}
+
+    @property
+    def sizes(self) -> NodeSizes:
+        """The sizes of all nodes."""
+        return self.cluster.columns.derived(NodeSizes)
+
+    def least(self, job: Job) -> Amounts | None:
+        """What a job needs to start: its minResources, or what its pods request; None if neither is known."""
+        if job.min_resources is not None or not self.reserves_minimum or job.group is None:
+            return job.min_resources
+        return _least_of_pods(job)
+
+    def elastic(self, job: Job) -> Amounts:
+        """What a job holds above what it needs."""
+        return job.elastic if job.min_resources is not None else excess(job.allocated, self.least(job) or {})
+
+    def reserved(self, job: Job, in_full: bool = False) -> Amounts:
+        """What is reserved for an admitted job that does not hold it yet.
+
+        `in_full`: until a job runs, all that it needs is reserved, whatever its pods hold.
+        """
+        least = self.least(job)
+        if least is None or self._exceeds_cluster(job) or self.is_hopeless(job):
+            return {}
+        if job.phase == names.GROUP_INQUEUE and in_full:
+            return self.ungated(job, least)
+        started = job.phase == names.GROUP_RUNNING and job.allocated_count >= job.minimum
+        if job.phase == names.GROUP_INQUEUE or started or self.runs_short(job):
+            missing = job.shortfall() if job.min_resources is not None else excess(least, job.allocated)
+            return self.ungated(job, missing)
+        return {}
+
+    def reserved_on_admission(self, job: Job) -> Amounts:
+        """What admitting a job reserves for it."""
+        # quirk: a hopeless job too, for the rest of this session, as its admission in Volcano
+        return self.ungated(job, self.least(job) or {})
+
+    @staticmethod
+    def ungated(job: Job, amounts: Amounts) -> Amounts:
+        """Amounts less what pods of a job request that wait for a scheduling gate of others."""
+        return job.without_gated(amounts, names.QUEUE_ALLOCATION_GATE)
+
+    def runs_short(self, job: Job) -> bool:
+        """Whether a job comes before new ones: it runs with less than the minimum with which it was admitted."""
+        return self.reserves_minimum and (job.below_minimum or _waits_for_min_resources(job))
+
+    def is_hopeless(self, job: Job) -> bool:
+        """Whether a job could not start even if all nodes were empty, since they are too small or too few."""
+        known = self._hopeless.get(job)
+        if known is None:
+            known = self._hopeless[job] = self._is_too_large(job)
+        return known
+
+    def _exceeds_cluster(self, job: Job) -> bool:
+        """Whether all nodes together have less than the minResources of a job."""
+        return bool(lacking(job.reservable, self.cluster.total, job.reservable))
+
+    def _is_too_large(self, job: Job) -> bool:
+        if job.ready_count >= max(job.minimum, 1):
+            return False
+        if not job.complete and self._exceeds_cluster(job):
+            return True
+        try:
+            needed = self._tasks_needed(job)
+        except Exception:
+            return False  # the plugin fails again when the job is placed, and is reported then
+        spare = max(job.counts[Status.PENDING] - job.pending_best_effort - needed, 0)
+        shapes = Counter(task.shape for task in _tasks(job, _PLACEABLE))
+        too_many = (count - self.sizes.slots(shape) for shape, count in shapes.items())
+        return sum(count for count in too_many if count > 0) > spare
+
+
+class AdmittedJobs:
+    """Which jobs a plugin that sums up reservations looks at again when a session opens, and what jobs are owed."""
+
+    def __init__(self) -> None:
+        self._admitted: dict[Job, None] = {}
+        self._sizes: NodeSizes | None = None
+        self._reserves_minimum = False
+        self._short: dict[Job, None] = {}
+        """Admitted jobs without all that they need."""
+        self._owed: dict[tuple[Queue | None, int], Amounts] = {}
+        """What is reserved for jobs with minResources and for running jobs, by queue and priority; with None as queue,
+        for those of all queues. Empty unless the minimum of admitted jobs is reserved.
+        """
+        self._parts: dict[Job, tuple[Queue | None, int, Amounts]] = {}
+        self._priorities: Counter[int] = Counter()
+        """How many jobs of each priority are owed something."""
+
+    def opening(self, needs: JobNeeds, dirty: Dirty) -> Iterable[Job]:
+        """Return the jobs to look at: those that changed or were admitted.
+
+        If the sizes of nodes changed, also those with pending pods or without all that they need: others than before
+        may be hopeless.
+        """
+        self._reserves_minimum = needs.reserves_minimum
+        jobs = {**dirty.jobs, **self._admitted}
+        if dirty.everything or dirty.nodes:
+            if needs.sizes != self._sizes:
+                jobs |= {**needs.cluster.backlog, **self._short}
+            self._sizes = needs.sizes
+        if dirty.everything:
+            self._owed, self._parts, self._priorities, self._short = {}, {}, Counter(), {}
+            jobs = dict.fromkeys(needs.cluster.jobs.values())
+        self._admitted = {}
+        for job in jobs:
+            self._review(needs, job)
+        return jobs
+
+    def add(self, job: Job, reserved: Amounts) -> None:
+        """A job was admitted in this session."""
+        self._admitted[job] = None
+        if self._reserves_minimum and job.min_resources is not None:
+            self._owe(job, reserved)
+
+    def holds_back(self, job: Job, short: Iterable[int], queue: Queue | None = None) -> bool:
+        """Whether the gate refuses a job for want of these resources.
+
+        A job without minResources only if others (of the queue) of the same or higher priority are owed any of them.
+        """
+        if job.min_resources is not None:
+            return any(True for _ in short)
+        owed = [
+            self._owed.get((queue, priority), {}) for priority in self._priorities if priority >= job.priority
+        ]
+        return any(amounts.get(dim, 0) > 0 for dim in short for amounts in owed)
+
+    def yielded_to(self, job: Job, queue: Queue | None = None) -> Amounts:
+        """What jobs (of a queue) of lower priority are owed: it does not keep a job out."""
+        below = [priority for priority in self._priorities if priority < job.priority]
+        return total_of(self._owed.get((queue, priority), {}) for priority in below)
+
+    def _review(self, needs: JobNeeds, job: Job) -> None:
+        self._short.pop(job, None)
+        if job.visible and not job.waits_for_queue and job.shortfall():
+            self._short[job] = None
+        if needs.reserves_minimum:
+            owed = job.visible and (job.min_resources is not None or job.has_started)
+            self._owe(job, needs.reserved(job) if owed else {})
+
+    def _owe(self, job: Job, amounts: Amounts) -> None:
+        """Replace what a job is owed."""
+        if job in self._parts:
+            self._count(*self._parts.pop(job), -1)
+        if amounts:
+            self._parts[job] = job.queue, job.priority, amounts
+            self._count(*self._parts[job], 1)
+
+    def _count(self, queue: Queue | None, priority: int, amounts: Amounts, sign: int) -> None:
+        for key in {queue, None}:
+            owed = self._owed.setdefault((key, priority), {})
+            shift(owed, amounts, sign)
+            if not owed:
+                del self._owed[key, priority]
+        self._priorities[priority] += sign
+        if not self._priorities[priority]:
+            del self._priorities[priority]
+
+
+def _tasks(job: Job, statuses: Iterable[Status]) -> Iterable[Task]:
+    return (task for status in statuses for task in job.by_status[status])
+
+
+def _least_of_pods(job: Job) -> Amounts | None:
+    """What as many pods as must start together request: those that hold capacity, then the first pending ones."""
+    count = max(job.minimum, 1) - job.counts[Status.SUCCEEDED]
+    tasks = list(_tasks(job, _PLACEABLE))
+    if not tasks or count <= 0:
+        return None
+    shape = tasks[0].shape
+    if all(task.shape is shape for task in tasks):
+        return None if shape.best_effort else times(shape.request, min(count, len(tasks)))
+    first = nsmallest(
+        count, tasks, key=lambda task: (task.status is Status.PENDING, -task.priority, task.order)
+    )
+    return total_of(task.request for task in first)
+
+
+def _waits_for_min_resources(job: Job) -> bool:
+    """Whether a running job has pods pending that its minResources foresee."""
+    if not job.has_started or not job.counts[Status.PENDING]:
+        return False
+    return any(dim != PODS and job.pending.get(dim, 0) > 0 for dim in job.shortfall())

@@ -1,0 +1,109 @@
+"""The world `06-hopeless` (volcano#2814, #5006): a group that no node could hold keeps nothing from others."""
+
+from __future__ import annotations
+
+import pytest
+
+from stromboli.testing import World
+from tests.manifests import group, node, phases, pod
+from tests.worlds.planning import planned, policy_named
+
+POLICIES = ("stock", "stock-capacity", "full", "full-capacity", "fair-share")
+PRESETS = ("preset:default", "preset:basic", "preset:fair-share", "preset:full", "preset:high-priority")
+
+
+@pytest.mark.parametrize("world", ["plan", "plan-nomin"])
+@pytest.mark.parametrize("policy", [*POLICIES, "fair-share-capacity", *PRESETS])
+def test_both_jobs_that_fit_start_beside_a_hopeless_one(policy: str, world: str) -> None:
+    plan = planned(policy, f"06-hopeless/{world}.yaml").whole
+    assert set(plan.binds) == {"default/a-0", "default/b-0"}
+    (job,) = plan.pending
+    waiting = plan.pending[job]
+    assert (job, waiting.reason) == ("default/hopeless", "Larger than any node")
+    text = "hopeless-0 asks for nvidia.com/gpu 8, the largest node (n1) has nvidia.com/gpu 4"
+    assert text in (waiting.message, waiting.hint)
+
+
+def gate(policy: str = "stock") -> World:
+    """A node of 4 CPUs."""
+    return World(policy=policy_named(policy).source).add(node("n1"))
+
+
+def admitted(world: World, cycles: int = 3) -> set[str]:
+    """The groups that are past the gate after some cycles."""
+    world.step(cycles)
+    return {name for name, phase in phases(world).items() if phase != "Pending"}
+
+
+def newcomer(cpu: int = 4) -> tuple[object, object]:
+    return group("new", 1, phase="Pending", minResources={"cpu": str(cpu)}), pod("new-0", "new", cpu=cpu)
+
+
+def hopeless(pods: int = 1, minimum: int = 1, cpu: int = 5, **spec: object) -> list[object]:
+    spec = {"minResources": {"cpu": str(cpu * minimum)}, **spec}
+    return [group("big", minimum, **spec), *(pod(f"big-{index}", "big", cpu=cpu) for index in range(pods))]
+
+
+def test_a_hopeless_group_that_volcano_would_admit_is_admitted_and_then_reserves_nothing() -> None:
+    world = World(policy=policy_named("stock").source).add(node("n1"), node("n2"))
+    world.add(
+        group("big", 1, phase="Pending", minResources={"cpu": "8"}), pod("big-0", "big", cpu=8), *newcomer()
+    )
+    assert admitted(world, cycles=1) == {"big"}
+    assert admitted(world) == {"big", "new"}
+
+
+def test_a_gang_that_needs_more_than_all_nodes_reserves_nothing() -> None:
+    assert admitted(gate().add(*hopeless(2, minimum=2, cpu=3), *newcomer())) == {"big", "new"}
+
+
+def test_a_gang_whose_pods_do_not_exist_yet_reserves_nothing_beyond_the_cluster() -> None:
+    assert admitted(gate().add(*hopeless(0, cpu=5), *newcomer())) == {"big", "new"}
+
+
+def test_a_gang_that_the_nodes_could_only_hold_in_pieces_reserves_nothing() -> None:
+    """Three nodes of 4 CPUs and four pods of 3 hold 12 CPUs both, but one pod fits on each node."""
+    world = World(policy=policy_named("stock").source).add(node("n1"), node("n2"), node("n3"))
+    assert admitted(world.add(*hopeless(4, minimum=4, cpu=3), *newcomer())) == {"big", "new"}
+
+
+def test_pods_that_are_larger_than_any_node_by_two_resources_together_are_hopeless() -> None:
+    world = World(policy=policy_named("stock").source)
+    world.add(node("n1", cpu=8, memory="1Gi"), node("n2", cpu=1, memory="64Gi"))
+    world.add(group("big", 1, minResources={"cpu": "8"}), pod("big-0", "big", cpu=8, memory="8Gi"))
+    assert admitted(world.add(*newcomer(8))) == {"big", "new"}
+
+
+def test_a_gang_with_enough_pods_that_fit_is_not_hopeless() -> None:
+    world = gate().add(*hopeless(1, minimum=1, cpu=4), pod("big-1", "big", cpu=5), *newcomer())
+    world.step()
+    assert phases(world)["new"] == "Pending"
+
+
+def test_a_group_is_no_longer_hopeless_once_a_larger_node_is_added() -> None:
+    world = gate().add(*hopeless(cpu=5))
+    assert admitted(world) == {"big"}
+    world.add(node("n2", cpu=5))
+    assert world.step().binds == {"default/big-0": "n2"}
+
+
+def test_a_group_becomes_hopeless_when_the_only_large_node_is_replaced() -> None:
+    world = World(policy=policy_named("stock").source)
+    cordoned = {"unschedulable": True}
+    world.add(node("n1", cpu=8, spec=cordoned), *hopeless(cpu=8), *newcomer())
+    assert "new" not in admitted(world)
+    world.add(node("n1", cpu=4, spec=cordoned), node("n2", cpu=4))
+    assert "new" in admitted(world)
+
+
+def test_what_hopeless_pods_request_is_no_demand_that_takes_shares_from_other_queues() -> None:
+    """proportion divides 8 CPUs between two queues; one of them asks for a pod of 9."""
+    world = World(nodes="n1 cpu=4; n2 cpu=4", queues="a; b", policy=policy_named("stock").source)
+    world.job("big", cpu=9, queue="a").job("small", pods=2, cpu=4, queue="b")
+    assert set(world.step(2).binds) == {"default/small-0", "default/small-1"}
+
+
+def test_without_gang_scheduling_a_gang_is_hopeless_only_if_none_of_its_pods_fits() -> None:
+    world = World(nodes="n1 cpu=4", policy="actions: allocate\ntiers: [{plugins: [{name: proportion}]}]")
+    world.job("part", pods=3, minimum=3, cpu=2)
+    assert len(world.step().binds) == 2
