@@ -201,7 +201,8 @@ def test_a_queue_below_its_share_is_admitted_to_free_capacity_that_waits_for_oth
         world = World(nodes="n1 cpu=8", queues="mine deserved=cpu:5; theirs deserved=cpu:3")
         world.job("first", pods=4, cpu=1, queue="mine", running_on=["n1"] * 4)
         world.job("evicted", pods=5, cpu=1, queue="theirs", phase="Inqueue", min_resources={"cpu": 5})
-        return let_in(gate(starving(world, cpu=cpu), tiers=CAPACITY))
+        urgent(world, cpu=cpu, queue="mine", priority=0, pods=0, minimum=cpu)
+        return let_in(gate(world, tiers=CAPACITY))
 
     assert admitted(1)
     assert not admitted(2), "more than its share"
