@@ -176,6 +176,14 @@ class ExpectedEnds:
         limit = time_limit(task, self._limits.of(task.job.queue if task.job is not None else None))
         return inf if limit is None else limit
 
+    def limit_of(self, job: Job) -> float:
+        """How long a job runs at most, also before its pods exist; infinity if nobody says."""
+        tasks = job.by_status[Status.PENDING]
+        if tasks:
+            return max(map(self.limit, tasks))
+        limit = self._limits.of(job.queue) if job.time_limit is None else job.time_limit
+        return inf if limit is None else limit
+
     def _end(self, task: Task) -> float:
         return self._start(task) + self.limit(task)
 

@@ -14,6 +14,7 @@ from stromboli.engine.placement.node_fit import slots
 from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes
 from stromboli.engine.plugin import Attempt, HeldBack, Plugin, Promise
 from stromboli.model.status import Status
+from stromboli.plugins.backfill_reservation.early_admission import EarlyAdmission
 from stromboli.plugins.backfill_reservation.expected_ends import HOLDING, ExpectedEnds
 from stromboli.plugins.backfill_reservation.limit_warnings import warn_of_limits
 from stromboli.plugins.backfill_reservation.reservation import Reservation
@@ -82,6 +83,7 @@ class BackfillReservation(Plugin):
         """Whether anything changed since the last session that may let jobs start earlier than promised."""
         self._left_early = False
         self._queue_specs: dict[str, QueueSpec | None] = {}
+        self._early = EarlyAdmission()
 
     # -- sessions
 
@@ -89,6 +91,7 @@ class BackfillReservation(Plugin):
         self._now = session.reads.time
         self._version += 1
         self._ends.update(session.cluster, dirty, self._now)
+        self._early.opening(session)
         warn_of_limits(session, dirty)
         ends = self._ends
         self._room_came = (
@@ -138,6 +141,24 @@ class BackfillReservation(Plugin):
         elif node is not None and change.status is Status.PENDING and change.old_status in PLACED:
             reservation.take(node.row, task.shape, -1)
             self._version += 1
+
+    # -- the gate
+
+    def admitted_early(self, job: Job) -> bool:
+        """The first waiting job of a queue is admitted, to be promised a start, and jobs that need not wait for it."""
+        return self._early.is_first(job) or self._may_start_now(job)
+
+    def job_enqueued(self, job: Job) -> None:
+        self._early.note(job)
+
+    def _may_start_now(self, job: Job) -> bool:
+        """Whether a job fits into free capacity without delaying the job that was promised a start last."""
+        if self.arguments.mode == "none":
+            return False
+        reservation, free = self._last[0], self.session.cluster.columns.future_idle
+        if reservation is not None and self._now + self._ends.limit_of(job) > reservation.start:
+            free = reservation.beside(free)
+        return self._early.fits_now(job, free)
 
     # -- who waits for room
 
