@@ -89,6 +89,10 @@ class JobsByQueue:
                 waiting = self._jobs[queue] = Heap(self._session.job_key, self._session.guard)
             waiting.push(job)
 
+    def restore(self, queue: Queue) -> None:
+        """Give a queue that was skipped its turns after all."""
+        self._queues.push(queue)
+
     def turns(self, skip: Callable[[Queue], bool] | None = None) -> Iterator[tuple[Queue, Job]]:
         """Queue and job, one job per turn; a queue that is skipped once is left out for good."""
         self._rekey()

@@ -20,7 +20,7 @@ from stromboli.model.status import Status
 from stromboli.model.time_limits import QueueLimits, longest_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from stromboli.engine.order import JobsByQueue
     from stromboli.engine.session import Session
@@ -168,12 +168,29 @@ class OrderedTurns:
         self._clock = -1
         self._may_fit: Bools = np.zeros(0, dtype=bool)
         self._refused: set[Any] = set()
+        self._overused: list[Queue] = []
+        self.only_promises = False
+        """Whether these are turns of queues that have had their share: their jobs may be promised a start, no more."""
 
     def __iter__(self) -> Iterator[Job]:
         session, waits = self._session, self._waits
         first = [job for queue in self._places if (job := self._advance(queue)) is not None]
         jobs = self._jobs = session.jobs_by_queue([*waits.awake(session), *first])
-        for queue, job in jobs.turns(skip=session.rules.overused):
+        yield from self._turns_of(jobs, self._is_overused)
+        self.only_promises = True
+        for queue in self._overused:
+            jobs.restore(queue)
+        yield from self._turns_of(jobs, None)
+
+    def _is_overused(self, queue: Queue) -> bool:
+        overused = self._session.rules.overused(queue)
+        if overused:
+            self._overused.append(queue)
+        return overused
+
+    def _turns_of(self, jobs: JobsByQueue, skip: Callable[[Queue], bool] | None) -> Iterator[Job]:
+        waits = self._waits
+        for queue, job in jobs.turns(skip):
             sleeping = self._next.get(queue) is job
             waits.note_turn(job)
             yield job

@@ -39,6 +39,11 @@ class ConservativeBackfill(PromisedStarts):
 
     # -- promising
 
+    def admitted_early(self, job: Job) -> bool:
+        """As many jobs as are promised a start, and others that may start now."""
+        promised = len(self._bookings) + len(self._early.entering)
+        return promised < self.arguments.depth or super().admitted_early(job)
+
     def no_room(self, job: Job, attempt: Attempt) -> None:
         booking = self._bookings.get(job)
         waits = booking is not None and booking.start > self._now

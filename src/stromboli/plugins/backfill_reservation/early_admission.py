@@ -25,23 +25,17 @@ class EarlyAdmission:
     def __init__(self) -> None:
         self._first: dict[Queue, Job] = {}
         """The first job of each queue that was admitted and has not started."""
-        self._without_pods: dict[Job, None] = {}
-        """Admitted jobs whose pods do not exist yet."""
+        self.entering: dict[Job, None] = {}
+        """Jobs admitted in this session, and earlier ones whose pods do not exist yet."""
 
     def opening(self, session: Session) -> None:
         """Forget jobs that have started, left or got their pods."""
         self._session = session
         self._first = {queue: job for queue, job in self._first.items() if _waits(session, job)}
-        self._without_pods = {
-            job: None for job in self._without_pods if not job.tasks and _waits(session, job)
-        }
+        self.entering = {job: None for job in self.entering if not job.tasks and _waits(session, job)}
         self._taken: Amounts = {}
-        for job in self._without_pods:
+        for job in self.entering:
             shift(self._taken, job.min_resources or {})
-
-    @property
-    def jobs_without_pods(self) -> list[Job]:
-        return list(self._without_pods)
 
     def is_first(self, job: Job) -> bool:
         """Whether no admitted job of its queue waits before a job."""
@@ -55,8 +49,7 @@ class EarlyAdmission:
             return
         if self.is_first(job):
             self._first[job.queue] = job
-        if not job.tasks:
-            self._without_pods[job] = None
+        self.entering[job] = None
         shift(self._taken, job.min_resources or {})
 
     def pass_over(self, job: Job) -> None:

@@ -117,6 +117,8 @@ class BackfillReservation(Plugin):
             for job in (self._head, last.job if last is not None else None):
                 if job is not None and job.visible:
                     session.news[job] = None
+            if session.cluster.waiting:  # what may be admitted beside a promise depends on the last promise
+                session.has_come(float(np.nextafter(self._now, inf)))
         session.has_come(self._ends.next_end())
         reservation = self._reservation
         if reservation is not None and reservation.places and not self._was_tried(reservation):
@@ -156,8 +158,9 @@ class BackfillReservation(Plugin):
         if self.arguments.mode == "none":
             return False
         reservation, free = self._last[0], self.session.cluster.columns.future_idle
-        if reservation is not None and self._now + self._ends.limit_of(job) > reservation.start:
-            free = reservation.beside(free)
+        if reservation is not None and len(reservation.spare) == len(free):
+            if self._now + self._ends.limit_of(job) > reservation.start:
+                free = reservation.beside(free)
         return self._early.fits_now(job, free)
 
     # -- who waits for room
@@ -172,9 +175,13 @@ class BackfillReservation(Plugin):
         try:
             if self.arguments.mode == "none":
                 self._head = job if search.could_ever_fit(job, attempt) else None
+                if self._head is None:
+                    self._early.pass_over(job)
                 return
             room_came = self._room_came or job in self.session.changed.jobs
             reservation = search.reservation(job, attempt, known, room_came)
+            if reservation is None and not search.could_ever_fit(job, attempt):
+                self._early.pass_over(job)
         finally:
             self._searching = False
         if reservation is not None:
