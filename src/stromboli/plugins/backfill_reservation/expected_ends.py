@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stromboli.model.cluster import Change, Cluster, Dirty
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Ints
+    from stromboli.model.queue import Queue
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
@@ -43,6 +44,8 @@ class ExpectedEnds:
         self.tasks: list[Task | None] = [None] * FIRST_SLOTS
         self._ends: Floats = np.full(FIRST_SLOTS, inf)
         self._rows: Ints = np.zeros(FIRST_SLOTS, dtype=np.int64)
+        self._queues: Ints = np.zeros(FIRST_SLOTS, dtype=np.int64)
+        self._numbers: dict[Queue | None, int] = {}
         self._requests: Ints = np.zeros((FIRST_SLOTS, 0), dtype=np.int64)
         self._slots: dict[Task, int] = {}
         self._unused = list(range(FIRST_SLOTS))
@@ -93,6 +96,8 @@ class ExpectedEnds:
         self._unused = list(range(size - 1, count - 1, -1))
         self._ends, self._rows = np.full(size, inf), np.zeros(size, dtype=np.int64)
         self._requests = np.zeros((size, dims), dtype=np.int64)
+        self._queues = np.zeros(size, dtype=np.int64)
+        self._queues[:count] = [self._number_of(task) for task in tasks]
         self._ends[:count] = ends
         self._rows[:count] = [task.node.row for task in tasks if task.node is not None]
         shapes: dict[Shape, int] = {}
@@ -146,16 +151,22 @@ class ExpectedEnds:
         self.tasks[slot] = task
         self._of_job.setdefault(job, set()).add(task)
         self._rows[slot] = node.row
+        self._queues[slot] = self._number_of(task)
         self._requests[slot] = task.shape.dense(self._requests.shape[1])
         self._ends[slot] = self._end(task)
         if task.started is None and task.scheduled_at is None:
             self._not_started.add(task)
+
+    def _number_of(self, task: Task) -> int:
+        """The number of a task's queue in the columns."""
+        return self._numbers.setdefault(task.job.queue if task.job else None, len(self._numbers))
 
     def _grow(self) -> None:
         count = len(self.tasks)
         self.tasks += [None] * count
         self._ends = np.concatenate((self._ends, np.full(count, inf)))
         self._rows = np.concatenate((self._rows, np.zeros(count, dtype=np.int64)))
+        self._queues = np.concatenate((self._queues, np.zeros(count, dtype=np.int64)))
         self._requests = np.concatenate((self._requests, np.zeros_like(self._requests)))
         self._unused = list(range(count, 2 * count))
 
@@ -219,6 +230,23 @@ class ExpectedEnds:
         freed = np.zeros((nodes, self._requests.shape[1]), dtype=np.int64)
         np.add.at(freed, self._rows[slots], self._requests[slots])
         return freed.T
+
+    def freed_by_queues(self, queues: Iterable[Queue]) -> tuple[Floats, Ints]:
+        """The moments at which tasks of some queues end, ascending, and what these free until then, one row each."""
+        moments, slots = self._ordered_of(queues)
+        return moments, np.cumsum(self._requests[slots], axis=0)
+
+    def jobs_ending_by(self, moment: float, queues: Iterable[Queue]) -> dict[str, None]:
+        """The jobs of some queues of which tasks end by a moment, by their keys, the first to end first."""
+        moments, slots = self._ordered_of(queues)
+        ending = (self.tasks[slot] for slot in slots[: moments.searchsorted(moment, side="right")].tolist())
+        return {task.job.key: None for task in ending if task is not None and task.job is not None}
+
+    def _ordered_of(self, queues: Iterable[Queue]) -> tuple[Floats, Ints]:
+        moments, slots = self.ordered()
+        numbers = [self._numbers[queue] for queue in queues if queue in self._numbers]
+        chosen = np.isin(self._queues[slots], numbers)
+        return moments[chosen], slots[chosen]
 
     def requests(self, slots: Ints) -> tuple[Ints, Ints]:
         """What the tasks of these slots free, one row each, and on which node."""

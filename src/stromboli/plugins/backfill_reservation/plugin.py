@@ -13,12 +13,18 @@ from stromboli.api import names
 from stromboli.engine.placement.node_fit import slots
 from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes
 from stromboli.engine.plugin import Attempt, HeldBack, Plugin, Promise
+from stromboli.model.queue import lineage
 from stromboli.model.status import Status
 from stromboli.plugins.backfill_reservation.early_admission import EarlyAdmission
 from stromboli.plugins.backfill_reservation.expected_ends import HOLDING, ExpectedEnds
 from stromboli.plugins.backfill_reservation.limit_warnings import warn_of_limits
 from stromboli.plugins.backfill_reservation.reservation import Reservation
 from stromboli.plugins.backfill_reservation.reservation_search import ReservationSearch, is_refused_by_queue
+from stromboli.plugins.backfill_reservation.share_reservation import (
+    ShareReservation,
+    request_to_start,
+    share_reservation,
+)
 from stromboli.policy.argument_checks import between
 from stromboli.policy.arguments import arg
 
@@ -26,9 +32,11 @@ if TYPE_CHECKING:
     from stromboli.api.types.scheduling import QueueSpec
     from stromboli.engine.session import Session
     from stromboli.engine.waiting.waiting_columns import WaitingColumns
+    from stromboli.model.amounts import Amounts
     from stromboli.model.cluster import Change, Dirty
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Ints, Node
+    from stromboli.model.queue import Queue
     from stromboli.model.task import Task
 
 PLACED = (Status.ALLOCATED, Status.PIPELINED, Status.BINDING)
@@ -77,6 +85,10 @@ class BackfillReservation(Plugin):
         self._promise: Promise | None = None
         self._last: tuple[Reservation | None, Promise | None] = (None, None)
         """What was promised in the session before."""
+        self._shares: dict[Queue, ShareReservation] = {}
+        """The first job of each queue that waits for the limits of its queue in this session."""
+        self._last_shares: dict[Queue, ShareReservation] = {}
+        """The same of the session before."""
         self._version = 0
         self._searching = False
         self._room_came = True
@@ -101,6 +113,7 @@ class BackfillReservation(Plugin):
         last = self._reservation if self._reservation and self._reservation.is_there() else None
         self._last = last, self._promise
         self._head = self._reservation = self._promise = None
+        self._last_shares, self._shares = self._shares, {}
 
     def _queues_changed(self, dirty: Dirty) -> bool:
         """Whether the limits of a queue may be others than in the session before."""
@@ -117,12 +130,26 @@ class BackfillReservation(Plugin):
             for job in (self._head, last.job if last is not None else None):
                 if job is not None and job.visible:
                     session.news[job] = None
-            if session.cluster.waiting:  # what may be admitted beside a promise depends on the last promise
-                session.has_come(float(np.nextafter(self._now, inf)))
+            self._look_at_gate_again(session)
+        self._report_shares(session)
         session.has_come(self._ends.next_end())
         reservation = self._reservation
         if reservation is not None and reservation.places and not self._was_tried(reservation):
             session.has_come(max(reservation.start, float(np.nextafter(self._now, inf))))
+
+    def _look_at_gate_again(self, session: Session) -> None:
+        """Let a cycle follow at once: which jobs are admitted early depends on what was promised in the one before."""
+        if session.cluster.waiting:
+            session.has_come(float(np.nextafter(self._now, inf)))
+
+    def _report_shares(self, session: Session) -> None:
+        """Report to jobs when the limits of their queues will allow them, if that is another moment than before."""
+        before = {each.job: each.start for each in self._last_shares.values()}
+        after = {each.job: each.start for each in self._shares.values()}
+        changed = [job for job in before | after if before.get(job) != after.get(job)]
+        session.news.update(dict.fromkeys(job for job in changed if job.visible))
+        if changed:
+            self._look_at_gate_again(session)
 
     def _was_tried(self, reservation: Reservation) -> bool:
         """Whether the places of a reservation were tried in this session: from its start on, once it is known."""
@@ -133,8 +160,11 @@ class BackfillReservation(Plugin):
         self._ends.on_move(change)
         if not self._searching and change.old_status in HOLDING and change.status not in HOLDING:
             self._left_early = True
+        if self._searching:
+            return
+        self._take_share(change)
         reservation, task = self._reservation, change.task
-        if reservation is None or self._searching or not self._stays_beyond(task):
+        if reservation is None or not self._stays_beyond(task):
             return
         node = change.node or change.old_node
         if node is not None and change.old_status is Status.PENDING and change.status in PLACED:
@@ -161,11 +191,54 @@ class BackfillReservation(Plugin):
         if reservation is not None and len(reservation.spare) == len(free):
             if self._now + self._ends.limit_of(job) > reservation.start:
                 free = reservation.beside(free)
+        if self._exceeds_share(job, job.min_resources or {}, self._last_shares) is not None:
+            return False
         return self._early.fits_now(job, free)
+
+    # -- who waits for the limits of its queue
+
+    def _reserve_share(self, job: Job, start: float) -> None:
+        """Let the limits of its queue leave what the first job that they keep waiting needs, from a start on."""
+        queue = job.queue
+        if queue is None or queue in self._shares or self._searching:
+            return
+        last = self._last_shares.get(queue)
+        if (last is not None and last.job is job) or is_refused_by_queue(self.session, job):
+            reservation = share_reservation(self.session, self._ends, job, start)
+            if reservation is not None:
+                self._shares[queue] = reservation
+
+    def _exceeds_share(
+        self, job: Job, request: Amounts, shares: Mapping[Queue, ShareReservation]
+    ) -> ShareReservation | None:
+        """The reservation that a job would delay by holding so much of the limits of queues."""
+        if job.queue is None or not shares:
+            return None
+        queues, end = lineage(job.queue, self.session.cluster.queues), self._now + self._ends.limit_of(job)
+        for reservation in shares.values():
+            if reservation.job is not job and end > reservation.start and not reservation.leaves(request, queues):
+                return reservation
+        return None
+
+    def _take_share(self, change: Change) -> None:
+        """Follow what tasks take of the limits of queues that are reserved."""
+        job, sign = change.task.job, (change.status in PLACED) - (change.old_status in PLACED)
+        if not sign or not self._shares or job is None or job.queue is None:
+            return
+        queues, end = lineage(job.queue, self.session.cluster.queues), self._now + self._ends.limit(change.task)
+        for reservation in self._shares.values():
+            if reservation.job is not job and end > reservation.start:
+                reservation.take(change.task.request, queues, sign)
 
     # -- who waits for room
 
     def no_room(self, job: Job, attempt: Attempt) -> None:
+        self._reserve_nodes(job, attempt)
+        reservation = self._reservation if job is self._head else None
+        self._reserve_share(job, reservation.start if reservation is not None else self._now)
+
+    def _reserve_nodes(self, job: Job, attempt: Attempt) -> None:
+        """Promise a start to the first job that waits for room on nodes."""
         last = self._last[0]
         known = last if last is not None and last.job is job else None
         if self._head is not None or (known is None and self._is_limited(job)):
@@ -210,7 +283,12 @@ class BackfillReservation(Plugin):
         return Promise(reservation.start, nodes, tuple(after), reservation.start <= self._now)
 
     def promised(self, job: Job) -> Promise | None:
-        return self._promise if job is self._head else None
+        if job is self._head:
+            return self._promise
+        share = self._shares.get(job.queue) if job.queue is not None else None
+        if share is None or share.job is not job:
+            return None
+        return Promise(share.start, (), share.after, share.start <= self._now)
 
     def reserved_places(self, job: Job) -> Mapping[Task, Node] | None:
         last = self._last[0]
@@ -220,6 +298,11 @@ class BackfillReservation(Plugin):
     # -- who may overtake
 
     def held_back(self, job: Job) -> HeldBack | None:
+        share = None
+        if self._shares:
+            share = self._exceeds_share(job, request_to_start(self.session, job), self._shares)
+        if share is not None:
+            return self._would_delay(job, share)
         head, reservation = self._head, self._reservation
         if head is None or job is head:
             return None
@@ -242,7 +325,7 @@ class BackfillReservation(Plugin):
             return False
         return int(slots(first.shape, reservation.beside(free)).sum()) < needed
 
-    def _would_delay(self, job: Job, reservation: Reservation) -> HeldBack:
+    def _would_delay(self, job: Job, reservation: Reservation | ShareReservation) -> HeldBack:
         summary = (
             "there is room for it now, but it would delay a job before it for which that room is reserved"
         )
@@ -254,11 +337,18 @@ class BackfillReservation(Plugin):
         if self._head is None:
             return None
         if self._reservation is None:
-            return np.zeros(0, dtype=np.int64)
+            return np.array(self._slots_of_shares(waiting), dtype=np.int64)
         free = self.session.cluster.columns.future_idle
         in_time = self._now + waiting.limits <= self._reservation.start
         beside = waiting.may_fit(self._reservation.beside(free))
-        return np.flatnonzero(waiting.may_fit(free) & in_time | beside)
+        allowed = waiting.may_fit(free) & in_time | beside
+        allowed[self._slots_of_shares(waiting)] = True
+        return np.flatnonzero(allowed)
+
+    def _slots_of_shares(self, waiting: WaitingColumns) -> list[int]:
+        """The slots of jobs for which the limits of their queues were reserved last: they are reserved again."""
+        jobs = (reservation.job for reservation in self._last_shares.values())
+        return [waiting.slots[job] for job in jobs if job in waiting.slots]
 
     def shape_key(self, task: Task) -> bool:
         """Whether it may be kept from the nodes of a reservation."""
