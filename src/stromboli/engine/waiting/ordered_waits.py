@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stromboli.api import names
 from stromboli.engine.waiting.room_waits import VICTIM_POINTS, Attempt, RoomWaits, attempt_of, waits_for_room
 from stromboli.engine.waiting.waiting_columns import WaitingColumns
 from stromboli.model.status import Status
@@ -65,7 +66,7 @@ class OrderedWaits(RoomWaits):
         self._had_turn.clear()
         if self._limits.update(cluster, cluster.dirty) or cluster.dirty.everything or cluster.dirty.nodes:
             self.columns, self._entries, self._keys, self._attempts = WaitingColumns(), {}, {}, {}
-            self._awake = dict(cluster.backlog)
+            self._awake = {job: None for job in cluster.jobs.values() if job in cluster.backlog or lacks_pods(job)}
         else:
             for job in cluster.touched:
                 self._wake_up(job)
@@ -84,7 +85,7 @@ class OrderedWaits(RoomWaits):
 
     def awake(self, session: Session) -> list[Job]:
         backlog = session.cluster.backlog
-        return [job for job in self._awake if job in backlog]
+        return [job for job in self._awake if job in backlog or lacks_pods(job)]
 
     def turns(self, session: Session) -> OrderedTurns:
         """Who has a turn in `allocate`, one after the other."""
@@ -112,7 +113,9 @@ class OrderedWaits(RoomWaits):
             self.bound.keep(task.shape for task in self.columns.tasks if task is not None)
         sorts = not session.rules.job_order_follows_all
         for job in {**self._awake, **cluster.dirty.jobs}:
-            if job not in cluster.backlog:
+            if lacks_pods(job):
+                self._awake[job] = None
+            elif job not in cluster.backlog:
                 self._awake.pop(job, None)
             elif job in session.uncommitted.promised:
                 self._awake[job] = None  # it is tried until the room that it was promised is free
@@ -152,6 +155,11 @@ class OrderedWaits(RoomWaits):
         """The job at a place among those that are asleep in a queue."""
         entries = self._entries.get(queue, ())
         return self.columns.jobs[entries[place][1]] if place < len(entries) else None
+
+
+def lacks_pods(job: Job) -> bool:
+    """Whether a job was admitted and its controller has not created its pods yet."""
+    return not job.tasks and job.phase == names.GROUP_INQUEUE and job.visible
 
 
 class OrderedTurns:

@@ -51,6 +51,8 @@ class ConservativeBackfill(PromisedStarts):
 
     def _book_nodes(self, job: Job, attempt: Attempt) -> None:
         """Promise a start to a job that waits for room on nodes."""
+        if not job.tasks:
+            return
         booking = self._bookings.get(job)
         waits = booking is not None and booking.start > self._now
         if booking is not None and waits and (booking.usable is not None or not self._room_came):

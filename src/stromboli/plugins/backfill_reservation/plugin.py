@@ -203,7 +203,7 @@ class BackfillReservation(Plugin):
         if queue is None or queue in self._shares or self._searching:
             return
         last = self._last_shares.get(queue)
-        if (last is not None and last.job is job) or is_refused_by_queue(self.session, job):
+        if (last is not None and last.job is job) or not job.tasks or is_refused_by_queue(self.session, job):
             reservation = share_reservation(self.session, self._ends, job, start)
             if reservation is not None:
                 self._shares[queue] = reservation
@@ -244,6 +244,15 @@ class BackfillReservation(Plugin):
         if self._head is not None or (known is None and self._is_limited(job)):
             return
         search = ReservationSearch(self.session, self._ends)
+        if not job.tasks:
+            reservation = search.reservation_without_pods(job, known)
+            if reservation is None:
+                self._early.pass_over(job)
+            else:
+                self._set_head(job, reservation, search)
+            return
+        if known is not None and known.without_pods:
+            known = None
         self._searching = True
         try:
             if self.arguments.mode == "none":
@@ -258,9 +267,12 @@ class BackfillReservation(Plugin):
         finally:
             self._searching = False
         if reservation is not None:
-            self._head, self._reservation = job, reservation
-            self._promise = self._promise_of(reservation, search)
-            self._version += 1
+            self._set_head(job, reservation, search)
+
+    def _set_head(self, job: Job, reservation: Reservation, search: ReservationSearch) -> None:
+        self._head, self._reservation = job, reservation
+        self._promise = self._promise_of(reservation, search)
+        self._version += 1
 
     def _is_limited(self, job: Job) -> bool:
         """Whether the limits of its queue keep a job waiting though nodes may have room for it."""
@@ -286,8 +298,8 @@ class BackfillReservation(Plugin):
         if job is self._head:
             return self._promise
         share = self._shares.get(job.queue) if job.queue is not None else None
-        if share is None or share.job is not job:
-            return None
+        if self._head is not None or share is None or share.job is not job:
+            return None  # with nodes reserved for another job, it is not known when this one starts
         return Promise(share.start, (), share.after, share.start <= self._now)
 
     def reserved_places(self, job: Job) -> Mapping[Task, Node] | None:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stromboli.engine.placement.node_fit import slots
+from stromboli.engine.placement.node_fit import slots, slots_of
 from stromboli.model.status import Status
+from stromboli.plugins.backfill_reservation.early_admission import pod_demand
 from stromboli.plugins.backfill_reservation.reservation import Reservation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from stromboli.engine.plugin import Attempt
     from stromboli.engine.session import Session
@@ -67,6 +68,23 @@ class ReservationSearch:
             return self._by_trials(job, attempt, last, room_came)
         return None if places is None else self._reserved_at(job, start, places)
 
+    def reservation_without_pods(self, job: Job, last: Reservation | None) -> Reservation | None:
+        """The earliest start of a job by its minimum resources; none if that is now, or not known."""
+        if last is not None and last.start > self._session.reads.time and self._holds(last):
+            return self._kept(last)
+        ((request, needed),) = pod_demand(job)
+        start = self._first_moment(lambda free: int(slots_of(request, free).sum()) >= needed)
+        if not self._session.reads.time < start < inf:
+            return None
+        fitting = slots_of(request, self._free_at(start, np.arange(len(self._columns))))
+        counts = np.clip(needed - (np.cumsum(fitting) - fitting), 0, fitting)
+        rows = np.flatnonzero(counts)
+        vector = np.array([int(request.get(dim, 0)) for dim in range(len(self._columns.idle))])
+        amounts = vector[:, None] * counts[rows]
+        reservation = self._reserved(job, start, rows, amounts, {})
+        reservation.without_pods = True
+        return reservation
+
     def could_ever_fit(self, job: Job, attempt: Attempt) -> bool:
         """Whether there would be room for a job if all others had ended."""
         task = self.plain_task(job)
@@ -91,14 +109,17 @@ class ReservationSearch:
 
     def _start_by_amounts(self, task: Task, needed: int) -> float:
         """The first moment at which nodes have room for so many tasks alike; infinity if there is none."""
-        usable, order = np.flatnonzero(self._session.usable(task)), self._order
+        usable = np.flatnonzero(self._session.usable(task))
         if len(usable) == 1:
             return self._start_on(int(usable[0]), task, needed)
-        base = self._columns.future_idle
+        return self._first_moment(lambda free: int(slots(task.shape, free[:, usable]).sum()) >= needed)
+
+    def _first_moment(self, is_enough: Callable[[Ints], bool]) -> float:
+        """The first moment at which enough is free on nodes; infinity if there is none."""
+        base, order = self._columns.future_idle, self._order
 
         def has_room(count: int) -> bool:
-            free = base + self._ends.freed(order[:count], len(self._columns))
-            return int(slots(task.shape, free[:, usable]).sum()) >= needed
+            return is_enough(base + self._ends.freed(order[:count], len(self._columns)))
 
         if not has_room(len(order)):
             return inf

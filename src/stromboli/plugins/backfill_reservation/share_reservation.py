@@ -105,6 +105,8 @@ def _members(session: Session, above: Queue, own: Queue) -> list[Queue]:
 def request_to_start(session: Session, job: Job) -> Amounts:
     """What the tasks request that a job needs to start."""
     pending, needed = job.by_status[Status.PENDING], session.rules.tasks_needed(job)
+    if not pending:
+        return dict(job.min_resources or {})
     if needed >= len(pending):
         return dict(job.pending)
     first = next(iter(pending))
