@@ -25,6 +25,8 @@ Floats = NDArray[np.float64]
 HOLDING = frozenset((Status.BINDING, Status.BOUND, Status.RUNNING))
 """Statuses of tasks that run, or are about to; others on nodes are leaving already, or are expected to stay."""
 FIRST_SLOTS = 64
+LEAST_GUESS = 300.0
+"""Seconds; a task without a time limit is expected to run at least twice as long."""
 
 
 class ExpectedEnds:
@@ -43,6 +45,7 @@ class ExpectedEnds:
     def _clear(self) -> None:
         self.tasks: list[Task | None] = [None] * FIRST_SLOTS
         self._ends: Floats = np.full(FIRST_SLOTS, inf)
+        self._starts: Floats = np.full(FIRST_SLOTS, inf)
         self._rows: Ints = np.zeros(FIRST_SLOTS, dtype=np.int64)
         self._queues: Ints = np.zeros(FIRST_SLOTS, dtype=np.int64)
         self._numbers: dict[Queue | None, int] = {}
@@ -98,6 +101,8 @@ class ExpectedEnds:
         self._requests = np.zeros((size, dims), dtype=np.int64)
         self._queues = np.zeros(size, dtype=np.int64)
         self._queues[:count] = [self._number_of(task) for task in tasks]
+        self._starts = np.full(size, inf)
+        self._starts[:count] = list(map(self._start, tasks))
         self._ends[:count] = ends
         self._rows[:count] = [task.node.row for task in tasks if task.node is not None]
         shapes: dict[Shape, int] = {}
@@ -153,6 +158,7 @@ class ExpectedEnds:
         self._rows[slot] = node.row
         self._queues[slot] = self._number_of(task)
         self._requests[slot] = task.shape.dense(self._requests.shape[1])
+        self._starts[slot] = self._start(task)
         self._ends[slot] = self._end(task)
         if task.started is None and task.scheduled_at is None:
             self._not_started.add(task)
@@ -165,6 +171,7 @@ class ExpectedEnds:
         count = len(self.tasks)
         self.tasks += [None] * count
         self._ends = np.concatenate((self._ends, np.full(count, inf)))
+        self._starts = np.concatenate((self._starts, np.full(count, inf)))
         self._rows = np.concatenate((self._rows, np.zeros(count, dtype=np.int64)))
         self._queues = np.concatenate((self._queues, np.zeros(count, dtype=np.int64)))
         self._requests = np.concatenate((self._requests, np.zeros_like(self._requests)))
@@ -173,7 +180,7 @@ class ExpectedEnds:
     def _remove(self, task: Task) -> None:
         slot = self._slots.pop(task)
         self.tasks[slot] = None
-        self._ends[slot] = inf
+        self._ends[slot] = self._starts[slot] = inf
         self._unused.append(slot)
         self._not_started.discard(task)
         if task.job is not None:
@@ -210,11 +217,23 @@ class ExpectedEnds:
 
     # -- what will be free
 
-    def ordered(self) -> tuple[Floats, Ints]:
-        """The moments at which room comes free, the earliest first and none before now, and whose slots these are."""
-        known = np.flatnonzero(self._ends < inf)
-        order = known[np.argsort(self._ends[known], kind="stable")]
-        return np.maximum(self._ends[order], self._now), order
+    def ordered(self, guesses: bool = False) -> tuple[Floats, Ints]:
+        """The moments at which room comes free, the earliest first and none before now, and whose slots these are.
+
+        With `guesses`, tasks without a limit count too: see `_guessed_ends`.
+        """
+        ends = self._guessed_ends() if guesses else self._ends
+        known = np.flatnonzero(ends < inf)
+        order = known[np.argsort(ends[known], kind="stable")]
+        return np.maximum(ends[order], self._now), order
+
+    def _guessed_ends(self) -> Floats:
+        """Expect tasks without a limit to run as long again as they have run, in steps so that this seldom changes."""
+        endless = np.flatnonzero((self._ends == inf) & (self._starts < inf))
+        ran = np.maximum(self._now - self._starts[endless], LEAST_GUESS)
+        ends = self._ends.copy()
+        ends[endless] = self._starts[endless] + LEAST_GUESS * 2 ** (np.floor(np.log2(ran / LEAST_GUESS)) + 1)
+        return ends
 
     def overdue(self) -> bool:
         """Whether a task runs longer than it should."""
@@ -251,8 +270,3 @@ class ExpectedEnds:
     def requests(self, slots: Ints) -> tuple[Ints, Ints]:
         """What the tasks of these slots free, one row each, and on which node."""
         return self._requests[slots], self._rows[slots]
-
-    def ended_by(self, moment: float) -> list[Task]:
-        """The tasks that are expected to have ended at a moment."""
-        slots = np.flatnonzero(self._ends <= max(moment, self._now))
-        return [task for slot in slots.tolist() if (task := self.tasks[slot]) is not None]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from stromboli.api import names
+from stromboli.api.go_scalars import duration
 from stromboli.engine.placement.node_fit import slots
 from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes
 from stromboli.engine.plugin import Attempt, HeldBack, Plugin, Promise
@@ -25,7 +26,7 @@ from stromboli.plugins.backfill_reservation.share_reservation import (
     request_to_start,
     share_reservation,
 )
-from stromboli.policy.argument_checks import between
+from stromboli.policy.argument_checks import between, duration_like
 from stromboli.policy.arguments import arg
 
 if TYPE_CHECKING:
@@ -59,6 +60,14 @@ class BackfillArguments:
         "With `conservative`: how many jobs are promised a start at a time; others start if they delay none of them.",
         check=between(1, 1_000_000),
     )
+    reserve_after: str = arg(
+        "reserveAfter",
+        "",
+        "With `easy`: how long the first job waits, such as 6h, until nodes are reserved for it although pods without "
+        "a time limit run there; these are then expected to run as long again as they have run. Unless given, "
+        "nothing is reserved where pods without a time limit would have to end.",
+        check=duration_like("6h", above_zero=True),
+    )
 
 
 class BackfillReservation(Plugin):
@@ -89,6 +98,8 @@ class BackfillReservation(Plugin):
         """The first job of each queue that waits for the limits of its queue in this session."""
         self._last_shares: dict[Queue, ShareReservation] = {}
         """The same of the session before."""
+        self._favoured: set[Job | None] = set()
+        """The jobs with a reservation at the end of the session before."""
         self._version = 0
         self._searching = False
         self._room_came = True
@@ -96,6 +107,7 @@ class BackfillReservation(Plugin):
         self._left_early = False
         self._queue_specs: dict[str, QueueSpec | None] = {}
         self._early = EarlyAdmission()
+        self._reserve_after = duration(arguments.reserve_after)
 
     # -- sessions
 
@@ -130,17 +142,15 @@ class BackfillReservation(Plugin):
             for job in (self._head, last.job if last is not None else None):
                 if job is not None and job.visible:
                     session.news[job] = None
-            self._look_at_gate_again(session)
         self._report_shares(session)
+        before, self._favoured = self._favoured, {self._head, *(each.job for each in self._shares.values())}
+        if self._favoured != before and session.cluster.waiting:
+            # which jobs are admitted early depends on the reservations of the cycle before
+            session.has_come(float(np.nextafter(self._now, inf)))
         session.has_come(self._ends.next_end())
         reservation = self._reservation
         if reservation is not None and reservation.places and not self._was_tried(reservation):
             session.has_come(max(reservation.start, float(np.nextafter(self._now, inf))))
-
-    def _look_at_gate_again(self, session: Session) -> None:
-        """Let a cycle follow at once: which jobs are admitted early depends on what was promised in the one before."""
-        if session.cluster.waiting:
-            session.has_come(float(np.nextafter(self._now, inf)))
 
     def _report_shares(self, session: Session) -> None:
         """Report to jobs when the limits of their queues will allow them, if that is another moment than before."""
@@ -148,8 +158,6 @@ class BackfillReservation(Plugin):
         after = {each.job: each.start for each in self._shares.values()}
         changed = [job for job in before | after if before.get(job) != after.get(job)]
         session.news.update(dict.fromkeys(job for job in changed if job.visible))
-        if changed:
-            self._look_at_gate_again(session)
 
     def _was_tried(self, reservation: Reservation) -> bool:
         """Whether the places of a reservation were tried in this session: from its start on, once it is known."""
@@ -243,7 +251,7 @@ class BackfillReservation(Plugin):
         known = last if last is not None and last.job is job else None
         if self._head is not None or (known is None and self._is_limited(job)):
             return
-        search = ReservationSearch(self.session, self._ends)
+        search = ReservationSearch(self.session, self._ends, self._has_waited_long(job))
         if not job.tasks:
             reservation = search.reservation_without_pods(job, known)
             if reservation is None:
@@ -269,6 +277,10 @@ class BackfillReservation(Plugin):
         if reservation is not None:
             self._set_head(job, reservation, search)
 
+    def _has_waited_long(self, job: Job) -> bool:
+        """Whether a job waits so long that nodes are reserved for it on which pods without a time limit run."""
+        return self._reserve_after is not None and self.session.has_come(job.created + self._reserve_after)
+
     def _set_head(self, job: Job, reservation: Reservation, search: ReservationSearch) -> None:
         self._head, self._reservation = job, reservation
         self._promise = self._promise_of(reservation, search)
@@ -292,7 +304,8 @@ class BackfillReservation(Plugin):
             return self._last[1]
         ending = search.ending_before(reservation.start, reservation.rows)
         after = dict.fromkeys(task.job.key for task in ending if task.job)
-        return Promise(reservation.start, nodes, tuple(after), reservation.start <= self._now)
+        estimated = any(self._ends.limit(task) == inf for task in ending)
+        return Promise(reservation.start, nodes, tuple(after), reservation.start <= self._now, estimated)
 
     def promised(self, job: Job) -> Promise | None:
         if job is self._head:

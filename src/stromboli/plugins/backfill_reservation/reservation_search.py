@@ -35,11 +35,11 @@ Places = dict["Task", "Node"]
 class ReservationSearch:
     """Searches in one session, at one moment of it."""
 
-    def __init__(self, session: Session, ends: ExpectedEnds):
+    def __init__(self, session: Session, ends: ExpectedEnds, guesses: bool = False):
         self._session = session
         self._columns = session.cluster.columns
         self._ends = ends
-        self._moments, self._order = ends.ordered()
+        self._moments, self._order = ends.ordered(guesses)
 
     def reservation(
         self, job: Job, attempt: Attempt, last: Reservation | None, room_came: bool
@@ -181,7 +181,7 @@ class ReservationSearch:
         What is promised to others, nodes and amounts of them, is not free then.
         """
         session = self._session
-        ended = self._ends.ended_by(moment)
+        ended = self._ending_by(moment)
         with session.rehearsal():
             for task in ended:
                 self._end(task)
@@ -247,6 +247,10 @@ class ReservationSearch:
     def _kept(self, last: Reservation) -> Reservation:
         last.spare = self._free_at(last.start, last.rows) - last.amounts
         return last
+
+    def _ending_by(self, moment: float) -> list[Task]:
+        by_then = self._order[: int(np.searchsorted(self._moments, moment, side="right"))]
+        return [task for slot in by_then.tolist() if (task := self._ends.tasks[slot]) is not None]
 
     def ending_before(self, start: float, rows: Ints) -> list[Task]:
         """The tasks on some nodes that are expected to end before a start, the first to end first."""
