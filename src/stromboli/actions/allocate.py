@@ -67,9 +67,7 @@ def _allocate_in_order(
             pending = by_job[job] if job in by_job else _pending_tasks(session, job)
             if not pending:
                 continue
-            may_start = (
-                not turns.only_promises and turns.may_fit(job) and not _is_held_back(session, job)
-            )
+            may_start = not turns.only_promises and turns.may_fit(job) and not _is_held_back(session, job)
             if may_start and _allocate_job(session, search, job, pending) and pending:
                 by_job[job] = pending
                 turns.push(job)

@@ -91,8 +91,6 @@ class Promise:
     """The jobs that are expected to end there before, by their keys; the first to end first."""
     overdue: bool = False
     """Whether it waits for jobs that are over their time limit."""
-    estimated: bool = False
-    """Whether it waits for jobs without a time limit, so that the start is an estimate."""
 
 
 Attempt = Callable[[], bool]

@@ -38,9 +38,6 @@ def _promise_text(promise: Promise) -> str:
         return f"room is reserved for it on {nodes} as soon as {after} end, which are over their time limit"
     if not promise.nodes:
         return f"its queue has enough of its limits at {time_text(promise.start)} at the latest, when {after} end"
-    if promise.estimated:
-        start = time_text(promise.start)
-        return f"nodes are reserved for it: {nodes}; it may start at {start}, if {after} end, without time limits"
     when = f", when {after} {'has' if len(promise.after) == 1 else 'have'} ended" if after else ""
     return f"reserved to start at {time_text(promise.start)} at the latest, on {nodes}{when}"
 

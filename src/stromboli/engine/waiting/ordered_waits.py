@@ -66,7 +66,9 @@ class OrderedWaits(RoomWaits):
         self._had_turn.clear()
         if self._limits.update(cluster, cluster.dirty) or cluster.dirty.everything or cluster.dirty.nodes:
             self.columns, self._entries, self._keys, self._attempts = WaitingColumns(), {}, {}, {}
-            self._awake = {job: None for job in cluster.jobs.values() if job in cluster.backlog or lacks_pods(job)}
+            self._awake = {
+                job: None for job in cluster.jobs.values() if job in cluster.backlog or lacks_pods(job)
+            }
         else:
             for job in cluster.touched:
                 self._wake_up(job)

@@ -65,7 +65,9 @@ class EarlyAdmission:
             return False
         limits = self._session.rules.queue_limits(job.queue) if job.queue is not None else ()
         for limit in limits:
-            if any(limit.held.get(dim, 0) + least[dim] > limit.most[dim] for dim in least if dim in limit.most):
+            if any(
+                limit.held.get(dim, 0) + least[dim] > limit.most[dim] for dim in least if dim in limit.most
+            ):
                 return False
         return fits_nodes(job, free)
 

@@ -196,9 +196,9 @@ class BackfillReservation(Plugin):
         if self.arguments.mode == "none":
             return False
         reservation, free = self._last[0], self.session.cluster.columns.future_idle
-        if reservation is not None and len(reservation.spare) == len(free):
-            if self._now + self._ends.limit_of(job) > reservation.start:
-                free = reservation.beside(free)
+        known = reservation is not None and len(reservation.spare) == len(free)
+        if known and self._now + self._ends.limit_of(job) > reservation.start:
+            free = reservation.beside(free)
         if self._exceeds_share(job, job.min_resources or {}, self._last_shares) is not None:
             return False
         return self._early.fits_now(job, free)
@@ -224,7 +224,11 @@ class BackfillReservation(Plugin):
             return None
         queues, end = lineage(job.queue, self.session.cluster.queues), self._now + self._ends.limit_of(job)
         for reservation in shares.values():
-            if reservation.job is not job and end > reservation.start and not reservation.leaves(request, queues):
+            if (
+                reservation.job is not job
+                and end > reservation.start
+                and not reservation.leaves(request, queues)
+            ):
                 return reservation
         return None
 
@@ -233,7 +237,10 @@ class BackfillReservation(Plugin):
         job, sign = change.task.job, (change.status in PLACED) - (change.old_status in PLACED)
         if not sign or not self._shares or job is None or job.queue is None:
             return
-        queues, end = lineage(job.queue, self.session.cluster.queues), self._now + self._ends.limit(change.task)
+        queues, end = (
+            lineage(job.queue, self.session.cluster.queues),
+            self._now + self._ends.limit(change.task),
+        )
         for reservation in self._shares.values():
             if reservation.job is not job and end > reservation.start:
                 reservation.take(change.task.request, queues, sign)
@@ -298,14 +305,15 @@ class BackfillReservation(Plugin):
             for shape, task in first_of_shape.items()
         )
 
-    def _promise_of(self, reservation: Reservation, search: ReservationSearch) -> Promise:
+    def _promise_of(self, reservation: Reservation, search: ReservationSearch) -> Promise | None:
         nodes = tuple(node.name for node in reservation.nodes)
         if reservation is self._last[0] and self._last[1] is not None:
             return self._last[1]
         ending = search.ending_before(reservation.start, reservation.rows)
+        if any(self._ends.limit(task) == inf for task in ending):
+            return None  # it is not known when they come free
         after = dict.fromkeys(task.job.key for task in ending if task.job)
-        estimated = any(self._ends.limit(task) == inf for task in ending)
-        return Promise(reservation.start, nodes, tuple(after), reservation.start <= self._now, estimated)
+        return Promise(reservation.start, nodes, tuple(after), reservation.start <= self._now)
 
     def promised(self, job: Job) -> Promise | None:
         if job is self._head:
