@@ -196,8 +196,8 @@ class BackfillReservation(Plugin):
         if self.arguments.mode == "none":
             return False
         reservation, free = self._last[0], self.session.cluster.columns.future_idle
-        known = reservation is not None and len(reservation.spare) == len(free)
-        if known and self._now + self._ends.limit_of(job) > reservation.start:
+        stays = reservation is not None and self._now + self._ends.limit_of(job) > reservation.start
+        if stays and reservation is not None and len(reservation.spare) == len(free):
             free = reservation.beside(free)
         if self._exceeds_share(job, job.min_resources or {}, self._last_shares) is not None:
             return False
@@ -389,10 +389,18 @@ class BackfillReservation(Plugin):
 
     def node_filters(self, task: Task) -> Iterator[NodeFilter]:
         if self._stays_beyond(task):
-            yield NodeFilter(self._beside_reservation, self.name, "pods", lambda _: self._version)
+            yield NodeFilter(self._beside_reservation, self.name, "pods", lambda _: self._filter_version())
+
+    def _is_evicting(self) -> bool:
+        """Whether an action runs that makes its own room, whatever is reserved."""
+        return self.session.action not in ("", "enqueue", "allocate", "backfill")
+
+    def _filter_version(self) -> int:
+        """Another number whenever the filter may answer otherwise."""
+        return -self._version if self._is_evicting() else self._version
 
     def _beside_reservation(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        if self._reservation is not None:
+        if self._reservation is not None and not self._is_evicting():
             yield Check(self._reservation.leaves_room(self.session.cluster, task.shape), RESERVED)
 
     def _stays_beyond(self, task: Task) -> bool:
