@@ -35,7 +35,9 @@ def world(mode: str = "easy", share: str = "proportion", queues: str = "") -> Wo
     return World(nodes="n1 cpu=10,memory=100Gi,pods=100", queues=queues, policy=policy)
 
 
-def gated(world: World, name: str, cpu: int, limit: str | None = None, pods: int = 1, **terms: object) -> None:
+def gated(
+    world: World, name: str, cpu: int, limit: str | None = None, pods: int = 1, **terms: object
+) -> None:
     """A job that has to pass the gate."""
     job(world, name, cpu, limit, pods, min_resources={"cpu": cpu * pods}, phase="Pending", **terms)
 

@@ -42,7 +42,11 @@ class ConservativeBackfill(PromisedStarts):
     def admitted_early(self, job: Job) -> bool:
         """As many jobs as are promised a start, and others that may start now."""
         promised = len(self._bookings) + len(self._early.entering)
-        return promised < self.arguments.depth or super().admitted_early(job)
+        in_depth = promised < self.arguments.depth and self._is_start_known(job)
+        return in_depth or self._may_start_now(job)
+
+    def _has_reservations(self) -> bool:
+        return bool(self._bookings) or super()._has_reservations()
 
     def no_room(self, job: Job, attempt: Attempt) -> None:
         self._book_nodes(job, attempt)

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from stromboli.model.queue import Queue
 
 
+MAX_SEARCHES = 8
+"""Jobs of a queue for which a session looks for a start before they are admitted."""
+
+
 class EarlyAdmission:
     """The first waiting job of each queue, and the capacity that jobs admitted since the last placement will take."""
 
@@ -33,6 +37,7 @@ class EarlyAdmission:
         self._session = session
         self._first = {queue: job for queue, job in self._first.items() if _waits(session, job)}
         self.entering = {job: None for job in self.entering if not job.tasks and _waits(session, job)}
+        self._searches: dict[Queue | None, int] = {}
         self._taken: Amounts = {}
         for job in self.entering:
             shift(self._taken, job.min_resources or {})
@@ -42,6 +47,11 @@ class EarlyAdmission:
         first = self._first.get(job.queue) if job.queue is not None else None
         key = self._session.job_key
         return first is None or not first.visible or key(job) < key(first)
+
+    def may_search(self, job: Job) -> bool:
+        """Whether this session has time to look for a start of one more job of a queue."""
+        self._searches[job.queue] = self._searches.get(job.queue, 0) + 1
+        return self._searches[job.queue] <= MAX_SEARCHES
 
     def note(self, job: Job) -> None:
         """A job was admitted."""

@@ -250,9 +250,9 @@ class ExpectedEnds:
         np.add.at(freed, self._rows[slots], self._requests[slots])
         return freed.T
 
-    def freed_by_queues(self, queues: Iterable[Queue]) -> tuple[Floats, Ints]:
+    def freed_by_queues(self, queues: Iterable[Queue], guesses: bool = False) -> tuple[Floats, Ints]:
         """The moments at which tasks of some queues end, ascending, and what these free until then, one row each."""
-        moments, slots = self._ordered_of(queues)
+        moments, slots = self._ordered_of(queues, guesses)
         return moments, np.cumsum(self._requests[slots], axis=0)
 
     def jobs_ending_by(self, moment: float, queues: Iterable[Queue]) -> dict[str, None]:
@@ -261,8 +261,8 @@ class ExpectedEnds:
         ending = (self.tasks[slot] for slot in slots[: moments.searchsorted(moment, side="right")].tolist())
         return {task.job.key: None for task in ending if task is not None and task.job is not None}
 
-    def _ordered_of(self, queues: Iterable[Queue]) -> tuple[Floats, Ints]:
-        moments, slots = self.ordered()
+    def _ordered_of(self, queues: Iterable[Queue], guesses: bool = False) -> tuple[Floats, Ints]:
+        moments, slots = self.ordered(guesses)
         numbers = [self._numbers[queue] for queue in queues if queue in self._numbers]
         chosen = np.isin(self._queues[slots], numbers)
         return moments[chosen], slots[chosen]

@@ -186,14 +186,33 @@ class BackfillReservation(Plugin):
 
     def admitted_early(self, job: Job) -> bool:
         """The first waiting job of a queue is admitted, to be promised a start, and jobs that need not wait for it."""
-        return self._early.is_first(job) or self._may_start_now(job)
+        return (self._early.is_first(job) and self._is_start_known(job)) or self._may_start_now(job)
 
     def job_enqueued(self, job: Job) -> None:
         self._early.note(job)
 
-    def _may_start_now(self, job: Job) -> bool:
-        """Whether a job fits into free capacity without delaying the job that was promised a start last."""
+    def _is_start_known(self, job: Job) -> bool:
+        """Whether it can be told when a job that the gate refuses will have nodes and the limits of its queue."""
         if self.arguments.mode == "none":
+            return True
+        if not self._early.may_search(job):
+            return False
+        guesses = self._has_waited_long(job)
+        search = ReservationSearch(self.session, self._ends, guesses)
+        return (
+            search.start_by_minimum(job) < inf
+            and share_reservation(self.session, self._ends, job, self._now, guesses) is not None
+        )
+
+    def _has_reservations(self) -> bool:
+        return self._last[0] is not None or bool(self._last_shares)
+
+    def _may_start_now(self, job: Job) -> bool:
+        """Whether a job fits into free capacity without delaying those to which a start was promised last.
+
+        What these ask for counts at the gate already, so that it refuses others.
+        """
+        if self.arguments.mode == "none" or not self._has_reservations():
             return False
         reservation, free = self._last[0], self.session.cluster.columns.future_idle
         stays = reservation is not None and self._now + self._ends.limit_of(job) > reservation.start
@@ -212,7 +231,7 @@ class BackfillReservation(Plugin):
             return
         last = self._last_shares.get(queue)
         if (last is not None and last.job is job) or not job.tasks or is_refused_by_queue(self.session, job):
-            reservation = share_reservation(self.session, self._ends, job, start)
+            reservation = share_reservation(self.session, self._ends, job, start, self._has_waited_long(job))
             if reservation is not None:
                 self._shares[queue] = reservation
 

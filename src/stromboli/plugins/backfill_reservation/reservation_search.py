@@ -15,7 +15,7 @@ import numpy as np
 
 from stromboli.engine.placement.node_fit import slots, slots_of
 from stromboli.model.status import Status
-from stromboli.plugins.backfill_reservation.early_admission import pod_demand
+from stromboli.plugins.backfill_reservation.early_admission import fits_nodes, pod_demand
 from stromboli.plugins.backfill_reservation.reservation import Reservation
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class ReservationSearch:
         if last is not None and last.start > self._session.reads.time and self._holds(last):
             return self._kept(last)
         ((request, needed),) = pod_demand(job)
-        start = self._first_moment(lambda free: int(slots_of(request, free).sum()) >= needed)
+        start = self.start_by_minimum(job)
         if not self._session.reads.time < start < inf:
             return None
         fitting = slots_of(request, self._free_at(start, np.arange(len(self._columns))))
@@ -84,6 +84,10 @@ class ReservationSearch:
         reservation = self._reserved(job, start, rows, amounts, {})
         reservation.without_pods = True
         return reservation
+
+    def start_by_minimum(self, job: Job) -> float:
+        """The first moment at which nodes have what the pods of a job request; infinity if it is not known."""
+        return self._first_moment(partial(fits_nodes, job))
 
     def could_ever_fit(self, job: Job, attempt: Attempt) -> bool:
         """Whether there would be room for a job if all others had ended."""

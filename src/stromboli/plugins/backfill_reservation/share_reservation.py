@@ -62,14 +62,14 @@ class ShareReservation:
 
 
 def share_reservation(
-    session: Session, ends: ExpectedEnds, job: Job, start: float
+    session: Session, ends: ExpectedEnds, job: Job, start: float, guesses: bool = False
 ) -> ShareReservation | None:
     """When the limits of a job's queue will allow it, but not before a start; None if it is not known when."""
     if job.queue is None:
         return None
     need, limits = request_to_start(session, job), session.rules.queue_limits(job.queue)
     members = {limit.queue: _members(session, limit.queue, job.queue) for limit in limits}
-    freed = {queue: ends.freed_by_queues(below) for queue, below in members.items()}
+    freed = {queue: ends.freed_by_queues(below, guesses) for queue, below in members.items()}
     shares = []
     for limit in limits:
         left = {
