@@ -37,7 +37,8 @@ def _promise_text(promise: Promise) -> str:
     if promise.overdue:
         return f"room is reserved for it on {nodes} as soon as {after} end, which are over their time limit"
     if not promise.nodes:
-        return f"its queue has enough of its limits at {time_text(promise.start)} at the latest, when {after} end"
+        when = f" at {time_text(promise.start)} at the latest, when {after} end" if after else ""
+        return f"the limits of its queue are reserved for it{when}"
     when = f", when {after} {'has' if len(promise.after) == 1 else 'have'} ended" if after else ""
     return f"reserved to start at {time_text(promise.start)} at the latest, on {nodes}{when}"
 

@@ -98,6 +98,8 @@ class BackfillReservation(Plugin):
         """The first job of each queue that waits for the limits of its queue in this session."""
         self._last_shares: dict[Queue, ShareReservation] = {}
         """The same of the session before."""
+        self._told: dict[Job, Promise | None] = {}
+        """What was promised then to jobs that waited for the limits of their queues."""
         self._favoured: set[Job | None] = set()
         """The jobs with a reservation at the end of the session before."""
         self._version = 0
@@ -153,10 +155,10 @@ class BackfillReservation(Plugin):
             session.has_come(max(reservation.start, float(np.nextafter(self._now, inf))))
 
     def _report_shares(self, session: Session) -> None:
-        """Report to jobs when the limits of their queues will allow them, if that is another moment than before."""
-        before = {each.job: each.start for each in self._last_shares.values()}
-        after = {each.job: each.start for each in self._shares.values()}
-        changed = [job for job in before | after if before.get(job) != after.get(job)]
+        """Report to jobs when the limits of their queues will allow them, if that is another time than before."""
+        jobs = [each.job for each in self._shares.values()]
+        before, self._told = self._told, {job: self.promised(job) for job in jobs}
+        changed = [job for job in before | self._told if before.get(job) != self._told.get(job)]
         session.news.update(dict.fromkeys(job for job in changed if job.visible))
 
     def _was_tried(self, reservation: Reservation) -> bool:
@@ -197,12 +199,8 @@ class BackfillReservation(Plugin):
             return True
         if not self._early.may_search(job):
             return False
-        guesses = self._has_waited_long(job)
-        search = ReservationSearch(self.session, self._ends, guesses)
-        return (
-            search.start_by_minimum(job) < inf
-            and share_reservation(self.session, self._ends, job, self._now, guesses) is not None
-        )
+        search = ReservationSearch(self.session, self._ends, self._has_waited_long(job))
+        return search.start_by_minimum(job) < inf and self._share_reservation(job, self._now) is not None
 
     def _has_reservations(self) -> bool:
         return self._last[0] is not None or bool(self._last_shares)
@@ -231,9 +229,15 @@ class BackfillReservation(Plugin):
             return
         last = self._last_shares.get(queue)
         if (last is not None and last.job is job) or not job.tasks or is_refused_by_queue(self.session, job):
-            reservation = share_reservation(self.session, self._ends, job, start, self._has_waited_long(job))
+            reservation = self._share_reservation(job, start)
             if reservation is not None:
                 self._shares[queue] = reservation
+
+    def _share_reservation(self, job: Job, start: float) -> ShareReservation | None:
+        reservation = share_reservation(self.session, self._ends, job, start)
+        if reservation is None and self._has_waited_long(job):
+            return share_reservation(self.session, self._ends, job, start, True)
+        return reservation
 
     def _exceeds_share(
         self, job: Job, request: Amounts, shares: Mapping[Queue, ShareReservation]
@@ -277,40 +281,40 @@ class BackfillReservation(Plugin):
         known = last if last is not None and last.job is job else None
         if self._head is not None or (known is None and self._is_limited(job)):
             return
-        search = ReservationSearch(self.session, self._ends, self._has_waited_long(job))
-        if not job.tasks:
-            reservation = search.reservation_without_pods(job, known)
-            if reservation is None:
-                self._early.pass_over(job)
-            else:
-                self._set_head(job, reservation, search)
-            return
-        if known is not None and known.without_pods:
+        if known is not None and known.without_pods and job.tasks:
             known = None
         self._searching = True
         try:
-            if self.arguments.mode == "none":
-                self._head = job if search.could_ever_fit(job, attempt) else None
-                if self._head is None:
+            if self.arguments.mode == "none" and job.tasks:
+                if ReservationSearch(self.session, self._ends).could_ever_fit(job, attempt):
+                    self._head = job
+                else:
                     self._early.pass_over(job)
-                return
-            room_came = self._room_came or job in self.session.changed.jobs
-            reservation = search.reservation(job, attempt, known, room_came)
-            if reservation is None and not search.could_ever_fit(job, attempt):
-                self._early.pass_over(job)
+            else:
+                self._promise_start(job, attempt, known)
         finally:
             self._searching = False
-        if reservation is not None:
-            self._set_head(job, reservation, search)
+
+    def _promise_start(self, job: Job, attempt: Attempt, known: Reservation | None) -> None:
+        """Reserve nodes for a job from its earliest start on; where pods have no time limit, only if it waits long."""
+        room_came = self._room_came or job in self.session.changed.jobs
+        for guesses in (False, True) if self._has_waited_long(job) else (False,):
+            search = ReservationSearch(self.session, self._ends, guesses)
+            if job.tasks:
+                reservation = search.reservation(job, attempt, known, room_came)
+            else:
+                reservation = search.reservation_without_pods(job, known)
+            if reservation is not None:
+                self._head, self._reservation = job, reservation
+                self._promise = self._promise_of(reservation, search)
+                self._version += 1
+                return
+        if not job.tasks or not search.could_ever_fit(job, attempt):
+            self._early.pass_over(job)
 
     def _has_waited_long(self, job: Job) -> bool:
         """Whether a job waits so long that nodes are reserved for it on which pods without a time limit run."""
         return self._reserve_after is not None and self.session.has_come(job.created + self._reserve_after)
-
-    def _set_head(self, job: Job, reservation: Reservation, search: ReservationSearch) -> None:
-        self._head, self._reservation = job, reservation
-        self._promise = self._promise_of(reservation, search)
-        self._version += 1
 
     def _is_limited(self, job: Job) -> bool:
         """Whether the limits of its queue keep a job waiting though nodes may have room for it."""
@@ -338,7 +342,7 @@ class BackfillReservation(Plugin):
         if job is self._head:
             return self._promise
         share = self._shares.get(job.queue) if job.queue is not None else None
-        if self._head is not None or share is None or share.job is not job:
+        if self._head is not None or share is None or share.job is not job or share.is_guess:
             return None  # with nodes reserved for another job, it is not known when this one starts
         return Promise(share.start, (), share.after, share.start <= self._now)
 
@@ -353,7 +357,7 @@ class BackfillReservation(Plugin):
         share = None
         if self._shares:
             share = self._exceeds_share(job, request_to_start(self.session, job), self._shares)
-        if share is not None:
+        if share is not None and not is_refused_by_queue(self.session, job):
             return self._would_delay(job, share)
         head, reservation = self._head, self._reservation
         if head is None or job is head:

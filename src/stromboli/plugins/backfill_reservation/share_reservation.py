@@ -42,6 +42,8 @@ class ShareReservation:
     spare: list[SpareShare]
     after: tuple[str, ...]
     """The jobs that are expected to end before, by their keys."""
+    is_guess: bool = False
+    """Whether pods without a time limit have to end before."""
 
     def leaves(self, request: Mapping[int, float], queues: list[Queue]) -> bool:
         """Whether a job of a queue, given with those above it, may hold so much beyond the start."""
@@ -91,7 +93,7 @@ def share_reservation(
         for dim in share.amounts if ended else ():
             share.amounts[dim] += int(sums[ended - 1, dim])
     after = ends.jobs_ending_by(start, dict.fromkeys(chain.from_iterable(members.values())))
-    return ShareReservation(job, start, shares, tuple(after))
+    return ShareReservation(job, start, shares, tuple(after), guesses)
 
 
 def _members(session: Session, above: Queue, own: Queue) -> list[Queue]:
