@@ -26,7 +26,7 @@ from stromboli.simulator.workloads.swf_reader import SwfOptions, read_swf
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("STROMBOLI_DATA", ROOT / ".." / "shared" / "data"))
 ENTRY = "  - name: backfill-reservation\n"
-ARGUMENTS = "    arguments:\n      reserveAfter: 72h\n"
+ARGUMENTS = "    arguments:\n      reserveAfter: {after}\n"
 
 
 class Trace(NamedTuple):
@@ -48,15 +48,11 @@ TRACES = {
 def policies(preset: str) -> dict[str, str]:
     """The preset without the plugin, with EASY alone, and with nodes reserved after some time."""
     text = PRESETS[preset]
-    alone = text.replace(ENTRY + ARGUMENTS, ENTRY)
-    return {
-        "none": alone.replace(ENTRY, ""),
-        "easy": alone,
-        **{
-            f"easy, {after}": alone.replace(ENTRY, ENTRY + ARGUMENTS.replace("72h", after))
-            for after in ("24h", "72h")
-        },
+    reserving = {
+        f"easy, {after}": text.replace(ENTRY, ENTRY + ARGUMENTS.format(after=after))
+        for after in ("24h", "72h")
     }
+    return {"none": text.replace(ENTRY, ""), "easy": text, **reserving}
 
 
 def row(trace: Trace, policy: str, has_limits: bool) -> str:

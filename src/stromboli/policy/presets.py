@@ -57,8 +57,6 @@ TOPOLOGY = """\
 # The first job that waits is promised a start. Chosen by simulation: docs/backfill.md.
 _PROMISED_STARTS = """\
   - name: backfill-reservation
-    arguments:
-      reserveAfter: 72h
 """
 
 # Where room is made, all HyperNodes are looked at; only those are tried in which there could be room.

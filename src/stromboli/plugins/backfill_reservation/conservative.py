@@ -51,7 +51,7 @@ class ConservativeBackfill(PromisedStarts):
     def no_room(self, job: Job, attempt: Attempt) -> None:
         self._book_nodes(job, attempt)
         booking = self._bookings.get(job)
-        self._reserve_share(job, self._now if booking is None else max(booking.start, self._now))
+        self._reserve_share(job, None if booking is None else max(booking.start, self._now))
 
     def _book_nodes(self, job: Job, attempt: Attempt) -> None:
         """Promise a start to a job that waits for room on nodes."""

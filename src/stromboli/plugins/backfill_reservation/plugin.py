@@ -222,15 +222,17 @@ class BackfillReservation(Plugin):
 
     # -- who waits for the limits of its queue
 
-    def _reserve_share(self, job: Job, start: float) -> None:
-        """Let the limits of its queue leave what the first job that they keep waiting needs, from a start on."""
+    def _reserve_share(self, job: Job, start: float | None) -> None:
+        """Let the limits of its queue leave what a job needs: from its promised start on, or when they allow it.
+
+        Of jobs without a promised start, that is the first of the queue that its limits keep waiting.
+        """
         queue = job.queue
         if queue is None or queue in self._shares or self._searching:
             return
-        last = self._last_shares.get(queue)
-        if (last is not None and last.job is job) or not job.tasks or is_refused_by_queue(self.session, job):
-            reservation = self._share_reservation(job, start)
-            if reservation is not None:
+        if start is not None or not job.tasks or is_refused_by_queue(self.session, job):
+            reservation = self._share_reservation(job, self._now if start is None else start)
+            if reservation is not None and (start is not None or reservation.is_lacking):
                 self._shares[queue] = reservation
 
     def _share_reservation(self, job: Job, start: float) -> ShareReservation | None:
@@ -273,7 +275,7 @@ class BackfillReservation(Plugin):
     def no_room(self, job: Job, attempt: Attempt) -> None:
         self._reserve_nodes(job, attempt)
         reservation = self._reservation if job is self._head else None
-        self._reserve_share(job, reservation.start if reservation is not None else self._now)
+        self._reserve_share(job, reservation.start if reservation is not None else None)
 
     def _reserve_nodes(self, job: Job, attempt: Attempt) -> None:
         """Promise a start to the first job that waits for room on nodes."""
@@ -342,7 +344,13 @@ class BackfillReservation(Plugin):
         if job is self._head:
             return self._promise
         share = self._shares.get(job.queue) if job.queue is not None else None
-        if self._head is not None or share is None or share.job is not job or share.is_guess:
+        if (
+            self._head is not None
+            or share is None
+            or share.job is not job
+            or share.is_guess
+            or not share.is_lacking
+        ):
             return None  # with nodes reserved for another job, it is not known when this one starts
         return Promise(share.start, (), share.after, share.start <= self._now)
 

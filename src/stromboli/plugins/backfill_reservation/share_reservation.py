@@ -42,6 +42,8 @@ class ShareReservation:
     spare: list[SpareShare]
     after: tuple[str, ...]
     """The jobs that are expected to end before, by their keys."""
+    is_lacking: bool = True
+    """Whether the limits do not allow it now."""
     is_guess: bool = False
     """Whether pods without a time limit have to end before."""
 
@@ -72,7 +74,7 @@ def share_reservation(
     need, limits = request_to_start(session, job), session.rules.queue_limits(job.queue)
     members = {limit.queue: _members(session, limit.queue, job.queue) for limit in limits}
     freed = {queue: ends.freed_by_queues(below, guesses) for queue, below in members.items()}
-    shares = []
+    shares, is_lacking = [], False
     for limit in limits:
         left = {
             dim: limit.most[dim] - limit.held.get(dim, 0) - amount
@@ -83,6 +85,7 @@ def share_reservation(
         moments, sums = freed[limit.queue]
         lacking = [sums[:, dim] >= -amount for dim, amount in left.items() if amount < 0]
         if lacking:
+            is_lacking = True
             enough = np.logical_and.reduce(lacking)
             if not enough.any():
                 return None
@@ -93,7 +96,7 @@ def share_reservation(
         for dim in share.amounts if ended else ():
             share.amounts[dim] += int(sums[ended - 1, dim])
     after = ends.jobs_ending_by(start, dict.fromkeys(chain.from_iterable(members.values())))
-    return ShareReservation(job, start, shares, tuple(after), guesses)
+    return ShareReservation(job, start, shares, tuple(after), is_lacking, guesses)
 
 
 def _members(session: Session, above: Queue, own: Queue) -> list[Queue]:
