@@ -87,7 +87,8 @@ class OrderedWaits(RoomWaits):
 
     def awake(self, session: Session) -> list[Job]:
         backlog = session.cluster.backlog
-        return [job for job in self._awake if job in backlog or lacks_pods(job)]
+        admitted = (job for job in self._awake if not job.waits_for_queue)
+        return [job for job in admitted if job in backlog or lacks_pods(job)]
 
     def turns(self, session: Session) -> OrderedTurns:
         """Who has a turn in `allocate`, one after the other."""

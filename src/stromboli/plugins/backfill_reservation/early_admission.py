@@ -38,15 +38,22 @@ class EarlyAdmission:
         self._first = {queue: job for queue, job in self._first.items() if _waits(session, job)}
         self.entering = {job: None for job in self.entering if not job.tasks and _waits(session, job)}
         self._searches: dict[Queue | None, int] = {}
+        self._others_first: set[Queue] = set()
+        self._total: Amounts | None = None
         self._taken: Amounts = {}
         for job in self.entering:
             shift(self._taken, job.min_resources or {})
 
     def is_first(self, job: Job) -> bool:
         """Whether no admitted job of its queue waits before a job."""
-        first = self._first.get(job.queue) if job.queue is not None else None
-        key = self._session.job_key
-        return first is None or not first.visible or key(job) < key(first)
+        queue = job.queue
+        if queue is None or queue in self._others_first:
+            return False
+        first, key = self._first.get(queue), self._session.job_key
+        if first is None or not first.visible or key(job) < key(first):
+            return True
+        self._others_first.add(queue)  # jobs are asked about in their order
+        return False
 
     def may_search(self, job: Job) -> bool:
         """Whether this session has time to look for a start of one more job of a queue."""
@@ -55,10 +62,11 @@ class EarlyAdmission:
 
     def note(self, job: Job) -> None:
         """A job was admitted."""
-        if job.queue is None:
+        queue = job.queue
+        if queue is None:
             return
         if self.is_first(job):
-            self._first[job.queue] = job
+            self._first[queue] = job
         self.entering[job] = None
         shift(self._taken, job.min_resources or {})
 
@@ -66,6 +74,14 @@ class EarlyAdmission:
         """A job could never start: the next job of its queue is the first."""
         if job.queue is not None and self._first.get(job.queue) is job:
             del self._first[job.queue]
+
+    def may_fit(self, job: Job) -> bool:
+        """Whether all nodes together have what a job needs, beside what jobs before it take."""
+        if self._total is None:
+            free = self._session.cluster.columns.future_idle
+            self._total = dict(enumerate(np.maximum(free, 0).sum(axis=1).tolist()))
+        least = job.min_resources or {}
+        return not lacking(plus(self._taken, least), self._total, least)
 
     def fits_now(self, job: Job, free: Ints) -> bool:
         """Whether a job could start in free capacity and within the limits of its queue, beside those before it."""

@@ -32,15 +32,18 @@ from stromboli.policy.arguments import arg
 if TYPE_CHECKING:
     from stromboli.api.types.scheduling import QueueSpec
     from stromboli.engine.session import Session
-    from stromboli.engine.waiting.waiting_columns import WaitingColumns
+    from stromboli.engine.waiting.waiting_columns import Bools, WaitingColumns
     from stromboli.model.amounts import Amounts
     from stromboli.model.cluster import Change, Dirty
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Ints, Node
     from stromboli.model.queue import Queue
+    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
 PLACED = (Status.ALLOCATED, Status.PIPELINED, Status.BINDING)
+MAX_UNPROMISED_JOBS = 32
+"""Jobs in a cycle whose start cannot be told, or that the limits of their queue keep waiting; then none is promised."""
 RESERVED = "node(s) are reserved for a job that waits before it"
 
 
@@ -127,6 +130,7 @@ class BackfillReservation(Plugin):
         last = self._reservation if self._reservation and self._reservation.is_there() else None
         self._last = last, self._promise
         self._head = self._reservation = self._promise = None
+        self._unpromised_count = 0
         self._last_shares, self._shares = self._shares, {}
 
     def _queues_changed(self, dirty: Dirty) -> bool:
@@ -210,7 +214,7 @@ class BackfillReservation(Plugin):
 
         What these ask for counts at the gate already, so that it refuses others.
         """
-        if self.arguments.mode == "none" or not self._has_reservations():
+        if self.arguments.mode == "none" or not self._has_reservations() or not self._early.may_fit(job):
             return False
         reservation, free = self._last[0], self.session.cluster.columns.future_idle
         stays = reservation is not None and self._now + self._ends.limit_of(job) > reservation.start
@@ -273,9 +277,16 @@ class BackfillReservation(Plugin):
     # -- who waits for room
 
     def no_room(self, job: Job, attempt: Attempt) -> None:
+        if self._gave_up():
+            return
         self._reserve_nodes(job, attempt)
+        self._unpromised_count += self._head is None
         reservation = self._reservation if job is self._head else None
         self._reserve_share(job, reservation.start if reservation is not None else None)
+
+    def _gave_up(self) -> bool:
+        """Whether so many jobs were promised nothing that no job is in this cycle."""
+        return self._head is None and self._unpromised_count >= MAX_UNPROMISED_JOBS
 
     def _reserve_nodes(self, job: Job, attempt: Attempt) -> None:
         """Promise a start to the first job that waits for room on nodes."""
@@ -398,16 +409,31 @@ class BackfillReservation(Plugin):
         return HeldBack(message, summary, way_out)
 
     def may_overtake(self, waiting: WaitingColumns) -> Ints | None:
-        if self._head is None:
+        if self._head is None and not self._gave_up():
             return None
-        if self._reservation is None:
-            return np.array(self._slots_of_shares(waiting), dtype=np.int64)
-        free = self.session.cluster.columns.future_idle
-        in_time = self._now + waiting.limits <= self._reservation.start
-        beside = waiting.may_fit(self._reservation.beside(free))
-        allowed = waiting.may_fit(free) & in_time | beside
+        allowed = waiting.may_fit(self.session.cluster.columns.future_idle)
+        if self._reservation is not None:
+            in_time = self._now + waiting.limits <= self._reservation.start
+            free = self.session.cluster.columns.future_idle
+            allowed = allowed & in_time | waiting.may_fit(self._reservation.beside(free))
+        elif self._head is not None:
+            allowed[:] = False
+        allowed &= self._within_limits(waiting, allowed)
         allowed[self._slots_of_shares(waiting)] = True
         return np.flatnonzero(allowed)
+
+    def _within_limits(self, waiting: WaitingColumns, slots: Bools) -> Bools:
+        """Of these slots, those whose jobs the limits of their queues could allow, asked once for jobs of a kind."""
+        asked: dict[tuple[Queue, Shape, int], bool] = {}
+        within: Bools = np.zeros(len(slots), dtype=bool)
+        for slot in np.flatnonzero(slots).tolist():
+            job, task = waiting.jobs[slot], waiting.tasks[slot]
+            if job is not None and task is not None and job.queue is not None:
+                kind = (job.queue, task.shape, waiting.needed(slot))
+                if kind not in asked:
+                    asked[kind] = self.session.rules.may_allocate(job.queue, task, kind[2])
+                within[slot] = asked[kind]
+        return within
 
     def _slots_of_shares(self, waiting: WaitingColumns) -> list[int]:
         """The slots of jobs for which the limits of their queues were reserved last: they are reserved again."""
