@@ -19,7 +19,7 @@ from stromboli.engine.statement import Statement
 from stromboli.engine.topology.gradient_search import GradientSearch
 from stromboli.engine.topology.nomination import place_nominated
 from stromboli.engine.topology.topology_limits import requested_topology
-from stromboli.engine.waiting.ordered_waits import OrderedTurns, OrderedWaits
+from stromboli.engine.waiting.ordered_waits import OrderedTurns, OrderedWaits, lacks_pods
 from stromboli.model.job import Job, SubJob
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -61,10 +61,13 @@ def _allocate_in_order(
     by_job: dict[Job, PendingTasks] = {}
     for job in turns:
         with session.guard(job):
+            if lacks_pods(job):
+                session.rules.no_room(job, lambda: False)
+                continue
             pending = by_job[job] if job in by_job else _pending_tasks(session, job)
             if not pending:
                 continue
-            may_start = turns.may_fit(job) and not _is_held_back(session, job)
+            may_start = not turns.only_promises and turns.may_fit(job) and not _is_held_back(session, job)
             if may_start and _allocate_job(session, search, job, pending) and pending:
                 by_job[job] = pending
                 turns.push(job)

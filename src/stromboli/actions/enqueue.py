@@ -8,6 +8,7 @@ from stromboli.api import names
 from stromboli.engine.catalog import action
 from stromboli.engine.eviction.urgent_admission import UrgentAdmission
 from stromboli.engine.session import Session
+from stromboli.model.amounts import lacking
 from stromboli.model.job import Job
 from stromboli.policy.arguments import arg
 
@@ -40,6 +41,7 @@ def enqueue(session: Session) -> None:
     """Let waiting jobs in: one job per turn of its queue; a refused one does not hold up the next."""
     arguments: Arguments = session.arguments("enqueue")
     urgent = UrgentAdmission(session) if arguments.urgent_through and session.cluster.waiting else None
+    admits_early = session.rules.has("admitted_early")
     for _, job in session.jobs_by_queue(list(session.cluster.waiting)).turns():
         with session.guard(job):
             if session.unmet(job):
@@ -49,10 +51,23 @@ def enqueue(session: Session) -> None:
             if not admitted and urgent is not None and urgent.admit(job):
                 admitted = True
                 session.retract_refusals(job, decided)
-            if admitted:
+            if admitted or (admits_early and _may_enter_early(session, job)):
                 session.rules.job_enqueued(job)
                 session.set_phase(job, names.GROUP_INQUEUE)
 
 
 def _may_enter(session: Session, job: Job) -> bool:
     return session.needs.least(job) is None or session.rules.job_enqueueable(job)
+
+
+def _may_enter_early(session: Session, job: Job) -> bool:
+    """Whether only capacity in use keeps a job out of its queue, and a plugin admits it all the same."""
+    queue, least = job.queue, job.min_resources or {}
+    if queue is None or not queue.open or job in session.objections or not session.rules.admitted_early(job):
+        return False
+    limits = [limit.raised_to or limit.most for limit in session.rules.queue_limits(queue)]
+    if lacking(least, session.total, least) or any(
+        least[dim] > limit[dim] for limit in limits for dim in least if dim in limit
+    ):
+        return False
+    return session.rules.enqueueable_beside_limits(job)

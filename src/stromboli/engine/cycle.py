@@ -205,6 +205,7 @@ class Engine:
             with self._timed(outcome, "open"):
                 self._open(session, outcome)
             for action in self._actions:
+                session.action = action.name
                 with self._timed(outcome, action.name):
                     action(session)
                 end = ActionEnd(action.name, len(session.decisions), len(session.let_in))
@@ -280,6 +281,7 @@ class Engine:
             self._open(session, outcome)
             for action in self._actions:
                 if not session.is_over():
+                    session.action = action.name
                     action(session)
 
     def _close_quietly(self, session: Session) -> None:

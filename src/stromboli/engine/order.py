@@ -103,6 +103,10 @@ class JobsByQueue:
         job = self._jobs[queue].first()
         return (-queue.priority, job is None or not needs.runs_short(job), *key)
 
+    def restore(self, queue: Queue) -> None:
+        """Give a queue that was skipped its turns after all."""
+        self._queues.push(queue)
+
     def turns(self, skip: Callable[[Queue], bool] | None = None) -> Iterator[tuple[Queue, Job]]:
         """Queue and job, one job per turn; a queue that is skipped once is left out for good."""
         self._rekey()

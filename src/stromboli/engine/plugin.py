@@ -323,6 +323,14 @@ class Plugin:
     def job_enqueued(self, job: Job) -> None:
         """A job was let in: count it."""
 
+    @point(some)
+    def admitted_early(self, job: Job) -> bool:
+        """Whether a job is admitted though the capacity that it needs is in use. Changes nothing.
+
+        Asked only of jobs that the gate refuses and that the limits of the cluster and of their queue could hold.
+        """
+        return False
+
     # -- limits of a queue
 
     @point(some, "enabledOverused")

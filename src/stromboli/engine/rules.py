@@ -64,6 +64,7 @@ class Rules:
     reserved_places: Callable[[Job], Mapping[Task, Node] | None]
     job_enqueueable: Callable[[Job], bool]
     job_enqueued: Callable[[Job], None]
+    admitted_early: Callable[[Job], bool]
     overused: Callable[[Queue], bool]
     allocatable: Callable[[Queue, Task], bool]
     queue_limits: Callable[[Queue], list[QueueLimit]]
@@ -111,6 +112,17 @@ class Rules:
             ]
         )
         """As job_enqueueable, without those who only object that the cluster is full."""
+        self.enqueueable_beside_limits: Callable[[Job], bool] = vote(
+            [
+                [
+                    plugin.job_enqueueable
+                    for plugin in tier
+                    if not plugin.guards_room and not self._takes_part(plugin, POINTS["queue_limits"])
+                ]
+                for tier in self._plugins_at(POINTS["job_enqueueable"])
+            ]
+        )
+        """As job_enqueueable, without the plugins that compare what the cluster or a queue holds with a limit."""
         self._answered = {name for name, tiers in methods.items() if any(tiers)}
         for name in POINTS:
             setattr(self, name, self._asked[name])

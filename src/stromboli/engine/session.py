@@ -112,6 +112,8 @@ class Session(Transaction):
         """Why jobs were not let into their queues, by plugin."""
         self.held_back: dict[Job, HeldBack] = {}
         """Jobs that were not tried for the sake of others, and why."""
+        self.action = ""
+        """The name of the action that runs."""
         self.news: dict[Job, None] = {}
         """Jobs of which plugins have something new to tell, though they did not change."""
         self.ungated: list[Task] = []

@@ -66,8 +66,9 @@ class Report(Struct):
             },
             promised={
                 job.key: promise
-                for job in outcome.session.cluster.backlog
-                if (promise := outcome.session.rules.promised(job))
+                for job in jobs
+                if (job in outcome.session.cluster.backlog or not job.tasks)
+                and (promise := outcome.session.rules.promised(job))
             },
             domains={job.key: domain for job, domain in gang_domains(outcome.session.cluster)},
         )

@@ -36,6 +36,9 @@ def _promise_text(promise: Promise) -> str:
     nodes, after = _some(promise.nodes), _some(promise.after)
     if promise.overdue:
         return f"room is reserved for it on {nodes} as soon as {after} end, which are over their time limit"
+    if not promise.nodes:
+        when = f" at {time_text(promise.start)} at the latest, when {after} end" if after else ""
+        return f"the limits of its queue are reserved for it{when}"
     when = f", when {after} {'has' if len(promise.after) == 1 else 'have'} ended" if after else ""
     return f"reserved to start at {time_text(promise.start)} at the latest, on {nodes}{when}"
 

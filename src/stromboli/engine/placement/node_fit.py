@@ -29,8 +29,13 @@ def fits_amounts(request: Vector, free: Ints, dims: Sequence[int] = ()) -> Bools
 
 
 def slots(shape: Shape, free: Ints) -> Ints:
-    """How many tasks of a shape fit into what is free, by node; every task asks for one of the pods at least."""
-    asked = [(dim, int(amount)) for dim, amount in shape.request.items() if amount > 0]
+    """How many tasks of a shape fit into what is free, by node."""
+    return slots_of(shape.request, free)
+
+
+def slots_of(request: Vector, free: Ints) -> Ints:
+    """How many times a request fits into what is free, by node; it asks for one of the pods at least."""
+    asked = [(dim, max(int(amount), 1)) for dim, amount in request.items() if amount > 0]
     fewest: Ints = np.minimum.reduce([free[dim] // amount for dim, amount in asked])
     return np.maximum(fewest, 0)
 

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stromboli.api import names
 from stromboli.engine.waiting.room_waits import VICTIM_POINTS, Attempt, RoomWaits, attempt_of, waits_for_room
 from stromboli.engine.waiting.waiting_columns import WaitingColumns
 from stromboli.model.status import Status
 from stromboli.model.time_limits import QueueLimits, longest_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from stromboli.engine.order import JobsByQueue
     from stromboli.engine.session import Session
@@ -65,7 +66,9 @@ class OrderedWaits(RoomWaits):
         self._had_turn.clear()
         if self._limits.update(cluster, cluster.dirty) or cluster.dirty.everything or cluster.dirty.nodes:
             self.columns, self._entries, self._keys, self._attempts = WaitingColumns(), {}, {}, {}
-            self._awake = dict(cluster.backlog)
+            self._awake = {
+                job: None for job in cluster.jobs.values() if job in cluster.backlog or lacks_pods(job)
+            }
         else:
             for job in cluster.touched:
                 self._wake_up(job)
@@ -84,7 +87,8 @@ class OrderedWaits(RoomWaits):
 
     def awake(self, session: Session) -> list[Job]:
         backlog = session.cluster.backlog
-        return [job for job in self._awake if job in backlog]
+        admitted = (job for job in self._awake if not job.waits_for_queue)
+        return [job for job in admitted if job in backlog or lacks_pods(job)]
 
     def turns(self, session: Session) -> OrderedTurns:
         """Who has a turn in `allocate`, one after the other."""
@@ -112,7 +116,9 @@ class OrderedWaits(RoomWaits):
             self.bound.keep(task.shape for task in self.columns.tasks if task is not None)
         sorts = not session.rules.job_order_follows_all
         for job in {**self._awake, **cluster.dirty.jobs}:
-            if job not in cluster.backlog:
+            if lacks_pods(job):
+                self._awake[job] = None
+            elif job not in cluster.backlog:
                 self._awake.pop(job, None)
             elif job in session.uncommitted.promised:
                 self._awake[job] = None  # it is tried until the room that it was promised is free
@@ -154,6 +160,11 @@ class OrderedWaits(RoomWaits):
         return self.columns.jobs[entries[place][1]] if place < len(entries) else None
 
 
+def lacks_pods(job: Job) -> bool:
+    """Whether a job was admitted and its controller has not created its pods yet."""
+    return not job.tasks and job.phase == names.GROUP_INQUEUE and job.visible
+
+
 class OrderedTurns:
     """Turns of the jobs that are awake and, queue by queue, of those that are asleep."""
 
@@ -168,12 +179,29 @@ class OrderedTurns:
         self._clock = -1
         self._may_fit: Bools = np.zeros(0, dtype=bool)
         self._refused: set[Any] = set()
+        self._overused: list[Queue] = []
+        self.only_promises = False
+        """Whether these are turns of queues that have had their share: their jobs may be promised a start, no more."""
 
     def __iter__(self) -> Iterator[Job]:
         session, waits = self._session, self._waits
         first = [job for queue in self._places if (job := self._advance(queue)) is not None]
         jobs = self._jobs = session.jobs_by_queue([*waits.awake(session), *first])
-        for queue, job in jobs.turns(skip=session.rules.overused):
+        yield from self._turns_of(jobs, self._is_overused)
+        self.only_promises = True
+        for queue in self._overused:
+            jobs.restore(queue)
+        yield from self._turns_of(jobs, None)
+
+    def _is_overused(self, queue: Queue) -> bool:
+        overused = self._session.rules.overused(queue)
+        if overused:
+            self._overused.append(queue)
+        return overused
+
+    def _turns_of(self, jobs: JobsByQueue, skip: Callable[[Queue], bool] | None) -> Iterator[Job]:
+        waits = self._waits
+        for queue, job in jobs.turns(skip):
             sleeping = self._next.get(queue) is job
             waits.note_turn(job)
             yield job

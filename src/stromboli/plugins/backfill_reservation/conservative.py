@@ -39,7 +39,24 @@ class ConservativeBackfill(PromisedStarts):
 
     # -- promising
 
+    def admitted_early(self, job: Job) -> bool:
+        """As many jobs as are promised a start, and others that may start now."""
+        promised = len(self._bookings) + len(self._early.entering)
+        in_depth = promised < self.arguments.depth and self._is_start_known(job)
+        return in_depth or self._may_start_now(job)
+
+    def _has_reservations(self) -> bool:
+        return bool(self._bookings) or super()._has_reservations()
+
     def no_room(self, job: Job, attempt: Attempt) -> None:
+        self._book_nodes(job, attempt)
+        booking = self._bookings.get(job)
+        self._reserve_share(job, None if booking is None else max(booking.start, self._now))
+
+    def _book_nodes(self, job: Job, attempt: Attempt) -> None:
+        """Promise a start to a job that waits for room on nodes."""
+        if not job.tasks:
+            return
         booking = self._bookings.get(job)
         waits = booking is not None and booking.start > self._now
         if booking is not None and waits and (booking.usable is not None or not self._room_came):
@@ -119,7 +136,7 @@ class ConservativeBackfill(PromisedStarts):
     def promised(self, job: Job) -> Promise | None:
         booking = self._bookings.get(job)
         if booking is None:
-            return None
+            return super().promised(job)
         if booking.promise is None:
             ending = ReservationSearch(self.session, self._ends).ending_before(booking.start, booking.rows)
             after = dict.fromkeys(task.job.key for task in ending if task.job)
@@ -130,6 +147,9 @@ class ConservativeBackfill(PromisedStarts):
     # -- who may start
 
     def held_back(self, job: Job) -> HeldBack | None:
+        share = super().held_back(job)
+        if share is not None:
+            return share
         booking = self._bookings.get(job)
         if booking is None and self._is_spent():
             return HeldBack(*_HAS_ITS_TURN)
@@ -146,6 +166,7 @@ class ConservativeBackfill(PromisedStarts):
         postponed = islice(self._postponed, MAX_READ // LEAST_READ + 1)
         chosen = (*due, *postponed, *unpromised[:few], *self._promised_by_search())
         slots = {waiting.slots[job] for job in chosen if job in waiting.slots}
+        slots.update(self._slots_of_shares(waiting))
         slots.update(self._not_held_back(waiting, fitting), self._without_turn(waiting))
         return np.array(sorted(slots), dtype=np.int64)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stromboli.model.cluster import Change, Cluster, Dirty
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Ints
+    from stromboli.model.queue import Queue
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
@@ -24,6 +25,8 @@ Floats = NDArray[np.float64]
 HOLDING = frozenset((Status.BINDING, Status.BOUND, Status.RUNNING))
 """Statuses of tasks that run, or are about to; others on nodes are leaving already, or are expected to stay."""
 FIRST_SLOTS = 64
+LEAST_GUESS = 300.0
+"""Seconds; a task without a time limit is expected to run at least twice as long."""
 
 
 class ExpectedEnds:
@@ -42,7 +45,10 @@ class ExpectedEnds:
     def _clear(self) -> None:
         self.tasks: list[Task | None] = [None] * FIRST_SLOTS
         self._ends: Floats = np.full(FIRST_SLOTS, inf)
+        self._starts: Floats = np.full(FIRST_SLOTS, inf)
         self._rows: Ints = np.zeros(FIRST_SLOTS, dtype=np.int64)
+        self._queues: Ints = np.zeros(FIRST_SLOTS, dtype=np.int64)
+        self._numbers: dict[Queue | None, int] = {}
         self._requests: Ints = np.zeros((FIRST_SLOTS, 0), dtype=np.int64)
         self._slots: dict[Task, int] = {}
         self._unused = list(range(FIRST_SLOTS))
@@ -93,6 +99,10 @@ class ExpectedEnds:
         self._unused = list(range(size - 1, count - 1, -1))
         self._ends, self._rows = np.full(size, inf), np.zeros(size, dtype=np.int64)
         self._requests = np.zeros((size, dims), dtype=np.int64)
+        self._queues = np.zeros(size, dtype=np.int64)
+        self._queues[:count] = [self._number_of(task) for task in tasks]
+        self._starts = np.full(size, inf)
+        self._starts[:count] = list(map(self._start, tasks))
         self._ends[:count] = ends
         self._rows[:count] = [task.node.row for task in tasks if task.node is not None]
         shapes: dict[Shape, int] = {}
@@ -146,23 +156,31 @@ class ExpectedEnds:
         self.tasks[slot] = task
         self._of_job.setdefault(job, set()).add(task)
         self._rows[slot] = node.row
+        self._queues[slot] = self._number_of(task)
         self._requests[slot] = task.shape.dense(self._requests.shape[1])
+        self._starts[slot] = self._start(task)
         self._ends[slot] = self._end(task)
         if task.started is None and task.scheduled_at is None:
             self._not_started.add(task)
+
+    def _number_of(self, task: Task) -> int:
+        """The number of a task's queue in the columns."""
+        return self._numbers.setdefault(task.job.queue if task.job else None, len(self._numbers))
 
     def _grow(self) -> None:
         count = len(self.tasks)
         self.tasks += [None] * count
         self._ends = np.concatenate((self._ends, np.full(count, inf)))
+        self._starts = np.concatenate((self._starts, np.full(count, inf)))
         self._rows = np.concatenate((self._rows, np.zeros(count, dtype=np.int64)))
+        self._queues = np.concatenate((self._queues, np.zeros(count, dtype=np.int64)))
         self._requests = np.concatenate((self._requests, np.zeros_like(self._requests)))
         self._unused = list(range(count, 2 * count))
 
     def _remove(self, task: Task) -> None:
         slot = self._slots.pop(task)
         self.tasks[slot] = None
-        self._ends[slot] = inf
+        self._ends[slot] = self._starts[slot] = inf
         self._unused.append(slot)
         self._not_started.discard(task)
         if task.job is not None:
@@ -174,6 +192,14 @@ class ExpectedEnds:
     def limit(self, task: Task) -> float:
         """How long a task runs at most; infinity if nobody says."""
         limit = time_limit(task, self._limits.of(task.job.queue if task.job is not None else None))
+        return inf if limit is None else limit
+
+    def limit_of(self, job: Job) -> float:
+        """How long a job runs at most, also before its pods exist; infinity if nobody says."""
+        tasks = job.by_status[Status.PENDING]
+        if tasks:
+            return max(map(self.limit, tasks))
+        limit = self._limits.of(job.queue) if job.time_limit is None else job.time_limit
         return inf if limit is None else limit
 
     def _end(self, task: Task) -> float:
@@ -191,11 +217,23 @@ class ExpectedEnds:
 
     # -- what will be free
 
-    def ordered(self) -> tuple[Floats, Ints]:
-        """The moments at which room comes free, the earliest first and none before now, and whose slots these are."""
-        known = np.flatnonzero(self._ends < inf)
-        order = known[np.argsort(self._ends[known], kind="stable")]
-        return np.maximum(self._ends[order], self._now), order
+    def ordered(self, guesses: bool = False) -> tuple[Floats, Ints]:
+        """The moments at which room comes free, the earliest first and none before now, and whose slots these are.
+
+        With `guesses`, tasks without a limit count too: see `_guessed_ends`.
+        """
+        ends = self._guessed_ends() if guesses else self._ends
+        known = np.flatnonzero(ends < inf)
+        order = known[np.argsort(ends[known], kind="stable")]
+        return np.maximum(ends[order], self._now), order
+
+    def _guessed_ends(self) -> Floats:
+        """Expect tasks without a limit to run as long again as they have run, in steps so that this seldom changes."""
+        endless = np.flatnonzero((self._ends == inf) & (self._starts < inf))
+        ran = np.maximum(self._now - self._starts[endless], LEAST_GUESS)
+        ends = self._ends.copy()
+        ends[endless] = self._starts[endless] + LEAST_GUESS * 2 ** (np.floor(np.log2(ran / LEAST_GUESS)) + 1)
+        return ends
 
     def overdue(self) -> bool:
         """Whether a task runs longer than it should."""
@@ -212,11 +250,23 @@ class ExpectedEnds:
         np.add.at(freed, self._rows[slots], self._requests[slots])
         return freed.T
 
+    def freed_by_queues(self, queues: Iterable[Queue], guesses: bool = False) -> tuple[Floats, Ints]:
+        """The moments at which tasks of some queues end, ascending, and what these free until then, one row each."""
+        moments, slots = self._ordered_of(queues, guesses)
+        return moments, np.cumsum(self._requests[slots], axis=0)
+
+    def jobs_ending_by(self, moment: float, queues: Iterable[Queue]) -> dict[str, None]:
+        """The jobs of some queues of which tasks end by a moment, by their keys, the first to end first."""
+        moments, slots = self._ordered_of(queues)
+        ending = (self.tasks[slot] for slot in slots[: moments.searchsorted(moment, side="right")].tolist())
+        return {task.job.key: None for task in ending if task is not None and task.job is not None}
+
+    def _ordered_of(self, queues: Iterable[Queue], guesses: bool = False) -> tuple[Floats, Ints]:
+        moments, slots = self.ordered(guesses)
+        numbers = [self._numbers[queue] for queue in queues if queue in self._numbers]
+        chosen = np.isin(self._queues[slots], numbers)
+        return moments[chosen], slots[chosen]
+
     def requests(self, slots: Ints) -> tuple[Ints, Ints]:
         """What the tasks of these slots free, one row each, and on which node."""
         return self._requests[slots], self._rows[slots]
-
-    def ended_by(self, moment: float) -> list[Task]:
-        """The tasks that are expected to have ended at a moment."""
-        slots = np.flatnonzero(self._ends <= max(moment, self._now))
-        return [task for slot in slots.tolist() if (task := self.tasks[slot]) is not None]

@@ -10,27 +10,40 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from stromboli.api import names
+from stromboli.api.go_scalars import duration
 from stromboli.engine.placement.node_fit import slots
 from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes
 from stromboli.engine.plugin import Attempt, HeldBack, Plugin, Promise
+from stromboli.model.queue import lineage
 from stromboli.model.status import Status
+from stromboli.plugins.backfill_reservation.early_admission import EarlyAdmission
 from stromboli.plugins.backfill_reservation.expected_ends import HOLDING, ExpectedEnds
 from stromboli.plugins.backfill_reservation.limit_warnings import warn_of_limits
 from stromboli.plugins.backfill_reservation.reservation import Reservation
 from stromboli.plugins.backfill_reservation.reservation_search import ReservationSearch, is_refused_by_queue
-from stromboli.policy.argument_checks import between
+from stromboli.plugins.backfill_reservation.share_reservation import (
+    ShareReservation,
+    request_to_start,
+    share_reservation,
+)
+from stromboli.policy.argument_checks import between, duration_like
 from stromboli.policy.arguments import arg
 
 if TYPE_CHECKING:
     from stromboli.api.types.scheduling import QueueSpec
     from stromboli.engine.session import Session
-    from stromboli.engine.waiting.waiting_columns import WaitingColumns
+    from stromboli.engine.waiting.waiting_columns import Bools, WaitingColumns
+    from stromboli.model.amounts import Amounts
     from stromboli.model.cluster import Change, Dirty
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Ints, Node
+    from stromboli.model.queue import Queue
+    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
 PLACED = (Status.ALLOCATED, Status.PIPELINED, Status.BINDING)
+MAX_UNPROMISED_JOBS = 32
+"""Jobs in a cycle whose start cannot be told, or that the limits of their queue keep waiting; then none is promised."""
 RESERVED = "node(s) are reserved for a job that waits before it"
 
 
@@ -49,6 +62,14 @@ class BackfillArguments:
         10_000,
         "With `conservative`: how many jobs are promised a start at a time; others start if they delay none of them.",
         check=between(1, 1_000_000),
+    )
+    reserve_after: str = arg(
+        "reserveAfter",
+        "",
+        "With `easy`: how long the first job waits, such as 6h, until nodes are reserved for it although pods without "
+        "a time limit run there; these are then expected to run as long again as they have run. Unless given, "
+        "nothing is reserved where pods without a time limit would have to end.",
+        check=duration_like("6h", above_zero=True),
     )
 
 
@@ -76,12 +97,22 @@ class BackfillReservation(Plugin):
         self._promise: Promise | None = None
         self._last: tuple[Reservation | None, Promise | None] = (None, None)
         """What was promised in the session before."""
+        self._shares: dict[Queue, ShareReservation] = {}
+        """The first job of each queue that waits for the limits of its queue in this session."""
+        self._last_shares: dict[Queue, ShareReservation] = {}
+        """The same of the session before."""
+        self._told: dict[Job, Promise | None] = {}
+        """What was promised then to jobs that waited for the limits of their queues."""
+        self._favoured: set[Job | None] = set()
+        """The jobs with a reservation at the end of the session before."""
         self._version = 0
         self._searching = False
         self._room_came = True
         """Whether anything changed since the last session that may let jobs start earlier than promised."""
         self._left_early = False
         self._queue_specs: dict[str, QueueSpec | None] = {}
+        self._early = EarlyAdmission()
+        self._reserve_after = duration(arguments.reserve_after)
 
     # -- sessions
 
@@ -89,6 +120,7 @@ class BackfillReservation(Plugin):
         self._now = session.reads.time
         self._version += 1
         self._ends.update(session.cluster, dirty, self._now)
+        self._early.opening(session)
         warn_of_limits(session, dirty)
         ends = self._ends
         self._room_came = (
@@ -98,6 +130,8 @@ class BackfillReservation(Plugin):
         last = self._reservation if self._reservation and self._reservation.is_there() else None
         self._last = last, self._promise
         self._head = self._reservation = self._promise = None
+        self._unpromised_count = 0
+        self._last_shares, self._shares = self._shares, {}
 
     def _queues_changed(self, dirty: Dirty) -> bool:
         """Whether the limits of a queue may be others than in the session before."""
@@ -114,10 +148,22 @@ class BackfillReservation(Plugin):
             for job in (self._head, last.job if last is not None else None):
                 if job is not None and job.visible:
                     session.news[job] = None
+        self._report_shares(session)
+        before, self._favoured = self._favoured, {self._head, *(each.job for each in self._shares.values())}
+        if self._favoured != before and session.cluster.waiting:
+            # which jobs are admitted early depends on the reservations of the cycle before
+            session.has_come(float(np.nextafter(self._now, inf)))
         session.has_come(self._ends.next_end())
         reservation = self._reservation
         if reservation is not None and reservation.places and not self._was_tried(reservation):
             session.has_come(max(reservation.start, float(np.nextafter(self._now, inf))))
+
+    def _report_shares(self, session: Session) -> None:
+        """Report to jobs when the limits of their queues will allow them, if that is another time than before."""
+        jobs = [each.job for each in self._shares.values()]
+        before, self._told = self._told, {job: self.promised(job) for job in jobs}
+        changed = [job for job in before | self._told if before.get(job) != self._told.get(job)]
+        session.news.update(dict.fromkeys(job for job in changed if job.visible))
 
     def _was_tried(self, reservation: Reservation) -> bool:
         """Whether the places of a reservation were tried in this session: from its start on, once it is known."""
@@ -128,8 +174,11 @@ class BackfillReservation(Plugin):
         self._ends.on_move(change)
         if not self._searching and change.old_status in HOLDING and change.status not in HOLDING:
             self._left_early = True
+        if self._searching:
+            return
+        self._take_share(change)
         reservation, task = self._reservation, change.task
-        if reservation is None or self._searching or not self._stays_beyond(task):
+        if reservation is None or not self._stays_beyond(task):
             return
         node = change.node or change.old_node
         if node is not None and change.old_status is Status.PENDING and change.status in PLACED:
@@ -139,27 +188,146 @@ class BackfillReservation(Plugin):
             reservation.take(node.row, task.shape, -1)
             self._version += 1
 
+    # -- the gate
+
+    def admitted_early(self, job: Job) -> bool:
+        """The first waiting job of a queue is admitted, to be promised a start, and jobs that need not wait for it."""
+        return (self._early.is_first(job) and self._is_start_known(job)) or self._may_start_now(job)
+
+    def job_enqueued(self, job: Job) -> None:
+        self._early.note(job)
+
+    def _is_start_known(self, job: Job) -> bool:
+        """Whether it can be told when a job that the gate refuses will have nodes and the limits of its queue."""
+        if self.arguments.mode == "none":
+            return True
+        if not self._early.may_search(job):
+            return False
+        search = ReservationSearch(self.session, self._ends, self._has_waited_long(job))
+        return search.start_by_minimum(job) < inf and self._share_reservation(job, self._now) is not None
+
+    def _has_reservations(self) -> bool:
+        return self._last[0] is not None or bool(self._last_shares)
+
+    def _may_start_now(self, job: Job) -> bool:
+        """Whether a job fits into free capacity without delaying those to which a start was promised last.
+
+        What these ask for counts at the gate already, so that it refuses others.
+        """
+        if self.arguments.mode == "none" or not self._has_reservations() or not self._early.may_fit(job):
+            return False
+        reservation, free = self._last[0], self.session.cluster.columns.future_idle
+        stays = reservation is not None and self._now + self._ends.limit_of(job) > reservation.start
+        if stays and reservation is not None and len(reservation.spare) == len(free):
+            free = reservation.beside(free)
+        if self._exceeds_share(job, job.min_resources or {}, self._last_shares) is not None:
+            return False
+        return self._early.fits_now(job, free)
+
+    # -- who waits for the limits of its queue
+
+    def _reserve_share(self, job: Job, start: float | None) -> None:
+        """Let the limits of its queue leave what a job needs: from its promised start on, or when they allow it.
+
+        Of jobs without a promised start, that is the first of the queue that its limits keep waiting.
+        """
+        queue = job.queue
+        if queue is None or queue in self._shares or self._searching:
+            return
+        if start is not None or not job.tasks or is_refused_by_queue(self.session, job):
+            reservation = self._share_reservation(job, self._now if start is None else start)
+            if reservation is not None and (start is not None or reservation.is_lacking):
+                self._shares[queue] = reservation
+
+    def _share_reservation(self, job: Job, start: float) -> ShareReservation | None:
+        reservation = share_reservation(self.session, self._ends, job, start)
+        if reservation is None and self._has_waited_long(job):
+            return share_reservation(self.session, self._ends, job, start, True)
+        return reservation
+
+    def _exceeds_share(
+        self, job: Job, request: Amounts, shares: Mapping[Queue, ShareReservation]
+    ) -> ShareReservation | None:
+        """The reservation that a job would delay by holding so much of the limits of queues."""
+        if job.queue is None or not shares:
+            return None
+        queues, end = lineage(job.queue, self.session.cluster.queues), self._now + self._ends.limit_of(job)
+        for reservation in shares.values():
+            if (
+                reservation.job is not job
+                and end > reservation.start
+                and not reservation.leaves(request, queues)
+            ):
+                return reservation
+        return None
+
+    def _take_share(self, change: Change) -> None:
+        """Follow what tasks take of the limits of queues that are reserved."""
+        job, sign = change.task.job, (change.status in PLACED) - (change.old_status in PLACED)
+        if not sign or not self._shares or job is None or job.queue is None:
+            return
+        queues, end = (
+            lineage(job.queue, self.session.cluster.queues),
+            self._now + self._ends.limit(change.task),
+        )
+        for reservation in self._shares.values():
+            if reservation.job is not job and end > reservation.start:
+                reservation.take(change.task.request, queues, sign)
+
     # -- who waits for room
 
     def no_room(self, job: Job, attempt: Attempt) -> None:
+        if self._gave_up():
+            return
+        self._reserve_nodes(job, attempt)
+        self._unpromised_count += self._head is None
+        reservation = self._reservation if job is self._head else None
+        self._reserve_share(job, reservation.start if reservation is not None else None)
+
+    def _gave_up(self) -> bool:
+        """Whether so many jobs were promised nothing that no job is in this cycle."""
+        return self._head is None and self._unpromised_count >= MAX_UNPROMISED_JOBS
+
+    def _reserve_nodes(self, job: Job, attempt: Attempt) -> None:
+        """Promise a start to the first job that waits for room on nodes."""
         last = self._last[0]
         known = last if last is not None and last.job is job else None
         if self._head is not None or (known is None and self._is_limited(job)):
             return
-        search = ReservationSearch(self.session, self._ends)
+        if known is not None and known.without_pods and job.tasks:
+            known = None
         self._searching = True
         try:
-            if self.arguments.mode == "none":
-                self._head = job if search.could_ever_fit(job, attempt) else None
-                return
-            room_came = self._room_came or job in self.session.changed.jobs
-            reservation = search.reservation(job, attempt, known, room_came)
+            if self.arguments.mode == "none" and job.tasks:
+                if ReservationSearch(self.session, self._ends).could_ever_fit(job, attempt):
+                    self._head = job
+                else:
+                    self._early.pass_over(job)
+            else:
+                self._promise_start(job, attempt, known)
         finally:
             self._searching = False
-        if reservation is not None:
-            self._head, self._reservation = job, reservation
-            self._promise = self._promise_of(reservation, search)
-            self._version += 1
+
+    def _promise_start(self, job: Job, attempt: Attempt, known: Reservation | None) -> None:
+        """Reserve nodes for a job from its earliest start on; where pods have no time limit, only if it waits long."""
+        room_came = self._room_came or job in self.session.changed.jobs
+        for guesses in (False, True) if self._has_waited_long(job) else (False,):
+            search = ReservationSearch(self.session, self._ends, guesses)
+            if job.tasks:
+                reservation = search.reservation(job, attempt, known, room_came)
+            else:
+                reservation = search.reservation_without_pods(job, known)
+            if reservation is not None:
+                self._head, self._reservation = job, reservation
+                self._promise = self._promise_of(reservation, search)
+                self._version += 1
+                return
+        if not job.tasks or not search.could_ever_fit(job, attempt):
+            self._early.pass_over(job)
+
+    def _has_waited_long(self, job: Job) -> bool:
+        """Whether a job waits so long that nodes are reserved for it on which pods without a time limit run."""
+        return self._reserve_after is not None and self.session.has_come(job.created + self._reserve_after)
 
     def _is_limited(self, job: Job) -> bool:
         """Whether the limits of its queue keep a job waiting though nodes may have room for it."""
@@ -173,16 +341,29 @@ class BackfillReservation(Plugin):
             for shape, task in first_of_shape.items()
         )
 
-    def _promise_of(self, reservation: Reservation, search: ReservationSearch) -> Promise:
+    def _promise_of(self, reservation: Reservation, search: ReservationSearch) -> Promise | None:
         nodes = tuple(node.name for node in reservation.nodes)
         if reservation is self._last[0] and self._last[1] is not None:
             return self._last[1]
         ending = search.ending_before(reservation.start, reservation.rows)
+        if any(self._ends.limit(task) == inf for task in ending):
+            return None  # it is not known when they come free
         after = dict.fromkeys(task.job.key for task in ending if task.job)
         return Promise(reservation.start, nodes, tuple(after), reservation.start <= self._now)
 
     def promised(self, job: Job) -> Promise | None:
-        return self._promise if job is self._head else None
+        if job is self._head:
+            return self._promise
+        share = self._shares.get(job.queue) if job.queue is not None else None
+        if (
+            self._head is not None
+            or share is None
+            or share.job is not job
+            or share.is_guess
+            or not share.is_lacking
+        ):
+            return None  # with nodes reserved for another job, it is not known when this one starts
+        return Promise(share.start, (), share.after, share.start <= self._now)
 
     def reserved_places(self, job: Job) -> Mapping[Task, Node] | None:
         last = self._last[0]
@@ -192,6 +373,11 @@ class BackfillReservation(Plugin):
     # -- who may overtake
 
     def held_back(self, job: Job) -> HeldBack | None:
+        share = None
+        if self._shares:
+            share = self._exceeds_share(job, request_to_start(self.session, job), self._shares)
+        if share is not None and not is_refused_by_queue(self.session, job):
+            return self._would_delay(job, share)
         head, reservation = self._head, self._reservation
         if head is None or job is head:
             return None
@@ -214,7 +400,7 @@ class BackfillReservation(Plugin):
             return False
         return int(slots(first.shape, reservation.beside(free)).sum()) < needed
 
-    def _would_delay(self, job: Job, reservation: Reservation) -> HeldBack:
+    def _would_delay(self, job: Job, reservation: Reservation | ShareReservation) -> HeldBack:
         summary = (
             "there is room for it now, but it would delay a job before it for which that room is reserved"
         )
@@ -223,14 +409,36 @@ class BackfillReservation(Plugin):
         return HeldBack(message, summary, way_out)
 
     def may_overtake(self, waiting: WaitingColumns) -> Ints | None:
-        if self._head is None:
+        if self._head is None and not self._gave_up():
             return None
-        if self._reservation is None:
-            return np.zeros(0, dtype=np.int64)
-        free = self.session.cluster.columns.future_idle
-        in_time = self._now + waiting.limits <= self._reservation.start
-        beside = waiting.may_fit(self._reservation.beside(free))
-        return np.flatnonzero(waiting.may_fit(free) & in_time | beside)
+        allowed = waiting.may_fit(self.session.cluster.columns.future_idle)
+        if self._reservation is not None:
+            in_time = self._now + waiting.limits <= self._reservation.start
+            free = self.session.cluster.columns.future_idle
+            allowed = allowed & in_time | waiting.may_fit(self._reservation.beside(free))
+        elif self._head is not None:
+            allowed[:] = False
+        allowed &= self._within_limits(waiting, allowed)
+        allowed[self._slots_of_shares(waiting)] = True
+        return np.flatnonzero(allowed)
+
+    def _within_limits(self, waiting: WaitingColumns, slots: Bools) -> Bools:
+        """Of these slots, those whose jobs the limits of their queues could allow, asked once for jobs of a kind."""
+        asked: dict[tuple[Queue, Shape, int], bool] = {}
+        within: Bools = np.zeros(len(slots), dtype=bool)
+        for slot in np.flatnonzero(slots).tolist():
+            job, task = waiting.jobs[slot], waiting.tasks[slot]
+            if job is not None and task is not None and job.queue is not None:
+                kind = (job.queue, task.shape, waiting.needed(slot))
+                if kind not in asked:
+                    asked[kind] = self.session.rules.may_allocate(job.queue, task, kind[2])
+                within[slot] = asked[kind]
+        return within
+
+    def _slots_of_shares(self, waiting: WaitingColumns) -> list[int]:
+        """The slots of jobs for which the limits of their queues were reserved last: they are reserved again."""
+        jobs = (reservation.job for reservation in self._last_shares.values())
+        return [waiting.slots[job] for job in jobs if job in waiting.slots]
 
     def shape_key(self, task: Task) -> bool:
         """Whether it may be kept from the nodes of a reservation."""
@@ -238,10 +446,18 @@ class BackfillReservation(Plugin):
 
     def node_filters(self, task: Task) -> Iterator[NodeFilter]:
         if self._stays_beyond(task):
-            yield NodeFilter(self._beside_reservation, self.name, "pods", lambda _: self._version)
+            yield NodeFilter(self._beside_reservation, self.name, "pods", lambda _: self._filter_version())
+
+    def _is_evicting(self) -> bool:
+        """Whether an action runs that makes its own room, whatever is reserved."""
+        return self.session.action not in ("", "enqueue", "allocate", "backfill")
+
+    def _filter_version(self) -> int:
+        """Another number whenever the filter may answer otherwise."""
+        return -self._version if self._is_evicting() else self._version
 
     def _beside_reservation(self, task: Task, nodes: Nodes) -> Iterator[Check]:
-        if self._reservation is not None:
+        if self._reservation is not None and not self._is_evicting():
             yield Check(self._reservation.leaves_room(self.session.cluster, task.shape), RESERVED)
 
     def _stays_beyond(self, task: Task) -> bool:

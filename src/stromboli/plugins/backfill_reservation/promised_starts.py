@@ -182,6 +182,7 @@ class PromisedStarts(BackfillReservation):
         self._postponed[job] = None
 
     def closing(self, session: Session) -> None:
+        self._report_shares(session)
         for job, booking in self._bookings.items():
             if not booking.is_told:
                 booking.is_told = True

@@ -39,6 +39,9 @@ class Reservation:
     ledgers: frozenset[Ledger] = frozenset()
     """What its tasks need besides amounts: no other that needs the same may stay on its nodes."""
 
+    without_pods: bool = False
+    """Whether its pods did not exist yet, so that its minimum resources were looked at alone."""
+
     def is_there(self) -> bool:
         """Whether its nodes are still there; they may have other rows than before."""
         rows = [node.row for node in self.nodes]

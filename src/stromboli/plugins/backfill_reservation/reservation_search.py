@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stromboli.engine.placement.node_fit import slots
+from stromboli.engine.placement.node_fit import slots, slots_of
 from stromboli.model.status import Status
+from stromboli.plugins.backfill_reservation.early_admission import fits_nodes, pod_demand
 from stromboli.plugins.backfill_reservation.reservation import Reservation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from stromboli.engine.plugin import Attempt
     from stromboli.engine.session import Session
@@ -34,11 +35,11 @@ Places = dict["Task", "Node"]
 class ReservationSearch:
     """Searches in one session, at one moment of it."""
 
-    def __init__(self, session: Session, ends: ExpectedEnds):
+    def __init__(self, session: Session, ends: ExpectedEnds, guesses: bool = False):
         self._session = session
         self._columns = session.cluster.columns
         self._ends = ends
-        self._moments, self._order = ends.ordered()
+        self._moments, self._order = ends.ordered(guesses)
 
     def reservation(
         self, job: Job, attempt: Attempt, last: Reservation | None, room_came: bool
@@ -67,6 +68,27 @@ class ReservationSearch:
             return self._by_trials(job, attempt, last, room_came)
         return None if places is None else self._reserved_at(job, start, places)
 
+    def reservation_without_pods(self, job: Job, last: Reservation | None) -> Reservation | None:
+        """The earliest start of a job by its minimum resources; none if that is now, or not known."""
+        if last is not None and last.start > self._session.reads.time and self._holds(last):
+            return self._kept(last)
+        ((request, needed),) = pod_demand(job)
+        start = self.start_by_minimum(job)
+        if not self._session.reads.time < start < inf:
+            return None
+        fitting = slots_of(request, self._free_at(start, np.arange(len(self._columns))))
+        counts = np.clip(needed - (np.cumsum(fitting) - fitting), 0, fitting)
+        rows = np.flatnonzero(counts)
+        vector = np.array([int(request.get(dim, 0)) for dim in range(len(self._columns.idle))])
+        amounts = vector[:, None] * counts[rows]
+        reservation = self._reserved(job, start, rows, amounts, {})
+        reservation.without_pods = True
+        return reservation
+
+    def start_by_minimum(self, job: Job) -> float:
+        """The first moment at which nodes have what the pods of a job request; infinity if it is not known."""
+        return self._first_moment(partial(fits_nodes, job))
+
     def could_ever_fit(self, job: Job, attempt: Attempt) -> bool:
         """Whether there would be room for a job if all others had ended."""
         task = self.plain_task(job)
@@ -91,14 +113,17 @@ class ReservationSearch:
 
     def _start_by_amounts(self, task: Task, needed: int) -> float:
         """The first moment at which nodes have room for so many tasks alike; infinity if there is none."""
-        usable, order = np.flatnonzero(self._session.usable(task)), self._order
+        usable = np.flatnonzero(self._session.usable(task))
         if len(usable) == 1:
             return self._start_on(int(usable[0]), task, needed)
-        base = self._columns.future_idle
+        return self._first_moment(lambda free: int(slots(task.shape, free[:, usable]).sum()) >= needed)
+
+    def _first_moment(self, is_enough: Callable[[Ints], bool]) -> float:
+        """The first moment at which enough is free on nodes; infinity if there is none."""
+        base, order = self._columns.future_idle, self._order
 
         def has_room(count: int) -> bool:
-            free = base + self._ends.freed(order[:count], len(self._columns))
-            return int(slots(task.shape, free[:, usable]).sum()) >= needed
+            return is_enough(base + self._ends.freed(order[:count], len(self._columns)))
 
         if not has_room(len(order)):
             return inf
@@ -160,7 +185,7 @@ class ReservationSearch:
         What is promised to others, nodes and amounts of them, is not free then.
         """
         session = self._session
-        ended = self._ends.ended_by(moment)
+        ended = self._ending_by(moment)
         with session.rehearsal():
             for task in ended:
                 self._end(task)
@@ -226,6 +251,10 @@ class ReservationSearch:
     def _kept(self, last: Reservation) -> Reservation:
         last.spare = self._free_at(last.start, last.rows) - last.amounts
         return last
+
+    def _ending_by(self, moment: float) -> list[Task]:
+        by_then = self._order[: int(np.searchsorted(self._moments, moment, side="right"))]
+        return [task for slot in by_then.tolist() if (task := self._ends.tasks[slot]) is not None]
 
     def ending_before(self, start: float, rows: Ints) -> list[Task]:
         """The tasks on some nodes that are expected to end before a start, the first to end first."""
