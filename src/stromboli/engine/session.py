@@ -76,6 +76,9 @@ class EnqueueRefusal(NamedTuple):
 class Session(Transaction):
     """What actions and plugins see of a cycle."""
 
+    action = ""
+    """The name of the action that runs."""
+
     def __init__(
         self, cluster: Cluster, policy: Policy, rules: Rules, placement: Placement, now: float, id: str
     ):
@@ -112,8 +115,6 @@ class Session(Transaction):
         """Why jobs were not let into their queues, by plugin."""
         self.held_back: dict[Job, HeldBack] = {}
         """Jobs that were not tried for the sake of others, and why."""
-        self.action = ""
-        """The name of the action that runs."""
         self.news: dict[Job, None] = {}
         """Jobs of which plugins have something new to tell, though they did not change."""
         self.ungated: list[Task] = []

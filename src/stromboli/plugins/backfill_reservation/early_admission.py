@@ -78,16 +78,14 @@ class EarlyAdmission:
     def may_fit(self, job: Job) -> bool:
         """Whether all nodes together have what a job needs, beside what jobs before it take."""
         if self._total is None:
-            free = self._session.cluster.columns.future_idle
-            self._total = dict(enumerate(np.maximum(free, 0).sum(axis=1).tolist()))
+            self._total = _total(self._session.cluster.columns.future_idle)
         least = job.min_resources or {}
         return not lacking(plus(self._taken, least), self._total, least)
 
     def fits_now(self, job: Job, free: Ints) -> bool:
         """Whether a job could start in free capacity and within the limits of its queue, beside those before it."""
         least = job.min_resources or {}
-        total = dict(enumerate(np.maximum(free, 0).sum(axis=1).tolist()))
-        if lacking(plus(self._taken, least), total, least):
+        if lacking(plus(self._taken, least), _total(free), least):
             return False
         limits = self._session.rules.queue_limits(job.queue) if job.queue is not None else ()
         for limit in limits:
@@ -99,8 +97,16 @@ class EarlyAdmission:
 
 
 def fits_nodes(job: Job, free: Ints) -> bool:
-    """Whether nodes have capacity for each kind of pod that a job needs to start."""
+    """Whether nodes have capacity for each kind of pod that a job needs to start, and at the gate for its minimum."""
+    least = job.min_resources or {}
+    if job.waits_for_queue and lacking(least, _total(free), least):
+        return False
     return all(int(slots_of(request, free).sum()) >= count for request, count in pod_demand(job))
+
+
+def _total(free: Ints) -> Amounts:
+    """What is free on all nodes together; an overbooked node has nothing."""
+    return dict(enumerate(np.maximum(free, 0).sum(axis=1).tolist()))
 
 
 def pod_demand(job: Job) -> list[tuple[Amounts, int]]:

@@ -198,7 +198,12 @@ class BackfillReservation(Plugin):
         self._early.note(job)
 
     def _is_start_known(self, job: Job) -> bool:
-        """Whether it can be told when a job that the gate refuses will have nodes and the limits of its queue."""
+        """Whether it can be told when a job that the gate refuses will have nodes and the limits of its queue.
+
+        A job that fits now is refused for what admitted jobs still lack, and waits for these at the gate.
+        """
+        if self._early.fits_now(job, self.session.cluster.columns.future_idle):
+            return False
         if self.arguments.mode == "none":
             return True
         if not self._early.may_search(job):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stromboli.model.amounts import Amounts, times, total_of
+from stromboli.model.amounts import Amounts, maximum, times, total_of
 from stromboli.model.dimensions import PODS
 from stromboli.model.queue import lineage
 from stromboli.model.status import Status
@@ -72,6 +72,8 @@ def share_reservation(
     if job.queue is None:
         return None
     need, limits = request_to_start(session, job), session.rules.queue_limits(job.queue)
+    if job.waits_for_queue:
+        need = maximum(need, job.min_resources or {})
     members = {limit.queue: _members(session, limit.queue, job.queue) for limit in limits}
     freed = {queue: ends.freed_by_queues(below, guesses) for queue, below in members.items()}
     shares, is_lacking = [], False
