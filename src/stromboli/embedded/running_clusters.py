@@ -63,7 +63,7 @@ class RunningCluster(msgspec.Struct, frozen=True):
 
 
 def _index_path() -> Path:
-    """Where the list is; `FileNotFoundError` if there is no writable temporary directory."""
+    """Return the path of the list; `FileNotFoundError` without a writable temporary directory."""
     return (
         Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"stromboli-clusters-{os.getuid()}"
     )
@@ -119,7 +119,7 @@ def running_clusters() -> list[RunningCluster]:
     except FileNotFoundError as error:
         if (runtime := os.environ.get("XDG_RUNTIME_DIR")) and not Path(runtime).is_dir():
             raise _cannot_be_listed(error) from None
-        return []  # no cluster was ever started, or there is no temporary directory to list it in
+        return []  # no cluster was started yet, or no temporary directory exists
     except OSError as error:
         raise _cannot_be_listed(error) from None
     return sorted(clusters, key=lambda cluster: cluster.since)

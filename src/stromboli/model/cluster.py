@@ -415,7 +415,7 @@ class Cluster:
 
     @property
     def sharable(self) -> Amounts:
-        """What queues share: all that is allocatable, and what tasks hold beyond that, which is no loss to others.
+        """What queues share: all that is allocatable, and what tasks hold beyond it.
 
         So what queues hold and what is free on nodes add up to it, whatever nodes shrank or were removed.
         """

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 PLACED = (Status.ALLOCATED, Status.PIPELINED, Status.BINDING)
 MAX_UNPROMISED_JOBS = 32
-"""Jobs in a cycle whose start cannot be told, or that the limits of their queue keep waiting; then none is promised."""
+"""After so many jobs in a cycle without a known start, or held by their queue's limits, no start is promised."""
 RESERVED = "node(s) are reserved for a job that waits before it"
 
 
@@ -198,7 +198,7 @@ class BackfillReservation(Plugin):
         self._early.note(job)
 
     def _is_start_known(self, job: Job) -> bool:
-        """Whether it can be told when a job that the gate refuses will have nodes and the limits of its queue.
+        """Whether the time is known at which nodes and queue limits allow a job that the gate refuses.
 
         A job that fits now is refused for what admitted jobs still lack, and waits for these at the gate.
         """
