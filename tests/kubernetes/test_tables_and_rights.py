@@ -276,7 +276,7 @@ def full(plane: ControlPlane) -> Iterator[ControlPlane]:
             kind, name = content["kind"].lower(), content["metadata"]["name"]
             plane.kubectl("patch", kind, name, "--subresource=status", "--type=merge", "-p", patch)
     yield plane
-    plane.kubectl("delete", "resourcequota", "q")  # or it would hold for whoever comes next
+    plane.kubectl("delete", "resourcequota/q", "storageclass/slow")  # both hold for other tests, too
 
 
 def get(plane: ControlPlane, path: str, accept: str = "application/json") -> Any:

@@ -230,7 +230,9 @@ def _leave_out_limits(content: Any) -> bool:
     """Remove the limits of all containers, which do not count on a node; returns whether there were any."""
     found = False
     for kind in ("containers", "initContainers"):
-        for container in _part(content, "spec", kind) or ():
-            resources = _part(container, "resources") or {}
-            found = bool(resources.pop("limits", None)) or found
+        containers = _part(content, "spec", kind)
+        for container in containers if isinstance(containers, list) else ():
+            resources = _part(container, "resources")
+            if isinstance(resources, dict):
+                found = bool(resources.pop("limits", None)) or found
     return found

@@ -95,7 +95,7 @@ class JobNeeds:
         `in_full`: until a job runs, all that it needs is reserved, whatever its pods hold.
         """
         least = self.least(job)
-        if least is None or self._exceeds_cluster(job) or self.is_hopeless(job):
+        if least is None or self._exceeds_cluster(job, least) or self.is_hopeless(job):
             return {}
         if job.phase == names.GROUP_INQUEUE and in_full:
             return self.ungated(job, least)
@@ -126,14 +126,15 @@ class JobNeeds:
             known = self._hopeless[job] = self._is_too_large(job)
         return known
 
-    def _exceeds_cluster(self, job: Job) -> bool:
-        """Whether all nodes together have less than the minResources of a job."""
-        return bool(lacking(job.reservable, self.cluster.total, job.reservable))
+    def _exceeds_cluster(self, job: Job, least: Amounts) -> bool:
+        """Whether all nodes together have less than a job needs to start."""
+        needed = least if job.min_resources is None else job.reservable
+        return bool(lacking(needed, self.cluster.total, needed))
 
     def _is_too_large(self, job: Job) -> bool:
         if job.ready_count >= max(job.minimum, 1):
             return False
-        if not job.complete and self._exceeds_cluster(job):
+        if not job.complete and self._exceeds_cluster(job, self.least(job) or {}):
             return True
         try:
             needed = self._tasks_needed(job)

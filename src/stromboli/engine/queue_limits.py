@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stromboli.api import names
 from stromboli.api.resources.resource_lists import resource_list
 from stromboli.engine.job_needs import AdmittedJobs
-from stromboli.model.amounts import UNLIMITED, Amounts, minimum_or_unlimited, minus, plus, shift
+from stromboli.model.amounts import UNLIMITED, Amounts, minimum_or_unlimited, minus, plus, shift, total_of
 from stromboli.model.dimensions import CPU, MEMORY, Dimensions
 
 if TYPE_CHECKING:
@@ -28,12 +28,13 @@ class InqueueResources:
     Kept job by job, so that a session looks only at jobs that changed.
     """
 
-    __slots__ = ("_by_job", "_by_queue", "_hopeless", "_jobs", "_needs")
+    __slots__ = ("_below_minimum", "_by_job", "_by_queue", "_hopeless", "_jobs", "_needs")
 
     def __init__(self) -> None:
         self._by_job: dict[Job, tuple[Queue, Amounts]] = {}
         self._by_queue: dict[Queue, Amounts] = {}
         self._hopeless: dict[Queue, dict[Job, None]] = {}
+        self._below_minimum: dict[Queue, dict[Job, None]] = {}
         self._jobs = AdmittedJobs()
         self._needs: JobNeeds
 
@@ -41,12 +42,14 @@ class InqueueResources:
         """Look at the jobs that changed, and at those that were admitted."""
         self._needs = needs
         if dirty.everything:
-            self._by_job, self._by_queue, self._hopeless = {}, {}, {}
+            self._by_job, self._by_queue, self._hopeless, self._below_minimum = {}, {}, {}, {}
         for job in self._jobs.opening(needs, dirty):
             self._forget(job)
             if job.visible:
                 if job.queue is not None and self._needs.is_hopeless(job):
                     self._hopeless.setdefault(job.queue, {})[job] = None
+                if job.queue is not None and needs.reserves_minimum and job.below_minimum:
+                    self._below_minimum.setdefault(job.queue, {})[job] = None
                 self._pledge(job, minus(self._needs.reserved(job), self._needs.elastic(job)))
 
     def of(self, queue: Queue) -> Amounts:
@@ -64,6 +67,10 @@ class InqueueResources:
         for job in self._hopeless.get(queue, ()):
             shift(wanted, job.pending, -1)
         return wanted
+
+    def owed_to_gangs(self, queue: Queue) -> Amounts:
+        """What gangs of a queue lack that run below their minimum."""
+        return total_of(self._needs.reserved(job) for job in self._below_minimum.get(queue, ()))
 
     def admit(self, job: Job) -> Amounts:
         """A job is admitted now; gives what that adds to its queue."""
@@ -88,6 +95,7 @@ class InqueueResources:
             return {}
         queue, pledge = self._by_job.pop(job)
         self._hopeless.get(queue, {}).pop(job, None)
+        self._below_minimum.get(queue, {}).pop(job, None)
         self._add(queue, pledge, -1)
         return pledge
 

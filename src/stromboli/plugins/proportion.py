@@ -83,6 +83,11 @@ class Proportion(Plugin):
             if queue.jobs
         }
         fill(list(shares.values()), session.sharable)
+        for queue, share in shares.items():
+            if owed := self._inqueue.owed_to_gangs(queue):
+                # A gang that lost pods gets them back: what it holds is of no use without them.
+                needed = maximum(share.deserved, plus(queue.held, owed))
+                share.deserved = minimum_or_unlimited(needed, share.capability)
         return shares
 
     # -- orders and limits

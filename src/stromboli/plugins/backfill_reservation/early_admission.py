@@ -8,12 +8,13 @@ import numpy as np
 
 from stromboli.api import names
 from stromboli.engine.placement.node_fit import slots_of
-from stromboli.model.amounts import Amounts, lacking, plus, shift, times
+from stromboli.model.amounts import Amounts, lacking, plus, shift, times, total_of
 from stromboli.model.dimensions import PODS
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
+    from stromboli.model.cluster import Dirty
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Ints
     from stromboli.model.queue import Queue
@@ -31,10 +32,14 @@ class EarlyAdmission:
         """The first job of each queue that was admitted and has not started."""
         self.entering: dict[Job, None] = {}
         """Jobs admitted in this session, and earlier ones whose pods do not exist yet."""
+        self._owed: dict[Job, Amounts] = {}
+        """What running jobs lack that the gate keeps for them."""
+        self._owed_total: Amounts = {}
 
-    def opening(self, session: Session) -> None:
+    def opening(self, session: Session, dirty: Dirty) -> None:
         """Forget jobs that have started, left or got their pods."""
         self._session = session
+        self._count_owed(session, dirty)
         self._first = {queue: job for queue, job in self._first.items() if _waits(session, job)}
         self.entering = {job: None for job in self.entering if not job.tasks and _waits(session, job)}
         self._searches: dict[Queue | None, int] = {}
@@ -43,6 +48,17 @@ class EarlyAdmission:
         self._taken: Amounts = {}
         for job in self.entering:
             shift(self._taken, job.min_resources or {})
+
+    def _count_owed(self, session: Session, dirty: Dirty) -> None:
+        everything = dirty.everything or dirty.nodes
+        if dirty.everything:
+            self._owed, self._owed_total = {}, {}
+        for job in dict.fromkeys((*session.jobs(), *self._owed)) if everything else dirty.jobs:
+            owed = session.needs.reserved(job) if job.visible and job.has_started else {}
+            shift(self._owed_total, self._owed.pop(job, {}), -1)
+            if owed:
+                self._owed[job] = owed
+                shift(self._owed_total, owed)
 
     def is_first(self, job: Job) -> bool:
         """Whether no admitted job of its queue waits before a job."""
@@ -81,6 +97,13 @@ class EarlyAdmission:
             self._total = _total(self._session.cluster.columns.future_idle)
         least = job.min_resources or {}
         return not lacking(plus(self._taken, least), self._total, least)
+
+    def leaves_owed(self, job: Job, free: Ints) -> bool:
+        """Whether a job leaves free what running jobs lack of their minimum."""
+        least = job.min_resources or {}
+        if not least:
+            least = total_of(times(request, count) for request, count in pod_demand(job))
+        return not lacking(total_of((self._taken, self._owed_total, least)), _total(free), least)
 
     def fits_now(self, job: Job, free: Ints) -> bool:
         """Whether a job could start in free capacity and within the limits of its queue, beside those before it."""

@@ -120,7 +120,7 @@ class BackfillReservation(Plugin):
         self._now = session.reads.time
         self._version += 1
         self._ends.update(session.cluster, dirty, self._now)
-        self._early.opening(session)
+        self._early.opening(session, dirty)
         warn_of_limits(session, dirty)
         ends = self._ends
         self._room_came = (
@@ -227,7 +227,9 @@ class BackfillReservation(Plugin):
             free = reservation.beside(free)
         if self._exceeds_share(job, job.min_resources or {}, self._last_shares) is not None:
             return False
-        return self._early.fits_now(job, free)
+        return self._early.leaves_owed(
+            job, self.session.cluster.columns.future_idle
+        ) and self._early.fits_now(job, free)
 
     # -- who waits for the limits of its queue
 
