@@ -142,6 +142,17 @@ def test_a_pod_with_many_mistakes_keeps_its_node_and_phase() -> None:
     assert (pod.spec.node_name, pod.status.phase, pod.spec.containers) == ("n1", "Failed", ())
 
 
+@pytest.mark.parametrize("others", ["[]", '[{"name":"i","resources":[{"limits":1}]}]', '["busybox",3]', "3"])
+@pytest.mark.parametrize(
+    "containers", ["3", '{"name":"c"}', '["busybox",[1],3]', '[{"resources":["limits"]}]']
+)
+def test_containers_of_a_wrong_type_are_left_out(containers: str, others: str) -> None:
+    spec = f'{{"containers":{containers},"initContainers":{others},"nodeName":"n1"}}'
+    pod = readable_part(raw(spec, status='{"phase":"Running"}'))
+    assert pod is not None
+    assert (pod.spec.node_name, pod.status.phase) == ("n1", "Running")
+
+
 @pytest.mark.parametrize(
     "content",
     [
