@@ -55,7 +55,7 @@ def test_json_has_the_decisions_and_the_reasons(run: Run, cluster: Path, policy:
     assert plan["phases"] == {"default/train": "Inqueue", "default/huge": "Inqueue"}
     assert plan["evicted"] == plan["evictions"] == []
     waiting = plan["pending"]["default/huge"]
-    assert waiting["reason"] == "Insufficient cpu"
+    assert waiting["reason"] == "Larger than the cluster"
     assert waiting["counts"] == {"Insufficient cpu": 2}
     assert waiting["message"] == "huge-1: 0/2 nodes are unavailable: 2 Insufficient cpu."
     assert plan["timing"].keys() == {"load_s", "cycle_s", "open_s", "actions", "close_s"}
@@ -74,8 +74,8 @@ def test_yaml_says_the_same(run: Run, cluster: Path, policy: Path) -> None:
 def test_the_table_tells_people(run: Run, cluster: Path, policy: Path) -> None:
     text = run("plan", "-f", cluster, "--policy", policy).stdout
     assert "default/train-0  n" in text
-    assert "default/huge  (2 pods, queue default)  Insufficient cpu" in text
-    assert "-> each pod asks for cpu 3; the largest free amount on one node is cpu" in text
+    assert "default/huge  (2 pods, queue default)  Larger than the cluster" in text
+    assert "-> even empty nodes hold fewer of its pods than the 2 that must start together: add nodes" in text
     assert "3 bound, 0 evicted, 1 job waiting; PodGroups: 2 Inqueue" in text
 
 

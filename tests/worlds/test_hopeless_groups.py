@@ -103,6 +103,59 @@ def test_what_hopeless_pods_request_is_no_demand_that_takes_shares_from_other_qu
     assert set(world.step(2).binds) == {"default/small-0", "default/small-1"}
 
 
+@pytest.mark.parametrize("minimum", [{}, {"minResources": {"cpu": "9"}}])
+@pytest.mark.parametrize("policy", [*POLICIES, *PRESETS])
+def test_a_gang_of_unlike_pods_that_are_larger_than_the_cluster_together_keeps_nothing(
+    policy: str, minimum: dict[str, object]
+) -> None:
+    """Neither at the gate nor of the shares; each of its pods fits alone."""
+    world = World(nodes="n1 cpu=4; n2 cpu=4", queues="a; b", policy=policy_named(policy).source)
+    world.add(group("big", 3, queue="a", **minimum))
+    world.add(*(pod(f"big-{index}", "big", cpu=cpu) for index, cpu in enumerate((4, 3, 2))))
+    for name in ("x", "y"):
+        world.add(group(name, 1, phase="Pending", queue="b", minResources={"cpu": "4"}))
+        world.add(pod(f"{name}-0", name, cpu=4))
+    assert set(world.step(4).binds) | set(world.step().binds) == {"default/x-0", "default/y-0"}
+
+
+@pytest.mark.parametrize("policy", ["stock-capacity", "preset:full"])
+def test_a_gang_that_the_nodes_hold_only_in_part_is_reported_as_larger_than_the_cluster(policy: str) -> None:
+    """Whichever of its pods had found a node when the last one found none."""
+    world = World(nodes="n1 cpu=4; n2 cpu=4; n3 cpu=4", policy=policy_named(policy).source)
+    world.add(*hopeless(4, minimum=4, cpu=3))
+    (waiting,) = world.step(2).pending.values()
+    assert waiting.reason == "Larger than the cluster"
+    assert "hold fewer of its pods than the 4 that must start together" in waiting.sentence
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_running_gang_whose_node_shrank_is_not_hopeless(policy: str) -> None:
+    """What it holds stays, so that its missing pod has to fit beside that, not beside what is left of the node."""
+    world = World(nodes="n1 cpu=4; n2 cpu=4", policy=policy_named(policy).source)
+    world.add(group("gang", 2, phase="Running", minResources={"cpu": "8"}))
+    world.add(pod("gang-0", "gang", on="n1", cpu=4), pod("gang-1", "gang", cpu=4))
+    world.add(node("n1", cpu=1), node("n2", spec={"unschedulable": True}))
+    gang = world.step().pending["default/gang"]
+    assert gang.reason == "node(s) were unschedulable"
+
+
+def test_what_a_running_gang_lacks_is_kept_although_its_node_shrank() -> None:
+    world = World(policy=policy_named("preset:basic").source)
+    world.add(node("n1", cpu=1), node("n2", spec={"unschedulable": True}))
+    world.add(group("gang", 2, phase="Running", minResources={"cpu": "8"}))
+    world.add(pod("gang-0", "gang", on="n1", cpu=4), pod("gang-1", "gang", cpu=4), *newcomer())
+    world.step(2)
+    assert phases(world)["new"] == "Pending"
+
+
+def test_a_running_gang_whose_missing_pod_fits_nowhere_any_more_reserves_nothing() -> None:
+    world = World(nodes="n1 cpu=4; n2 cpu=3", policy=policy_named("preset:basic").source)
+    world.add(group("gang", 2, phase="Running", minResources={"cpu": "8"}))
+    world.add(pod("gang-0", "gang", on="n1", cpu=4), pod("gang-1", "gang", cpu=4), *newcomer(3))
+    assert set(world.step(3).binds) | {"default/new-0"} == {"default/new-0"}
+    assert phases(world)["new"] == "Running"
+
+
 def test_without_gang_scheduling_a_gang_is_hopeless_only_if_none_of_its_pods_fits() -> None:
     world = World(nodes="n1 cpu=4", policy="actions: allocate\ntiers: [{plugins: [{name: proportion}]}]")
     world.job("part", pods=3, minimum=3, cpu=2)

@@ -32,10 +32,17 @@ _PLACEABLE = (*_HOLDING, Status.PENDING)
 
 
 class NodeSizes:
-    """What nodes hold when they are empty."""
+    """What nodes hold when they are empty, or beside some tasks."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: Columns, tasks: Iterable[Task] = ()) -> None:
         self._allocatable = columns.allocatable.copy()
+        for task in tasks:
+            for dim, amount in task.request.items():
+                if task.node is not None and task.node.row >= 0 and dim < len(self._allocatable):
+                    self._allocatable[dim, task.node.row] -= int(amount)
+        np.maximum(self._allocatable, 0, out=self._allocatable)
+        self.total: Amounts = columns.total(self._allocatable)
+        """What all nodes hold together."""
         self._slots: WeakKeyDictionary[Shape, int] = WeakKeyDictionary()
 
     def slots(self, shape: Shape) -> int:
@@ -127,9 +134,12 @@ class JobNeeds:
         return known
 
     def _exceeds_cluster(self, job: Job, least: Amounts) -> bool:
-        """Whether all nodes together have less than a job needs to start."""
+        """Whether all nodes together have less than a job needs to start, or lacks if it was started."""
         needed = least if job.min_resources is None else job.reservable
-        return bool(lacking(needed, self.cluster.total, needed))
+        if not lacking(needed, self.cluster.total, needed):
+            return False
+        lacked = excess(needed, job.held)
+        return not job.has_started or bool(lacking(lacked, self._beside(job).total, lacked))
 
     def _is_too_large(self, job: Job) -> bool:
         if job.ready_count >= max(job.minimum, 1):
@@ -141,9 +151,13 @@ class JobNeeds:
         except Exception:
             return False  # the plugin fails again when the job is placed, and is reported then
         spare = max(job.counts[Status.PENDING] - job.pending_best_effort - needed, 0)
-        shapes = Counter(task.shape for task in _tasks(job, _PLACEABLE))
-        too_many = (count - self.sizes.slots(shape) for shape, count in shapes.items())
-        return sum(count for count in too_many if count > 0) > spare
+        if not _exceed(list(_tasks(job, _PLACEABLE)), self.sizes, spare):
+            return False
+        return not job.has_started or _exceed(list(job.by_status[Status.PENDING]), self._beside(job), spare)
+
+    def _beside(self, job: Job) -> NodeSizes:
+        """What nodes hold beside the tasks of a job that was started: these stay, whatever became of their nodes."""
+        return NodeSizes(self.cluster.columns, _tasks(job, _HOLDING))
 
 
 class AdmittedJobs:
@@ -235,6 +249,15 @@ class AdmittedJobs:
 
 def _tasks(job: Job, statuses: Iterable[Status]) -> Iterable[Task]:
     return (task for status in statuses for task in job.by_status[status])
+
+
+def _exceed(tasks: list[Task], sizes: NodeSizes, spare: int) -> bool:
+    """Whether the nodes could not hold all but `spare` of some tasks."""
+    too_many = (count - sizes.slots(shape) for shape, count in Counter(task.shape for task in tasks).items())
+    if sum(count for count in too_many if count > 0) > spare:
+        return True
+    requests = total_of(task.request for task in tasks) if not spare else {}
+    return bool(lacking(requests, sizes.total, requests))
 
 
 def _least_of_pods(job: Job) -> Amounts | None:

@@ -31,11 +31,11 @@ def test_a_pod_larger_than_what_is_free_hears_how_much_that_is() -> None:
 
 
 def test_a_gang_hears_how_much_of_it_would_fit() -> None:
-    world = World(nodes="n1 cpu=4; n2 cpu=2").job("a", pods=3, cpu=2.5)
-    explanation = world.run("enqueue, allocate", "gang").pending["default/a"]
+    world = World(nodes="n1 cpu=4; n2 cpu=2; n3 cpu=8").job("old", cpu=8, running_on="n3")
+    explanation = world.job("a", pods=3, cpu=2.5).run("enqueue, allocate", "gang").pending["default/a"]
     assert explanation.hint == "1 of 3 pods would fit: together they ask for cpu 7500m, cpu 6 is free"
-    world = World(nodes="n1 cpu=4; n2 cpu=4").job("a", pods=3, cpu=2.5)
-    explanation = world.run("enqueue, allocate", "gang").pending["default/a"]
+    world = World(nodes="n1 cpu=4; n2 cpu=4; n3 cpu=8").job("old", cpu=8, running_on="n3")
+    explanation = world.job("a", pods=3, cpu=2.5).run("enqueue, allocate", "gang").pending["default/a"]
     assert explanation.hint.endswith("cpu 7500m, cpu 8 is free, but in pieces too small")
 
 
@@ -50,7 +50,8 @@ def test_what_evicting_actions_try_in_vain_does_not_spoil_what_a_gang_hears(poli
 
 
 def test_room_that_somebody_took_since_a_gang_was_tried_does_not_count() -> None:
-    world = World(nodes="n1 cpu=4; n2 cpu=4").job("a", pods=3, cpu=3).job("b", cpu=4)
+    world = World(nodes="n1 cpu=4; n2 cpu=4; n3 cpu=4").job("old", cpu=4, running_on="n3")
+    world.job("a", pods=3, cpu=3).job("b", cpu=4)
     explanation = world.run("enqueue, allocate", "gang").pending["default/a"]
     assert explanation.hint == "1 of 3 pods would fit: together they ask for cpu 9, cpu 4 is free"
 
@@ -210,9 +211,10 @@ def test_pods_that_exceed_no_node_by_one_resource_may_exceed_all_by_several() ->
     assert explanation.hint == "a-0 asks for cpu 8, memory 8Gi, and no node has all of that"
 
 
-def test_a_gang_that_empty_nodes_could_not_hold_is_told_so() -> None:
+def test_a_gang_that_empty_nodes_could_not_hold_is_larger_than_the_cluster() -> None:
     made = World(nodes="n1 cpu=4; n2 cpu=4; n3 cpu=4").job("a", pods=4, cpu=3)
     explanation = made.run("allocate", "gang").pending["default/a"]
+    assert explanation.reason == "Larger than the cluster"
     text = "even empty nodes hold fewer of its pods than the 4 that must start together"
     assert text in explanation.sentence
 

@@ -105,11 +105,12 @@ class NodeCauses:
             return Cause(
                 "nodes", text, LESS_OR_NODES, partial(Details, LARGER_THAN_CLUSTER, text, LESS_OR_NODES)
             )
-        if not short:
-            return None
-        text, requests = _cluster_too_small(session, short), least_request(job)
+        return self._exceeding_cause(job, short) if short else None
+
+    def _exceeding_cause(self, job: Job, short: list[int]) -> Cause:
+        text, requests = _cluster_too_small(self._session, short), least_request(job)
         asked = {dim: requests[dim] for dim in short}
-        return Cause("nodes", text, LESS_OR_NODES, partial(_exceeding_details, session, text, asked))
+        return Cause("nodes", text, LESS_OR_NODES, partial(_exceeding_details, self._session, text, asked))
 
     def _too_large_details(self, task: Task, hint: str) -> Details:
         """Of this very task: what is known by its shape names the first one that had it."""
@@ -162,8 +163,20 @@ class NodeCauses:
         told = self._ranks.ranked(task, verdict)
         reason = told[0].text if told else short_text(verdict.message)
         hint, shortages, holders = nodes_way_out(self._session, task, reason)
-        if reason.startswith(names.INSUFFICIENT.format("")) and self._larger_than_any_node(task):
-            reason = LARGER_THAN_ANY_NODE
+        if reason.startswith(names.INSUFFICIENT.format("")):
+            if self._larger_than_any_node(task):
+                reason = LARGER_THAN_ANY_NODE
+            elif task.job is not None and (exceeding := self._larger_than_cluster(task.job)):
+                reason, _, hint, _, shortages, holders, _ = exceeding
         return Details(
             reason, f"{task.name}: {verdict.message}", hint, verdict.histogram(), shortages, holders
         )
+
+    def _larger_than_cluster(self, job: Job) -> Details | None:
+        """Of a job that could not start on empty nodes."""
+        if not self._session.needs.is_hopeless(job):
+            return None
+        if short := exceeds_cluster(self._session, job):
+            return self._exceeding_cause(job, short).details()
+        text = _NOT_ENOUGH_NODES.format(minimum=job.minimum)
+        return Details(LARGER_THAN_CLUSTER, text, f"{text}: {LESS_OR_NODES}")

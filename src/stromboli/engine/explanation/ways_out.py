@@ -172,6 +172,8 @@ def _gang_way_out(session: Session, task: Task, dim: int, idle: NDArray[np.int64
 
 def exceeds_cluster(session: Session, job: Job) -> list[int]:
     """Resources of which the pods that must start together ask for more than all nodes have."""
+    if job.has_started and not session.needs.is_hopeless(job):
+        return []  # pods that run stay on nodes that shrank or were removed
     total = session.total
     return [dim for dim, amount in least_request(job).items() if dim != PODS and amount > total.get(dim, 0)]
 
