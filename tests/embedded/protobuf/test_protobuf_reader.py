@@ -92,6 +92,15 @@ def test_empty_messages_stay_where_they_mean_something() -> None:
     volume = field(1, b"scratch") + field(2, field(2, b""))
     pod = read(envelope("v1", "Pod", field(2, field(1, volume))))
     assert pod["spec"] == {"volumes": [{"name": "scratch", "emptyDir": {}}]}
+    term = field(1, 1) + field(2, b"")
+    pod = read(envelope("v1", "Pod", field(2, field(18, field(1, field(2, term))))))
+    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+    assert pod["spec"]["affinity"]["nodeAffinity"] == {preferred: [{"weight": 1, "preference": {}}]}
+    policy = read(envelope("networking.k8s.io/v1", "NetworkPolicy", field(2, field(1, b""))))
+    assert policy["spec"] == {"podSelector": {}}
+    opaque = field(1, field(1, field(1, b"a.example.com") + field(2, field(1, b"{}"))))
+    device_class = read(envelope("resource.k8s.io/v1", "DeviceClass", field(2, field(2, opaque))))
+    assert device_class["spec"] == {"config": [{"opaque": {"driver": "a.example.com", "parameters": {}}}]}
     budget = field(2, field(2, b"") + field(3, field(1, 0) + field(2, 0) + field(3, b"")))
     assert read(envelope("policy/v1", "PodDisruptionBudget", budget))["spec"] == {
         "selector": {},
