@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from tests.embedded.api_requests import MERGE, PODS, Json, config_map, pod, running
+from tests.embedded.valid_objects import VALID_OBJECTS
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -27,6 +28,26 @@ def test_an_object_is_created_read_changed_and_deleted(tmp_path: Path) -> None:
             status, answer = await api.request("GET", f"{PODS}/a")
             assert (status, answer["reason"], answer["message"]) == (404, "NotFound", 'pods "a" not found')
             assert answer["details"] == {"name": "a", "kind": "pods"}
+
+    asyncio.run(scenario())
+
+
+def test_a_status_that_the_server_replaces_may_lack_required_fields(tmp_path: Path) -> None:
+    """Manifests made from Go types have one."""
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    empty = {"acceptedNames": {"kind": "", "plural": ""}, "conditions": [], "storedVersions": []}
+    toys = next(made for made in VALID_OBJECTS if made["kind"] == "CustomResourceDefinition")
+
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            created = await api.post(path, {**toys, "status": empty})
+            assert created["status"]["acceptedNames"]["kind"] == "Toy"
+            status, updated = await api.request(
+                "PUT", f"{path}/toys.example.com", {**created, "status": empty}
+            )
+            assert (status, updated["status"]["acceptedNames"]["kind"]) == (200, "Toy")
+            status, answer = await api.request("POST", path, {**toys, "status": {"acceptedNames": 1}})
+            assert (status, "status.acceptedNames" in answer["message"]) == (422, True)
 
     asyncio.run(scenario())
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from stromboli.api.resources.qos import qos_class
 from stromboli.api.schemas.devices.allocation_validation import drop_status_of_lost_devices
-from stromboli.api.schemas.schema_problems import Problem, invalid
+from stromboli.api.schemas.schema_problems import TYPE, Problem, invalid
 from stromboli.api.schemas.services.service_fields import complete_families, prepare_service_update
 from stromboli.api.schemas.services.service_types import LOAD_BALANCER, NODE_PORT, spec_of, type_of
 from stromboli.api.schemas.value_formats import json_equal
@@ -89,6 +89,17 @@ def prepare_for_create(kind: Kind, content: Content) -> None:
         content["metadata"]["generation"] = 1
     if prepare := _PREPARE_FOR_CREATE.get(kind.id):
         prepare(content)
+
+
+def replaces_status(kind: Kind, subresource: str, problems: Iterable[Problem]) -> bool:
+    """Whether there are problems in a status that the server replaces, as of manifests made from Go types.
+
+    A status of the wrong types counts: the object cannot be decoded.
+    """
+    if subresource or not kind.has_status or kind.id in STATUS_ON_CREATE:
+        return False
+    reasons = {problem.reason for problem in problems if problem.field.startswith("status.")}
+    return bool(reasons) and TYPE not in reasons
 
 
 def creation_warnings(kind: Kind) -> tuple[str, ...]:

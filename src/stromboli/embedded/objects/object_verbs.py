@@ -289,6 +289,9 @@ def _prune_and_default(request: WriteRequest, content: Content) -> tuple[str, ..
     """Prune, set defaults and check types; returns warnings, about unknown fields as `fieldValidation` asks."""
     kind = request.kind
     result = object_schemas.normalize(kind, content)
+    if result.problems and kind_rules.replaces_status(kind, request.subresource, result.problems):
+        content.pop("status", None)
+        result = result._replace(problems=object_schemas.normalize(kind, content).problems)
     unknown = [f'unknown field "{path[:MAX_PATH]}"' for path in result.unknown[:MAX_UNKNOWN]]
     if unknown and request.validation == "Strict":
         more = len(result.unknown) - len(unknown)
