@@ -8,10 +8,11 @@ import pytest
 
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import load_policy
+from stromboli.policy.presets import PRESETS
 from stromboli.testing import World
 from stromboli.testing.world import NOON
 from tests.eviction_policies import GENTLE, LOOSE, SHARES, STOCK
-from tests.manifests import EPOCH, pod, policy
+from tests.manifests import EPOCH, hyper_node, pod, policy
 
 YOUNG, AGED = "2026-11-01T11:55:00Z", "2026-11-01T11:30:00Z"
 """When pods began; it is noon."""
@@ -182,15 +183,45 @@ def full_of_gangs(*sizes: int) -> World:
     return world
 
 
-def victims(world: World, pods: int) -> set[str]:
+def victims(world: World, pods: int, action: str = "preempt") -> set[str]:
     world.job("new", pods=pods, cpu=1, priority=9)
-    config = policy("enqueue, preempt", LOOSE, preempt=GENTLE)
+    config = policy(f"enqueue, {action}", LOOSE, **{action: GENTLE})
     return {name.rsplit("-", 1)[0] for name in world.run(policy=config).evicted}
 
 
-def test_the_smallest_gang_that_is_enough_is_evicted() -> None:
-    assert victims(full_of_gangs(4, 3, 2), pods=1) == {"default/gang-of-2"}
-    assert victims(full_of_gangs(2, 3, 4), pods=1) == {"default/gang-of-2"}
+@pytest.mark.parametrize("action", ["preempt", "gangpreempt"])
+@pytest.mark.parametrize(
+    "sizes", [(4, 3, 2), (2, 3, 4), (10, 8, 7, 6, 5, 4, 3, 2), (3, 7, 2, 10, 5, 8, 4, 6)]
+)
+def test_the_smallest_gang_that_is_enough_is_evicted(sizes: tuple[int, ...], action: str) -> None:
+    assert victims(full_of_gangs(*sizes), 1, action) == {"default/gang-of-2"}
+
+
+@pytest.mark.parametrize("action", ["preempt", "gangpreempt"])
+def test_a_gang_whose_surplus_is_not_enough_stays_if_a_smaller_job_is_enough(action: str) -> None:
+    world = World(nodes="n1 cpu=8; n2 cpu=4")
+    world.job("gang", pods=8, minimum=7, cpu=1, priority=1, running_on=["n1"] * 8)
+    world.job("single", cpu=4, priority=1, running_on="n2")
+    world.job("new", cpu=2, priority=9)
+    config = policy(f"enqueue, {action}", LOOSE, **{action: GENTLE})
+    assert world.run(policy=config).evicted == ["default/single-0"]
+
+
+def test_a_small_job_in_another_hyper_node_is_evicted_before_a_gang() -> None:
+    world = World(nodes="n1 cpu=8; n2 cpu=2")
+    world.add(hyper_node("a", 1, nodes=["n1"]), hyper_node("b", 1, nodes=["n2"]))
+    world.job("gang", pods=4, cpu=2, priority=1, running_on=["n1"] * 4)
+    world.job("single", cpu=2, priority=1, running_on="n2")
+    world.job("new", cpu=1, priority=9, group={"networkTopology": {"mode": "hard", "highestTierAllowed": 1}})
+    assert world.run(policy=PRESETS["full"]).evicted == ["default/single-0"]
+
+
+@pytest.mark.parametrize("action", ["preempt", "gangpreempt"])
+def test_lower_priorities_come_before_smaller_jobs(action: str) -> None:
+    world = World(nodes="n1 cpu=4; n2 cpu=1")
+    world.job("gang", pods=4, cpu=1, priority=1, running_on=["n1"] * 4)
+    world.job("single", cpu=1, priority=2, running_on="n2")
+    assert victims(world, 1, action) == {"default/gang"}
 
 
 def test_a_large_gang_is_evicted_if_nothing_smaller_is_enough() -> None:

@@ -5,8 +5,11 @@ Each try is a statement: victims are evicted and tasks pipelined, and unless all
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,11 +27,12 @@ from stromboli.engine.eviction.gang_placement import SlotBound, domains_with_slo
 from stromboli.engine.eviction.node_clearing import guarantees_hold
 from stromboli.engine.eviction.starving_jobs import starving_jobs
 from stromboli.engine.eviction.victim_bundles import Bundle, allowed_bundles, bundles_of, only_complete_gangs
+from stromboli.engine.eviction.victim_selection import loss_limits, rounded_up
 from stromboli.engine.pending_tasks import pending_tasks
 from stromboli.engine.placement.node_fit import slots
 from stromboli.engine.plugin import Eviction
 from stromboli.engine.transaction import EvictionReason
-from stromboli.model.amounts import Amounts, less_equal, shift, total_of
+from stromboli.model.amounts import Amounts, dominant_share, less_equal, shift, total_of
 from stromboli.model.status import Status
 from stromboli.policy.arguments import arg
 
@@ -42,6 +46,10 @@ if TYPE_CHECKING:
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
+
+
+MayLose = Callable[[Bundle], bool]
+"""Whether a bundle may be evicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +128,9 @@ class GangVictimSelection:
         self._victims: dict[Job, list[Task]] | None = None
         self._by_row: dict[int, list[tuple[Job, Task]]] | None = None
         self._freed: Ints | None = None
+        self._offered: dict[Domain, list[Bundle]] = {}
+        self._tried: dict[Domain, list[list[Bundle]]] = defaultdict(list)
+        """By domain, the bundles among which none were enough."""
         self.chosen: dict[SubJob, Domain] = {}
         """In which domain each sub-group was given room by the try that worked."""
 
@@ -154,8 +165,10 @@ class GangVictimSelection:
                 return True
         else:
             domains = domains[:limit]
-        clearable = domains_with_slots(session, domains, first, self._freeable())
-        return any(self._make_room_in(domain, queue) for domain in clearable[:limit])
+        clearable = domains_with_slots(session, domains, first, self._freeable())[:limit]
+        return any(
+            self._make_room_in(domain, queue, may_lose) for may_lose in self._limits() for domain in clearable
+        )
 
     def may_free(self, group: WaitGroup) -> bool:
         """Whether jobs that wait for room could have it if all possible victims were evicted."""
@@ -165,7 +178,24 @@ class GangVictimSelection:
         room = slots(task.shape, columns.idle + columns.releasing + self._freeable())
         return bool(room.sum() >= group.needed)
 
-    def _make_room_in(self, domain: Domain, queue: Queue) -> bool:
+    def _limits(self) -> Iterator[MayLose]:
+        """Which bundles are considered: with `fewestVictims`, lower priorities and smaller losses first."""
+        jobs = self._possible_victims() if self._options.fewest_victims else {}
+        for priority in sorted({job.priority for job in jobs}):
+            lower = {job: tasks for job, tasks in jobs.items() if job.priority <= priority}
+            losses = {rounded_up(self._share(tasks)) for tasks in lower.values()}
+            for loss in [*loss_limits(self._share(self._tasks), losses), inf]:
+                yield partial(self._is_within, priority, loss)
+        if not jobs:
+            yield lambda bundle: True
+
+    def _is_within(self, priority: int, loss: float, bundle: Bundle) -> bool:
+        return bundle.safe or (bundle.job.priority <= priority and self._share(bundle.victims) <= loss)
+
+    def _share(self, tasks: Iterable[Task]) -> float:
+        return dominant_share(total_of(task.request for task in tasks), self._session.total)
+
+    def _make_room_in(self, domain: Domain, queue: Queue, may_lose: MayLose) -> bool:
         """Add bundle after bundle until they could be enough, then try; failing that, go on adding."""
         columns = self._session.cluster.columns
         inside = domain.mask(len(columns))
@@ -174,7 +204,7 @@ class GangVictimSelection:
         if not less_equal(self._need, columns.total((available + freeable).clip(min=0))):
             return False
         room = columns.total(available.clip(min=0))
-        bundles, chosen_by = self._bundles(domain, inside, queue)
+        bundles, chosen_by = self._bundles(domain, inside, queue, may_lose)
         slots = SlotBound(self._session, next(iter(self._pending.values())), inside)
         for place, bundle in enumerate(bundles, start=1):
             slots.add_freed(bundle.tasks)
@@ -198,10 +228,17 @@ class GangVictimSelection:
         with self._session.statement():  # neither committed nor kept: a mere question
             return self._try_evicting(_victims_of(bundles), domain, "")
 
-    def _bundles(self, domain: Domain, inside: Bools, queue: Queue) -> tuple[list[Bundle], str]:
+    def _bundles(
+        self, domain: Domain, inside: Bools, queue: Queue, may_lose: MayLose
+    ) -> tuple[list[Bundle], str]:
         """What may be evicted in a domain, in order, and which plugins chose it."""
         session, eviction = self._session, self._eviction
-        candidates = self._candidates(domain, inside)
+        if domain not in self._offered:
+            self._offered[domain] = self._candidates(domain, inside)
+        candidates = list(filter(may_lose, self._offered[domain]))
+        if candidates in self._tried[domain]:
+            return [], ""
+        self._tried[domain].append(candidates)
         ordered = eviction.order_bundles(candidates, queue, self._need)
         if not ordered:
             return [], ""

@@ -135,7 +135,7 @@ def _evict_whole_gangs(
 
 def _may_evict_whole(search: VictimSelection, task: Task, job: Job) -> bool:
     members = search.members(job)
-    if len(members) != job.allocated_count:
+    if len(members) != job.allocated_count or not search.may_lose_all(job):
         return False
     if job.disrupted_as_group:
         return search.may_evict_together(task, members)

@@ -7,7 +7,7 @@ visited. What failed for one task is not tried for the next of its kind until so
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import ceil, log2
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
-MAX_SIZES = 4
-"""How many sizes of victims are tried, the smallest first, before a victim out of proportion is evicted."""
 SIZE_STEPS = 4
 """How many sizes are told apart between one and its double."""
 
@@ -64,8 +62,10 @@ class VictimSelection:
         self._by_size: dict[float, VictimSelection] = {}
         self._least_losses: dict[Job, tuple[int, float]] = {}
         """By job, with how many tasks of it were ready."""
-        self._distinct_losses: dict[Hashable, list[float]] = {}
-        """What jobs lose at least, for tasks of one kind; as they were when it was first asked."""
+        self._distinct_losses: dict[Hashable, set[float]] = {}
+        """What jobs lose at least and as a whole, for tasks of one kind; as they were when it was first asked."""
+        self._max_loss: float | None = None
+        """The share of the cluster that a job may lose at most, if it is limited."""
         self._priorities_for: dict[Job | None, list[int]] = {}
 
     def run(
@@ -96,17 +96,20 @@ class VictimSelection:
         return any(clear(self._up_to_size(size), task) for size in self._sizes(task)) or clear(self, task)
 
     def _sizes(self, task: Task) -> list[float]:
-        """Limits of what a job may lose, from what the task's job needs to less than the largest; few of them."""
+        """Limits of what a job may lose, from what the task's job needs to less than the largest."""
         key = (self.session.queue_of(task), self._candidates.key(task))
         losses = self._distinct_losses.get(key)
         if losses is None:
-            rounded = {_rounded_up(self._least_loss(job)) for job in self._jobs_for(task)}
-            losses = self._distinct_losses[key] = sorted(rounded)
-        need = _rounded_up(self._share(task.job.pending)) if task.job is not None else 0.0
-        if not losses or losses[-1] <= need:
-            return []
-        sizes = [need, *(loss for loss in losses[:-1] if loss > need)]
-        return sizes[:: -(-len(sizes) // MAX_SIZES)]
+            jobs = list(self._jobs_for(task))
+            losses = {rounded_up(self._least_loss(job)) for job in jobs}
+            if self.options.no_harm:
+                losses |= {rounded_up(self._share(job.held)) for job in jobs if is_complete(job)}
+            self._distinct_losses[key] = losses
+        return loss_limits(self._share(task.job.pending) if task.job is not None else 0.0, losses)
+
+    def may_lose_all(self, job: Job) -> bool:
+        """Whether a job may be evicted as a whole, by what it loses."""
+        return self._max_loss is None or self._share(job.held) <= self._max_loss
 
     def _share(self, amounts: Vector) -> float:
         return dominant_share(amounts, self.session.total)
@@ -144,7 +147,7 @@ class VictimSelection:
             search = self._by_size[size] = self._limited(
                 may_take_from=lambda task, job: self._least_loss(job) <= size and may_take_from(task, job)
             )
-            search._last_tier = self._last_tier
+            search._last_tier, search._max_loss = self._last_tier, size
         return search
 
     def _limited(self, **limits: Any) -> VictimSelection:
@@ -393,6 +396,12 @@ class VictimSelection:
         return (cluster.columns.clock, len(cluster.touched))
 
 
-def _rounded_up(size: float) -> float:
+def loss_limits(need: float, losses: Collection[float]) -> list[float]:
+    """Limits of what a job may lose, from what is needed to less than the largest loss; all as shares, rounded up."""
+    need, largest = rounded_up(need), max(losses, default=0.0)
+    return [need, *sorted(loss for loss in losses if need < loss < largest)] if need < largest else []
+
+
+def rounded_up(size: float) -> float:
     """One of a few sizes that is not smaller, so that searches with equal limits share what they know."""
     return float(2 ** (ceil(log2(size) * SIZE_STEPS) / SIZE_STEPS)) if size > 0 else 0.0
