@@ -10,6 +10,7 @@ import pty
 import re
 import signal
 import socket
+import ssl
 import sys
 import termios
 import time
@@ -510,6 +511,36 @@ def test_clients_that_leave_after_the_handshake_leave_no_descriptors(tmp_path: P
                 await asyncio.sleep(0.05)
 
     on_a_real_node(tmp_path, scenario, tls=False)
+
+
+def test_clients_that_leave_without_the_handshake_are_no_errors_of_the_server(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(kubectl: Kubectl) -> None:
+        await kubectl.running("a", ENDLESS)
+        config = json.loads((kubectl.folder / "kubeconfig").read_text())
+        host, port = config["clusters"][0]["cluster"]["server"].removeprefix("https://").split(":")
+        trust = ssl.create_default_context()
+        trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+        request = (
+            "GET /api/v1/namespaces/default/pods/a/exec?command=true&stdout=true HTTP/1.1\r\nHost: x\r\n"
+            f"Authorization: Bearer {config['users'][0]['user']['token']}\r\n"
+            "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n"
+        )
+
+        async def leave() -> None:
+            _, writer = await asyncio.open_connection(host, int(port), ssl=trust)
+            writer.write(request.encode())
+            await writer.drain()
+            writer.close()
+
+        for _ in range(5):
+            await asyncio.gather(*(leave() for _ in range(20)))
+        assert "works" in (await kubectl("exec", "a", "--", "echo", "works"))[1]
+
+    on_a_real_node(tmp_path, scenario)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 def test_a_stream_on_which_nothing_moves_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,10 +26,7 @@ async def send_stream(
     if request.version >= HttpVersion11:  # for an older client the body ends with the connection
         response.enable_chunked_encoding()
     _connect(request, reader)
-    if request.transport is not None:
-        request.transport.get_extra_info("socket").setsockopt(
-            socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER
-        )
+    limit_send_buffer(request)
     try:
         await response.prepare(request)
         async for piece in pieces:
@@ -39,6 +36,13 @@ async def send_stream(
     except ConnectionError:
         pass  # the client left, or was cut off
     return response
+
+
+def limit_send_buffer(request: web.BaseRequest) -> None:
+    """Let the system keep little that the client has not read; a client of TLS that has left has no socket."""
+    raw = request.transport.get_extra_info("socket") if request.transport is not None else None
+    if raw is not None:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
 
 
 def _connect(request: web.BaseRequest, reader: Reader) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import select
-import socket
 
 from aiohttp import web
 
@@ -11,7 +10,7 @@ from stromboli.daemon.request_connection import connection_of, stream
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.http.log_responses import container_name
 from stromboli.embedded.http.query_parameters import Query, read_flag
-from stromboli.embedded.http.streamed_responses import SEND_BUFFER
+from stromboli.embedded.http.streamed_responses import limit_send_buffer
 from stromboli.embedded.http.streams.byte_connections import UpgradedConnection, WebSocketConnection
 from stromboli.embedded.http.streams.channel_frames import PROTOCOLS, V4, Channel
 from stromboli.embedded.http.streams.command_channels import CommandChannels, SpdyChannels, WebSocketChannels
@@ -194,9 +193,7 @@ class StreamRequest:
     def _keep(self) -> None:
         """The connection may take as long as it likes, and keeps little that its client has not read."""
         stream(self._request)
-        if self._request.transport is not None:
-            raw = self._request.transport.get_extra_info("socket")
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+        limit_send_buffer(self._request)
 
     def _close(self) -> None:
         if self._request.transport is not None:
@@ -205,9 +202,8 @@ class StreamRequest:
     def _has_left(self) -> bool:
         """Whether the client has hung up, which nobody hears of while nothing is read from it."""
         transport = self._request.transport
-        if transport is None or transport.is_closing():
-            return True
-        return _has_hung_up(transport.get_extra_info("socket").fileno())
+        raw = None if transport is None or transport.is_closing() else transport.get_extra_info("socket")
+        return raw is None or _has_hung_up(raw.fileno())
 
 
 def _has_hung_up(descriptor: int) -> bool:
