@@ -43,7 +43,8 @@ class Clock:
             if self.run.due > START + seconds:
                 break
             self.backoffs += self.run.advance(self.pod, self.run.due)
-        return self.shown(START + seconds)
+        self.now = START + seconds
+        return self.shown(self.now)
 
     def shown(self, now):
         code = self.run.exit_code if self.run.finished else None
@@ -58,7 +59,7 @@ class Clock:
             condition |= {key: "" for key, value in condition.items() if value is None}  # a patch removes it
         self.pod = msgspec.convert(self.content, NodePod)
         self.run = PodRun(self.pod)
-        self.run.restore(self.pod)
+        self.run.restore(self.pod, self.now)
         self.statuses = PodRunStatus(self.pod, self.run)
 
 

@@ -423,11 +423,11 @@ def test_a_pod_runs_as_long_as_it_should_when_the_clock_is_set(how, jump) -> Non
     asyncio.run(scenario())
 
 
-def test_after_a_restart_a_pod_counts_from_its_recorded_start() -> None:
+@pytest.mark.parametrize("how", [{"annotations": {RUN: "60s"}}, {"command": ["sleep", "60"]}])
+def test_after_a_restart_a_pod_counts_from_its_recorded_start(how) -> None:
     async def scenario() -> None:
         clocks = SettableClocks()
         runtime, writes = simulated_runtime(clocks)
-        how = {"annotations": {RUN: "60s"}}
         runtime.put(pod(phase="Running", started=timestamp(clocks.wall - 50.0), **how))
         runtime.put(pod("future", phase="Running", started=timestamp(clocks.wall + 3600.0), **how))
         play(runtime, clocks, 70)

@@ -162,16 +162,19 @@ class PodRun:
         """Of the pod: that of the first container that failed."""
         return next((code for run in (*self.inits, *self.mains) if (code := run.exit_code)), 0)
 
-    def restore(self, pod: NodePod) -> None:
-        """Go on where the status of the pod is."""
+    def restore(self, pod: NodePod, now: float) -> None:
+        """Go on where the status of the pod is; a start in the future, before the clock was set, counts as now."""
         status = pod.status
         self.started = status.start_time.timestamp() if status.start_time is not None else 0.0
         statuses = {
             each.get("name"): each
             for each in (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
         }
-        for run in (*self.inits, *self.mains):
+        runs = (*self.inits, *self.mains)
+        for run in runs:
             run.restore(statuses.get(run.name) or {})
+        if (last := max(self.started, *(run.started for run in runs))) > now:
+            self.shift(now - last)
 
     def shift(self, seconds: float) -> None:
         """Move all times, since the clock was set."""

@@ -65,12 +65,12 @@ class SimulatedPod:
     """Its containers, if their commands plainly do something."""
     run_status: PodRunStatus | None = None
 
-    def plan(self) -> None:
+    def plan(self, now: float) -> None:
         """Read what its containers do, and go on where they are."""
         if not says_how_it_ends(self.pod) and (run := PodRun(self.pod)).planned:
             self.run, self.run_status = run, PodRunStatus(self.pod, run)
             if self.state is PodState.RUNNING:
-                run.restore(self.pod)
+                run.restore(self.pod, now)
 
     def shift(self, seconds: float) -> None:
         """Move its times, since the clock was set."""
@@ -133,7 +133,7 @@ class SimulatedRuntime:
             since = now if started is None else min(started, now)
             simulated = self._pods[pod.uid] = SimulatedPod(pod, state, since)
             if state in (PodState.BOUND, PodState.RUNNING):
-                simulated.plan()
+                simulated.plan(now)
         elif simulated.state is not state:
             if state is not PodState.RUNNING or simulated.written is not Stage.START:
                 simulated.since = self._now()  # a running pod counts from when its start was written
