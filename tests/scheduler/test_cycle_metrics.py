@@ -220,15 +220,20 @@ def test_a_job_that_is_not_let_in_counts_although_it_has_no_pods_yet() -> None:
     assert value(text, 'stromboli_queue_oldest_pending_seconds{queue_name="default"}') == 100
 
 
-@pytest.mark.parametrize(("ago", "counted"), [(299, True), (300, False)])
-def test_evictions_of_pods_that_started_within_five_minutes_are_counted(ago: int, counted: bool) -> None:
+@pytest.mark.parametrize(("ago", "counted"), [(299, 1), (300, 0)])
+def test_evictions_of_pods_that_started_within_five_minutes_are_counted(ago: int, counted: int) -> None:
     story = Story(policy("enqueue, allocate, preempt", "priority conformance"))
     started = datetime.fromtimestamp(story.now() - ago, UTC).isoformat()
     story.world.job("old", pods=0, minimum=0, priority=1)
     story.world.add(pod("old-0", "old", cpu=2, on="n1", status={"startTime": started}))
     story.world.job("new", cpu=2, priority=9)
-    series = 'stromboli_young_evictions_total{action="preempt"}'
-    assert (series in story.cycle()) is counted
+    assert value(story.cycle(), 'stromboli_young_evictions_total{action="preempt"}') == counted
+
+
+def test_evictions_of_young_pods_count_from_zero_so_that_alerts_see_the_first() -> None:
+    text = Story(policy("enqueue, allocate, preempt, reclaim", "priority conformance")).cycle()
+    assert value(text, 'stromboli_young_evictions_total{action="preempt"}') == 0
+    assert value(text, 'stromboli_young_evictions_total{action="reclaim"}') == 0
 
 
 def test_a_plugin_that_fails_when_the_metrics_ask_it_is_counted() -> None:

@@ -28,6 +28,7 @@ MS = 1000.0
 YOUNG_SECONDS = 300.0
 """How long after its start the eviction of a pod counts as churn."""
 _PREEMPTING = ("preempt", "gangpreempt")
+_EVICTING = frozenset({*_PREEMPTING, "reclaim", "gangreclaim", "consolidate", "shuffle"})
 
 
 class CycleMetrics:
@@ -58,6 +59,8 @@ class CycleMetrics:
                 metrics.open.observe(seconds * MS)
             elif part != "close":
                 metrics.action.labels(part).observe(seconds * MS)
+                if part in _EVICTING:
+                    metrics.young_evictions.labels(part)  # counts from 0, so that a rise from nothing shows
         for (plugin, when), seconds in outcome.plugins.items():
             metrics.plugin.labels(plugin, when).observe(seconds * MS)
         self._update_set_aside(set(outcome.set_aside))
