@@ -20,7 +20,7 @@ from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import find_access
 from stromboli.testing import World
 from tests.manifests import group, node, phases, pod
-from tests.worlds.planning import CATALOG, WORLDS, planned, policy_named
+from tests.worlds.planning import CATALOG, WORLDS, live, planned, policy_named
 
 OURS = ("full", "fair-share", "full-capacity", "preset:full", "preset:fair-share", "preset:basic")
 JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
@@ -34,6 +34,15 @@ def test_a_running_gang_gets_its_pod_back_before_a_newcomer_starts(policy: str, 
     plan = planned(policy, f"01-drain/{world}.yaml").whole
     assert plan.binds == {"default/gang-1": "n2"}
     assert set(plan.pending) == {"default/filler"}
+
+
+@pytest.mark.parametrize("phase", ["", "Pending", "Inqueue", "Running", "Unknown"])
+@pytest.mark.parametrize("policy", [*OURS, "preset:high-priority"])
+def test_it_gets_its_pod_back_whatever_phase_its_group_shows(policy: str, phase: str) -> None:
+    """Such as Pending if the group was created again, or if none of its pods had started yet."""
+    world = live(policy, "01-drain/plan.yaml")
+    world.add(group("gang", 2, phase=phase, minResources={"cpu": "8"}))
+    assert world.step(2).binds == {"default/gang-1": "n2"}
 
 
 @pytest.mark.parametrize("policy", ["stock", "stock-capacity", "preset:default"])
