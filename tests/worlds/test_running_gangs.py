@@ -19,7 +19,7 @@ from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import find_access
 from stromboli.testing import World
-from tests.manifests import group, node, phases, pod
+from tests.manifests import group, node, phases, pod, policy
 from tests.worlds.planning import CATALOG, WORLDS, live, planned, policy_named
 
 OURS = ("full", "fair-share", "full-capacity", "preset:full", "preset:fair-share", "preset:basic")
@@ -52,22 +52,63 @@ def test_a_gang_that_newcomers_keep_waiting_is_reported_as_below_its_minimum(pol
     assert gang.sentence.startswith("PodGroup gang waits: it runs below its minimum (1 of 2 pods): ")
 
 
-def drained(queues: str, gang_queue: str = "default") -> World:
+def drained(queues: str, gang_queue: str = "default", share: str = "proportion") -> World:
     """A gang of two pods that lost one of them, on two nodes of four CPUs."""
-    world = World(nodes="n1 cpu=4; n2 cpu=4", queues=queues, policy=PRESET)
+    policy = policy_named("preset:full").source.replace("- name: proportion", f"- name: {share}")
+    world = World(nodes="n1 cpu=4; n2 cpu=4", queues=queues, policy=policy)
     spec = {"minResources": {"cpu": "8"}, "queue": gang_queue}
     world.add(group("gang", 2, phase="Running", **spec))
     world.add(pod("gang-0", "gang", on="n1", cpu=4, phase="Running"), pod("gang-1", "gang", cpu=4))
     return world
 
 
-PRESET = policy_named("preset:full").source.replace("- name: proportion", "- name: capacity")
+SHARES = pytest.mark.parametrize("share", ["proportion", "capacity"])
 
 
+@SHARES
 @pytest.mark.parametrize("newcomer", ["a", "z"])
-def test_the_queue_of_a_running_gang_comes_before_queues_of_newcomers(newcomer: str) -> None:
-    world = drained("a; m; z", "m").job("new", cpu=4, queue=newcomer)
+@pytest.mark.parametrize("queues", ["a; m; z", "a weight=9; m; z weight=9"])
+def test_the_queue_of_a_running_gang_comes_before_queues_of_newcomers(
+    queues: str, newcomer: str, share: str
+) -> None:
+    """Even if the gang holds all that its queue deserves beside the newcomer."""
+    world = drained(queues, "m", share).job("new", cpu=4, queue=newcomer)
     assert world.step().binds == {"default/gang-1": "n2"}
+
+
+@SHARES
+def test_a_gang_gets_its_pod_back_only_within_the_capability_of_its_queue(share: str) -> None:
+    assert not drained("a; m capability=cpu:7", "m", share).step(2).binds
+
+
+def test_a_gang_that_waits_for_its_pod_lets_no_other_job_of_its_queue_exceed_the_share() -> None:
+    """The pod that it lost fits on no node; two queues want all that is free."""
+
+    def started(minimum: int) -> dict[str, int]:
+        text = policy("enqueue, allocate", "priority gang | predicates proportion", enqueue=RESERVE)
+        world = World(nodes="n1 cpu=16", queues="m; z", policy=text)
+        world.add(group("gang", minimum, phase="Running", queue="m"), pod("gang-0", "gang", on="n1", cpu=1))
+        lost = {"nodeSelector": {"kubernetes.io/hostname": "gone"}}
+        world.add(pod("gang-1", "gang", cpu=4, spec=lost))
+        for number in range(20):
+            for queue in "mz":
+                world.job(f"{queue}{number}", cpu=1, queue=queue, phase="Inqueue")
+        binds = [name.removeprefix("default/")[0] for name in world.step(5).binds]
+        return {queue: binds.count(queue) for queue in "mz"}
+
+    assert started(minimum=2) == started(minimum=1) == {"m": 7, "z": 8}
+
+
+def test_a_queue_beyond_its_share_is_reclaimed_from_while_one_of_its_gangs_lacks_a_pod() -> None:
+    text = policy("enqueue, allocate, reclaim", "priority | predicates proportion", enqueue=RESERVE)
+    world = World(nodes="n1 cpu=8", queues="m; z", policy=text)
+    world.job("old", pods=7, minimum=1, cpu=1, queue="m", running_on=["n1"] * 7)
+    world.add(group("gang", 2, phase="Running", queue="m"), pod("gang-0", "gang", on="n1", cpu=1))
+    world.add(pod("gang-1", "gang", cpu=1)).job("new", cpu=1, queue="z")
+    assert len(world.step().evictions) == 1
+
+
+RESERVE = {"reserveMinimum": True}
 
 
 def test_a_queue_of_higher_priority_still_comes_first() -> None:
@@ -81,7 +122,8 @@ def test_a_newcomer_of_higher_priority_still_comes_first() -> None:
 
 def test_a_gang_that_had_its_turn_does_not_carry_other_jobs_of_its_queue() -> None:
     """Its second pod fits nowhere; the next job of its queue waits behind a queue with a smaller share."""
-    world = World(nodes="n1 cpu=4; n2 cpu=3", queues="m deserved=cpu:4; z deserved=cpu:4", policy=PRESET)
+    policy = policy_named("full-capacity").source
+    world = World(nodes="n1 cpu=4; n2 cpu=3", queues="m deserved=cpu:4; z deserved=cpu:4", policy=policy)
     world.add(group("gang", 2, phase="Running", queue="m"))
     world.add(pod("gang-0", "gang", on="n1", cpu=4, phase="Running"), pod("gang-1", "gang", cpu=4))
     world.job("mine", cpu=3, queue="m").job("theirs", cpu=3, queue="z")

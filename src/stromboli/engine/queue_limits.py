@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stromboli.api import names
 from stromboli.api.resources.resource_lists import resource_list
 from stromboli.engine.job_needs import AdmittedJobs
-from stromboli.model.amounts import UNLIMITED, Amounts, minimum_or_unlimited, minus, plus, shift, total_of
+from stromboli.model.amounts import UNLIMITED, Amounts, minimum_or_unlimited, minus, plus, shift
 from stromboli.model.dimensions import CPU, MEMORY, Dimensions
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ class InqueueResources:
             shift(wanted, job.pending, -1)
         return wanted
 
-    def owed_to_gangs(self, queue: Queue) -> Amounts:
-        """What gangs of a queue lack that run below their minimum."""
-        return total_of(self._needs.reserved(job) for job in self._below_minimum.get(queue, ()))
+    def has_gangs_below_minimum(self, queue: Queue) -> bool:
+        """Whether gangs of a queue are to get pods back that they lost."""
+        return any(job.below_minimum for job in self._below_minimum.get(queue, ()))
 
     def admit(self, job: Job) -> Amounts:
         """A job is admitted now; gives what that adds to its queue."""

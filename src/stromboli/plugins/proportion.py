@@ -83,12 +83,13 @@ class Proportion(Plugin):
             if queue.jobs
         }
         fill(list(shares.values()), session.sharable)
-        for queue, share in shares.items():
-            if owed := self._inqueue.owed_to_gangs(queue):
-                # A gang that lost pods gets them back: what it holds is of no use without them.
-                needed = maximum(share.deserved, plus(queue.held, owed))
-                share.deserved = minimum_or_unlimited(needed, share.capability)
         return shares
+
+    def _limit(self, share: Share, job: Job | None) -> Amounts:
+        """What a queue may hold with another task of a job: its share, or its capability for a gang that lost pods."""
+        # what a gang holds is of no use without the pods that it lost
+        restores = job is not None and self.session.needs.reserves_minimum and job.below_minimum
+        return share.capability if restores else share.deserved
 
     # -- orders and limits
 
@@ -98,17 +99,21 @@ class Proportion(Plugin):
 
     def overused(self, queue: Queue) -> bool:
         share = self._shares.get(queue)
-        return share is not None and less_equal(share.deserved, queue.held)
+        if share is None or not less_equal(share.deserved, queue.held):
+            return False
+        return not self._inqueue.has_gangs_below_minimum(queue)
 
     def allocatable(self, queue: Queue, task: Task) -> bool:
         share = self._shares.get(queue)
         if share is None or not queue.open:
             return False
-        return fits_added(queue.unavailable_to(task.job), task.request, share.deserved)
+        return fits_added(queue.unavailable_to(task.job), task.request, self._limit(share, task.job))
 
     def may_allocate(self, queue: Queue, task: Task, count: int) -> bool:
         share = self._shares.get(queue)
-        return share is not None and fits_added(queue.held, times(task.request, count), share.deserved)
+        if share is None:
+            return False
+        return fits_added(queue.held, times(task.request, count), self._limit(share, task.job))
 
     def queue_limits(self, queue: Queue) -> Iterable[QueueLimit]:
         share = self._shares.get(queue)

@@ -128,7 +128,9 @@ class QueueLimitCauses:
 
     def _answer(self, queue: Queue, task: Task) -> QueueAnswer:
         session, job = self._session, task.job
-        alone = task if task.claims else job if job is not None and job.reserved else None
+        alone = (
+            task if task.claims else job if job is not None and (job.reserved or job.has_started) else None
+        )
         key = (queue, task.shape, alone)
         if key not in self._answers:
             cluster, rules = session.cluster, session.rules

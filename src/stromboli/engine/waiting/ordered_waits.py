@@ -247,7 +247,7 @@ class OrderedTurns:
         task, needed, queue = waits.columns.tasks[slot], waits.columns.needed(slot), job.queue
         if not self._fits()[slot] or task is None or queue is None:
             return False
-        kind = (queue, task.shape, needed)
+        kind = (queue, task.shape, needed, job.has_started)
         if kind not in self._refused and not session.rules.may_allocate(queue, task, needed):
             self._refused.add(kind)
         return kind not in self._refused and waits.bound.may_take(session, task, needed, True)

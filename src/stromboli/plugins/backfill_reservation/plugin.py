@@ -431,12 +431,12 @@ class BackfillReservation(Plugin):
 
     def _within_limits(self, waiting: WaitingColumns, slots: Bools) -> Bools:
         """Of these slots, those whose jobs the limits of their queues could allow, asked once for jobs of a kind."""
-        asked: dict[tuple[Queue, Shape, int], bool] = {}
+        asked: dict[tuple[Queue, Shape, int, bool], bool] = {}
         within: Bools = np.zeros(len(slots), dtype=bool)
         for slot in np.flatnonzero(slots).tolist():
             job, task = waiting.jobs[slot], waiting.tasks[slot]
             if job is not None and task is not None and job.queue is not None:
-                kind = (job.queue, task.shape, waiting.needed(slot))
+                kind = (job.queue, task.shape, waiting.needed(slot), job.has_started)
                 if kind not in asked:
                     asked[kind] = self.session.rules.may_allocate(job.queue, task, kind[2])
                 within[slot] = asked[kind]
