@@ -173,3 +173,26 @@ def test_it_follows_the_config_map_of_volcanos_scheduler(tmp_path: Path) -> None
         up.kubectl("delete", "configmap", "-n", "volcano-system", "volcano-scheduler-configmap")
         eventually(lambda: in_force() == "preset full")
         assert "shares by preset full" in up.stromboli("status")
+        up.kubectl(
+            "apply", "-f", "-", stdin=(CONFIG_MAP % "allocate").replace("volcano-scheduler.conf", "conf")
+        )
+        assert "shares by preset full" in up.stromboli("status")
+        _, output = up.stop()
+        assert "it has no policy in key volcano-scheduler.conf (keys: conf)" in output
+
+
+def test_the_policy_in_force_is_not_guessed_for_users_that_may_not_read_the_config_map(
+    tmp_path: Path,
+) -> None:
+    with Up(tmp_path / "data") as up:
+        up.kubectl("apply", "-f", "-", stdin=CONFIG_MAP % "allocate")
+        user = {**up.json("config", "view", "--raw")}
+        user["users"][0]["user"]["as"] = "somebody"
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(json.dumps(user))
+        for command in ("apply", "diff"):
+            answer = up.stromboli(
+                "policy", command, "--preset", "full", "--kubeconfig", str(kubeconfig), ok=False
+            )
+            assert "may not get configmaps in namespace volcano-system" in answer
+            assert "does the same" not in answer

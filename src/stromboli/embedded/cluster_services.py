@@ -165,7 +165,7 @@ async def scheduler(config: ServiceConfig) -> AsyncIterator[asyncio.Task[object]
         async with _task(reflector.run(), "policy") as following, replica:
             await _wait_ready(reflector.synced.wait(), following)
             if policy.override:
-                log.warning("%s is in force, not %s", SCHEDULER_CONFIG, policy.source_name)
+                log.warning("%s takes precedence over %s", SCHEDULER_CONFIG, policy.source_name)
             await ensure_queues(client, options.default_queue)
             await wait_until_synced(replica.watches, options.resource_sync_timeout)
             async with _task(replica.lead(), "scheduler", replica.stop) as task:
@@ -185,6 +185,14 @@ class _PolicySink:
         assert isinstance(item, ConfigMap)
         text = item.data.get(names.SCHEDULER_CONFIG_KEY, "")
         self._policy.override = text if text.strip() else ""
+        if not text.strip():
+            found = ", ".join(sorted(item.data))[:200] or "none"
+            log.warning(
+                "%s is ignored: it has no policy in key %s (keys: %s)",
+                SCHEDULER_CONFIG,
+                names.SCHEDULER_CONFIG_KEY,
+                found,
+            )
 
     def drop(self, item: Object) -> None:
         self._policy.override = ""

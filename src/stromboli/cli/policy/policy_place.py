@@ -61,12 +61,7 @@ async def find_policy(session: ClusterSession, key: ConfigMapKey) -> PolicyPlace
     running = session.running if session.running is not None and session.running.policy else None
     if running is not None:
         key = DEFAULT_KEY
-    try:
-        found = await session.find(CONFIG_MAPS, key.name, key.namespace)
-    except ApiError as error:
-        if running is None or error.status != 403:
-            raise
-        found = None
+    found = await session.find(CONFIG_MAPS, key.name, key.namespace)
     text = ((found or {}).get("data") or {}).get(key.key)
     if text is not None and not isinstance(text, str):
         raise ClusterError(f"{key}: no text")

@@ -37,7 +37,8 @@ def print_status(out: Console, status: Content, wide: bool = False) -> None:
     for title, key in (("Pods", "pods"), ("Jobs", "jobs")):
         _print(out, f"{title}   {sum(status[key].values())}: {_counts(status[key])}")
     if refused := status.get("policyRefused"):
-        _print(out, f"{os.linesep}Policy refused, {status['policy']} stays in force: {refused}")
+        _print(out, f"{os.linesep}Policy refused: {refused}")
+        _print(out, f"The last good policy, from {status['policy']}, stays in force")
     resources = _shown_resources(status)
     _print(out, f"{os.linesep}Queues, shares by {status['policy']}")
     _print_table(out, _queues(status["queues"], resources, wide))
