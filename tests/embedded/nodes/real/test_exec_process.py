@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from contextlib import asynccontextmanager
@@ -157,6 +158,24 @@ def test_a_command_on_a_terminal_sees_its_size_and_its_signals(tmp_path):
     assert output[:2] == [b"33", b"123"]
     assert set(output[2:]) <= {b"COLOUR", b"TERM", b"PATH", b"PWD", b"OLDPWD", b"SHLVL", b"_"}
     assert code == 42
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_command_is_ended_by_signals_that_its_server_ignores(tmp_path, terminal, number):
+    """As under `nohup`, or in the background of a script."""
+
+    async def scenario(running):
+        stdio = await (ProcessStdio.pseudo_terminal() if terminal else ProcessStdio.pipes())
+        script = f"kill -{number.name.removeprefix('SIG')} $$; echo still here"
+        async with await ExecProcess.start(running, ["sh", "-c", script], stdio) as command:
+            return await command.wait()
+
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        assert run(tmp_path, scenario) == 128 + number
+    finally:
+        signal.signal(number, before)
 
 
 def test_the_last_output_on_a_terminal_is_not_lost(tmp_path):

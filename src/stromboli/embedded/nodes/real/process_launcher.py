@@ -11,6 +11,10 @@ import signal
 import sys
 import termios
 
+IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+IGNORED_BY_STARTERS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+"""By `nohup`, and by shells in what they start in the background. What is ignored stays so across an exec."""
+
 
 def main() -> None:
     """Arguments: variables that Python may have set by itself, the file of the cgroup's processes or nothing, `tty` if
@@ -19,7 +23,7 @@ def main() -> None:
     _, unset, cgroup, terminal, path, *arguments = sys.argv
     if terminal:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+    for number in (*IGNORED_BY_PYTHON, *IGNORED_BY_STARTERS):
         signal.signal(number, signal.SIG_DFL)
     for name in filter(None, unset.split(",")):
         os.environ.pop(name, None)
