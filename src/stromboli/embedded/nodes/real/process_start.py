@@ -99,7 +99,9 @@ def _variables(launch: ContainerLaunch, stdio: ProcessStdio) -> dict[str, str]:
 
 def _command(launch: ContainerLaunch, stdio: ProcessStdio) -> Sequence[str]:
     """The command line; the launcher prepares a terminal or cgroup, and puts back signals that we ignore."""
-    ignores = any(signal.getsignal(number) is signal.SIG_IGN for number in process_launcher.IGNORED_BY_STARTERS)
+    ignores = any(
+        signal.getsignal(number) is signal.SIG_IGN for number in process_launcher.IGNORED_BY_STARTERS
+    )
     if stdio.terminal is None and launch.cgroup is None and not ignores:
         return launch.arguments
     unset = ",".join(name for name in _SET_BY_PYTHON if name not in launch.variables)
