@@ -165,7 +165,6 @@ NO_BOUNDS = {
         cli.live.cluster_records.MOST_REQUESTS
         cli.top.keyboard.BYTES_AT_ONCE
         cli.live.cluster_content.MOST_LISTS
-        engine.eviction.victim_selection.MAX_SIZES
         engine.placement.node_expressions.MAX_EXPRESSIONS
         engine.placement.look_ahead.MAX_STEPS
         engine.placement.look_ahead.MAX_STEPS_AT_ONCE

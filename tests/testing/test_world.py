@@ -28,9 +28,9 @@ def test_a_gang_without_room_for_all_binds_nothing_and_says_why() -> None:
     assert result.binds == {}
     assert result.why("train-1") == "0/2 nodes are unavailable: 2 Insufficient cpu."
     waiting = result.pending["default/train"]
-    assert waiting.reason == "Insufficient cpu"
+    assert waiting.reason == "Larger than the cluster"
     assert waiting.counts == {"Insufficient cpu": 2}
-    assert waiting.hint == "1 of 3 pods would fit: together they ask for cpu 7500m, cpu 6 is free"
+    assert waiting.hint == ("it asks for cpu 7500m, all nodes together have cpu 6: add nodes or ask for less")
 
 
 def test_decisions_have_come_true_by_the_next_cycle() -> None:

@@ -24,6 +24,7 @@ from stromboli.embedded.nodes.node_groups import node_manifests
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import default_policy
 from tests.cli.metrics.metric_pages import CONTROLLERS, VOLCANO, healthy
+from tests.embedded.up_process import eventually
 from tests.serving import Asked, Reply, serving
 
 Run = Callable[..., Result]
@@ -74,11 +75,11 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def test_on_a_cluster_of_up_the_api_server_is_asked(run: Run, up: Path) -> None:
+    eventually(lambda: "\nQUEUE " in run("metrics", "--kubeconfig", up).stdout)  # after the first cycle
     result = run("metrics", "--kubeconfig", up)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.startswith("the API server https://127.0.0.1:")
     assert "fine  leader       this replica leads\n" in result.stdout
-    assert "\nQUEUE " in result.stdout
     document = json.loads(run("metrics", "--kubeconfig", up, "-o", "json").stdout)
     assert {line["topic"] for line in document["lines"]} >= {"cycles", "plugins", "waiting", "requests"}
     assert {queue["name"] for queue in document["queues"]} == {"default", "root"}
