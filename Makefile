@@ -3,11 +3,12 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEV := .venv/.dev
 PIP := --disable-pip-version-check
+PYTEST := $(BIN)/pytest --dist loadgroup --no-loadscope-reorder
 # Compiled modules are kept, whatever the environment says: tests start many processes, each with all imports.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test soak test-kubernetes test-embedded lint format bench bench-kubernetes bench-simulator crds monitoring chart lock release clean
+.PHONY: help install dev demo test test-all test-rest soak test-kubernetes test-embedded lint format bench bench-kubernetes bench-simulator crds monitoring chart lock release clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,18 +33,24 @@ $(DEV): $(INSTALLED) requirements-dev.lock
 demo: install  ## Watch two teams share a cluster, in under a minute
 	$(BIN)/stromboli demo
 
-test: dev  ## Run the tests that need nothing but Python, with all cores
-	$(BIN)/pytest -n auto --dist worksteal
+test: dev  ## Run the fast tests, which need nothing but Python, with all cores
+	$(PYTEST) -n auto --tier fast
+
+test-all: dev  ## Run all tests that need nothing but Python, with all cores
+	$(PYTEST) -n auto --tier all
+
+test-rest: dev  ## Run what `make test-all` has beyond `make test`
+	$(PYTEST) -n auto --tier rest
 
 soak: dev  ## Load a whole cluster with honest and hostile users for an hour, and kill it now and then
 	STROMBOLI_SOAK_SECONDS=$${STROMBOLI_SOAK_SECONDS:-3600} $(BIN)/pytest -s tests/soak
 
 test-kubernetes: dev  ## Run the tests against a real API server (needs Go; builds it once, in minutes)
-	$(BIN)/pytest -n 3 --dist loadfile -m kubernetes -rs tests/kubernetes
+	$(PYTEST) -n 3 -m kubernetes -rs tests/kubernetes
 
-test-embedded: dev  ## Run the same tests against the embedded API server (needs kubectl)
-	$(BIN)/pytest -n 3 --dist loadfile -m kubernetes --server embedded -rs tests/kubernetes
-	$(BIN)/pytest -rs tests/embedded/test_kubectl.py
+test-embedded: dev  ## Run the same tests against the embedded API server, and those with other programs (needs kubectl)
+	$(PYTEST) -n 3 -m kubernetes --server embedded -rs tests/kubernetes
+	$(PYTEST) -n 2 --tier programs -rs
 
 lint: dev  ## Check format, lint, types and import rules
 	$(BIN)/ruff format --check

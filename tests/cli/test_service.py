@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -82,7 +81,7 @@ def test_what_cannot_stand_in_a_unit_is_refused(text: str) -> None:
         unit_text(["/bin/python", text], "/", {"PATH": "/bin"})
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd on this machine")
+@pytest.mark.programs("systemd-analyze")
 def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
     folder = tmp_path / "a b%x$HOME\"'\\"
     folder.mkdir()

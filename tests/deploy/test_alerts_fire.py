@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -140,7 +139,7 @@ def test_every_alert_has_a_case() -> None:
     assert {*ILL, "StromboliSchedulerAbsent"} == RULES.keys()
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="no promtool")
+@pytest.mark.programs("promtool")
 def test_alerts_fire_when_they_should_and_no_other_does(tmp_path: Path) -> None:
     file = tmp_path / "cases.yml"
     file.write_text(

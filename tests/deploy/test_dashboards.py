@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -136,7 +135,7 @@ def test_red_lines_are_where_stromboli_metrics_no_longer_says_fine() -> None:
     assert drawn == seconds | milliseconds | shares_and_counts
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="no promtool")
+@pytest.mark.programs("promtool")
 def test_prometheus_itself_reads_the_expressions(tmp_path: Path) -> None:
     texts = [
         target["expr"].replace("$__rate_interval", "5m")

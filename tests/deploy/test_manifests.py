@@ -67,7 +67,7 @@ def _listed(plan: Path) -> list[Path]:
     return [(plan.parent / part).resolve() for part in content.get("resources", [])]
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl")
+@pytest.mark.programs("kubectl")
 @pytest.mark.parametrize("folder", OVERLAYS, ids=lambda folder: folder.name)
 def test_kustomize_makes_the_same_of_it(folder: Path) -> None:
     done = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=True)
@@ -75,7 +75,7 @@ def test_kustomize_makes_the_same_of_it(folder: Path) -> None:
     assert {name_of(manifest): manifest for manifest in yaml.load_all(done.stdout, yaml.CSafeLoader)} == ours
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl")
+@pytest.mark.programs("kubectl")
 def test_the_overlay_in_the_documentation_works(tmp_path: Path) -> None:
     (shown,) = (
         block.body

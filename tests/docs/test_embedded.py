@@ -3,7 +3,6 @@
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -42,8 +41,7 @@ _UID = re.compile(r"(?<!GPU-)\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _TIME = re.compile(r"\b(\d+d)?(\d+h)?(\d+m)?\d+s\b")
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl here")
+@pytest.mark.programs("kubectl")
 @pytest.mark.parametrize(
     ("page", "block"), CASES, ids=lambda value: value.name if isinstance(value, Path) else None
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -36,8 +35,7 @@ JOB = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl here")
+@pytest.mark.programs("kubectl")
 def test_a_job_may_name_a_plugin_of_the_users_own(tmp_path: Path) -> None:
     folder = tmp_path / "plugins"
     folder.mkdir()

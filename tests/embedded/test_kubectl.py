@@ -11,8 +11,8 @@ import pytest
 
 from stromboli.embedded.nodes.pod_logs import LogQuery
 from tests.embedded.background_server import background_server
-from tests.kubernetes.embedded import kubectl_program
 
+pytestmark = pytest.mark.programs("kubectl")
 MANIFEST = """
 apiVersion: v1
 kind: Pod
@@ -52,10 +52,7 @@ class Kubectl:
     """Runs it, as somebody at a terminal would."""
 
     def __init__(self, folder: Path):
-        program = kubectl_program()
-        if program is None:
-            pytest.skip("there is no kubectl on this machine")
-        self._command = (*program, "--kubeconfig", str(folder / "kubeconfig"))
+        self._command = ("kubectl", "--kubeconfig", str(folder / "kubeconfig"))
 
     def __call__(self, *arguments: str, stdin: str = "", fails: bool = False) -> str:
         done = subprocess.run(
@@ -82,7 +79,6 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
         yield run
 
 
-@pytest.mark.slow
 def test_get_shows_tables_and_objects(kubectl: Kubectl) -> None:
     head, row, *_ = kubectl("get", "pods").splitlines()
     assert head.split() == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
@@ -98,7 +94,6 @@ def test_get_shows_tables_and_objects(kubectl: Kubectl) -> None:
     assert "deployment.apps/web" in kubectl("get", "all")
 
 
-@pytest.mark.slow
 def test_who_creates_what_nobody_acts_on_is_warned(kubectl: Kubectl) -> None:
     told = "Warning: no controller here makes the pods of a Job; `stromboli up` runs a cluster that does"
     create = ("create", "job", "once", "--image=busybox", "--dry-run=server")
@@ -106,7 +101,6 @@ def test_who_creates_what_nobody_acts_on_is_warned(kubectl: Kubectl) -> None:
     assert "Warning" not in kubectl("create", "configmap", "once", "--dry-run=server")
 
 
-@pytest.mark.slow
 def test_watching_shows_what_happens(kubectl: Kubectl) -> None:
     kubectl("create", "configmap", "first", "-n", "kube-public")
     watching = kubectl.start("get", "configmaps", "-w", "--output-watch-events", "-n", "kube-public")
@@ -121,7 +115,6 @@ def test_watching_shows_what_happens(kubectl: Kubectl) -> None:
     assert lines == [["EVENT", "NAME"], ["ADDED", "first"], ["ADDED", "seen"], ["DELETED", "seen"]]
 
 
-@pytest.mark.slow
 def test_objects_are_described_labelled_annotated_patched_and_scaled(kubectl: Kubectl) -> None:
     text = kubectl("describe", "pod", "a")
     assert "Node:" in text
@@ -148,7 +141,6 @@ def test_objects_are_described_labelled_annotated_patched_and_scaled(kubectl: Ku
     assert "uncordoned" in kubectl("uncordon", "n1")
 
 
-@pytest.mark.slow
 def test_logs_waits_and_deletions(kubectl: Kubectl) -> None:
     assert kubectl("logs", "a") == "hello\nworld\n"
     assert kubectl("logs", "-f", "a") == "hello\nworld\n"
@@ -163,7 +155,6 @@ def test_logs_waits_and_deletions(kubectl: Kubectl) -> None:
     assert "NotFound" in kubectl("get", "namespace", "short", fails=True)
 
 
-@pytest.mark.slow
 def test_rights_and_resources_are_told(kubectl: Kubectl) -> None:
     kubectl("create", "serviceaccount", "bob")
     as_bob = ("--as", "system:serviceaccount:default:bob")
@@ -180,7 +171,6 @@ def test_rights_and_resources_are_told(kubectl: Kubectl) -> None:
     assert "Server Version" in kubectl("version")
 
 
-@pytest.mark.slow
 def test_an_editor_changes_an_object(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch) -> None:
     kubectl("create", "configmap", "edited", "--from-literal=a=old")
     monkeypatch.setenv("KUBE_EDITOR", "sed -i s/old/new/")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -12,8 +11,7 @@ import pytest
 
 from tests.embedded.api_requests import running
 
-KUBECTL = shutil.which("kubectl")
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="needs kubectl")
+pytestmark = pytest.mark.programs("kubectl")
 
 Kubectl = Callable[..., Awaitable[str]]
 DEPLOYMENT = """
@@ -44,7 +42,7 @@ def run_with_kubectl(folder: Path, scenario: Callable[[Kubectl], Awaitable[None]
 
             async def kubectl(*arguments: str, stdin: str = "", **more: str) -> str:
                 process = await asyncio.create_subprocess_exec(
-                    str(KUBECTL),
+                    "kubectl",
                     *arguments,
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 from collections.abc import Iterator
 
@@ -12,10 +11,7 @@ import pytest
 from tests.embedded.former_release import make_folder
 from tests.embedded.up_process import Up, eventually
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl here"),
-]
+pytestmark = pytest.mark.programs("kubectl")
 
 UNIT = "stromboli.service"
 QUEUED = """

@@ -30,8 +30,8 @@ from stromboli.embedded.http.streams.command_channels import FIRST_MESSAGE_DELAY
 from stromboli.embedded.http.streams.stream_requests import LARGEST_MESSAGE
 from stromboli.embedded.nodes.real import attached_container
 from tests.embedded.nodes.node_services import NodeCluster, running_nodes
-from tests.kubernetes.embedded import kubectl_program
 
+pytestmark = pytest.mark.programs("kubectl")
 ENDLESS = ["sleep", "987"]
 OLD = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "false"}
 """kubectl speaks SPDY alone, as it did before 1.31."""
@@ -59,12 +59,9 @@ class Kubectl:
     """Runs it beside a cluster of this process."""
 
     def __init__(self, cluster: NodeCluster, folder: Path) -> None:
-        program = kubectl_program()
-        if program is None:
-            pytest.skip("there is no kubectl on this machine")
         self.cluster = cluster
         self.folder = folder
-        self._command = (*program, "--kubeconfig", str(folder / "kubeconfig"))
+        self._command = ("kubectl", "--kubeconfig", str(folder / "kubeconfig"))
 
     async def start(self, *arguments: str, **options: Any) -> asyncio.subprocess.Process:
         pipe = asyncio.subprocess.PIPE

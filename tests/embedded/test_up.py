@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import stat
 import time
@@ -16,10 +15,7 @@ from stromboli.api import names
 from tests.embedded.up_process import POD, Up, eventually
 
 ROOT = Path(__file__).parents[2]
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl here"),
-]
+pytestmark = pytest.mark.programs("kubectl")
 
 
 def test_status_and_a_second_cluster_on_the_same_data(cluster: Up) -> None:

@@ -10,13 +10,8 @@ from typing import Any
 import pytest
 
 from tests.embedded.up_process import Up, eventually
-from tests.kubernetes.embedded import kubectl_program
 
-PROGRAM = kubectl_program()
-pytestmark = [
-    pytest.mark.skipif(PROGRAM is None, reason="there is no kubectl here"),
-    pytest.mark.slow,
-]
+pytestmark = pytest.mark.programs("kubectl")
 
 POLICY = """
 actions: "enqueue, allocate, backfill"
@@ -67,10 +62,6 @@ spec:
 
 
 class Cluster(Up):
-    def kubectl(self, *arguments: str, ok: bool = True, stdin: str | None = None) -> str:
-        assert PROGRAM is not None
-        return self.run(*PROGRAM, *arguments, ok=ok, stdin=stdin)
-
     def items(self, kind: str) -> list[Any]:
         return list(self.json("get", kind)["items"])
 

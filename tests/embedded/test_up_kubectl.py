@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 
 import pytest
@@ -10,10 +9,7 @@ import yaml
 
 from tests.embedded.up_process import POD, Up
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl here"),
-]
+pytestmark = pytest.mark.programs("kubectl")
 
 
 def test_apply_get_describe_and_delete(cluster: Up, space: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from pathlib import Path
 
@@ -13,10 +12,7 @@ from tests.embedded.nodes.machine.fake_nvidia_smi import install, row, uuid
 from tests.embedded.up_process import Up, eventually
 
 GANG = Path(__file__).parents[2] / "examples" / "laptop" / "gang.yaml"
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl here"),
-]
+pytestmark = pytest.mark.programs("kubectl")
 
 TALKS = """
 apiVersion: v1

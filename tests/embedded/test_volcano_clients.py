@@ -15,7 +15,7 @@ from tests.embedded.up_process import Up, eventually
 from tests.embedded.volcano_programs import program
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.programs("kubectl"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of the clients' own making
 ]
 BATCH = ("batch.volcano.sh", "v1alpha1", "default", "jobs")

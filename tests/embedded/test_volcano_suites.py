@@ -14,7 +14,7 @@ from tests.embedded.volcano_commands import commands_that_end
 from tests.embedded.volcano_programs import program, suite
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.programs("kubectl"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of the client's own making
 ]
 POLICY = """

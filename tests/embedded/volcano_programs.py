@@ -1,4 +1,4 @@
-"""Programs of others that tests use where they find them: on the path, in the folder `$VOLCANO_E2E`, or built here."""
+"""Programs of others that tests use where they find them: on the path, or in the directory `$VOLCANO_E2E`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.kubernetes.program import helm_folder
-
 FOLDER = os.environ.get("VOLCANO_E2E", "")
 
 
 def program(name: str) -> str:
     """Where a program is; without it, the test is skipped."""
-    found = shutil.which(name, path=os.pathsep.join([os.environ["PATH"], FOLDER, str(helm_folder())]))
+    found = shutil.which(name, path=os.pathsep.join([os.environ["PATH"], FOLDER]))
     if found is None:
         pytest.skip(f"there is no {name} on PATH, nor in $VOLCANO_E2E (see CONTRIBUTING.md)")
     return found

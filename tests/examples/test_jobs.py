@@ -1,6 +1,5 @@
 """The examples of jobs are valid, give the pods that they promise, and run to their ends."""
 
-import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -56,8 +55,7 @@ def finished(cluster: Up, names: list[str], seconds: float = 60.0) -> dict[str, 
         time.sleep(0.3)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl here")
+@pytest.mark.programs("kubectl")
 def test_every_example_completes_on_simulated_nodes(tmp_path: Path) -> None:
     options = ["--nodes", "4x8cpu,32Gi", "--start-delay", "100ms", "--schedule-period", "200ms"]
     with Up(tmp_path / "data", *options) as cluster:
@@ -67,8 +65,7 @@ def test_every_example_completes_on_simulated_nodes(tmp_path: Path) -> None:
         assert phases == dict.fromkeys(sorted(phases), "Completed")
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl here")
+@pytest.mark.programs("kubectl")
 def test_some_run_as_programs_of_this_machine(tmp_path: Path) -> None:
     options = ["--real", "--nodes", "2x4cpu,8Gi", "--schedule-period", "200ms"]
     with Up(tmp_path / "data", *options) as cluster:

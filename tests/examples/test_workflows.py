@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from pathlib import Path
 
@@ -16,8 +15,7 @@ from tests.embedded.up_process import Up
 EXAMPLES = ROOT / "examples" / "jobs"
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl here")
+@pytest.mark.programs("kubectl")
 def test_the_cron_job_starts_its_gang(tmp_path: Path) -> None:
     """As it stands, and then with a schedule for which no test has to wait until half past two."""
     (cron,) = yaml.safe_load_all((EXAMPLES / "cronjob.yaml").read_text())

@@ -1,8 +1,8 @@
 """One control plane for the whole run, and a namespace of its own for each test.
 
 The same tests run on two API servers: `-m kubernetes` on the real one, `-m kubernetes --server embedded` on ours.
-Without `-m kubernetes` nothing here runs but what is marked `everywhere`, on the embedded server, so that `make test`
-needs no Go. What only the real one has is marked `real_only`.
+Without `-m kubernetes` nothing here runs but the tests marked `smoke`, on the embedded server without kubectl; with it,
+these run on the real server alone, so that no test runs twice on one server. `real_only`: what only the real one has.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _runs(item: pytest.Item, asked: bool) -> bool:
-    if chosen() == EMBEDDED and item.get_closest_marker("real_only"):
-        return False
-    return asked or item.get_closest_marker("everywhere") is not None
+    smoke = item.get_closest_marker("smoke") is not None
+    if chosen() == EMBEDDED and asked:
+        return not smoke and item.get_closest_marker("real_only") is None
+    return asked or smoke
 
 
 @pytest.fixture(scope="session")
@@ -75,8 +76,7 @@ def _built(what: str, build: Callable[[], Path]) -> Path:
 def plane(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """etcd and kube-apiserver with Volcano's CRDs, shared by tests that leave both running."""
     with control_plane(tmp_path_factory.mktemp("plane")) as running:
-        running.kubectl("apply", "-k", "deploy/crds")
-        running.wait_established()
+        running.install_crds()
         yield running
 
 

@@ -23,9 +23,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from tests.kubernetes.certificates import make_certificates
 from tests.kubernetes.program import program
 
+CRDS = Path(__file__).parents[2] / "deploy" / "crds"
+CRDS_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 STARTUP = 120.0
 STOPPING = 5.0
 """Seconds until a component that does not end by itself is killed."""
@@ -180,12 +184,17 @@ class ControlPlane:
         listed = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
         self.kubectl("apply", "-f", "-", stdin=json.dumps(listed))
 
+    def install_crds(self) -> None:
+        """Create Volcano's CRDs, and wait until they are served."""
+        for file in sorted(CRDS.glob("*_*.yaml")):
+            self.request("POST", CRDS_PATH, yaml.load(file.read_text(), yaml.CSafeLoader))
+        self.wait_established()
+
     def wait_established(self) -> None:
         """Wait until all CRDs are served; `kubectl wait` fails on one that has no condition yet."""
-        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
         def established() -> bool:
-            listed = json.loads(self.request("GET", path))["items"]
+            listed = json.loads(self.request("GET", CRDS_PATH))["items"]
             conditions = [definition.get("status", {}).get("conditions") or [] for definition in listed]
             return all(
                 ("Established", "True") in [(one["type"], one["status"]) for one in each]

@@ -20,7 +20,6 @@ from tests.kubernetes.controlplane import ControlPlane
 from tests.manifests import pod
 from tests.serving import CERTIFICATE
 
-pytestmark = pytest.mark.everywhere
 WHOAMI = Request(
     "POST",
     "/apis/authentication.k8s.io/v1/selfsubjectreviews",
@@ -81,6 +80,7 @@ def test_what_the_server_has_is_discovered(plane: ControlPlane) -> None:
     asyncio.run(story())
 
 
+@pytest.mark.smoke
 def test_objects_are_created_read_patched_and_deleted(plane: ControlPlane, namespace: str) -> None:
     groups = RESOURCES[PodGroup]
 

@@ -16,8 +16,6 @@ import pytest
 from stromboli.api.manifests.yaml_reader import documents
 from tests.kubernetes.controlplane import ControlPlane
 
-everywhere = pytest.mark.everywhere
-
 Json = Any
 Way = Callable[["Manifests", list[Json]], str]
 EXAMPLES = Path("examples/jobs")
@@ -124,7 +122,6 @@ def replace(manifests: Manifests, items: list[Json]) -> str:
 WAYS = pytest.mark.parametrize("way", [client_side, server_side, replace])
 
 
-@everywhere
 @pytest.mark.parametrize("way", [client_side, server_side])
 def test_applying_the_same_files_again_writes_nothing_and_there_is_no_difference(
     manifests: Manifests, way: Way
@@ -152,7 +149,6 @@ def test_the_examples_can_be_applied_again(manifests: Manifests, way: Way) -> No
     ]
 
 
-@everywhere
 def test_replacing_by_the_same_files_changes_no_spec(manifests: Manifests) -> None:
     items = every_kind(manifests.namespace)
     manifests.run("create", items)
@@ -165,7 +161,6 @@ def test_replacing_by_the_same_files_changes_no_spec(manifests: Manifests) -> No
     ]
 
 
-@everywhere
 @WAYS
 @pytest.mark.parametrize(("replicas", "minimum"), [(5, 3), (2, 2)])
 def test_a_job_is_rescaled_by_its_file(manifests: Manifests, way: Way, replicas: int, minimum: int) -> None:

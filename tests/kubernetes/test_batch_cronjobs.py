@@ -12,8 +12,6 @@ import pytest
 
 from tests.kubernetes.workload_cluster import WorkloadCluster, controller_name, names, template
 
-pytestmark = pytest.mark.everywhere
-
 Json = Any
 AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
@@ -66,6 +64,7 @@ def full_hour(moment: datetime) -> datetime:
     return moment.replace(minute=0, second=0, microsecond=0)
 
 
+@pytest.mark.smoke
 def test_a_job_starts_for_the_last_time_that_was_missed(workloads: WorkloadCluster) -> None:
     cron = create(workloads)
     before = full_hour(datetime.now(UTC))

@@ -10,8 +10,6 @@ import pytest
 
 from tests.kubernetes.workload_cluster import WorkloadCluster, controller_name, names, template
 
-pytestmark = pytest.mark.everywhere
-
 Json = Any
 TRACKING = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -84,6 +82,7 @@ def finalizers(pod: Json) -> list[str]:
 # -- to completion
 
 
+@pytest.mark.smoke
 def test_a_job_makes_a_pod_and_is_complete_when_that_succeeds(workloads: WorkloadCluster) -> None:
     job = create(workloads)
     (pod,) = workloads.wait_pods(1, "it")

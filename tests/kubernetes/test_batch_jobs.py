@@ -10,8 +10,6 @@ import pytest
 
 from tests.kubernetes.controlplane import ControlPlane
 
-pytestmark = pytest.mark.everywhere
-
 Json = Any
 UID, NAME = "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"
 OTHER = {"matchLabels": {"app": "x"}}

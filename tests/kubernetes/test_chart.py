@@ -18,7 +18,6 @@ from stromboli.controllers.options import parse as controllers_options
 from stromboli.scheduler.options import parse as scheduler_options
 from tests.deploy.manifests import DEPLOY, ROOT, Manifest, documents, only
 from tests.kubernetes.charts import Helm, HelmFailed, by_name, objects
-from tests.kubernetes.embedded import kubectl_program
 
 pytestmark = pytest.mark.real_only  # none of these needs an API server: once is enough
 
@@ -51,10 +50,7 @@ def chart(helm: Path, tmp_path: Path) -> Helm:
 
 
 def _kustomized(folder: Path) -> list[Manifest]:
-    program = kubectl_program()
-    if program is None:
-        pytest.skip("no kubectl")
-    done = subprocess.run((*program, "kustomize", str(folder)), capture_output=True, text=True, check=True)
+    done = subprocess.run(("kubectl", "kustomize", str(folder)), capture_output=True, text=True, check=True)
     return [each for each in objects(done.stdout) if each["kind"] not in NOT_HELMS]
 
 

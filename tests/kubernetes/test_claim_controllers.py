@@ -15,8 +15,6 @@ from tests.kubernetes.servers import REAL, chosen, control_plane
 from tests.kubernetes.test_native_groups import GATES, OFFERED
 from tests.kubernetes.test_native_kinds import MERGE, answer
 
-pytestmark = pytest.mark.everywhere
-
 Json = Any
 BASES = {
     "Pod": "/api/v1/namespaces/default/pods",
@@ -140,6 +138,7 @@ def pod(plane: ControlPlane, name: str = "", **spec: Json) -> Json:
 # -- volumes
 
 
+@pytest.mark.smoke
 def test_a_claim_gets_the_smallest_volume_that_serves_it(plane: ControlPlane) -> None:
     storage_class = name_it("static")
     volumes = [volume(plane, storage_class, size) for size in ("8Gi", "1Gi", "4Gi", "2Gi")]

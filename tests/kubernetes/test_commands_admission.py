@@ -11,7 +11,6 @@ import yaml
 from tests.kubernetes.commanding import CommandCluster, job_manifest
 from tests.kubernetes.controlplane import ControlPlane
 
-pytestmark = pytest.mark.everywhere
 SPACE = "default"
 
 
@@ -29,6 +28,7 @@ def test_a_closing_queue_cannot_be_changed_and_the_way_out_is_told(cluster: Comm
     assert "`stromboli queue close leaving --wait`" in refused.stderr
 
 
+@pytest.mark.smoke
 def test_shares_that_do_not_fit_into_the_parent_are_refused_with_the_reason(cluster: CommandCluster) -> None:
     cluster.output("queue", "create", "narrow", "deserved=cpu=4")
     for dry_run in ((), ("--dry-run=server",)):

@@ -17,7 +17,6 @@ from stromboli.kube.timestamps import micro_time
 from tests.kubernetes.commanding import CommandCluster
 from tests.kubernetes.controlplane import ControlPlane
 
-pytestmark = pytest.mark.everywhere
 NO_ROOM = 'actions: "enqueue"\ntiers:\n- plugins:\n  - name: gang\n'
 
 
@@ -111,6 +110,7 @@ def webhook(plane: ControlPlane, namespace: str, days: int) -> None:
     plane.request("POST", path, {"metadata": {"name": f"check-{namespace}"}, "webhooks": [content]})
 
 
+@pytest.mark.smoke
 def test_an_installation_is_read_part_by_part(plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
     install(plane, namespace)
     webhook(plane, namespace, days=5)

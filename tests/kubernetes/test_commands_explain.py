@@ -13,8 +13,6 @@ from tests.kubernetes.commanding import CommandCluster
 from tests.kubernetes.servers import control_plane
 from tests.kubernetes.test_commands_queues import NODE_STATUS
 
-pytestmark = pytest.mark.everywhere
-
 
 @pytest.fixture(scope="module")
 def cluster(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandCluster]:
@@ -86,6 +84,7 @@ def has_no_group(cluster: CommandCluster, namespace: str) -> bool:
     return not cluster.names("podgroups", namespace)
 
 
+@pytest.mark.smoke
 def test_a_queue_and_a_node_are_explained_beside_it(cluster: CommandCluster) -> None:
     text = cluster.output("explain", "queue/default", "node/n1", "-n", "explained")
     assert "Queue default is open: 0 jobs hold room in it, 1 waits" in text

@@ -15,7 +15,6 @@ from stromboli.cli.main import app
 from tests.kubernetes.commanding import PATIENCE, CommandCluster, cells, job_manifest
 from tests.kubernetes.servers import control_plane
 
-pytestmark = pytest.mark.everywhere
 HOSTILE = "\x1b]0;owned\x07\x1b[2Jgone\nSTATUS: fine"
 
 
@@ -158,6 +157,7 @@ def test_a_description_says_why_a_job_waits_and_what_is_wrong_with_pods(
     assert "\x1b" not in text
 
 
+@pytest.mark.smoke
 def test_jobs_are_suspended_and_resumed_and_awaited(cluster: CommandCluster, space: str) -> None:
     submit(cluster, space, job_manifest("one"), job_manifest("two"))
     for name in ("one", "two"):

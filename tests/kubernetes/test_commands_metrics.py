@@ -12,7 +12,6 @@ from tests.kubernetes.commanding import CommandCluster
 from tests.kubernetes.servers import REAL, chosen, control_plane
 from tests.serving import serving
 
-pytestmark = pytest.mark.everywhere
 SYSTEM = "volcano-system"
 SERVICE = {
     "metadata": {"name": "stromboli-scheduler-service"},
@@ -42,6 +41,7 @@ def test_without_a_scheduler_every_way_is_named_and_the_way_out(cluster: Command
     assert "--url" in result.stderr
 
 
+@pytest.mark.smoke
 def test_a_user_without_rights_is_told_which_are_missing(cluster: CommandCluster) -> None:
     space = cluster.place_of("metrics-reader")
     result = cluster.run("metrics", kubeconfig=cluster.account(space, "ann"))

@@ -10,7 +10,6 @@ import pytest
 from tests.kubernetes.commanding import PATIENCE, CommandCluster, cells
 from tests.kubernetes.servers import control_plane
 
-pytestmark = pytest.mark.everywhere
 WAIT = ("--wait", "--timeout", PATIENCE)
 EVERY_FIELD = (
     *(
@@ -154,6 +153,7 @@ def test_the_tree_has_children_below_their_parents_with_bars(cluster: CommandClu
     assert cluster.run("queue", "tree", "nobody").exit_code == 1
 
 
+@pytest.mark.smoke
 def test_a_queue_closes_when_its_groups_are_gone_and_opens_again(cluster: CommandCluster, space: str) -> None:
     cluster.output("queue", "create", "busy", *WAIT)
     group(cluster, space, "train", "busy")

@@ -9,9 +9,8 @@ import pytest
 from tests.cli.objects.test_watching import Watching, pod
 from tests.kubernetes.controlplane import ControlPlane
 
-pytestmark = pytest.mark.everywhere
 
-
+@pytest.mark.smoke
 @pytest.mark.parametrize("forgets", [False, True])
 def test_pods_that_come_after_a_restart_are_shown(fresh_plane: ControlPlane, forgets: bool) -> None:
     create(fresh_plane, pod("train-worker-0"))

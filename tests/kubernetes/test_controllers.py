@@ -23,8 +23,6 @@ from tests.kubernetes.servers import control_plane
 WITHOUT_JOBS = "--controllers=*,-sharding-controller,-job-controller"
 GROUP = "scheduling.k8s.io/group-name"
 
-everywhere = pytest.mark.everywhere
-
 
 @pytest.fixture(scope="module")
 def cluster(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerCluster]:
@@ -83,7 +81,6 @@ def job(name: str, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"minAvailable": 1, "queue": "default", **spec}}
 
 
-@everywhere
 def test_a_queue_is_closed_and_opened_by_commands_with_its_children(
     cluster: ControllerCluster, space: str
 ) -> None:
@@ -107,7 +104,7 @@ def test_a_queue_is_closed_and_opened_by_commands_with_its_children(
     assert ("CloseQueue", "Close queue succeed") in cluster.events("default", "team")
 
 
-@everywhere
+@pytest.mark.smoke
 def test_bare_pods_and_pods_of_owners_get_their_groups(cluster: ControllerCluster, space: str) -> None:
     cluster.make("pods", pod("alone"), space)
     marks = {"scheduling.volcano.sh/group-min-member": "2", "volcano.sh/preemptable": "true"}
@@ -144,7 +141,6 @@ def test_bare_pods_and_pods_of_owners_get_their_groups(cluster: ControllerCluste
     cluster.wait(lambda: len(cluster.names("podgroups", space)) == 2, "the group of nobody to go")
 
 
-@everywhere
 def test_a_finished_job_is_deleted_when_its_time_is_over(cluster: ControllerCluster, space: str) -> None:
     cluster.make("jobs", job("brief", ttlSecondsAfterFinished=0), space)
     cluster.make("jobs", job("kept", ttlSecondsAfterFinished=10**6), space)
@@ -156,7 +152,6 @@ def test_a_finished_job_is_deleted_when_its_time_is_over(cluster: ControllerClus
     assert {"kept", "endless"} <= set(cluster.names("jobs", space))
 
 
-@everywhere
 def test_three_jobs_follow_one_another(cluster: ControllerCluster, space: str) -> None:
     for name in ("fetch", "train", "report"):
         task = {
@@ -194,7 +189,6 @@ def test_three_jobs_follow_one_another(cluster: ControllerCluster, space: str) -
     assert listed == ["nightly-fetch"]
 
 
-@everywhere
 def test_a_cron_job_starts_jobs_and_forgets_old_ones(cluster: ControllerCluster, space: str) -> None:
     template = {"metadata": {"labels": {"kept": "yes"}}, "spec": {"minAvailable": 1}}
     spec = {
@@ -267,7 +261,6 @@ def test_hyper_nodes_are_discovered_from_labels_of_nodes(cluster: ControllerClus
     cluster.wait(lambda: shown() == [], "HyperNodes to go with their nodes")
 
 
-@everywhere
 def test_quiet_controllers_write_nothing(cluster: ControllerCluster) -> None:
     runner = next(runner for runner in cluster.runners if runner.process.poll() is None)
     previous, calm = runner.writes, 0
@@ -279,7 +272,6 @@ def test_quiet_controllers_write_nothing(cluster: ControllerCluster) -> None:
     assert calm == 4
 
 
-@everywhere
 def test_writes_for_what_is_another_object_by_now_are_no_trouble(
     cluster: ControllerCluster, space: str
 ) -> None:

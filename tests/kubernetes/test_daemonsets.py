@@ -12,8 +12,6 @@ import pytest
 
 from tests.kubernetes.workload_cluster import MERGE, WorkloadCluster, controller_name, names, template
 
-pytestmark = pytest.mark.everywhere
-
 LABELS = {"app": "agent"}
 REVISION = "controller-revision-hash"
 NODE_PROBLEMS = [
@@ -109,6 +107,7 @@ def image(pod: Any) -> str:
     return str(pod["spec"]["containers"][0]["image"])
 
 
+@pytest.mark.smoke
 def test_every_eligible_node_gets_a_pod_that_is_meant_for_it(
     workloads: WorkloadCluster, pool: NodePool
 ) -> None:

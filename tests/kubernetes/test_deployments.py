@@ -9,8 +9,6 @@ import pytest
 
 from tests.kubernetes.workload_cluster import WorkloadCluster, controller_name, names, template
 
-pytestmark = pytest.mark.everywhere
-
 LABELS = {"app": "web"}
 REVISION = "deployment.kubernetes.io/revision"
 Json = Any
@@ -89,6 +87,7 @@ def test_selectors_limits_and_times_that_make_no_sense_are_refused(workloads: Wo
         assert (error.value.code, problem in error.value.read().decode()) == (422, True), (plural, change)
 
 
+@pytest.mark.smoke
 def test_a_deployment_makes_a_replica_set_that_makes_pods(workloads: WorkloadCluster) -> None:
     owner = deployment(workloads, 2)
     workloads.wait_pods(2)

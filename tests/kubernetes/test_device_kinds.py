@@ -14,8 +14,6 @@ from tests.kubernetes.published_schemas import published_schemas
 from tests.kubernetes.test_native_kinds import MERGE, answer
 from tests.kubernetes.test_tables_and_rights import TABLE, get
 
-pytestmark = pytest.mark.everywhere
-
 Json = Any
 ROOT = "/apis/resource.k8s.io/v1"
 PLURALS = {
@@ -369,6 +367,7 @@ def change(plane: ControlPlane, content: Json, spec: Json) -> tuple[int, Json]:
     return answer(plane, "PATCH", path_of(content), {"spec": spec}, MERGE)
 
 
+@pytest.mark.smoke
 def test_a_claim_is_allocated_reserved_and_released_by_its_status(plane: ControlPlane) -> None:
     content = created(plane, "ResourceClaim", claim(request()))
     assert_refused(

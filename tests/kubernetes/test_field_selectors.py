@@ -10,8 +10,6 @@ import pytest
 from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.test_native_kinds import MERGE, answer
 
-pytestmark = pytest.mark.everywhere
-
 Json = Any
 CONTAINERS = [{"name": "main", "image": "none"}]
 TEMPLATE = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": CONTAINERS}}
@@ -299,6 +297,7 @@ def test_other_fields_are_refused(selected: ControlPlane, kind: str, label: str,
     assert message.startswith(reason)
 
 
+@pytest.mark.smoke
 def test_a_watch_selects_by_absent_booleans(selected: ControlPlane) -> None:
     query = (
         "?watch=true&timeoutSeconds=1&labelSelector=selectors%3Dyes&fieldSelector=spec.unschedulable%3Dfalse"

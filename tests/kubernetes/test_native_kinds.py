@@ -17,8 +17,6 @@ from tests.kubernetes.servers import REAL, chosen, control_plane
 from tests.kubernetes.test_native_groups import OFFERED
 from tests.kubernetes.test_tables_and_rights import TABLE, get
 
-pytestmark = pytest.mark.everywhere
-
 Json = Any
 ROOT = "/apis/scheduling.k8s.io/v1alpha2"
 BASE = f"{ROOT}/namespaces/default"
@@ -338,6 +336,7 @@ def test_a_group_that_names_what_does_not_exist_is_forbidden(
     assert (status, f"is forbidden: {why}" in content["message"]) == (403, True), content
 
 
+@pytest.mark.smoke
 def test_a_group_names_a_template_of_its_workload(plane: ControlPlane) -> None:
     name = created(plane, "Workload", workload())["metadata"]["name"]
     status, content = create(plane, "PodGroup", group(**reference(name, "u")))

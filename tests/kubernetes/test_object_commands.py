@@ -20,7 +20,6 @@ from stromboli.cli.main import app
 from tests.kubernetes.controlplane import ControlPlane
 from tests.manifests import hyper_node
 
-pytestmark = pytest.mark.everywhere
 Manifest = dict[str, Any]
 Run = Callable[..., Result]
 FLOWS, BATCH = "/apis/flow.volcano.sh/v1alpha1", "/apis/batch.volcano.sh/v1alpha1"
@@ -337,6 +336,7 @@ def test_a_pod_group_says_in_a_sentence_why_it_waits(run: Run, write: Callable[.
     assert "  train-worker-1   Pending" in text
 
 
+@pytest.mark.smoke
 def test_pods_of_a_job_a_queue_and_labels(run: Run, write: Callable[..., Manifest]) -> None:
     write(
         BATCH,

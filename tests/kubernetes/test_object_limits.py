@@ -14,7 +14,6 @@ from stromboli.kube.request import api_error
 from tests.kubernetes.controlplane import ControlPlane
 from tests.kubernetes.servers import EMBEDDED, chosen
 
-pytestmark = pytest.mark.everywhere
 MERGE = "application/merge-patch+json"
 MIB = 1024 * 1024
 FUTURE = 99_999_999
@@ -112,6 +111,7 @@ def test_what_just_fits_into_a_config_map_or_secret_is_accepted(plane: ControlPl
         assert status == 200, created["message"]
 
 
+@pytest.mark.smoke
 def test_what_is_immutable_is_named_when_it_is_changed(plane: ControlPlane, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}"
     for plural, field, other in (

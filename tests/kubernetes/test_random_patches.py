@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import urllib.error
 from collections.abc import Callable, Iterator
 from random import Random
@@ -26,6 +25,7 @@ from tests.kubernetes.random_patches import (
     with_directives,
 )
 from tests.kubernetes.test_patching import BORN_WITH
+from tests.number_of_examples import scaled
 
 pytestmark = pytest.mark.real_only
 
@@ -34,7 +34,7 @@ Servers = tuple[ControlPlane, ControlPlane]
 MakePatch = Callable[[Random, str, Json], tuple[str, Json]]
 """The type of the next patch, and the patch, for an object of that name as it is."""
 
-OBJECTS = 25 * int(os.environ.get("STROMBOLI_EXAMPLES", "1"))
+OBJECTS = scaled(25)
 STEPS = 4
 GROUP = "example.com"
 EMPTY = (None, {}, [])

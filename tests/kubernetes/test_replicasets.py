@@ -11,8 +11,6 @@ import pytest
 
 from tests.kubernetes.workload_cluster import WorkloadCluster, controller_name, names, template
 
-pytestmark = pytest.mark.everywhere
-
 LABELS = {"app": "web"}
 
 
@@ -21,6 +19,7 @@ def replica_set(cluster: WorkloadCluster, replicas: int, name: str = "web", **sp
     return cluster.create("replicasets", name, {**base, **spec})
 
 
+@pytest.mark.smoke
 def test_a_replica_set_makes_and_counts_its_pods(workloads: WorkloadCluster) -> None:
     owner = replica_set(workloads, 3)
     pods = workloads.wait_pods(3, "web")

@@ -6,8 +6,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from tests.kubernetes.faults import Between
 from tests.kubernetes.scheduler_cluster import NAMESPACE, VOLCANO, SchedulerCluster
 
@@ -62,7 +60,6 @@ def wait_until_counted(cluster: SchedulerCluster, group: str, running: int) -> N
     cluster.wait(counted, f"{running} running pods in the status of {group}")
 
 
-@pytest.mark.everywhere
 def test_a_gang_and_a_single_pod_that_exist_already(cluster: SchedulerCluster, proxy: Between) -> None:
     cluster.add_nodes(3, cpu=16)
     cluster.submit("train", pods=20)
@@ -79,7 +76,6 @@ def test_a_gang_and_a_single_pod_that_exist_already(cluster: SchedulerCluster, p
     assert asked.events() == {("Pod", "Scheduled"): 21, ("PodGroup", "Scheduled"): 1}
 
 
-@pytest.mark.everywhere
 def test_a_job_whose_pods_its_controller_makes_and_a_plain_pod_that_waits(
     cluster: SchedulerCluster, proxy: Between
 ) -> None:

@@ -13,7 +13,6 @@ from stromboli.api import names
 from tests.kubernetes.commanding import CommandCluster
 from tests.kubernetes.servers import control_plane
 
-pytestmark = pytest.mark.everywhere
 IMAGE = ("--image", "a:1")
 
 
@@ -80,6 +79,7 @@ def test_an_api_server_takes_every_job_without_a_field_that_it_does_not_know(
     assert cluster.names("jobs", space) == []
 
 
+@pytest.mark.smoke
 def test_a_job_is_followed_to_its_end_and_ends_the_command_with_its_code(
     cluster: CommandCluster, space: str
 ) -> None:

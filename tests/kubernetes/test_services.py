@@ -26,8 +26,6 @@ from tests.kubernetes.test_claim_controllers import (
 )
 from tests.kubernetes.test_native_kinds import answer
 
-pytestmark = pytest.mark.everywhere
-
 Json = Any
 WEB = {"port": 80, "targetPort": "web"}
 _RANGE = re.compile(r", which is [0-9./]+$")
@@ -60,6 +58,7 @@ def replace(plane: ControlPlane, content: Json) -> tuple[int, Json]:
 # -- addresses
 
 
+@pytest.mark.smoke
 def test_a_service_gets_an_address_of_its_own(plane: ControlPlane) -> None:
     stored = [service(plane)["spec"] for _ in range(3)]
     addresses = {spec.pop("clusterIP") for spec in stored}

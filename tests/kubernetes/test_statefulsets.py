@@ -11,8 +11,6 @@ import pytest
 
 from tests.kubernetes.workload_cluster import WorkloadCluster, controller_name, names, template
 
-pytestmark = pytest.mark.everywhere
-
 LABELS = {"app": "web"}
 REVISION = "controller-revision-hash"
 CLAIM = {
@@ -69,6 +67,7 @@ def revisions(cluster: WorkloadCluster) -> dict[int, str]:
     return {item["revision"]: item["metadata"]["name"] for item in cluster.list("controllerrevisions")}
 
 
+@pytest.mark.smoke
 def test_pods_come_in_order_with_names_and_claims_of_their_own(workloads: WorkloadCluster) -> None:
     owner = stateful_set(workloads, 2, volumeClaimTemplates=[CLAIM], ordinals={"start": 3})
     [first] = wait_exactly(workloads, "web-3")

@@ -13,8 +13,6 @@ from tests.kubernetes.test_device_kinds import assert_refused
 from tests.kubernetes.test_native_kinds import MERGE, answer
 from tests.kubernetes.test_tables_and_rights import TABLE, get
 
-pytestmark = pytest.mark.everywhere
-
 Json = Any
 STORAGE, CORE = "/apis/storage.k8s.io/v1", "/api/v1"
 PATHS = {
@@ -176,6 +174,7 @@ def test_a_driver_and_a_class_get_their_defaults(plane: ControlPlane) -> None:
     assert create(plane, "CSINode", {"spec": {"drivers": []}})[0] == 200
 
 
+@pytest.mark.smoke
 def test_what_is_in_use_is_protected_by_finalizers(plane: ControlPlane) -> None:
     assert create(plane, "PersistentVolume", volume(**HOST))[1]["metadata"]["finalizers"] == [
         "kubernetes.io/pv-protection"

@@ -8,8 +8,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.kubernetes.faults import between
 from tests.kubernetes.scheduler_cluster import NAMESPACE, POLICY, SchedulerCluster
 
@@ -17,7 +15,6 @@ NPU_SLICES = "huawei.com/npu-core"
 PREEMPT = POLICY.replace("backfill", "preempt, backfill")
 
 
-@pytest.mark.everywhere
 def test_a_gang_submitted_with_kubectl_binds_together_and_runs(cluster: SchedulerCluster) -> None:
     cluster.add_nodes(3, cpu=4)
     cluster.start_scheduler()
@@ -37,7 +34,6 @@ def test_a_gang_submitted_with_kubectl_binds_together_and_runs(cluster: Schedule
     cluster.check_capacity()
 
 
-@pytest.mark.everywhere
 def test_a_gang_whose_requirement_nobody_honours_waits_and_says_why_and_a_wish_is_told(
     cluster: SchedulerCluster,
 ) -> None:
@@ -68,7 +64,6 @@ def test_a_gang_whose_requirement_nobody_honours_waits_and_says_why_and_a_wish_i
     assert not any("nodeName" in pod["spec"] for name in ("hard", "sliced") for pod in cluster.pods(name))
 
 
-@pytest.mark.everywhere
 def test_a_gang_that_its_queue_does_not_let_in_says_so_everywhere_and_then_nothing_more(
     cluster: SchedulerCluster,
 ) -> None:
@@ -179,7 +174,6 @@ def _is_quiet(cluster: SchedulerCluster) -> bool:
     )
 
 
-@pytest.mark.everywhere
 def test_an_urgent_gang_takes_the_place_of_another(cluster: SchedulerCluster) -> None:
     cluster.policy.write_text(PREEMPT)
     for name, value in (("low", 1), ("high", 100)):

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Sequence
 from itertools import count
@@ -31,6 +30,7 @@ from tests.manifests import (
     queue,
     sub_group_policy,
 )
+from tests.number_of_examples import scaled
 
 ZONES = ("east", "west", "")
 NODES = ("n0", "n1", "n2", "n3", "n4")
@@ -63,9 +63,8 @@ POLICY = sub_group_policy("rack", "rack", size=2, least=1)
 
 def examples(usual: int) -> settings:
     """How many worlds a property looks at; slow machines are no failures."""
-    count = int(usual * float(os.environ.get("STROMBOLI_EXAMPLES", "1")))
     return settings(
-        max_examples=count,
+        max_examples=scaled(usual),
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )

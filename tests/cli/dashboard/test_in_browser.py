@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,15 +18,11 @@ import pytest
 import yaml
 
 from stromboli.cli.dashboard.address_file import read_address
-from tests.chromium import CHROMIUM, Browser, browser
+from tests.chromium import Browser, browser
 from tests.cli.dashboard.busy_cluster import job, phase_of, resources, start
 from tests.embedded.up_process import Up
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here"),
-    pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl here"),
-]
+pytestmark = pytest.mark.programs("chromium", "kubectl")
 CHECKS = (Path(__file__).parent / "page_checks.js").read_text()
 IMAGES = Path(__file__).parents[3] / "docs" / "pictures"
 LARGEST_IMAGE = 160 * 1024

@@ -24,13 +24,10 @@ from stromboli.cli.dashboard.pages.page_elements import (
 )
 from stromboli.cli.dashboard.server import dashboard_app, event_stream, live_pages
 from stromboli.simulator.reports.page.markup import Markup, element, joined
-from tests.chromium import CHROMIUM, Browser, browser
+from tests.chromium import Browser, browser
 from tests.cli.dashboard.served_dashboard import Dashboard, dashboard
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here"),
-]
+pytestmark = pytest.mark.programs("chromium")
 BANNER = "document.getElementById('connection')"
 TELLS = f"(!{BANNER}.hidden && {BANNER}.textContent)"
 AN_HOUR = 3600

@@ -10,6 +10,12 @@ from deploy.release.distribution_checks import build_distributions
 from tests.deploy.release.small_repository import SmallRepository
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.programs("git"))
+
+
 @pytest.fixture
 def repository(tmp_path: Path) -> SmallRepository:
     """A repository that can be released as it is."""

@@ -24,6 +24,7 @@ from stromboli.kube.api_resources import Resource
 from stromboli.kube.cluster_access import find_access
 from stromboli.kube.request import Request
 from tests.embedded.store_writer import HISTORY
+from tests.number_of_examples import scaled
 
 ROOT = Path(__file__).parents[3]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
@@ -49,7 +50,7 @@ def killed_writer(path: Path, seed: int, after: float) -> list[tuple[str, int, i
 
 
 @pytest.mark.slow
-@settings(max_examples=int(8 * float(os.environ.get("STROMBOLI_EXAMPLES", "1"))), deadline=None)
+@settings(max_examples=scaled(8), deadline=None)
 @given(kills=st.lists(st.floats(0, 0.1), min_size=1, max_size=4), seed=st.integers(0, 1000))
 def test_every_acknowledged_write_survives_kills_at_any_moment(kills: list[float], seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

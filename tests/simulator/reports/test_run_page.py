@@ -16,7 +16,7 @@ from stromboli.simulator.reports.page.markup import Markup, element
 from stromboli.simulator.reports.page.node_lanes import lanes
 from stromboli.simulator.reports.page.run_page import run_page, write_page
 from stromboli.simulator.runs.run_record import EVICTED, EvictionRecord, JobRecord, PodRecord, RunRecord
-from tests.chromium import CHROMIUM, browser
+from tests.chromium import browser
 from tests.simulator.reports.run_records import busy_run, job, record_of
 
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(1)>\"'&\x1b[31m"
@@ -215,7 +215,7 @@ def test_content_and_attributes_are_escaped_once():
     )
 
 
-@pytest.mark.skipif(not CHROMIUM, reason="no chromium: apt-get install chromium")
+@pytest.mark.programs("chromium")
 def test_a_browser_shows_the_page_without_complaint_or_request(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     write_page(eventful_run(), page)
