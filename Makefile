@@ -2,13 +2,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEV := .venv/.dev
+MEASURE := .venv/.measure
 PIP := --disable-pip-version-check
 PYTEST := $(BIN)/pytest --dist loadgroup --no-loadscope-reorder
 # Compiled modules are kept, whatever the environment says: tests start many processes, each with all imports.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-all test-rest soak test-kubernetes test-embedded lint format bench bench-kubernetes bench-simulator crds monitoring chart lock release clean
+.PHONY: help install dev demo test test-all test-rest mutants coverage soak test-kubernetes test-embedded lint format bench bench-kubernetes bench-simulator crds monitoring chart lock release clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +31,11 @@ $(DEV): $(INSTALLED) requirements-dev.lock
 	$(BIN)/python -m pip install $(PIP) --require-hashes -r requirements-dev.lock
 	@touch $@
 
+$(MEASURE): $(DEV) requirements-measure.lock
+	@echo "Adding what measures the tests to .venv, once."
+	$(BIN)/python -m pip install $(PIP) --require-hashes -r requirements-measure.lock
+	@touch $@
+
 demo: install  ## Watch two teams share a cluster, in under a minute
 	$(BIN)/stromboli demo
 
@@ -41,6 +47,18 @@ test-all: dev  ## Run all tests that need nothing but Python, with all cores
 
 test-rest: dev  ## Run what `make test-all` has beyond `make test`
 	$(PYTEST) -n auto --tier rest
+
+mutants: $(MEASURE)  ## Count the mutants of some packages that their unit tests kill (half an hour)
+	$(BIN)/python -m tests.mutants $(ARGS)
+
+coverage: $(MEASURE)  ## Measure what all tests cover, but for those on the real API server
+	rm -f .coverage .coverage.*
+	$(BIN)/coverage run -m pytest --dist loadgroup --no-loadscope-reorder -n auto --tier all
+	$(BIN)/coverage run -m pytest --dist loadgroup --no-loadscope-reorder -n 2 --tier programs
+	$(BIN)/coverage run -m pytest --dist loadgroup --no-loadscope-reorder -n 3 -m kubernetes --server embedded tests/kubernetes
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --format=total
+	$(BIN)/coverage json -q -o build/coverage.json
 
 soak: dev  ## Load a whole cluster with honest and hostile users for an hour, and kill it now and then
 	STROMBOLI_SOAK_SECONDS=$${STROMBOLI_SOAK_SECONDS:-3600} $(BIN)/pytest -s tests/soak
@@ -87,6 +105,8 @@ lock:  ## Pin the newest dependencies (needs uv)
 		-c requirements.lock --group dev pyproject.toml -o requirements-dev.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 		-c requirements-dev.lock --group build -o requirements-build.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+		-c requirements-dev.lock --group measure -o requirements-measure.lock
 
 release: dev  ## Make and check wheels, sdists, image and chart of a release (ARGS="--help")
 	$(BIN)/python -m deploy.release $(ARGS)

@@ -40,3 +40,10 @@ def pins(file: str) -> set[str]:
 def test_every_lock_file_pins_the_versions_of_the_development_lock(file: str) -> None:
     assert pins(file)
     assert pins(file) <= pins("requirements-dev.lock")
+
+
+def test_what_measures_tests_runs_them_with_the_versions_of_the_development_lock() -> None:
+    versions = dict(pin.split("==") for pin in pins("requirements-dev.lock"))
+    measure = dict(pin.split("==") for pin in pins("requirements-measure.lock"))
+    assert {"coverage", "cosmic-ray"} <= measure.keys()
+    assert {name: versions.get(name, version) for name, version in measure.items()} == measure

@@ -21,7 +21,7 @@ DEMO = ("examples/demo/", "stromboli/cli/demo/manifests/")
 SDIST = (
     *("src", "tests", "bench", "deploy", "docs", "examples", "packages", "stubs"),
     *("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", ".gitignore", "pyproject.toml"),
-    *("requirements.lock", "requirements-build.lock", "requirements-dev.lock"),
+    *("requirements.lock", "requirements-build.lock", "requirements-dev.lock", "requirements-measure.lock"),
 )
 LINKS = "deploy/chart/files/"
 """To files that the source distribution has anyway."""
