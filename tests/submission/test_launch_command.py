@@ -72,6 +72,18 @@ def test_srun_starts_the_tasks_of_the_pod(tmp_path: Path) -> None:
     assert sorted(run(manifest, tmp_path, 1).stdout.split()) == ["4/0", "5/1", "6/2"]
 
 
+def test_srun_has_the_options_of_slurm(tmp_path: Path) -> None:
+    steps = (
+        "srun -K -E -H ./none --version || echo none",
+        "srun --version",
+        "srun -K echo a",
+        "srun --preserve-env -lu --mpi pmix --exclusive echo b",
+        "srun -n",
+    )
+    done = run(submitted("\n".join(["#!/bin/sh", *steps, "true"])), tmp_path)
+    assert done.stdout.split("\n") == ["none", "slurm (stromboli submit)", "a", "b", ""], done.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "step", "tasks"),
     [

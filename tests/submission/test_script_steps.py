@@ -16,6 +16,7 @@ def findings(script: str) -> Findings:
 
 
 PLACED, STEPS, RANDOM = "chooses nodes", "more than one srun step", "differs between pods"
+MPI = "starts the processes of all pods"
 REFUSED = {
     "a node by its name": ("srun -w node1 ./a", PLACED),
     "a node by a variable": ('ip=$(srun --nodes=1 --ntasks=1 -w "$head" hostname --ip-address)', PLACED),
@@ -55,6 +56,8 @@ REFUSED = {
     "a random value without srun": ("export SEED=$RANDOM\npython train.py", RANDOM),
     "a random element of an array": ("args=(--seed $RANDOM)\nsrun ./train ${args[@]}", RANDOM),
     "the host of the first pod": ("export MASTER_ADDR=$(hostname -s)\nsrun ./train", RANDOM),
+    "MPI": ("module load openmpi\nmpirun -np $SLURM_NTASKS ./a", MPI),
+    "MPI by a path behind a command": ("time timeout 1h /opt/bin/mpiexec ./a", MPI),
     "the host by its variable": ("MASTER_ADDR=$HOSTNAME\nsrun ./train", RANDOM),
 }
 
@@ -85,6 +88,7 @@ ACCEPTED = {
     "options in a variable": 'srun $OPTIONS ./a -w "$x"',
     "other options of srun": "srun -l -u -K --mpi=pmix --cpu-bind=none -c 4 --export=ALL -W 60 ./a -x",
     "whether there is srun": "command -v srun > /dev/null || exit 1\nwhich srun\nsrun --version\nsrun ./a",
+    "whether there is MPI": "command -v mpirun\nmpirun --version\nwhich mpiexec\nsrun ./a",
     "a random pause": "sleep $((RANDOM % 10))\nsrun ./train",
     "a random file of the pod": "tmp=/tmp/$RANDOM\nmkdir $tmp\nsrun ./train",
     "a temporary directory": "export TMPDIR=$(mktemp -d)\nsrun ./train",
@@ -139,6 +143,22 @@ def test_the_line_and_the_remedy_are_named() -> None:
         assert remedy in problem
 
 
+@pytest.mark.parametrize("plugin", ["mpi", "ray"])
+def test_a_script_that_a_plugin_runs_in_one_pod_may_do_everything_but_srun(plugin: str) -> None:
+    script = "#!/bin/bash\n#SBATCH -N 2\nexport A=$RANDOM MASTER_ADDR=$(hostname)\nmpirun ./a; mpirun ./b\n"
+    assert gang_findings(script, plugin) == ([], [])
+    problems, notes = gang_findings(f"{script}srun -w a ./c\nsrun ./d\n", plugin)
+    assert (len(problems), notes) == (1, [])
+    assert problems[0].startswith("line 5: srun starts tasks in its own pod only")
+    assert f"--plugin {plugin}" in problems[0]
+    assert len(gang_findings(script, "pytorch").problems) == 3
+
+
+def test_problems_are_in_the_order_of_their_lines() -> None:
+    problems = findings("srun ./a\nsrun ./b\nexport A=$RANDOM\nsrun -w a ./c").problems
+    assert [problem.partition(":")[0] for problem in problems] == ["line 4", "line 5", "line 6"]
+
+
 @pytest.mark.parametrize("first", ["#!/usr/bin/env python3", "#!/usr/bin/perl -w", "#!/bin/shfoo"])
 def test_only_shells_are_read(first: str) -> None:
     assert gang_findings(f"{first}\nsrun a\nsrun b\n") == ([], [])
@@ -166,11 +186,23 @@ def test_a_script_that_nests_too_deep_or_does_not_end_is_not_judged(piece: str) 
 
 
 @pytest.mark.parametrize(
-    "piece", ["date + ", "$(date +", "srun a; ", "RANDOM ", "a=$RANDOM ", "x", "\\\n", "$(a) ", '"$b" ']
+    "piece",
+    ["date + ", "$(date +", "srun a; ", "RANDOM ", "a=$RANDOM ", "x", "\\\n", "$(a) ", '"$b" ', "@(a)"],
 )
 def test_a_script_of_any_text_is_read_in_no_time(piece: str) -> None:
     begin = time.perf_counter()
     findings(piece * (96 * 1024 // len(piece)))
+    assert time.perf_counter() - begin < 5
+
+
+@pytest.mark.parametrize(
+    "script",
+    [f"(({'a' * 90_000}))", f"((a{' ' * 90_000}))", f"a[{'x' * 45_000}]={'()' * 25_000}", "(" * 90_000],
+    ids=("name", "blanks", "arrays", "parentheses"),
+)
+def test_a_script_is_read_in_no_time_however_long_its_words_are(script: str) -> None:
+    begin = time.perf_counter()
+    findings(script)
     assert time.perf_counter() - begin < 5
 
 

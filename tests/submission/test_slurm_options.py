@@ -60,6 +60,7 @@ SHAPES = [
     ("-N 2 -n 7", (2, 7, 4)),
     ("-N 2 --ntasks-per-node=4", (2, 8, 4)),
     ("-n 8 --ntasks-per-node=4", (2, 8, 4)),
+    ("-N 2 --tasks-per-node=4", (2, 8, 4)),
     ("--ntasks-per-node=4", (1, 4, 4)),
     ("-N 2-4", (2, 2, 1)),
     ("--array=0-3 -n 2", (1, 2, 2)),
@@ -149,7 +150,6 @@ def test_what_is_honoured_in_part_is_told() -> None:
         "a100",
         "all memory",
         "singleton",
-        "each of the 2",
     ):
         assert text in notes
 

@@ -12,6 +12,8 @@ from stromboli.submission.job_arrays import JobArray
 NAME_LENGTH = 40
 """Characters of the name of a job: those of its pods and hosts are longer, and 63 at most."""
 PLUGINS = ("pytorch", "mpi", "tensorflow", "ray", "ssh")
+RUN_ONCE = ("mpi", "ray")
+"""Plugins that run the command in one pod, from which they start and number processes in the others."""
 _NO_NAME = re.compile(r"[^a-z0-9]+")
 _INTERPRETERS = re.compile(r"(?:python|bash|sh|zsh|dash|perl|ruby|node|julia|Rscript|torchrun)[0-9.]*")
 
@@ -69,9 +71,9 @@ class JobRequest:
 
     @property
     def has_ranks(self) -> bool:
-        """Whether several processes run the command together; MPI and Ray start and number processes themselves."""
+        """Whether several processes run the command together."""
         return self.array is None and (
-            self.plugin == "pytorch" or (self.tasks > 1 and self.plugin not in ("mpi", "ray"))
+            self.plugin == "pytorch" or (self.tasks > 1 and self.plugin not in RUN_ONCE)
         )
 
     @property

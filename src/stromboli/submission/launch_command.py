@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from stromboli.submission.job_arrays import JobArray
 from stromboli.submission.job_request import JobRequest
+from stromboli.submission.slurm_options import SRUN_TAKES_VALUE
 
 FOLDER = "/run/stromboli"
 """A volume of each pod of a script: the script itself, and the commands of Slurm that it may call."""
@@ -30,12 +31,15 @@ _PATTERNS = {
 }
 _MARKS_OF_PODS, _MARKS_OF_INDEXES = frozenset("Nnt"), frozenset("Naj")
 """Patterns that differ from pod to pod of a gang, or of an array."""
+_SRUN_FLAGS = "|".join(option for option, takes_value in SRUN_TAKES_VALUE.items() if not takes_value)
 _SRUN = r"""#!/bin/sh
 # The tasks of this pod, as `srun` starts those of a node. Options other than -n, -N and their like are passed over.
 total='' nodes=${SLURM_NNODES:-1} few='' each='' placed=''
 while [ $# -gt 0 ]; do
   case "$1" in
     --) shift; break ;;
+    --version|-V) echo 'slurm (stromboli submit)'; exit 0 ;;
+    --help|-h|--usage) echo 'usage: srun [-n TASKS] [-N NODES] COMMAND...'; exit 0 ;;
     -[wxrF]?*|--nodelist=*|--exclude=*|--relative=*|--nodefile=*) placed=$1; shift ;;
     -[wxrF]|--nodelist|--exclude|--relative|--nodefile) placed=$1; shift 2 ;;
     --ntasks=*) total=${1#*=}; shift ;;
@@ -44,13 +48,11 @@ while [ $# -gt 0 ]; do
     --nodes=*) few=${1#*=}; shift ;;
     -N|--nodes) few=$2; shift 2 ;;
     -N[0-9]*) few=${1#-N}; shift ;;
-    --ntasks-per-node=*) each=${1#*=}; shift ;;
-    --ntasks-per-node) each=$2; shift 2 ;;
+    --ntasks-per-node=*|--tasks-per-node=*) each=${1#*=}; shift ;;
+    --ntasks-per-node|--tasks-per-node) each=$2; shift 2 ;;
     --*=*) shift ;;
-    --exclusive|--overlap|--exact|--label|--unbuffered|--pty|--quiet|--verbose|--kill-on-bad-exit|--no-kill) shift ;;
-    -[ElQuvXOsZ]) shift ;;
-    --*) shift 2 ;;
-    -?) shift 2 ;;
+    FLAGS) shift ;;
+    --*|-?) [ $# -gt 1 ] || break; shift 2 ;;
     -*) shift ;;
     *) break ;;
   esac
@@ -93,7 +95,7 @@ for task in $tasks; do
   [ "$code" -gt "$worst" ] && worst=$code
 done
 exit "$worst"
-"""
+""".replace("FLAGS", _SRUN_FLAGS)
 _SCONTROL = r"""#!/bin/sh
 case "$1 $2" in
   'show hostname'*)

@@ -1,17 +1,20 @@
 """What a shell script of several pods asks for that works on Slurm alone, where the script runs once.
 
-Here the script runs in every pod. `srun` on chosen nodes, several steps, and random values that tasks must share are
-reported. A script that cannot be read is accepted: `srun` in the pod refuses the same when the script calls it.
+Here the script runs in every pod. `srun` on chosen nodes, several steps, `mpirun`, and random values that tasks must
+share are reported. A script that cannot be read is accepted: `srun` in the pod refuses the same when it is called.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
+from stromboli.submission.job_request import RUN_ONCE
 from stromboli.submission.pod_variables import RANKS
 from stromboli.submission.shell_reader import ASSIGNMENT, ShellReader, Unreadable, Word
-from stromboli.submission.slurm_options import BY_LETTER, BY_NAME
+from stromboli.submission.slurm_options import SRUN_TAKES_VALUE
 
 _SHELL = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-S\s+)?)?(?:ba|da|a|k|z)?sh(?:\s|$)")
 _SBATCH = re.compile(r"^#SBATCH\s", re.MULTILINE)
@@ -29,20 +32,23 @@ _DIFFERING = {
 _PREFIXES = frozenset(("exec", "command", "nohup", "env", "timeout", "nice", "stdbuf"))
 _LAUNCHERS = frozenset(("srun", "torchrun", "accelerate", "deepspeed"))
 """Commands whose tasks in all pods are given the same arguments."""
+_MPI_LAUNCHERS = frozenset(("mpirun", "mpiexec", "orterun"))
+"""Commands that start the processes of all nodes from one of them."""
 _DECLARATIONS = frozenset(("export", "declare", "typeset", "local", "readonly"))
-_PLACING = frozenset(("nodelist", "exclude", "relative", "nodefile"))
-_PLACING_LETTERS = "wxrF"
-_SRUN_FLAGS = frozenset(
-    ("unbuffered", "preserve-env", "disable-status", "no-allocate", "whole", "u", "E", "X", "Z")
-)
-_SRUN_VALUES = frozenset(("jobid", "wait", "W", "threads", "T", "het-group", "prolog", "epilog"))
-"""Options of srun that sbatch does not have, or has without a value."""
+_PLACING = frozenset(("--nodelist", "-w", "--exclude", "-x", "--relative", "-r", "--nodefile", "-F"))
 _NO_STEP = frozenset(("--version", "-V", "--help", "-h"))
 _REMEDIES = {
     "random": "use $SLURM_JOB_ID or $MASTER_PORT, which are equal in all pods, or --env NAME=VALUE",
     "time": "use $SLURM_JOB_ID, which is equal in all pods, or --env NAME=VALUE",
     "host": "$MASTER_ADDR is the host of rank 0 in all pods",
 }
+
+
+class Finding(NamedTuple):
+    """A line of a script, and what is to be said about it."""
+
+    line: int
+    text: str
 
 
 class Findings(NamedTuple):
@@ -52,10 +58,11 @@ class Findings(NamedTuple):
     notes: list[str]
 
 
-def gang_findings(script: str) -> Findings:
+def gang_findings(script: str, plugin: str = "") -> Findings:
     """What the text of a script asks for that does not work in several pods.
 
-    A script that neither has options of Slurm nor calls `srun` was written to run in every pod.
+    A script that neither has options of Slurm nor calls `srun` was written to run in every pod. Some plugins run it
+    in one pod, where everything but `srun` works.
     """
     if not _SHELL.match(script):
         return Findings([], [])
@@ -66,13 +73,25 @@ def gang_findings(script: str) -> Findings:
         return Findings([], [])
     if not reader.step_lines and not _SBATCH.search(script):
         return Findings([], [])
-    if steps > 1:
-        line = reader.step_lines[1 if len(reader.step_lines) > 1 else 0]
-        reader.problems["steps"] = (
-            f"line {line}: more than one srun step, between which pods do not wait for each other;"
-            " submit each step as a job of its own (--after), or use one pod (--nodes=1)"
+    if plugin in RUN_ONCE:
+        reader.problems, reader.notes = {}, {}
+        if reader.step_lines:
+            reader.problems["once"] = Finding(
+                reader.step_lines[0],
+                f"srun starts tasks in its own pod only, and --plugin {plugin} runs the script in one pod;"
+                " remove srun: the plugin starts what the other pods need",
+            )
+    elif steps > 1:
+        reader.problems["steps"] = Finding(
+            reader.step_lines[-1],
+            "more than one srun step, between which pods do not wait for each other; submit each step as a job"
+            " of its own (--after), or use one pod (#SBATCH --nodes=1)",
         )
-    return Findings(list(reader.problems.values()), list(reader.notes.values()))
+    return Findings(_sentences(reader.problems), _sentences(reader.notes))
+
+
+def _sentences(findings: Mapping[str, Finding]) -> list[str]:
+    return [f"line {line}: {text}" for line, text in sorted(findings.values(), key=attrgetter("line"))]
 
 
 class _Steps(ShellReader):
@@ -80,8 +99,8 @@ class _Steps(ShellReader):
 
     def __init__(self, script: str) -> None:
         super().__init__(script, frozenset(RANKS))
-        self.problems: dict[str, str] = {}
-        self.notes: dict[str, str] = {}
+        self.problems: dict[str, Finding] = {}
+        self.notes: dict[str, Finding] = {}
         self.step_lines: list[int] = []
         """The lines of the first two steps."""
         self._exported = set(RANKS)
@@ -107,7 +126,9 @@ class _Steps(ShellReader):
         elif launched := _launched(command):
             for word in words:
                 self._check_value(self._differences(word), word)
-            if _program(launched[0]) == "srun" and not {word.text for word in launched[1:2]} & _NO_STEP:
+            if _program(launched[0]) in _MPI_LAUNCHERS:
+                self._report_mpi(launched)
+            elif _program(launched[0]) == "srun" and not {word.text for word in launched[1:2]} & _NO_STEP:
                 if len(self.step_lines) < 2:
                     self.step_lines.append(self.line(launched[0]))
                 self._check_placing(launched)
@@ -154,32 +175,39 @@ class _Steps(ShellReader):
             is_problem = kind == "random" or (kind == "host" and variable == "MASTER_ADDR")
             reported = self.problems if is_problem else self.notes
             if kind not in reported:
-                reported[kind] = f"line {self.line(word)}: {what} differs between pods; {_REMEDIES[kind]}"
+                reported[kind] = Finding(self.line(word), f"{what} differs between pods; {_REMEDIES[kind]}")
+
+    def _report_mpi(self, launched: list[Word]) -> None:
+        if "mpi" not in self.problems and not {word.text for word in launched[1:2]} & _NO_STEP:
+            self.problems["mpi"] = Finding(
+                self.line(launched[0]),
+                f"{_program(launched[0])} starts the processes of all pods, but the script runs in every pod;"
+                " --plugin mpi runs it in one pod",
+            )
 
     def _check_placing(self, launched: list[Word]) -> None:
         options = iter(launched[1:])
         for word in options:
             if not word.text.startswith("-") or word.text in ("-", "--"):
                 return
-            name, equals, _ = word.text.removeprefix("--").partition("=")
-            is_long = word.text.startswith("--")
-            if not is_long:
-                name, equals = word.text[1], word.text[2:]
-            if name in _PLACING if is_long else name in _PLACING_LETTERS:
-                self.problems.setdefault(
-                    "placing",
-                    f"line {self.line(word)}: srun {'--' if is_long else '-'}{name} chooses nodes, but the script runs"
-                    " in every pod and srun starts the tasks of its own pod; $MASTER_ADDR is the host of rank 0,"
-                    " and --plugin ray or mpi starts what they need",
-                )
+            option, value, _ = word.text.partition("=")
+            if not word.text.startswith("--"):
+                option, value = word.text[:2], word.text[2:]
+            if option in _PLACING:
+                if "placing" not in self.problems:
+                    self.problems["placing"] = Finding(
+                        self.line(word),
+                        f"srun {option} chooses nodes, but the script runs in every pod and srun starts the tasks"
+                        " of its own pod; $MASTER_ADDR is the host of rank 0, and --plugin ray or mpi starts what"
+                        " those frameworks need",
+                    )
                 return
-            if name in _SRUN_FLAGS or equals:
+            if value or "=" in word.text:
                 continue
-            option = (BY_NAME if is_long else BY_LETTER).get(name)
-            if name in _SRUN_VALUES or (option is not None and option.takes_value and option.needs_value):
-                next(options, None)
-            elif option is None:
+            if option not in SRUN_TAKES_VALUE:
                 return
+            if SRUN_TAKES_VALUE[option]:
+                next(options, None)
 
 
 def _program(word: Word) -> str:
@@ -188,9 +216,10 @@ def _program(word: Word) -> str:
 
 def _launched(command: list[Word]) -> list[Word]:
     """The words from the launcher on, also behind a command such as `timeout 1h`; empty if there is none."""
-    if _program(command[0]) in _LAUNCHERS:
+    launchers = _LAUNCHERS | _MPI_LAUNCHERS
+    if _program(command[0]) in launchers:
         return command
     if command[0].text not in _PREFIXES or (command[1:] and command[1].text in ("-v", "-V")):
         return []
-    at = next((at for at, word in enumerate(command) if _program(word) in _LAUNCHERS), len(command))
+    at = next((at for at, word in enumerate(command) if _program(word) in launchers), len(command))
     return command[at:]

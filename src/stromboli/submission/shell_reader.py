@@ -12,7 +12,7 @@ MAX_DEPTH = 50
 """Levels of nested compound commands and expansions."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[^]]*\])?(\+?)=")
-_ARITHMETIC = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=(?!=)")
+_ARITHMETIC = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)[ \t]{0,9}=(?!=)")
 _REDIRECTION = re.compile(r"<<<|<<-|<<|<>|<&|>&|>>|>\||<(?!\()|>(?!\()")
 _FUNCTION = re.compile(r"[ \t]*\([ \t]*\)")
 _PARENTHESIS = re.compile(r"[()]")
@@ -248,8 +248,9 @@ class ShellReader:
             if self._starts("<(", ">("):
                 self._substitution(word, 2, ")")
                 parts.append("\0")
-            elif char == "(" and parts and ASSIGNMENT.fullmatch("".join(parts)):
+            elif char == "(" and parts and parts[-1] == "=" and ASSIGNMENT.fullmatch("".join(parts)):
                 self._array(word)
+                parts.append("\0")
             elif char == "(" and parts and text[self._at - 1] in "?*+@!":
                 self._parentheses()
             elif char in " \t\n;&|<>()" or self._ends():

@@ -117,6 +117,18 @@ UNMET = (
 )
 BY_NAME = {option.name: option for option in (*HONOURED, *UNMET)}
 BY_LETTER = {option.letter: option for option in (*HONOURED, *UNMET) if option.letter}
+ALIASES = {"tasks-per-node": "ntasks-per-node"}
+"""Other names of options."""
+SRUN_TAKES_VALUE = {
+    **{f"--{name}": option.takes_value and option.needs_value for name, option in BY_NAME.items()},
+    **{f"-{letter}": option.takes_value and option.needs_value for letter, option in BY_LETTER.items()},
+    **dict.fromkeys(("--unbuffered", "-u", "--preserve-env", "-E", "--disable-status", "-X"), False),
+    **dict.fromkeys(("--no-allocate", "-Z", "--whole"), False),
+    **dict.fromkeys(
+        ("--jobid", "--wait", "-W", "--threads", "-T", "--het-group", "--prolog", "--epilog"), True
+    ),
+}
+"""Whether an option of `srun` takes the next word as its value."""
 
 
 class GivenOption(NamedTuple):
@@ -149,6 +161,7 @@ def read_options(words: Sequence[str]) -> list[GivenOption]:
 
 def _by_name(name: str, word: str) -> SlurmOption:
     """By the whole name, or by what only one name begins with."""
+    name = ALIASES.get(name, name)
     if name in BY_NAME:
         return BY_NAME[name]
     near = [known for known in BY_NAME if known.startswith(name)] if name else []

@@ -73,10 +73,6 @@ def slurm_request(words: Sequence[str]) -> SlurmRequest:
         append=options.text("open-mode").lower().startswith("a"),
         requeue="no-requeue" not in options.given,
     )
-    if nodes > 1 and not options.text("array"):
-        options.notes.append(
-            f"the script runs in each of the {nodes} pods, not only in the first; `srun` starts the tasks of its pod"
-        )
     return SlurmRequest(settings, options.notes, "wait" in options.given)
 
 

@@ -17,7 +17,7 @@ from stromboli.cli.cluster.on_cluster import on_cluster
 from stromboli.cli.run.run_command import QUIET
 from stromboli.cli.run.run_options import LISTS, SETTINGS, with_settings
 from stromboli.submission.bad_request import BadRequest
-from stromboli.submission.job_request import JobRequest
+from stromboli.submission.job_request import RUN_ONCE, JobRequest
 from stromboli.submission.run_settings import MAX_COMMAND_BYTES, RunSettings, request_of
 
 if TYPE_CHECKING:
@@ -96,10 +96,16 @@ def _check_for_gang(request: JobRequest, text: str, name: str) -> list[str]:
 
     if request.array is not None or request.replicas == 1:
         return []
-    problems, notes = gang_findings(text)
+    problems, notes = gang_findings(text, request.plugin)
     if problems:
         listed = "".join(f"\n  {problem}" for problem in problems)
         raise Usage(f"{name} cannot run in {request.replicas} pods:{listed}")
+    if "\n#SBATCH" in text and request.plugin not in RUN_ONCE:
+        notes.insert(
+            0,
+            f"the script runs in each of the {request.replicas} pods, not only in the first; `srun` starts the"
+            " tasks of its pod",
+        )
     return notes
 
 
