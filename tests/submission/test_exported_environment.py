@@ -100,6 +100,8 @@ def test_a_name_that_is_not_set_is_left_out_as_sbatch_does_with_a_note() -> None
     [
         ("1A=2", {}, "--export 1A=2: must be ALL, NONE, NAME"),
         ("A-B", {}, "--export A-B"),
+        ("BYTES", {"BYTES": "\udcff"}, "--export BYTES: the value is not text in UTF-8; write BYTES=VALUE"),
+        ("BYTES=\udcff", {}, "--export BYTES: the value is not text in UTF-8"),
         ("ALL", {f"A{index}": "1" for index in range(MAX_ENV)}, "name those that it needs"),
         ("ALL", {f"A{index}": "x" * (MAX_ENV_BYTES // 2) for index in range(2)}, "--export=NONE"),
     ],

@@ -60,6 +60,8 @@ def test_a_command_alone_is_one_pod_with_one_cpu() -> None:
         ({"after": ("a?b",)}, "--after a?b"),
         ({"plugin": "jax"}, "--plugin jax: no such plugin; use pytorch"),
         ({"workdir": "here"}, "--workdir here: must be an absolute path"),
+        ({"workdir": "/a\udcff"}, r"--workdir /a\\udcff: is not text in UTF-8"),
+        ({"env": ("A=\udcff",)}, "--env A: the value is not text in UTF-8; write A=VALUE"),
         ({"name": "Train"}, "--name Train"),
         ({"name": "t" * 41}, "longer than 40"),
         ({"name": "1st"}, "begin with a letter"),
@@ -75,6 +77,16 @@ def test_what_cannot_be_is_refused_with_the_option_and_the_value(settings: dict[
 def test_jobs_that_are_awaited_may_be_written_as_output_prints_their_names() -> None:
     asked = request("true", after=("job.batch.volcano.sh/a", "afterany:jobs/b:job/c", "jobs"))
     assert [str(each) for each in asked.after] == ["afterok:a", "afterany:b", "afterany:c", "afterok:jobs"]
+
+
+def test_words_and_variables_of_this_machine_that_are_no_text_are_refused_by_name() -> None:
+    with pytest.raises(BadRequest, match=r"command .*: is not text in UTF-8"):
+        request("echo", "a\udcff")
+    around = Surroundings(defaults={"PATH": "/a\udcff"}, image="none")
+    with pytest.raises(BadRequest, match="--env PATH: the value is not text in UTF-8"):
+        request_of(RunSettings(), ("true",), around)
+    assert request_of(RunSettings(env=("PATH=/bin",)), ("true",), around).env == {"PATH": "/bin"}
+    assert request("true", title="job\udcff").title == "job?"
 
 
 def test_a_cluster_elsewhere_needs_an_image() -> None:

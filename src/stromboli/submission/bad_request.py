@@ -7,6 +7,11 @@ from stromboli.api.errors import printable
 LONGEST_VALUE = 60
 
 
+def is_text(value: str) -> bool:
+    """Whether a job can have a value: words and variables of a process may be bytes that are not UTF-8."""
+    return not any("\ud800" <= char <= "\udfff" for char in value)
+
+
 class BadRequest(ValueError):
     """An option of a job that cannot be used."""
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from stromboli.submission.bad_request import BadRequest
+from stromboli.submission.bad_request import BadRequest, is_text
 from stromboli.submission.pod_variables import RANKS
 from stromboli.submission.run_settings import MAX_ENV, MAX_ENV_BYTES
 
@@ -62,7 +62,7 @@ def exported(export: str, environment: Mapping[str, str], on_this_machine: bool)
         elif not equals and name not in environment:
             notes.append(f"--export {name}: the variable is not set; write {name}=VALUE to set it")
         else:
-            variables[name] = _unquoted(value) if equals else environment[name]
+            variables[name] = _text(name, _unquoted(value) if equals else environment[name])
     if withheld := sorted(set(withheld) - set(variables)):
         shown = ",".join(withheld[:MAX_SHOWN])
         more = f" and {len(withheld) - MAX_SHOWN} more" if len(withheld) > MAX_SHOWN else ""
@@ -83,13 +83,15 @@ def exported(export: str, environment: Mapping[str, str], on_this_machine: bool)
 
 def _is_portable(name: str, value: str, on_this_machine: bool) -> bool:
     """Whether `ALL` passes a variable; functions of bash and bytes that are not text cannot be passed."""
-    if not _VARIABLE.fullmatch(name) or _OF_PROCESS.fullmatch(name):
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:
+    if not _VARIABLE.fullmatch(name) or _OF_PROCESS.fullmatch(name) or not is_text(value):
         return False
     return on_this_machine or not _OF_MACHINE.fullmatch(name)
+
+
+def _text(name: str, value: str) -> str:
+    if not is_text(value):
+        raise BadRequest("--export", name, f"the value is not text in UTF-8; write {name}=VALUE")
+    return value
 
 
 def _unquoted(value: str) -> str:

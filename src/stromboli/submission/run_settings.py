@@ -14,7 +14,7 @@ from stromboli.api.name_rules import dns_label_errors, dns_subdomain_errors, qua
 from stromboli.api.object_bounds import MAX_PODS
 from stromboli.api.predecessors import BadPredecessors, Predecessor, parse_predecessors
 from stromboli.api.resources.quantity import QuantityError, exact
-from stromboli.submission.bad_request import BadRequest
+from stromboli.submission.bad_request import BadRequest, is_text
 from stromboli.submission.job_arrays import parse_array
 from stromboli.submission.job_request import (
     NAME_LENGTH,
@@ -118,7 +118,7 @@ def request_of(
         name=_name(settings, command, around),
         command=tuple(command),
         script=None if script is None else Script(script, settings.output, settings.error, settings.append),
-        title=settings.title,
+        title=settings.title.encode(errors="replace").decode(),
         number=around.number,
         replicas=replicas,
         gang=gang,
@@ -175,6 +175,9 @@ def _check_command(command: Sequence[str], script: str | None) -> None:
         )
     if any("\0" in word for word in (*command, script or "")):
         raise BadRequest("command", "", "has a zero byte, which no program can be given")
+    for word in command:
+        if not is_text(word):
+            raise BadRequest("command", word, "is not text in UTF-8")
 
 
 def _name(settings: RunSettings, command: Sequence[str], around: Surroundings) -> str:
@@ -253,8 +256,9 @@ def _env(given: Sequence[str], around: Surroundings) -> dict[str, str]:
         env[name] = value if equals else around.env[name]
         if "\0" in env[name]:
             raise BadRequest("--env", name, "has a zero byte")
-        if any("\ud800" <= char <= "\udfff" for char in env[name]):
-            raise BadRequest("--env", name, "the value is not text in UTF-8")
+    for name, value in env.items():
+        if not is_text(value):
+            raise BadRequest("--env", name, f"the value is not text in UTF-8; write {name}=VALUE")
     size = sum(len(name) + len(value.encode(errors="replace")) for name, value in env.items())
     if len(env) > MAX_ENV or size > MAX_ENV_BYTES:
         raise BadRequest("--env", "", f"at most {MAX_ENV} variables of {MAX_ENV_BYTES} bytes together")
@@ -281,6 +285,8 @@ def _after(given: Sequence[str]) -> tuple[Predecessor, ...]:
 def _workdir(text: str) -> str:
     if text and (not text.startswith("/") or len(text) > 4096 or "\0" in text):
         raise BadRequest("--workdir", text, "must be an absolute path")
+    if not is_text(text):
+        raise BadRequest("--workdir", text, "is not text in UTF-8")
     return text
 
 
