@@ -34,6 +34,7 @@ class PodSpec(Record):
     tolerations: tuple[TimedToleration, ...] | None = None
     containers: list[Content] = field(default_factory=list)
     init_containers: list[Content] | None = None
+    resources: Content | None = None
     volumes: list[Content] | None = None
     resource_claims: list[Content] | None = None
     scheduling_group: Content | None = None

@@ -217,10 +217,11 @@ def test_limits_that_are_not_enforced_are_logged_once_and_shown_by_each_pod(tmp_
 
     async def scenario():
         async with running_nodes(tmp_path, "1x8cpu,real", find_cgroups=find) as cluster:
-            for name in ("free", "a", "b"):
-                limits = {} if name == "free" else {"resources": {"limits": {"cpu": "1"}}}
+            for name in ("free", "a", "b", "pod-level"):
+                limited = {"resources": {"limits": {"cpu": "1"}}}
+                limits = limited if name in ("a", "b") else {}
                 init = {"name": "first", "image": "none", "command": ["true"], **limits}
-                spec = {"initContainers": [init]}
+                spec = {"initContainers": [init], **(limited if name == "pod-level" else {})}
                 await cluster.pod(name, command=["true"], container=limits, spec=spec)
                 status = (await cluster.phase(name, "Succeeded"))["status"]
                 enforced = [
@@ -235,7 +236,8 @@ def test_limits_that_are_not_enforced_are_logged_once_and_shown_by_each_pod(tmp_
             assert "without the controllers memory" in await event(cluster, "b", "LimitsNotEnforced")
             items = json.loads(await cluster.client.list(EVENTS, "default"))["items"]
             told = [each for each in items if each["reason"] == "LimitsNotEnforced"]
-            assert [(each["involvedObject"]["name"], each["count"]) for each in told] == [("a", 1), ("b", 1)]
+            counts = [(each["involvedObject"]["name"], each["count"]) for each in told]
+            assert counts == [("a", 1), ("b", 1), ("pod-level", 1)]
 
     asyncio.run(scenario())
     [message] = [message for message in caplog.messages if "limits" in message]

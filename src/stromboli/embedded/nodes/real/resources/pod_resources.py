@@ -92,22 +92,34 @@ class PodResources:
     async def create_cgroup(self, container: Content) -> ContainerCgroup | None:
         """The cgroup for a run of a container; None where there are none."""
         if self._node.cgroups is None:
-            if has_limits(container):
+            if has_limits(self._limited(container)):
                 self._warn_of_limits()
             return None
-        name, settings = str(container.get("name", "")), cgroup_settings(container)
+        name, settings = str(container.get("name", "")), cgroup_settings(self._limited(container))
         return await asyncio.to_thread(self._node.cgroups.create, self._pod.uid, name, settings)
 
     @property
     def limits_problem(self) -> str:
         """Why the limits of the pod are not enforced; empty if they are, or if it has none."""
-        containers = [*(self._pod.spec.init_containers or ()), *self._pod.spec.containers]
+        spec = self._pod.spec
+        containers = map(self._limited, [*(spec.init_containers or ()), *spec.containers])
         if not self._node.no_cgroups or not any(map(has_limits, containers)):
             return ""
         return (
             f"limits of CPU and memory are not enforced here: {self._node.no_cgroups}; as a service"
             " (`stromboli service install`) they are, on a machine with cgroups of version 2"
         )
+
+    def _limited(self, container: Content) -> Content:
+        """A container with the limits of its pod where it has none of its own."""
+        limits = (self._pod.spec.resources or {}).get("limits")
+        if not limits:
+            return container
+        resources = container.get("resources") or {}
+        return {
+            **container,
+            "resources": {**resources, "limits": {**limits, **(resources.get("limits") or {})}},
+        }
 
     def _warn_of_limits(self) -> None:
         """Once for a pod, however often its containers start."""
