@@ -118,7 +118,7 @@ def container(requests: str, name: str = "c", limits: str = "{}") -> str:
         ('"containers":[' + container('{"cpu":"2","nvidia.com/gpu":"-1"}') + "],", "", {"cpu": "2"}),
         ('"containers":[' + container('{"cpu":"2","memory":["1Gi"]}') + "],", "", {"cpu": "2"}),
         ('"containers":[' + container('{"cpu":"3"}', limits='{"memory":"7Ei"}') + "],", "", {"cpu": "3"}),
-        ('"containers":[' + container('{"memory":"7Ei"}') + "],", "", None),
+        ('"containers":[' + container('{"memory":"7Ei"}') + "],", "", {}),
         ('"tolerations":["none"],"affinity":3,"volumes":{},', '"startTime":"now"', {"cpu": "1"}),
     ],
 )
@@ -131,7 +131,7 @@ def test_a_refused_pod_on_a_node_keeps_what_can_be_read(spec: str, status: str, 
     pod = readable_part(content)
     assert pod is not None
     assert (pod.name, pod.spec.node_name, pod.status.phase) == ("a", "n1", "Running")
-    assert [each.resources.requests for each in pod.spec.containers] == ([left] if left else [])
+    assert [each.resources.requests for each in pod.spec.containers] == [left]
 
 
 def test_a_pod_with_many_mistakes_keeps_its_node_and_phase() -> None:
@@ -158,9 +158,45 @@ def test_containers_of_a_wrong_type_are_left_out(containers: str, others: str) -
     [
         raw('{"priority":"high"}', status='{"phase":"Pending"}'),
         raw('{"nodeName":"n1","priority":"high"}', name="a/b"),
+        raw('{"nodeName":3}', status='{"phase":"Pending"}'),
         b"{",
         b"[" * 5000,
     ],
 )
 def test_a_pod_that_holds_no_node_or_has_no_name_is_left_out(content: bytes) -> None:
     assert readable_part(content) is None
+
+
+LARGE = '{"cpu":"2","memory":"9007199254740988Ki"}'
+
+
+@pytest.mark.parametrize(
+    ("spec", "status"),
+    [
+        ("", f'"allocatedResources":{LARGE}'),
+        ("", f'"resources":{{"requests":{LARGE},"limits":{{"memory":["unread"]}}}}'),
+        ("", f'"containerStatuses":[{{"name":"c","allocatedResources":{LARGE}}}]'),
+        (f'"overhead":{LARGE},', ""),
+        (f'"resources":{{"requests":{LARGE}}},', ""),
+        (f'"initContainers":[{container(LARGE)}],', ""),
+    ],
+)
+def test_of_amounts_whose_sum_is_too_large_the_large_ones_are_left_out_alone(spec: str, status: str) -> None:
+    content = raw(f'{{{spec}"nodeName":"n1","containers":[{container(LARGE)}]}}', status=f"{{{status}}}")
+    with pytest.raises(BadObject, match="add up"):
+        ObjectReader().read(Pod, content)
+    pod = readable_part(content)
+    assert pod is not None
+    assert [each.resources.requests for each in pod.spec.containers] == [{"cpu": "2"}]
+
+
+@pytest.mark.parametrize("size", [20, 1_100_000])
+def test_many_mistakes_outside_the_spec_do_not_hide_what_it_requests(size: int) -> None:
+    mistakes = ",".join('{"name":3}' for _ in range(20))
+    metadata = f'{{"name":"a","annotations":{{"a":"{"x" * size}"}}}}'
+    status = f'{{"phase":"Running","containerStatuses":[{mistakes}]}}'
+    spec = f'{{"nodeName":"n1","containers":[{container(LARGE)}]}}'
+    pod = readable_part(f'{{"metadata":{metadata},"spec":{spec},"status":{status}}}'.encode())
+    assert pod is not None
+    assert (pod.spec.node_name, pod.status.phase) == ("n1", "Running")
+    assert [each.resources.requests for each in pod.spec.containers] == [{"cpu": "2"}]

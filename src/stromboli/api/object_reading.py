@@ -7,7 +7,7 @@ bytes are that name, whatever else the object holds, is proved by decoding the s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,6 +22,8 @@ from stromboli.api.object_checks import (
     check_pod_spec,
     check_pod_status,
 )
+from stromboli.api.resources.quantity import INT64_MAX
+from stromboli.api.resources.resource_lists import check_amounts
 from stromboli.api.types.kinds import describe
 from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.api.types.pod import Pod, PodSpec, PodStatus
@@ -162,17 +164,30 @@ def readable_part(raw: Raw) -> Pod | None:
         return None
     if not _holds_or_ends(content):
         return None
-    for part in (content, _most_important(content)):
-        for _ in range(MAX_LEFT_OUT):
-            try:
-                pod = msgspec.convert(part, Pod)
-                check_object(pod)
-            except DECODE_ERRORS as error:
-                _leave_out(part, explain(error, part)[0])
-            except BadObject as error:
-                _leave_out(part, error.field)
+    important = {part: _fields(content, part, fields) for part, fields in _MOST_IMPORTANT.items()}
+    spec = _part(content, "spec")  # shared: what is left out of it stays left out
+    for part in (content, {**important, "spec": spec}, important):
+        pod = _without_mistakes(part)
+        if pod is not None:
+            return pod if _holds_or_ends(part) else None
+    return None
+
+
+def _without_mistakes(content: Any) -> Pod | None:
+    """Leave out the fields that cannot be used; None if there are too many of them."""
+    for _ in range(MAX_LEFT_OUT):
+        try:
+            pod = msgspec.convert(content, Pod)
+            check_object(pod)
+        except DECODE_ERRORS as error:
+            _leave_out(content, explain(error, content)[0])
+        except BadObject as error:
+            if error.field == "spec.containers":
+                _leave_out_large_amounts(content)
             else:
-                return pod
+                _leave_out(content, error.field)
+        else:
+            return pod
     return None
 
 
@@ -190,11 +205,8 @@ def _part(content: Any, *path: str) -> Any:
     return content
 
 
-def _most_important(content: Any) -> dict[str, Any]:
-    return {
-        part: {key: _part(content, part, key) for key in keys if _part(content, part, key) is not None}
-        for part, keys in _MOST_IMPORTANT.items()
-    }
+def _fields(content: Any, part: str, fields: tuple[str, ...]) -> dict[str, Any]:
+    return {field: value for field in fields if (value := _part(content, part, field)) is not None}
 
 
 _MOST_IMPORTANT = {
@@ -206,8 +218,6 @@ _MOST_IMPORTANT = {
 
 def _leave_out(content: Any, field: str) -> None:
     """Remove the field that an error names, or the innermost part around it that exists."""
-    if field == "spec.containers" and _leave_out_limits(content):
-        return
     parent: Any = content
     value: Any = content
     key: Any = field
@@ -226,13 +236,41 @@ def _leave_out(content: Any, field: str) -> None:
         del parent[key]
 
 
-def _leave_out_limits(content: Any) -> bool:
-    """Remove the limits of all containers, which do not count on a node; returns whether there were any."""
-    found = False
-    for kind in ("containers", "initContainers"):
-        containers = _part(content, "spec", kind)
-        for container in containers if isinstance(containers, list) else ():
-            resources = _part(container, "resources")
-            if isinstance(resources, dict):
-                found = bool(resources.pop("limits", None)) or found
-    return found
+def _leave_out_large_amounts(content: Any) -> None:
+    """Remove the amounts of which the sum over all containers may not fit 64 bits."""
+    lists = [_part(content, "spec", kind) for kind in ("containers", "initContainers")]
+    largest = INT64_MAX // (sum(len(each) for each in lists if isinstance(each, list)) + 1)
+    for amounts in _amounts_of_pod(content):
+        for name, quantity in list(amounts.items()):
+            try:
+                too_large = check_amounts({name: quantity}, "") > largest
+            except (BadObject, TypeError):  # in a field that is not read, such as limits in the status
+                continue
+            if too_large:
+                del amounts[name]
+
+
+def _amounts_of_pod(content: Any) -> Iterator[dict[str, Any]]:
+    holders = [_part(content, part) for part in ("spec", "status")]
+    for path in _CONTAINERS:
+        containers = _part(content, *path)
+        holders += containers if isinstance(containers, list) else []
+    for holder in holders:
+        for path in _AMOUNTS:
+            amounts = _part(holder, *path)
+            if isinstance(amounts, dict):
+                yield amounts
+
+
+_CONTAINERS: tuple[tuple[str, ...], ...] = (
+    ("spec", "containers"),
+    ("spec", "initContainers"),
+    ("status", "containerStatuses"),
+    ("status", "initContainerStatuses"),
+)
+_AMOUNTS: tuple[tuple[str, ...], ...] = (
+    ("resources", "requests"),
+    ("resources", "limits"),
+    ("allocatedResources",),
+    ("overhead",),
+)
