@@ -67,6 +67,21 @@ def test_the_group_does_not_wait_for_pods_that_succeeded_and_are_gone() -> None:
     assert simulated.alive == ["long-0"]
 
 
+@pytest.mark.parametrize(("gone", "size", "minimum"), [([0, 1], 2, 1), ([0], 1, 2), ([0, 1, 2], 1, 1)])
+def test_the_group_does_not_wait_for_partitions_that_succeeded_and_are_gone(
+    gone: list[int], size: int, minimum: int
+) -> None:
+    partitions = {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 2}
+    simulated = running(task("worker", 4, partitionPolicy=partitions), minAvailable=4)
+    for index in gone:
+        simulated.set_pod(f"worker-{index}", "Succeeded").settle().evict(f"worker-{index}").settle()
+    simulated.evict("worker-3").settle()
+    assert simulated.group is not None
+    (policy,) = simulated.group.spec.sub_group_policy
+    assert (policy.sub_group_size, policy.min_sub_groups) == (size, minimum)
+    assert simulated.group.spec.min_member == 4 - len(gone)
+
+
 def test_a_task_whose_pods_are_gone_still_lets_others_start_that_depend_on_it() -> None:
     simulated = running(
         task("first", 1, minAvailable=1), task("then", 1, dependsOn={"name": ["first"]}), minAvailable=1

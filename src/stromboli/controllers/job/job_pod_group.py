@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,9 +19,10 @@ from stromboli.api.resources.quota_charges import (
 )
 from stromboli.api.types.pod import PodSpec
 from stromboli.api.types.scheduling import NetworkTopology, PodGroup, PodGroupSpec
-from stromboli.api.types.volcano_job import Job, Manifest, TaskSpec
+from stromboli.api.types.volcano_job import Job, Manifest, PartitionPolicy, TaskSpec
 from stromboli.controllers.job.job_phases import minimum_of
 from stromboli.controllers.job.job_pods import group_name, mapping, metadata_of
+from stromboli.controllers.job.succeeded_pods import indexes_in
 
 Priorities = Mapping[str, int]
 """The values of priority classes."""
@@ -29,23 +31,42 @@ Priorities = Mapping[str, int]
 def without_lost_pods(job: Job, lost: Sequence[int]) -> Job:
     """Return the job with fewer replicas: other pods must not wait for those that succeeded and were deleted.
 
-    The minimum of the job stays at least 1 if it was.
+    `lost`: the indexes of those pods, as bits, by position of the task. The minimum of the job stays at least 1 if it
+    was.
     """
     if not any(lost):
         return job
     tasks = tuple(
-        msgspec.structs.replace(
-            task, replicas=task.replicas - pods, min_available=max(0, _min_member(task) - pods)
-        )
-        if pods
-        else task
-        for task, pods in zip(job.spec.tasks, lost, strict=True)
+        _without_indexes(task, indexes) if indexes else task
+        for task, indexes in zip(job.spec.tasks, lost, strict=True)
     )
     least = min(1, job.spec.min_available)
-    spec = msgspec.structs.replace(
-        job.spec, tasks=tasks, min_available=max(least, job.spec.min_available - sum(lost))
-    )
+    minimum = max(least, job.spec.min_available - sum(map(int.bit_count, lost)))
+    spec = msgspec.structs.replace(job.spec, tasks=tasks, min_available=minimum)
     return msgspec.structs.replace(job, spec=spec)
+
+
+def _without_indexes(task: TaskSpec, indexes: int) -> TaskSpec:
+    pods = indexes.bit_count()
+    return msgspec.structs.replace(
+        task,
+        replicas=task.replicas - pods,
+        min_available=max(0, _min_member(task) - pods),
+        partition_policy=_partitions_left(task.partition_policy, indexes),
+    )
+
+
+def _partitions_left(policy: PartitionPolicy | None, indexes: int) -> PartitionPolicy | None:
+    """The policy without these pods: all partitions share one size, so the smallest that still has pods counts."""
+    if policy is None or policy.partition_size <= 0:
+        return policy
+    size = policy.partition_size
+    lost = Counter(index // size for index in indexes_in(indexes)).values()
+    return msgspec.structs.replace(
+        policy,
+        partition_size=size - max((pods for pods in lost if pods < size), default=0),
+        min_partitions=max(0, policy.min_partitions - sum(pods == size for pods in lost)),
+    )
 
 
 def group_of(job: Job, priorities: Priorities) -> Manifest:

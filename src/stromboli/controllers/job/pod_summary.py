@@ -186,13 +186,13 @@ class PodSummary:
 
     @property
     def lost_by_task(self) -> list[int]:
-        """How many pods of each task succeeded and do not exist any more."""
-        return [self.lost(position).bit_count() for position in range(len(self._present))]
+        """The same for all tasks, by position."""
+        return [*map(self.lost, range(len(self._present)))]
 
     @property
     def ready(self) -> list[int]:
         """How many pods are or were ready, by position of the task."""
-        return [*map(add, self._ready, self.lost_by_task)]
+        return [*map(add, self._ready, map(int.bit_count, self.lost_by_task))]
 
     def has_completed(self, position: int) -> bool:
         """Whether all pods of a task have succeeded."""
@@ -250,8 +250,8 @@ class PodSummary:
                 tasks[facts.task][phase] -= 1
         for task, lost in zip(self._job.spec.tasks, self.lost_by_task, strict=True):
             if lost:
-                phases[names.POD_SUCCEEDED] += lost
-                tasks.setdefault(task.name, Counter())[names.POD_SUCCEEDED] += lost
+                phases[names.POD_SUCCEEDED] += lost.bit_count()
+                tasks.setdefault(task.name, Counter())[names.POD_SUCCEEDED] += lost.bit_count()
         return Counts(
             pending=phases[names.POD_PENDING],
             running=phases[names.POD_RUNNING],
