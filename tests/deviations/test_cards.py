@@ -92,6 +92,14 @@ def test_a_node_that_registered_no_cards_takes_no_pod_with_parts_of_cards() -> N
     assert "had registered no hamivgpu cards" in result.why("p")
 
 
+def test_vgpu_resources_are_ordinary_ones_where_vgpus_are_off_and_no_node_registers_cards() -> None:
+    sizes = {"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 1000}
+    policy = card_policy(plugins="gang predicates", GPUSharingEnable=True)
+    world = world_of(policy, vgpu_node("a", card("GPU-0")), card_pod("p", vgpu(1000)))
+    assert "volcano.sh/vgpu-number is not shared out" in world.step().why("p")
+    assert world.add(node("a", cpu=64, **sizes)).step().binds == {"default/p": "a"}
+
+
 def test_a_pod_waits_whose_kind_of_sharing_is_off() -> None:
     limits = {"volcano.sh/gpu-memory": 100}
     world = world_of(VGPU, vgpu_node("a", **limits), card_pod("p", limits))

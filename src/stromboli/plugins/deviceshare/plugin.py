@@ -71,6 +71,8 @@ class DeviceShare(Plugin):
         """What the containers of a shape ask of GPUs, by the configuration."""
         self._unshared: WeakKeyDictionary[Shape, str] = WeakKeyDictionary()
         """Of each shape a resource that no model shares out, by the configuration; empty: none."""
+        self._registered = False
+        """Whether any node registers vGPU cards."""
 
     # -- life
 
@@ -86,6 +88,9 @@ class DeviceShare(Plugin):
             self._fits.clear()
             self._held = HeldCards(cluster, self._requests, self._rules_of)
         cluster.share_cards(models)
+        if self._registered != bool(cluster.cards.registering):
+            self._registered = not self._registered
+            self._unshared.clear()
         self._matches.clear()
         self._asked.clear()
         self._locks = NodeLocks(cluster, session.now) if arguments.node_lock else None
@@ -212,7 +217,7 @@ class DeviceShare(Plugin):
             *((card_names.GPU_MEMORY,) if arguments.gpu_sharing else ()),
             *((card_names.GPU_NUMBER,) if arguments.gpu_number else ()),
         }
-        vgpu = arguments.vgpu and bool(self._vgpu_containers(shape))
+        vgpu = bool(self._vgpu_containers(shape)) if arguments.vgpu else not self._registered
         for resource in limit_names(shape.spec):
             if shares_devices(resource) and resource not in shared and not (vgpu and is_vgpu(resource)):
                 return resource
