@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.kubernetes.admission_gate import Gate
+from tests.kubernetes.controlling import ControllerCluster
 
 POD = {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}
 
@@ -84,3 +88,33 @@ def test_pods_start_without_us_and_jobs_wait_for_us(gate: Gate) -> None:
     finally:
         gate.start()
     gate.plane.wait(lambda: "created" in gate.create(job("alone")), "jobs to be taken again")
+
+
+@pytest.mark.real_only
+def test_our_controllers_create_pod_groups_without_us(gate: Gate, tmp_path: Path) -> None:
+    cluster = ControllerCluster(tmp_path, gate.plane)
+    cluster.install_rights()
+    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "team"}}
+    gate.plane.apply(queue)
+    annotations = {"scheduling.volcano.sh/queue-name": "team"}
+    gate.plane.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "annotations": annotations}}
+    )
+    assert "created" in gate.create(job("stored"))
+    gate.stop()
+    try:
+        cluster.start()
+        lone = pod("lone", "volcano")
+        lone["metadata"]["namespace"] = "team"
+        assert "created" in gate.create(lone)
+        cluster.wait(lambda: len(cluster.every("podgroups", "team")) == 1, "the PodGroup of a pod")
+        assert cluster.every("podgroups", "team")[0]["spec"]["queue"] == "team"
+        name = f"stored-{cluster.read('jobs', 'stored', 'default')['metadata']['uid']}"
+        cluster.wait(lambda: name in cluster.names("podgroups", "default"), "the PodGroup of a job")
+        cluster.wait(lambda: bool(cluster.read("jobs", "stored", "default").get("status")), "its status")
+        mine = {**queue, "kind": "PodGroup", "metadata": {"name": "mine", "namespace": "default"}}
+        assert "failed calling webhook" in gate.create({**mine, "spec": {"minMember": 1}})
+    finally:
+        cluster.close()
+        gate.start()
+    gate.plane.wait(lambda: "created" in gate.create(job("again")), "jobs to be taken again")
