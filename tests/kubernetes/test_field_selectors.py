@@ -55,6 +55,7 @@ RESOURCES = {
     "ReplicationController": ("/v1", "namespaces/selectors/replicationcontrollers"),
     "ReplicaSet": ("apps/v1", "namespaces/selectors/replicasets"),
     "Job": ("batch/v1", "namespaces/selectors/jobs"),
+    "StorageClass": ("storage.k8s.io/v1", "storageclasses"),
     "ResourceSlice": ("resource.k8s.io/v1", "resourceslices"),
     "Select": ("selectors.example.com/v1", "selects"),
 }
@@ -163,6 +164,7 @@ def selected(plane: ControlPlane) -> ControlPlane:
             {"spec": {"driver": "b.example.com", "pool": POOL, "allNodes": True}},
             None,
         ),
+        ("StorageClass", "selectors-a", {"provisioner": "a.example.com"}, None),
         ("Select", "a", {}, None),
         ("Select", "b", {"on": False, "size": 0}, None),
         ("Select", "c", {"on": True, "size": 3}, None),
@@ -257,6 +259,11 @@ def listing(plane: ControlPlane, kind: str, selector: str) -> tuple[int, Json]:
         ("Select", "size=0", "b"),
         ("Select", "size!=3", "ab"),
         ("ServiceAccount", "metadata.name=robot,metadata.namespace!=other", ["robot"]),
+        ("StorageClass", "metadata.namespace=", "a"),
+        ("StorageClass", "metadata.namespace=selectors", ""),
+        ("Node", "metadata.name=selectors-a,", "a"),
+        ("Node", "metadata.name=selectors-a ", ""),
+        ("Event", r"reason!=a\,b\=c\\,type=Normal", "a"),
     ],
 )
 def test_a_field_selector_compares_texts(
@@ -295,6 +302,23 @@ def test_other_fields_are_refused(selected: ControlPlane, kind: str, label: str,
     status, message = listing(selected, kind, f"{label}=1")
     assert status == 400
     assert message.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        "spec.unschedulable",
+        "spec.unschedulable in (true)",
+        "=true",
+        " metadata.name=selectors-a",
+        "metadata.name =selectors-a",
+        "metadata.name=a=b",
+        r"metadata.name=selectors\-a",
+        "metadata.name=selectors-a\\",
+    ],
+)
+def test_malformed_selectors_are_refused(selected: ControlPlane, selector: str) -> None:
+    assert listing(selected, "Node", selector)[0] == 400
 
 
 @pytest.mark.smoke

@@ -64,6 +64,7 @@ def test_fields_are_equal_or_not() -> None:
         ("metadata.name=a,status.phase!=Failed", True),
         ("metadata.name==b", False),
         (r"reason=a\,b\=c", True),
+        (r"metadata.name=a\\,reason=a\,b\=c", False),
     ):
         assert Selector((), parse_fields(text)).matches({}, lambda path: fields.get(path, "")) is meant
 

@@ -17,6 +17,10 @@ _KEY = re.compile(rf"(?:{_NAME}/)?{_NAME}")
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _SET = re.compile(r"^(\S+)\s+(in|notin)\s*\(([^()]*)\)$")
 _PAIR = re.compile(r"^([^!=<>\s]+)\s*(==|=|!=|>|<)\s*([^=<>]*)$")
+_TERMS = re.compile(r"(?:[^\\,]|\\.|\\$)+", re.DOTALL)
+_TERM = re.compile(r"(.*?)(!=|==|=)(.*)", re.DOTALL)
+_ESCAPED = re.compile(r"(?:[^\\,=]|\\[\\,=])*")
+"""Of a field selector: its terms, which commas divide; a term; the value of a term."""
 
 
 class Requirement(NamedTuple):
@@ -128,10 +132,14 @@ def parse_fields(text: str) -> Fields:
     if len(text) > LONGEST:
         raise bad_request(f"fieldSelector: longer than {LONGEST} characters")
     terms = []
-    for term in _checked([*filter(None, map(str.strip, re.split(r"(?<!\\),", text)))], "fieldSelector"):
-        match = re.match(r"^([^!=]+?)(==|!=|=)(.*)$", term)
+    for term in _checked(_TERMS.findall(text), "fieldSelector"):
+        match = _TERM.fullmatch(term)
         if not match:
-            raise bad_request(f"invalid selector: {term[:200]!r}; can't understand")
-        value = re.sub(r"\\([\\,=])", r"\1", match[3].strip())
-        terms.append(FieldTerm(match[1].strip(), value, match[2] != "!="))
+            raise bad_request(f"invalid selector: '{text[:200]}'; can't understand '{term[:200]}'")
+        path, operator, value = match.groups()
+        if not _ESCAPED.fullmatch(value):
+            raise bad_request(
+                f"invalid field selector: {value[:200]!r} has a backslash or = that is not escaped by a backslash"
+            )
+        terms.append(FieldTerm(path, re.sub(r"\\(.)", r"\1", value), operator != "!="))
     return tuple(terms)
