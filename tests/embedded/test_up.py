@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from stromboli.api import names
+from stromboli.scheduler.explain.policy_record import LONGEST_POLICY_TEXT
 from tests.embedded.up_process import POD, Up, eventually
 
 ROOT = Path(__file__).parents[2]
@@ -166,6 +167,12 @@ def test_it_follows_the_config_map_of_volcanos_scheduler(tmp_path: Path) -> None
         assert [action["name"] for action in document["actions"]] == ["enqueue", "allocate"]
         assert "replaced" in up.stromboli("policy", "apply", "--preset", "basic", "--yes")
         eventually(lambda: "Policy refused" not in up.stromboli("status"))
+        large = CONFIG_MAP % "enqueue, allocate" + "    # a long comment\n" * (LONGEST_POLICY_TEXT // 15)
+        up.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=large)
+        eventually(
+            lambda: json.loads(up.kubectl("get", "--raw", "/explain/policy")).get("textLeftOut", 0) > 0
+        )
+        assert "shares by volcano-system/volcano-scheduler-configmap" in up.stromboli("status")
         up.kubectl("delete", "configmap", "-n", "volcano-system", "volcano-scheduler-configmap")
         eventually(lambda: in_force() == "preset full")
         assert "shares by preset full" in up.stromboli("status")

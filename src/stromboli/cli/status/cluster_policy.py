@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -37,25 +37,36 @@ class PolicyInForce(NamedTuple):
 
 async def policy_in_force(client: Client, running: RunningCluster | None, catalog: Catalog) -> PolicyInForce:
     """The policy in force in a cluster, as far as it can be read; else the built-in one."""
+    namespace, name, key = CONFIG_MAP
+    origin, local = f"{namespace}/{name}", running.policy if running is not None else ""
     try:
-        if running is not None and running.policy:
+        if local:
             leader = await ask_policy(_Connection(client))
             if isinstance(leader, PolicyDocument) and not leader.text_left_out:
                 policy = load_policy(leader.text, catalog, leader.source, lenient=True)
                 return PolicyInForce(policy, leader.source, refused=_refused(leader))
-            return PolicyInForce(_of_local_cluster(running.policy, catalog), running.policy)
-        namespace, name, key = CONFIG_MAP
-        answer = await client.get(CONFIG_MAPS, name, namespace)
-        text = (msgspec.json.decode(answer).get("data") or {}).get(key)
-        if isinstance(text, str):
-            origin = f"{namespace}/{name}"
+        text = await _config_map_text(client, may_be_missing=bool(local))
+        if isinstance(text, str) and (text.strip() or not local):
             return PolicyInForce(load_policy(text, catalog, origin, lenient=True), origin)
-        why = f"{namespace}/{name} has no {key}"
+        if local:
+            return PolicyInForce(_of_local_cluster(local, catalog), local)
+        why = f"{origin} has no {key}"
     except (ApiError, PolicyError, OSError) as error:
         why = str(error).partition("\n")[0]
     return PolicyInForce(
         default_policy(catalog), f"the built-in policy, as the cluster's is not known: {why}", is_known=False
     )
+
+
+async def _config_map_text(client: Client, may_be_missing: bool) -> Any:
+    namespace, name, key = CONFIG_MAP
+    try:
+        answer = await client.get(CONFIG_MAPS, name, namespace)
+    except ApiError as error:
+        if error.status == 404 and may_be_missing:
+            return None
+        raise
+    return (msgspec.json.decode(answer).get("data") or {}).get(key)
 
 
 class _Connection(NamedTuple):
