@@ -34,11 +34,12 @@ DEFINITION = {
                         "properties": {
                             "on": {"type": "boolean"},
                             "size": {"type": "integer"},
+                            "source": {"type": "string"},
                             "hostNetwork": {"type": "boolean"},
                         },
                     }
                 },
-                "selectableFields": [{"jsonPath": ".on"}, {"jsonPath": ".size"}],
+                "selectableFields": [{"jsonPath": ".on"}, {"jsonPath": ".size"}, {"jsonPath": ".source"}],
             }
         ],
     },
@@ -167,7 +168,7 @@ def selected(plane: ControlPlane) -> ControlPlane:
         ("StorageClass", "selectors-a", {"provisioner": "a.example.com"}, None),
         ("Select", "a", {}, None),
         ("Select", "b", {"on": False, "size": 0}, None),
-        ("Select", "c", {"on": True, "size": 3}, None),
+        ("Select", "c", {"on": True, "size": 3, "source": "mine"}, None),
     ]
     status, content = answer(
         plane, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION
@@ -258,6 +259,7 @@ def listing(plane: ControlPlane, kind: str, selector: str) -> tuple[int, Json]:
         ("Select", "on=true", "c"),
         ("Select", "size=0", "b"),
         ("Select", "size!=3", "ab"),
+        ("Select", "source=mine", "c"),
         ("ServiceAccount", "metadata.name=robot,metadata.namespace!=other", ["robot"]),
         ("StorageClass", "metadata.namespace=", "a"),
         ("StorageClass", "metadata.namespace=selectors", ""),

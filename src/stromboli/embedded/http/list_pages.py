@@ -59,7 +59,7 @@ def read_selector(kind: Kind, query: Query) -> Selector:
                 if kind.has_own_selectors
                 else f'"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"'
             )
-        fields.append(term._replace(path=field.path, absent=field.absent))
+        fields.append(term._replace(**field._asdict()))
     return Selector(parse_labels(query.get("labelSelector", "")), tuple(fields))
 
 

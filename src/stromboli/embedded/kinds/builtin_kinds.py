@@ -46,9 +46,8 @@ _EVENT_FIELDS = _fields(
     ),
     "reason",
     "reportingComponent",
-    "source",
     "type",
-)
+) | {"source": SelectableField("source.component", substitute="reportingComponent")}
 _SERVICE_FIELDS = _fields("spec.clusterIP", "spec.type")
 _JOB_FIELDS = {"status.successful": SelectableField("status.succeeded", "0")}
 _POD_SUBRESOURCES = (

@@ -38,10 +38,11 @@ class ScalePaths:
 
 
 class SelectableField(NamedTuple):
-    """What a field selector compares: a field, and the value of an object that lacks it."""
+    """What a field selector compares: a field, the value of an object that lacks it, and a field instead of it."""
 
     path: str
     absent: str = ""
+    substitute: str = ""
 
 
 _NAME, _NAMESPACE = SelectableField("metadata.name"), SelectableField("metadata.namespace")

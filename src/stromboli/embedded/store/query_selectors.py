@@ -52,15 +52,17 @@ Labels = tuple[Requirement, ...]
 
 
 class FieldTerm(NamedTuple):
-    """One condition on a field; `absent` is the value of an object that lacks it."""
+    """One condition on a field; an object that lacks it is judged by `substitute`, and without both by `absent`."""
 
     path: str
     value: str
     equal: bool
     absent: str = ""
+    substitute: str = ""
 
     def holds(self, read: Callable[[str], str]) -> bool:
-        return ((read(self.path) or self.absent) == self.value) == self.equal
+        value = read(self.path) or (self.substitute and read(self.substitute)) or self.absent
+        return (value == self.value) == self.equal
 
 
 Fields = tuple[FieldTerm, ...]

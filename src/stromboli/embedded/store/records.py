@@ -103,8 +103,6 @@ class Record:
 
 
 def read_field(content: Any, path: str) -> str:
-    if path == "source":  # of an event: its component, which newer events call otherwise
-        return read_field(content, "source.component") or read_field(content, "reportingComponent")
     for step in path.split("."):
         content = content.get(step) if isinstance(content, dict) else None
     if isinstance(content, bool):
