@@ -363,6 +363,10 @@ def test_a_config_map_is_in_force_while_it_exists(tmp_path: Path) -> None:
     base = load_policy("actions: allocate", CATALOG, "preset own")
     policy = OverridablePolicy(base, "ConfigMap a/b", CATALOG, lenient=True)
     assert (policy.current, policy.refresh(), policy.source_name) == (base, None, "preset own")
+    policy.override = "actions: ["
+    broken = policy.refresh()
+    assert broken is not None
+    assert broken.outcome == "ConfigMap a/b: the policy of preset own stays in force"
     policy.override = "actions: backfill"
     assert policy.refresh() == PolicyReading(True, (), "ConfigMap a/b: the new policy is in force")
     assert (policy.current.actions, policy.current.source_name) == (("backfill",), "ConfigMap a/b")

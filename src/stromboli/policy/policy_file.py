@@ -69,9 +69,9 @@ class PolicyFile:
         try:
             self.current = self._load(text)
         except PolicyError as error:
-            return PolicyReading(
-                False, error.errors, f"{text.source_name}: the policy loaded before stays in force"
-            )
+            kept = self.current.source_name
+            before = "the policy loaded before" if kept == text.source_name else f"the policy of {kept}"
+            return PolicyReading(False, error.errors, f"{text.source_name}: {before} stays in force")
         return PolicyReading(True, self.current.warnings, f"{text.source_name}: the new policy is in force")
 
     def _read(self) -> PolicyText:
