@@ -176,6 +176,9 @@ def test_it_follows_the_config_map_of_volcanos_scheduler(tmp_path: Path) -> None
         up.kubectl("delete", "configmap", "-n", "volcano-system", "volcano-scheduler-configmap")
         eventually(lambda: in_force() == "preset full")
         assert "shares by preset full" in up.stromboli("status")
+        other = ("--configmap", "default/other", "--yes")
+        refused = up.stromboli("policy", "apply", "--preset", "basic", *other, ok=False)
+        assert "follows ConfigMap volcano-system/volcano-scheduler-configmap" in refused
         up.kubectl(
             "apply", "-f", "-", stdin=(CONFIG_MAP % "allocate").replace("volcano-scheduler.conf", "conf")
         )

@@ -234,9 +234,12 @@ def _wanted(file: str | None, preset: str | None, catalog: Catalog) -> Policy:
 
 
 async def _place(session: ClusterSession, config_map: str, key: str) -> PolicyPlace:
-    from stromboli.cli.policy.policy_place import ConfigMapKey, find_policy
+    from stromboli.cli.policy.policy_place import DEFAULT_KEY, ConfigMapKey, find_policy
 
-    return await find_policy(session, ConfigMapKey.of(config_map, key))
+    place = ConfigMapKey.of(config_map, key)
+    if session.running is not None and session.running.policy and place != DEFAULT_KEY:
+        raise Usage(f"a cluster of `stromboli up` follows {DEFAULT_KEY} alone: omit --configmap and --key")
+    return await find_policy(session, place)
 
 
 def _in_force(place: PolicyPlace, catalog: Catalog) -> Policy:
