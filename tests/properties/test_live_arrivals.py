@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from typing import Unpack
 
 import pytest
 
@@ -111,3 +112,31 @@ def test_an_urgent_job_still_gets_the_capacity_of_young_pods_of_its_queue(seed: 
     for _ in range(10):
         cluster.pass_time()
     assert "default/urgent" in [job.key for job in cluster.jobs() if job.allocated_count]
+
+
+@pytest.mark.parametrize("preset", ["full", "fair-share"])
+@pytest.mark.parametrize("priority", PRIORITIES[:2])
+def test_a_queue_gets_its_share_where_all_pods_of_the_other_end_before_their_protection(
+    preset: str, priority: int
+) -> None:
+    manifests = [*nodes("n1 cpu=8,pods=20; n2 cpu=8,pods=20"), *queues("busy; new")]
+    manifests += map(priority_class, PRIORITIES)
+    cluster = Arrivals(load_policy(PRESETS[preset], CATALOG), map(decoded, manifests))
+
+    def arrive(name: str, **terms: Unpack[Terms]) -> None:
+        group, *pods = map(decoded, job_manifests(name, **terms))
+        assert isinstance(group, PodGroup)
+        cluster.arrive(group, [pod for pod in pods if isinstance(pod, Pod)])
+
+    def started() -> list[str]:
+        return [job.key for job in cluster.jobs() if job.allocated_count]
+
+    for second in range(300):
+        if second % 5 == 0:
+            arrive(f"short{second}", cpu=1, queue="busy", priority=priority, min_resources={"cpu": 1})
+            cluster.length[f"default/short{second}"] = 100
+        if second == 100:
+            arrive("gang", pods=2, cpu=4, queue="new", min_resources={"cpu": 8})
+        cluster.pass_time()
+    assert "default/gang" in started()
+    assert cluster.evictions == []

@@ -8,7 +8,6 @@ from heapq import merge
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from stromboli.engine.eviction.eviction_commit import took_lately
 from stromboli.engine.eviction.eviction_domains import asks_for_topology
 from stromboli.engine.queue_limits import own_capability
 from stromboli.engine.transaction import EvictionReason
@@ -16,7 +15,6 @@ from stromboli.model.amounts import Amounts, excess, lacking, minus, shift
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
-    from stromboli.engine.eviction.eviction_options import EvictionOptions
     from stromboli.engine.eviction.gang_eviction import GangEvictionOptions
     from stromboli.engine.session import Session
     from stromboli.model.job import Job, JobId
@@ -119,23 +117,14 @@ class UrgentAdmission:
         return {dim: max(min(amount, int(free[dim]) + amount), 0) for dim, amount in victim.request.items()}
 
     def _possible_victims(self, job: Job, queue: Queue) -> Iterator[Task]:
-        """Running tasks that the evicting actions of this policy could evict for a job, the least urgent first."""
+        """Running tasks that the evicting actions of this policy could evict for a job, the least urgent first.
+
+        Pods that `protectFor` or `respectPriority` protects count too: they end some time. A job that waits for that
+        outside has no pods, so its queue has no demand, and other queues take whatever becomes free.
+        """
         sources = [self._preemptable_jobs(job, queue), *self._reclaimable_jobs(job, queue)]
         for other in merge(*sources, key=_urgency):
-            if other.priority < job.priority:
-                yield from self._victims.of(other)
-            else:
-                yield from self._unprotected_victims(job, other)
-
-    def _unprotected_victims(self, job: Job, other: Job) -> Iterator[Task]:
-        """The victims of a job of no lower priority, which are reclaimed from another queue."""
-        options: EvictionOptions = self._session.arguments(
-            "reclaim" if "reclaim" in self._actions else "gangreclaim"
-        )
-        if options.respect_priority and other.priority > job.priority:
-            return
-        if not took_lately(self._session, other, job, options):
-            yield from (task for task in self._victims.of(other) if not options.is_young(self._session, task))
+            yield from self._victims.of(other)
 
     def _preemptable_jobs(self, job: Job, queue: Queue) -> Iterable[Job]:
         jobs = self._victims.jobs_of(queue) if self._preempts_for(job) else ()
