@@ -162,6 +162,14 @@ def test_a_pod_waits_before_others_are_evicted_for_it(action: str) -> None:
     assert world.sleep(9).step().evicted == ["default/old-0"]
 
 
+def test_a_pod_that_was_created_before_the_clock_was_set_back_has_waited() -> None:
+    world = World(nodes="n1 cpu=1").job("old", minimum=0, cpu=1, running_on="n1")
+    world.job("new", pods=0, minimum=1, priority=9)
+    world.add(pod("new-0", "new", cpu=1, created=NOON - EPOCH + 3600))
+    config = policy("enqueue, preempt", "priority conformance", preempt={"minWaitTime": "30s"})
+    assert world.run(policy=config).evicted == ["default/old-0"]
+
+
 def test_a_young_pod_of_the_same_job_is_evicted_for_a_more_important_one() -> None:
     world = World(nodes="n1 cpu=1").job("job", pods=0, minimum=0, phase="Running")
     important = {"volcano.sh/task-priority": "9"}

@@ -75,9 +75,14 @@ class EvictionOptions:
         return duration(self.hold_for) or 0.0
 
     def has_waited(self, session: Session, task: Task) -> bool:
-        """Whether a pending task has waited for its minimum wait time, so that others may be evicted for it."""
+        """Whether a pending task has waited for its minimum wait time, so that others may be evicted for it.
+
+        A task that was created far in the future has: the clock was set back since.
+        """
         seconds = duration(self.min_wait_time) or 0.0
-        return seconds <= 0 or session.has_come(task.created + seconds)
+        if seconds <= 0 or not session.has_come(task.created - seconds):
+            return True
+        return session.has_come(task.created + seconds)
 
     def may_evict(self, session: Session) -> Callable[[Task, Task], bool]:
         """Whether a task may be evicted for another one, by how long it has run and by the priorities of both."""
