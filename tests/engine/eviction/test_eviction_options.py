@@ -232,6 +232,17 @@ def test_lower_priorities_come_before_smaller_jobs(action: str) -> None:
     assert victims(world, 1, action) == {"default/gang"}
 
 
+@pytest.mark.parametrize(("low", "victim"), [(1, "low"), (2, "middle")])
+def test_reclaim_evicts_small_gangs_first_and_among_them_the_lowest_priority(low: int, victim: str) -> None:
+    """The first tier allows none of them, as each gang needs all its pods."""
+    world = World(nodes="; ".join(f"n{number} cpu=2" for number in range(low + 1)), queues="mine; theirs")
+    world.job("middle", cpu=2, priority=5, queue="theirs", running_on="n0")
+    world.job("low", pods=low, cpu=2, priority=1, queue="theirs", running_on=["n1", "n2"][:low])
+    world.job("new", cpu=2, priority=9, queue="mine")
+    config = policy("enqueue, reclaim", SHARES, reclaim={**GENTLE, "doNoHarm": True})
+    assert world.run(policy=config).evicted == [f"default/{victim}-0"]
+
+
 def test_a_large_gang_is_evicted_if_nothing_smaller_is_enough() -> None:
     world = full_of_gangs(4, 2).job("big", cpu=4, priority=9)
     config = policy("enqueue, preempt", LOOSE, preempt=GENTLE)

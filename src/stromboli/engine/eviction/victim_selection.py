@@ -58,7 +58,7 @@ class VictimSelection:
         """This search, and those among its candidates up to some priority."""
         self._last_tier: int | None = None
         """The last tier that is asked, where not all are."""
-        self._by_priority: dict[int, VictimSelection] = {}
+        self._by_priority: dict[tuple[int, bool], VictimSelection] = {}
         self._by_size: dict[float, VictimSelection] = {}
         self._least_losses: dict[Job, tuple[int, float]] = {}
         """By job, with how many tasks of it were ready."""
@@ -74,16 +74,25 @@ class VictimSelection:
         """Let `clear` look for a node and its victims among these candidates, unless a like task failed before.
 
         `within` is the domain to which it keeps, if any. With `fewestVictims`, victims that the first tier allows are
-        looked for on every node, those of the lowest priority first, before any others.
+        looked for on every node, those of the lowest priority first, before any others. Among the others, smaller jobs
+        come first, and among those of a size the lowest priority.
         """
         key = self._failure_key(task, within)
         if self._failed.get(key) == self._state_version():
             return False
         if self.options.fewest_victims:
-            for priority in self._priorities(task):
-                if self._up_to_priority(priority)._clear_in_proportion(task, clear):
+            priorities = self._priorities(task)
+            for priority in priorities:
+                if self._up_to_priority(priority, first_tier_only=True)._clear_in_proportion(task, clear):
                     return True
-            if self._clear_in_proportion(task, clear):
+
+            def clear_by_priority(search: VictimSelection, task: Task) -> bool:
+                if len(priorities) > 1 and not search._nodes(task, within).any():
+                    return False
+                lower = (search._up_to_priority(priority) for priority in priorities[:-1])
+                return any(clear(each, task) for each in lower) or clear(search, task)
+
+            if self._clear_in_proportion(task, clear_by_priority):
                 return True
         elif clear(self, task):
             return True
@@ -130,14 +139,15 @@ class VictimSelection:
             return False
         return not self.options.no_harm or not is_complete(job) or Surplus(job).take(victim)
 
-    def _up_to_priority(self, priority: int) -> VictimSelection:
-        search = self._by_priority.get(priority)
+    def _up_to_priority(self, priority: int, first_tier_only: bool = False) -> VictimSelection:
+        search = self._by_priority.get((priority, first_tier_only))
         if search is None:
             may_take_from = self._candidates.may_take_from
-            search = self._by_priority[priority] = self._limited(
+            search = self._by_priority[priority, first_tier_only] = self._limited(
                 may_take_from=lambda task, job: job.priority <= priority and may_take_from(task, job)
             )
-            search._last_tier = self.session.rules.first_tier(self._candidates.point)
+            if first_tier_only:
+                search._last_tier = self.session.rules.first_tier(self._candidates.point)
         return search
 
     def _up_to_size(self, size: float) -> VictimSelection:
@@ -147,12 +157,13 @@ class VictimSelection:
             search = self._by_size[size] = self._limited(
                 may_take_from=lambda task, job: self._least_loss(job) <= size and may_take_from(task, job)
             )
-            search._last_tier, search._max_loss = self._last_tier, size
+            search._max_loss = size
         return search
 
     def _limited(self, **limits: Any) -> VictimSelection:
         """The same search among fewer candidates."""
         search = VictimSelection(self.session, replace(self._candidates, **limits), self.options)
+        search._last_tier, search._max_loss = self._last_tier, self._max_loss
         search._searches = self._searches
         self._searches.append(search)
         return search
