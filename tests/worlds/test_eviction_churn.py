@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
 
 import pytest
@@ -29,18 +30,22 @@ def like_volcano() -> Policy:
     return load_policy((WORLDS / "eviction-churn-policy.yaml").read_text(), CATALOG, "like Volcano")
 
 
-def arriving(policy: Policy, rate: int, seconds: int) -> list[Eviction]:
-    """Let the jobs of the world arrive in the order of the file; return all evictions."""
+def arriving(
+    policy: Policy, rate: float, seconds: int, seed: int | None = None, jobs: int | None = None
+) -> list[Eviction]:
+    """Let jobs of the world arrive, in the order of the file or a random one; return all evictions."""
     manifests = open_paths(PATHS)
     objects = [item.object for item in WorkloadExpansion(manifests, NOON).expand(manifests.items(once=True))]
     groups = [obj for obj in objects if isinstance(obj, PodGroup)]
+    if seed is not None:
+        random.Random(seed).shuffle(groups)
     pods: dict[str, list[Pod]] = defaultdict(list)
     for obj in objects:
         if isinstance(obj, Pod):
             pods[f"{obj.namespace}/{obj.metadata.annotations[GROUP]}"].append(obj)
     cluster = Arrivals(policy, [obj for obj in objects if not isinstance(obj, Pod | PodGroup)])
     for second in range(seconds):
-        for group in groups[second * rate : (second + 1) * rate]:
+        for group in groups[:jobs][int(second * rate) : int((second + 1) * rate)]:
             cluster.arrive(group, pods[group.key])
         cluster.pass_time()
     return cluster.evictions
@@ -60,6 +65,14 @@ def test_evictions_like_volcano_s_die_down_within_ten_cycles_of_the_last_arrival
     evictions = arriving(like_volcano(), rate, 300)
     last_arrival = NOON + 37 / rate
     assert [each for each in evictions if each.time > last_arrival + 10] == []
+
+
+@pytest.mark.parametrize("jobs", [28, 30])
+def test_evictions_like_volcano_s_die_down_after_slow_arrivals_in_another_order(jobs: int) -> None:
+    """`etl-2` reclaims capacity that the victims take back as soon as they return."""
+    evictions = arriving(like_volcano(), 0.5, 160, seed=0, jobs=jobs)
+    assert evictions
+    assert [each for each in evictions if each.time > NOON + 2 * jobs + 10] == []
 
 
 @pytest.mark.parametrize("preset", ["like Volcano", *PRESETS])

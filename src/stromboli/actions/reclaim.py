@@ -7,7 +7,7 @@ from functools import partial
 
 from stromboli.api import names
 from stromboli.engine.catalog import action
-from stromboli.engine.eviction.eviction_commit import took_lately
+from stromboli.engine.eviction.eviction_commit import no_attempt_before, took_lately
 from stromboli.engine.eviction.eviction_options import EvictionOptions
 from stromboli.engine.eviction.node_clearing import clear_node, has_enough, would_admit
 from stromboli.engine.eviction.starving_jobs import (
@@ -55,7 +55,8 @@ def reclaim(session: Session) -> None:
     jobs_by_queue = session.jobs_by_queue(starving_jobs(session, may_help=search.may_make_room))
     for _, jobs in jobs_by_queue.visits(skip=session.rules.overused):
         for job in jobs:
-            make_room_for_job(search, job, partial(_make_room, search))
+            if no_attempt_before(session, job) is None:
+                make_room_for_job(search, job, partial(_make_room, search))
 
 
 def _may_take_from(session: Session, arguments: Arguments, task: Task, job: Job) -> bool:

@@ -21,6 +21,10 @@ EVICTED = "evicted"
 """The key of the cluster's memory for the losses of jobs, by key, and of queues, by their name and the taker's."""
 FIRST_WAIT, MAX_WAIT = 300.0, 3600.0
 """Seconds for which a job that lost pods does not evict, unless `holdFor` is set, and after many losses."""
+ATTEMPTS = "attempts"
+"""The key of the cluster's memory for the last time that pods were reclaimed for each job, by its key."""
+TIMES_IN_A_ROW = 2
+"""How often pods are reclaimed for a job that gets none more by it, until it waits."""
 
 
 class Loss(NamedTuple):
@@ -32,6 +36,19 @@ class Loss(NamedTuple):
     @property
     def until(self) -> float:
         return self.time + self.seconds
+
+
+class Attempt(NamedTuple):
+    """The last time that pods were reclaimed for a job, how many it had, and how often in a row it got none more."""
+
+    time: float
+    pods: int
+    tries: int
+
+    @property
+    def until(self) -> float:
+        """The time before which the job may not try again, if this was in vain."""
+        return self.time + min(FIRST_WAIT * 2.0 ** (min(self.tries, 9) - TIMES_IN_A_ROW), MAX_WAIT)
 
 
 def commit_evictions(session: Session, trial: Statement, options: EvictionOptions, beneficiary: Job) -> bool:
@@ -52,6 +69,8 @@ def commit_evictions(session: Session, trial: Statement, options: EvictionOption
         session.reserve(task, options.hold_seconds)
     losers = {victim.job for victim in evicted if victim.job is not None and victim.job is not beneficiary}
     remember_losers(session, losers, options, beneficiary)
+    if any(loser.queue is not beneficiary.queue for loser in losers):
+        _remember_attempt(session, beneficiary)
     trial.commit()
     return True
 
@@ -84,6 +103,34 @@ def took_lately(session: Session, holder: Job, job: Job, options: EvictionOption
         return False
     loss = losses.get((job.queue.name, holder.queue.name))
     return loss is not None and not session.has_come(loss.until)
+
+
+def no_attempt_before(session: Session, job: Job) -> float | None:
+    """The time before which no more pods are reclaimed for a job, as others took the capacity each time.
+
+    Without `holdFor`, victims that return can take back what was reclaimed, in every cycle anew.
+    """
+    last = session.cluster.memory.get(ATTEMPTS, {}).get(job.key)
+    if (
+        last is None
+        or last.tries < TIMES_IN_A_ROW
+        or last.time == session.reads.time
+        or job.ready_count > last.pods
+    ):
+        return None
+    return None if session.has_come(last.until) else last.until
+
+
+def _remember_attempt(session: Session, job: Job) -> None:
+    memory, now = session.cluster.memory, session.now
+    before: dict[str, Attempt] = memory.get(ATTEMPTS) or {}
+    current = {key: attempt for key, attempt in before.items() if 2 * attempt.until - attempt.time > now}
+    last, tries = current.get(job.key), 1
+    if last is not None and job.ready_count <= last.pods:
+        tries = last.tries + (last.time < now)
+    current[job.key] = Attempt(now, job.ready_count, tries)
+    session.restore_if_lost(memory, ATTEMPTS, memory.get(ATTEMPTS))
+    memory[ATTEMPTS] = current
 
 
 def remember_losers(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stromboli.api import names
 from stromboli.api.go_scalars import duration, rfc3339
-from stromboli.engine.eviction.eviction_commit import no_eviction_before, took_lately
+from stromboli.engine.eviction.eviction_commit import no_attempt_before, no_eviction_before, took_lately
 from stromboli.policy.argument_checks import duration_like
 from stromboli.policy.arguments import arg
 
@@ -116,6 +116,10 @@ class EvictionOptions:
             return ""
         if (moment := no_eviction_before(session, job, self)) is not None:
             return f"the job that waits was evicted itself and evicts no other before {_time_text(moment)}"
+        if holder.queue is not job.queue and (moment := no_attempt_before(session, job)) is not None:
+            return (
+                f"other jobs took what was reclaimed for the waiting job; it waits until {_time_text(moment)}"
+            )
         if not self.has_waited(session, task):
             return "the pod that waits has only just been created"
         if holder.queue is not job.queue and took_lately(session, holder, job, self):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pods_lately
+from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pods_lately, no_attempt_before
 from stromboli.engine.eviction.eviction_domains import (
     DEFAULT_MAX_DOMAINS,
     asks_for_topology,
@@ -106,6 +106,8 @@ def evict_for_gangs(session: Session, eviction: GangEviction) -> None:
     for _, jobs in session.jobs_by_queue(starving).visits(skip=eviction.skip_queue):
         for job in jobs:
             if lost_pods_lately(session, job, options):
+                continue
+            if eviction.kind == "reclaim" and no_attempt_before(session, job) is not None:
                 continue
             with session.guard(job), session.statement() as trial:
                 search = GangVictimSelection(session, eviction, options, job)
