@@ -10,6 +10,7 @@ from deploy.release.distribution_checks import build_distributions
 from tests.deploy.release.small_repository import SmallRepository
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
