@@ -13,6 +13,7 @@ import numpy as np
 from stromboli.api import names
 from stromboli.model.amounts import Amounts, excess, lacking, shift, times, total_of
 from stromboli.model.cluster import SUM_OF
+from stromboli.model.constraints.node_selection import matching_nodes, selects_nodes
 from stromboli.model.dimensions import PODS
 from stromboli.model.status import Status
 
@@ -34,7 +35,11 @@ _PLACEABLE = (*_HOLDING, Status.PENDING)
 class NodeSizes:
     """What nodes hold when they are empty, or beside some tasks."""
 
+    by_labels = False
+    """Whether a shape fits only on nodes that its node selector and node affinity match."""
+
     def __init__(self, columns: Columns, tasks: Iterable[Task] = ()) -> None:
+        self._columns = columns
         self._allocatable = columns.allocatable.copy()
         for task in tasks:
             for dim, amount in task.request.items():
@@ -53,18 +58,31 @@ class NodeSizes:
         return known
 
     def _count(self, shape: Shape) -> int:
+        allocatable = self._allocatable
+        if self.by_labels and selects_nodes(shape.spec):
+            allocatable = allocatable[:, matching_nodes(self._columns, shape.spec)]
+            if not allocatable.shape[1]:
+                return 0
         asked = {dim: int(amount) for dim, amount in shape.request.items() if amount > 0 and dim != PODS}
         if not asked:
             return sys.maxsize
-        if max(asked) >= len(self._allocatable):
+        if max(asked) >= len(allocatable):
             return 0
-        fewest = np.minimum.reduce([self._allocatable[dim] // amount for dim, amount in asked.items()])
+        fewest = np.minimum.reduce([allocatable[dim] // amount for dim, amount in asked.items()])
         return int(fewest.sum())
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NodeSizes) and np.array_equal(self._allocatable, other._allocatable)
+    def differs(self, earlier: NodeSizes | None) -> bool:
+        """Whether nodes have other sizes than earlier, or a shape that was asked about selects others of them."""
+        if earlier is None or not np.array_equal(self._allocatable, earlier._allocatable):
+            return True
+        known = list(earlier._slots.items()) if self.by_labels else ()
+        return any(selects_nodes(shape.spec) and self.slots(shape) != count for shape, count in known)
 
-    __hash__ = None  # type: ignore[assignment]
+
+class SelectedNodeSizes(NodeSizes):
+    """The same, if a shape fits only on nodes that it selects."""
+
+    by_labels = True
 
 
 class JobNeeds:
@@ -74,9 +92,18 @@ class JobNeeds:
     comes before new jobs.
     """
 
-    def __init__(self, cluster: Cluster, tasks_needed: Callable[[Job], int], reserves_minimum: bool) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        tasks_needed: Callable[[Job], int],
+        reserves_minimum: bool,
+        ignores_node_labels: bool = False,
+    ) -> None:
         self.cluster = cluster
         self._tasks_needed = tasks_needed
+        # quirk: without the option, capacity is kept for jobs that select no node, as by Volcano
+        by_labels = reserves_minimum and not ignores_node_labels
+        self._sizes_type = SelectedNodeSizes if by_labels else NodeSizes
         self.reserves_minimum = reserves_minimum
         """The option `reserveMinimum` of the action enqueue."""
         self._hopeless: dict[Job, bool] = {}
@@ -84,7 +111,7 @@ class JobNeeds:
     @property
     def sizes(self) -> NodeSizes:
         """The sizes of all nodes."""
-        return self.cluster.columns.derived(NodeSizes)
+        return self.cluster.columns.derived(self._sizes_type)
 
     def least(self, job: Job) -> Amounts | None:
         """What a job needs to start: its minResources, or what its pods request; None if neither is known."""
@@ -127,7 +154,7 @@ class JobNeeds:
         return self.reserves_minimum and (job.below_minimum or _waits_for_min_resources(job))
 
     def is_hopeless(self, job: Job) -> bool:
-        """Whether a job could not start even if all nodes were empty, since they are too small or too few."""
+        """Whether a job could not start even if all nodes were empty, since those are too small or too few."""
         known = self._hopeless.get(job)
         if known is None:
             known = self._hopeless[job] = self._is_too_large(job)
@@ -157,7 +184,7 @@ class JobNeeds:
 
     def _beside(self, job: Job) -> NodeSizes:
         """What nodes hold beside the tasks of a job that was started: these stay, whatever became of their nodes."""
-        return NodeSizes(self.cluster.columns, _tasks(job, _HOLDING))
+        return self._sizes_type(self.cluster.columns, _tasks(job, _HOLDING))
 
 
 class AdmittedJobs:
@@ -186,7 +213,7 @@ class AdmittedJobs:
         self._reserves_minimum = needs.reserves_minimum
         jobs = {**dirty.jobs, **self._admitted}
         if dirty.everything or dirty.nodes:
-            if needs.sizes != self._sizes:
+            if needs.sizes.differs(self._sizes):
                 jobs |= {**needs.cluster.backlog, **self._short}
             self._sizes = needs.sizes
         if dirty.everything:
