@@ -128,16 +128,17 @@ class JobNeeds:
 
         `in_full`: until a job runs, all that it needs is reserved, whatever its pods hold.
         """
+        is_inqueue = job.phase == names.GROUP_INQUEUE
+        started = job.phase == names.GROUP_RUNNING and job.allocated_count >= job.minimum
+        if not (is_inqueue or started or self.runs_short(job)):
+            return {}
         least = self.least(job)
         if least is None or self._exceeds_cluster(job, least) or self.is_hopeless(job):
             return {}
-        if job.phase == names.GROUP_INQUEUE and in_full:
+        if is_inqueue and in_full:
             return self.ungated(job, least)
-        started = job.phase == names.GROUP_RUNNING and job.allocated_count >= job.minimum
-        if job.phase == names.GROUP_INQUEUE or started or self.runs_short(job):
-            missing = job.shortfall() if job.min_resources is not None else excess(least, job.allocated)
-            return self.ungated(job, missing)
-        return {}
+        missing = job.shortfall() if job.min_resources is not None else excess(least, job.allocated)
+        return self.ungated(job, missing)
 
     def reserved_on_admission(self, job: Job) -> Amounts:
         """What admitting a job reserves for it."""
