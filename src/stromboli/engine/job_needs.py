@@ -152,7 +152,7 @@ class JobNeeds:
 
     def runs_short(self, job: Job) -> bool:
         """Whether a job comes before new ones: it runs with less than the minimum with which it was admitted."""
-        return self.reserves_minimum and (job.below_minimum or _waits_for_min_resources(job))
+        return self.reserves_minimum and (_lost_pods(job) or _waits_for_min_resources(job))
 
     def is_hopeless(self, job: Job) -> bool:
         """Whether a job could not start even if all nodes were empty, since those are too small or too few."""
@@ -301,6 +301,11 @@ def _least_of_pods(job: Job) -> Amounts | None:
         count, tasks, key=lambda task: (task.status is Status.PENDING, -task.priority, task.order)
     )
     return total_of(task.request for task in first)
+
+
+def _lost_pods(job: Job) -> bool:
+    """Whether a running job lost pods that are or will be created again: failed ones stay failed until replaced."""
+    return job.below_minimum and (job.counts[Status.PENDING] > 0 or not job.counts[Status.FAILED])
 
 
 def _waits_for_min_resources(job: Job) -> bool:
