@@ -197,11 +197,11 @@ class AdmittedJobs:
         self._reserves_minimum = False
         self._short: dict[Job, None] = {}
         """Admitted jobs without all that they need."""
-        self._owed: dict[tuple[Queue | None, int], Amounts] = {}
+        self._owed: dict[tuple[Queue | None, int | None], Amounts] = {}
         """What is reserved for jobs with minResources and for running jobs, by queue and priority; with None as queue,
-        for those of all queues. Empty unless the minimum of admitted jobs is reserved.
+        for those of all queues, and with None as priority for other jobs. Empty unless the minimum is reserved.
         """
-        self._parts: dict[Job, tuple[Queue | None, int, Amounts]] = {}
+        self._parts: dict[Job, tuple[Queue | None, int | None, Amounts]] = {}
         self._priorities: Counter[int] = Counter()
         """How many jobs of each priority are owed something."""
 
@@ -228,7 +228,7 @@ class AdmittedJobs:
     def add(self, job: Job, reserved: Amounts) -> None:
         """A job was admitted in this session."""
         self._admitted[job] = None
-        if self._reserves_minimum and job.min_resources is not None:
+        if self._reserves_minimum:
             self._owe(job, reserved)
 
     def holds_back(self, job: Job, short: Iterable[int], queue: Queue | None = None) -> bool:
@@ -244,8 +244,13 @@ class AdmittedJobs:
         return any(amounts.get(dim, 0) > 0 for dim in short for amounts in owed)
 
     def yielded_to(self, job: Job, queue: Queue | None = None) -> Amounts:
-        """What jobs (of a queue) of lower priority are owed: it does not keep a job out."""
-        below = [priority for priority in self._priorities if priority < job.priority]
+        """What is reserved for jobs (of a queue) and does not keep a job out, as these have lower priority.
+
+        What is reserved for new jobs without minResources, which the gate hardly limits, keeps out only their like.
+        """
+        below: list[int | None] = [priority for priority in self._priorities if priority < job.priority]
+        if job.min_resources is not None:
+            below.append(None)
         return total_of(self._owed.get((queue, priority), {}) for priority in below)
 
     def _review(self, needs: JobNeeds, job: Job) -> None:
@@ -253,26 +258,27 @@ class AdmittedJobs:
         if job.visible and not job.waits_for_queue and job.shortfall():
             self._short[job] = None
         if needs.reserves_minimum:
-            owed = job.visible and (job.min_resources is not None or job.has_started)
-            self._owe(job, needs.reserved(job) if owed else {})
+            self._owe(job, needs.reserved(job) if job.visible else {})
 
     def _owe(self, job: Job, amounts: Amounts) -> None:
         """Replace what a job is owed."""
         if job in self._parts:
             self._count(*self._parts.pop(job), -1)
         if amounts:
-            self._parts[job] = job.queue, job.priority, amounts
+            is_owed = job.min_resources is not None or job.has_started
+            self._parts[job] = job.queue, job.priority if is_owed else None, amounts
             self._count(*self._parts[job], 1)
 
-    def _count(self, queue: Queue | None, priority: int, amounts: Amounts, sign: int) -> None:
+    def _count(self, queue: Queue | None, priority: int | None, amounts: Amounts, sign: int) -> None:
         for key in {queue, None}:
             owed = self._owed.setdefault((key, priority), {})
             shift(owed, amounts, sign)
             if not owed:
                 del self._owed[key, priority]
-        self._priorities[priority] += sign
-        if not self._priorities[priority]:
-            del self._priorities[priority]
+        if priority is not None:
+            self._priorities[priority] += sign
+            if not self._priorities[priority]:
+                del self._priorities[priority]
 
 
 def _tasks(job: Job, statuses: Iterable[Status]) -> Iterable[Task]:
