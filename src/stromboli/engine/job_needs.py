@@ -248,6 +248,8 @@ class AdmittedJobs:
 
         What is reserved for new jobs without minResources, which the gate hardly limits, keeps out only their like.
         """
+        if not self._owed:
+            return {}
         below: list[int | None] = [priority for priority in self._priorities if priority < job.priority]
         if job.min_resources is not None:
             below.append(None)

@@ -64,7 +64,8 @@ class Overcommit(Plugin):
         wanted = self.session.needs.least(job)
         if wanted is None:
             return Vote.PERMIT
-        inqueue = minus(self.inqueue, self._jobs.yielded_to(job))
+        yielded = self._jobs.yielded_to(job)
+        inqueue = minus(self.inqueue, yielded) if yielded else self.inqueue
         short = lacking(plus(inqueue, wanted), self.idle, wanted)
         if not self._jobs.holds_back(job, short):
             return Vote.PERMIT
