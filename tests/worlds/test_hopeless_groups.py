@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stromboli.testing import World
-from tests.manifests import group, node, phases, pod
+from tests.manifests import group, node, phases, pod, policy
 from tests.worlds.planning import planned, policy_named
 
 POLICIES = ("stock", "stock-capacity", "full", "full-capacity", "fair-share")
@@ -160,3 +160,70 @@ def test_without_gang_scheduling_a_gang_is_hopeless_only_if_none_of_its_pods_fit
     world = World(nodes="n1 cpu=4", policy="actions: allocate\ntiers: [{plugins: [{name: proportion}]}]")
     world.job("part", pods=3, minimum=3, cpu=2)
     assert len(world.step().binds) == 2
+
+
+SELECTOR = {"nodeSelector": {"pool": "h100"}}
+
+
+def selecting(policy: str, *nodes: object, spec: dict[str, object], cpu: int = 4, pods: int = 1) -> World:
+    """Two nodes of 4 CPUs, an admitted gang that selects nodes, and two newcomers that need one node each."""
+    world = World(policy=policy_named(policy).source).add(node("n1"), node("n2"), *nodes)
+    world.add(group("big", pods, minResources={"cpu": str(cpu * pods)}))
+    world.add(*(pod(f"big-{index}", "big", cpu=cpu, spec=spec) for index in range(pods)))
+    for name in ("x", "y"):
+        world.add(group(name, 1, phase="Pending", minResources={"cpu": "4"}), pod(f"{name}-0", name, cpu=4))
+    return world
+
+
+OURS = pytest.mark.parametrize("policy", ["full", "full-capacity", "fair-share", *PRESETS[1:]])
+
+
+@OURS
+def test_a_gang_that_selects_labels_of_no_node_reserves_nothing(policy: str) -> None:
+    world = selecting(policy, spec=SELECTOR)
+    assert set(world.step(3).binds) | set(world.step().binds) == {"default/x-0", "default/y-0"}
+    waiting = world.step().pending["default/big"]
+    assert waiting.reason == "node(s) didn't match Pod's node affinity/selector"
+    assert waiting.message == f"big-0: 0/2 nodes are unavailable: 2 {waiting.reason}."
+    assert "label a node with pool=h100" in waiting.hint
+
+
+@OURS
+def test_a_gang_that_fits_only_on_nodes_that_it_does_not_select_reserves_nothing(policy: str) -> None:
+    small = node("n3", cpu=1, labels={"pool": "h100"})
+    world = selecting(policy, small, spec=SELECTOR)
+    assert set(world.step(3).binds) == {"default/x-0", "default/y-0"}
+
+
+def test_a_job_at_the_gate_is_compared_with_the_nodes_that_it_selects() -> None:
+    world = gate("preset:basic").add(node("n2", cpu=1, labels={"pool": "h100"}))
+    world.add(group("old", 1, phase="Running"), pod("old-0", "old", on="n1", cpu=4))
+    world.add(group("new", 1, phase="Pending", minResources={"cpu": "4"}))
+    world.add(pod("new-0", "new", cpu=4, spec=SELECTOR))
+    waiting = world.step().pending["default/new"]
+    assert waiting.reason == "Larger than any node"
+    assert waiting.message == "new-0 asks for cpu 4, the largest node that it selects (n2) has cpu 1"
+
+
+@OURS
+def test_it_is_no_longer_hopeless_once_a_node_is_labeled(policy: str) -> None:
+    world = selecting(policy, node("n3", spec={"unschedulable": True}), spec=SELECTOR)
+    world.step(2)
+    world.add(node("n3", labels={"pool": "h100"}))
+    assert world.step(2).binds == {"default/big-0": "n3"}
+
+
+def test_a_gang_starts_anywhere_if_the_policy_ignores_the_labels_of_nodes() -> None:
+    arguments = {"predicate.NodeAffinityEnable": False}
+    text = policy("enqueue, allocate", "gang | proportion", ("predicates", arguments), enqueue=RESERVE)
+    world = World(nodes="n1 cpu=4", policy=text).add(*hopeless(cpu=4, minResources=None))
+    world.add(pod("big-0", "big", cpu=4, spec=SELECTOR))
+    assert world.step(2).binds == {"default/big-0": "n1"}
+
+
+RESERVE = {"reserveMinimum": True}
+
+
+def test_a_job_refused_for_what_is_reserved_is_told_that_free_capacity_is_reserved() -> None:
+    world = gate("stock").add(group("first", 1, minResources={"cpu": "4"}), *newcomer())
+    assert "what is free is reserved for admitted jobs" in world.step().pending["default/new"].hint

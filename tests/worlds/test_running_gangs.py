@@ -143,6 +143,28 @@ def test_the_gate_keeps_what_a_running_gang_lacks(policy: str, phase: str) -> No
     assert phases(world)["filler"] == phase
 
 
+@pytest.mark.parametrize(("failed", "phase"), [("gang-1", "Inqueue"), ("", "Pending")])
+def test_the_gate_keeps_nothing_for_a_pod_that_stays_failed(failed: str, phase: str) -> None:
+    world = World(policy=policy_named("preset:full").source).add(node("n1"), node("n2"))
+    world.add(group("gang", 2, phase="Running", minResources={"cpu": "8"}))
+    world.add(pod("gang-0", "gang", on="n1", cpu=4))
+    if failed:
+        world.add(pod(failed, "gang", on="n2", cpu=4, phase="Failed"))
+    world.add(group("filler", 1, phase="Pending", minResources={"cpu": "4"}))
+    world.step(3)
+    assert phases(world)["filler"] == phase
+
+
+def test_the_gate_keeps_capacity_for_a_pod_that_replaces_a_failed_one() -> None:
+    world = World(policy=policy_named("preset:full").source)
+    world.add(node("n1"), node("n2", spec={"unschedulable": True}))
+    world.add(group("gang", 2, phase="Running", minResources={"cpu": "8"}))
+    world.add(pod("gang-0", "gang", on="n1", cpu=4), pod("gang-1", "gang", on="n2", cpu=4, phase="Failed"))
+    world.add(pod("gang-2", "gang", cpu=4), group("filler", 1, phase="Pending", minResources={"cpu": "4"}))
+    world.step(3)
+    assert phases(world)["filler"] == "Pending"
+
+
 # -- on `stromboli up`
 
 

@@ -81,3 +81,16 @@ def test_a_job_of_higher_priority_is_not_held_back_for_running_jobs() -> None:
     world = spark()
     world.job("urgent", cpu=3, priority=9, queue="test")
     assert world.step().binds == {"default/urgent-0": "n1"}
+
+
+@pytest.mark.parametrize("policy", [*OURS, *PRESETS])
+def test_gangs_without_min_resources_that_wait_keep_out_no_job_with_min_resources(policy: str) -> None:
+    """The gate hardly limits how many such gangs are admitted; a job that fits beside them is admitted, too."""
+    world = World(policy=policy_named(policy).source).add(node("n1", cpu=4), node("n2", cpu=4))
+    world.add(group("old", 1, phase="Running"), pod("old-0", "old", on="n1", cpu=4))
+    for name in ("a", "b", "c"):
+        world.add(group(name, 2, phase="Pending"))
+        world.add(*(pod(f"{name}-{index}", name, cpu=4) for index in range(2)))
+    world.step()
+    world.add(group("new", 1, phase="Pending", minResources={"cpu": "1"}), pod("new-0", "new", cpu=1))
+    assert world.step().binds == {"default/new-0": "n2"}

@@ -13,6 +13,7 @@ import numpy as np
 from stromboli.api import names
 from stromboli.model.amounts import Amounts, excess, lacking, shift, times, total_of
 from stromboli.model.cluster import SUM_OF
+from stromboli.model.constraints.node_selection import matching_nodes, selects_nodes
 from stromboli.model.dimensions import PODS
 from stromboli.model.status import Status
 
@@ -34,7 +35,11 @@ _PLACEABLE = (*_HOLDING, Status.PENDING)
 class NodeSizes:
     """What nodes hold when they are empty, or beside some tasks."""
 
+    by_labels = False
+    """Whether a shape fits only on nodes that its node selector and node affinity match."""
+
     def __init__(self, columns: Columns, tasks: Iterable[Task] = ()) -> None:
+        self._columns = columns
         self._allocatable = columns.allocatable.copy()
         for task in tasks:
             for dim, amount in task.request.items():
@@ -53,18 +58,31 @@ class NodeSizes:
         return known
 
     def _count(self, shape: Shape) -> int:
+        allocatable = self._allocatable
+        if self.by_labels and selects_nodes(shape.spec):
+            allocatable = allocatable[:, matching_nodes(self._columns, shape.spec)]
+            if not allocatable.shape[1]:
+                return 0
         asked = {dim: int(amount) for dim, amount in shape.request.items() if amount > 0 and dim != PODS}
         if not asked:
             return sys.maxsize
-        if max(asked) >= len(self._allocatable):
+        if max(asked) >= len(allocatable):
             return 0
-        fewest = np.minimum.reduce([self._allocatable[dim] // amount for dim, amount in asked.items()])
+        fewest = np.minimum.reduce([allocatable[dim] // amount for dim, amount in asked.items()])
         return int(fewest.sum())
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NodeSizes) and np.array_equal(self._allocatable, other._allocatable)
+    def differs(self, earlier: NodeSizes | None) -> bool:
+        """Whether nodes have other sizes than earlier, or a shape that was asked about selects others of them."""
+        if earlier is None or not np.array_equal(self._allocatable, earlier._allocatable):
+            return True
+        known = list(earlier._slots.items()) if self.by_labels else ()
+        return any(selects_nodes(shape.spec) and self.slots(shape) != count for shape, count in known)
 
-    __hash__ = None  # type: ignore[assignment]
+
+class SelectedNodeSizes(NodeSizes):
+    """The same, if a shape fits only on nodes that it selects."""
+
+    by_labels = True
 
 
 class JobNeeds:
@@ -74,9 +92,18 @@ class JobNeeds:
     comes before new jobs.
     """
 
-    def __init__(self, cluster: Cluster, tasks_needed: Callable[[Job], int], reserves_minimum: bool) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        tasks_needed: Callable[[Job], int],
+        reserves_minimum: bool,
+        ignores_node_labels: bool = False,
+    ) -> None:
         self.cluster = cluster
         self._tasks_needed = tasks_needed
+        # quirk: without the option, capacity is kept for jobs that select no node, as by Volcano
+        by_labels = reserves_minimum and not ignores_node_labels
+        self._sizes_type = SelectedNodeSizes if by_labels else NodeSizes
         self.reserves_minimum = reserves_minimum
         """The option `reserveMinimum` of the action enqueue."""
         self._hopeless: dict[Job, bool] = {}
@@ -84,7 +111,7 @@ class JobNeeds:
     @property
     def sizes(self) -> NodeSizes:
         """The sizes of all nodes."""
-        return self.cluster.columns.derived(NodeSizes)
+        return self.cluster.columns.derived(self._sizes_type)
 
     def least(self, job: Job) -> Amounts | None:
         """What a job needs to start: its minResources, or what its pods request; None if neither is known."""
@@ -101,16 +128,17 @@ class JobNeeds:
 
         `in_full`: until a job runs, all that it needs is reserved, whatever its pods hold.
         """
+        is_inqueue = job.phase == names.GROUP_INQUEUE
+        started = job.phase == names.GROUP_RUNNING and job.allocated_count >= job.minimum
+        if not (is_inqueue or started or self.runs_short(job)):
+            return {}
         least = self.least(job)
         if least is None or self._exceeds_cluster(job, least) or self.is_hopeless(job):
             return {}
-        if job.phase == names.GROUP_INQUEUE and in_full:
+        if is_inqueue and in_full:
             return self.ungated(job, least)
-        started = job.phase == names.GROUP_RUNNING and job.allocated_count >= job.minimum
-        if job.phase == names.GROUP_INQUEUE or started or self.runs_short(job):
-            missing = job.shortfall() if job.min_resources is not None else excess(least, job.allocated)
-            return self.ungated(job, missing)
-        return {}
+        missing = job.shortfall() if job.min_resources is not None else excess(least, job.allocated)
+        return self.ungated(job, missing)
 
     def reserved_on_admission(self, job: Job) -> Amounts:
         """What admitting a job reserves for it."""
@@ -124,10 +152,10 @@ class JobNeeds:
 
     def runs_short(self, job: Job) -> bool:
         """Whether a job comes before new ones: it runs with less than the minimum with which it was admitted."""
-        return self.reserves_minimum and (job.below_minimum or _waits_for_min_resources(job))
+        return self.reserves_minimum and (_lost_pods(job) or _waits_for_min_resources(job))
 
     def is_hopeless(self, job: Job) -> bool:
-        """Whether a job could not start even if all nodes were empty, since they are too small or too few."""
+        """Whether a job could not start even if all nodes were empty, since those are too small or too few."""
         known = self._hopeless.get(job)
         if known is None:
             known = self._hopeless[job] = self._is_too_large(job)
@@ -157,7 +185,7 @@ class JobNeeds:
 
     def _beside(self, job: Job) -> NodeSizes:
         """What nodes hold beside the tasks of a job that was started: these stay, whatever became of their nodes."""
-        return NodeSizes(self.cluster.columns, _tasks(job, _HOLDING))
+        return self._sizes_type(self.cluster.columns, _tasks(job, _HOLDING))
 
 
 class AdmittedJobs:
@@ -169,11 +197,11 @@ class AdmittedJobs:
         self._reserves_minimum = False
         self._short: dict[Job, None] = {}
         """Admitted jobs without all that they need."""
-        self._owed: dict[tuple[Queue | None, int], Amounts] = {}
+        self._owed: dict[tuple[Queue | None, int | None], Amounts] = {}
         """What is reserved for jobs with minResources and for running jobs, by queue and priority; with None as queue,
-        for those of all queues. Empty unless the minimum of admitted jobs is reserved.
+        for those of all queues, and with None as priority for other jobs. Empty unless the minimum is reserved.
         """
-        self._parts: dict[Job, tuple[Queue | None, int, Amounts]] = {}
+        self._parts: dict[Job, tuple[Queue | None, int | None, Amounts]] = {}
         self._priorities: Counter[int] = Counter()
         """How many jobs of each priority are owed something."""
 
@@ -186,7 +214,7 @@ class AdmittedJobs:
         self._reserves_minimum = needs.reserves_minimum
         jobs = {**dirty.jobs, **self._admitted}
         if dirty.everything or dirty.nodes:
-            if needs.sizes != self._sizes:
+            if needs.sizes.differs(self._sizes):
                 jobs |= {**needs.cluster.backlog, **self._short}
             self._sizes = needs.sizes
         if dirty.everything:
@@ -200,7 +228,7 @@ class AdmittedJobs:
     def add(self, job: Job, reserved: Amounts) -> None:
         """A job was admitted in this session."""
         self._admitted[job] = None
-        if self._reserves_minimum and job.min_resources is not None:
+        if self._reserves_minimum:
             self._owe(job, reserved)
 
     def holds_back(self, job: Job, short: Iterable[int], queue: Queue | None = None) -> bool:
@@ -216,8 +244,15 @@ class AdmittedJobs:
         return any(amounts.get(dim, 0) > 0 for dim in short for amounts in owed)
 
     def yielded_to(self, job: Job, queue: Queue | None = None) -> Amounts:
-        """What jobs (of a queue) of lower priority are owed: it does not keep a job out."""
-        below = [priority for priority in self._priorities if priority < job.priority]
+        """What is reserved for jobs (of a queue) and does not keep a job out, as these have lower priority.
+
+        What is reserved for new jobs without minResources, which the gate hardly limits, keeps out only their like.
+        """
+        if not self._owed:
+            return {}
+        below: list[int | None] = [priority for priority in self._priorities if priority < job.priority]
+        if job.min_resources is not None:
+            below.append(None)
         return total_of(self._owed.get((queue, priority), {}) for priority in below)
 
     def _review(self, needs: JobNeeds, job: Job) -> None:
@@ -225,26 +260,27 @@ class AdmittedJobs:
         if job.visible and not job.waits_for_queue and job.shortfall():
             self._short[job] = None
         if needs.reserves_minimum:
-            owed = job.visible and (job.min_resources is not None or job.has_started)
-            self._owe(job, needs.reserved(job) if owed else {})
+            self._owe(job, needs.reserved(job) if job.visible else {})
 
     def _owe(self, job: Job, amounts: Amounts) -> None:
         """Replace what a job is owed."""
         if job in self._parts:
             self._count(*self._parts.pop(job), -1)
         if amounts:
-            self._parts[job] = job.queue, job.priority, amounts
+            is_owed = job.min_resources is not None or job.has_started
+            self._parts[job] = job.queue, job.priority if is_owed else None, amounts
             self._count(*self._parts[job], 1)
 
-    def _count(self, queue: Queue | None, priority: int, amounts: Amounts, sign: int) -> None:
+    def _count(self, queue: Queue | None, priority: int | None, amounts: Amounts, sign: int) -> None:
         for key in {queue, None}:
             owed = self._owed.setdefault((key, priority), {})
             shift(owed, amounts, sign)
             if not owed:
                 del self._owed[key, priority]
-        self._priorities[priority] += sign
-        if not self._priorities[priority]:
-            del self._priorities[priority]
+        if priority is not None:
+            self._priorities[priority] += sign
+            if not self._priorities[priority]:
+                del self._priorities[priority]
 
 
 def _tasks(job: Job, statuses: Iterable[Status]) -> Iterable[Task]:
@@ -273,6 +309,11 @@ def _least_of_pods(job: Job) -> Amounts | None:
         count, tasks, key=lambda task: (task.status is Status.PENDING, -task.priority, task.order)
     )
     return total_of(task.request for task in first)
+
+
+def _lost_pods(job: Job) -> bool:
+    """Whether a running job lost pods that are or will be created again: failed ones stay failed until replaced."""
+    return job.below_minimum and (job.counts[Status.PENDING] > 0 or not job.counts[Status.FAILED])
 
 
 def _waits_for_min_resources(job: Job) -> bool:

@@ -162,6 +162,9 @@ class Plugin:
     guards_room: ClassVar[bool] = False
     """Whether it refuses jobs at the gate only because the cluster as a whole is full."""
 
+    ignores_node_labels: bool = False
+    """Whether it lets pods start on nodes that their node selector or node affinity does not match."""
+
     honours: frozenset[str] = frozenset()
     """Requirements that it honours, by their names in `model.requirements.placement_requirement`.
 

@@ -93,6 +93,7 @@ class Rules:
         self.plugins = [plugin for tier in tiers for plugin in tier]
         self.honoured = frozenset[str]().union(*(plugin.honours for plugin in self.plugins))
         """Requirements of pods, PodGroups and queues that some plugin honours."""
+        self.ignores_node_labels = any(plugin.ignores_node_labels for plugin in self.plugins)
         points = dict(POINTS)
         for plugin in self.plugins:
             points.update(own_points(type(plugin)))

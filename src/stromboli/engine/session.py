@@ -119,7 +119,9 @@ class Session(Transaction):
         """Jobs of which plugins have something new to tell, though they did not change."""
         self.ungated: list[Task] = []
         """Tasks that were let out of their queue's gate in this session."""
-        self.needs = JobNeeds(cluster, rules.tasks_needed, _reserves_minimum(policy))
+        self.needs = JobNeeds(
+            cluster, rules.tasks_needed, _reserves_minimum(policy), rules.ignores_node_labels
+        )
         """What jobs need to start, and which of them no nodes could hold."""
         self.waits = RoomWaits()
         """Jobs that nobody tries because they wait for more room than there is."""

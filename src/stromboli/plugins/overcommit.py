@@ -64,7 +64,8 @@ class Overcommit(Plugin):
         wanted = self.session.needs.least(job)
         if wanted is None:
             return Vote.PERMIT
-        inqueue = minus(self.inqueue, self._jobs.yielded_to(job))
+        yielded = self._jobs.yielded_to(job)
+        inqueue = minus(self.inqueue, yielded) if yielded else self.inqueue
         short = lacking(plus(inqueue, wanted), self.idle, wanted)
         if not self._jobs.holds_back(job, short):
             return Vote.PERMIT
@@ -72,6 +73,10 @@ class Overcommit(Plugin):
         listed = ", ".join(names.OVERUSED.format(resource=dims.names[dim]) for dim in dims.ordered(short))
         text = names.CLUSTER_OVERUSED.format(resources=listed)
         way_out = "wait until pods end, add nodes or ask for less"
+        if not lacking(wanted, self.session.cluster.columns.free, wanted):
+            way_out = (
+                "what is free is reserved for admitted jobs: wait until they end, add nodes or ask for less"
+            )
         self.session.refuse(job, self.name, text, way_out)
         return Vote.REJECT
 

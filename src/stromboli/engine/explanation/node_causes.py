@@ -15,13 +15,14 @@ from stromboli.engine.explanation.ways_out import (
     larger_than_any_node,
     least_request,
     nodes_way_out,
+    selects_no_node,
     way_past_filter,
 )
+from stromboli.engine.placement.verdict import Reason, Verdict
 from stromboli.model.dimensions import PODS
 
 if TYPE_CHECKING:
     from stromboli.engine.explanation.shortages import WayOut
-    from stromboli.engine.placement.verdict import Verdict
     from stromboli.engine.session import Session
     from stromboli.model.amounts import Amounts
     from stromboli.model.job import Job
@@ -99,6 +100,13 @@ class NodeCauses:
             summary = f"no node is large enough for its {lacking or 'pods'}"
             hint = "ask for less, or add a larger node"
             return Cause("nodes", summary, hint, partial(self._too_large_details, task, hint))
+        if task is not None and session.needs.is_hopeless(job) and selects_no_node(session.cluster, task):
+            text, count = names.NODE_AFFINITY_MISMATCH, len(session.cluster.columns)
+            hint = way_past_filter(session, task, text)
+            verdict = Verdict(count, (Reason(text, count, "", curable=False),))
+            summary, message = f"nodes are unavailable: {text}", f"{task.name}: {verdict.message}"
+            details = partial(Details, text, message, hint, verdict.histogram())
+            return Cause("nodes", summary, hint, details)
         short = exceeds_cluster(session, job)
         if not short and session.needs.is_hopeless(job):
             text = _NOT_ENOUGH_NODES.format(minimum=job.minimum)

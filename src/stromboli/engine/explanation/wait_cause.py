@@ -83,7 +83,9 @@ def below_minimum_text(job: Job) -> str:
     ready = job.ready_count - job.counts[Status.ALLOCATED]
     if not job.has_started or (ready >= job.minimum and not job.below_minimum):
         return ""
-    missing = f"{ready} of {job.minimum} pods" if ready < job.minimum else "too few pods of a task"
+    missing = f"too few pods of a {'subgroup' if job.roles_ready else 'task'}"
+    if ready < job.minimum:
+        missing = f"{ready} of {job.minimum} pods"
     return f"it runs below its minimum ({missing})"
 
 

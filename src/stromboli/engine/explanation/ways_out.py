@@ -19,10 +19,11 @@ from stromboli.engine.explanation.shortages import (
     shortage,
 )
 from stromboli.engine.explanation.volume_shortages import volumes_in_numbers, way_to_volumes
-from stromboli.engine.job_needs import NodeSizes
+from stromboli.engine.job_needs import SelectedNodeSizes
 from stromboli.engine.unmet_requirements import CREATE_CLAIM
 from stromboli.model.amounts import Amounts
 from stromboli.model.cluster import Cluster
+from stromboli.model.constraints.node_selection import matching_nodes, selects_nodes
 from stromboli.model.dimensions import PODS
 from stromboli.model.job import Job
 from stromboli.model.status import Status
@@ -115,25 +116,37 @@ def enqueue_way_out(session: Session, job: Job, known: str) -> WayOut:
 
 
 def larger_than_any_node(cluster: Cluster, task: Task) -> WayOut | None:
-    """What a task asks for that no node has, even an empty one: of one resource, or of all of them at once."""
-    columns, dims = cluster.columns, cluster.dims
-    if not len(columns):
+    """What a task asks for that no node which it selects has, even an empty one: of one resource or of all at once."""
+    columns, dims, selects = cluster.columns, cluster.dims, selects_nodes(task.shape.spec)
+    rows = np.flatnonzero(matching_nodes(columns, task.shape.spec))
+    if not len(rows):
         return None
-    most = {dim: int(columns.allocatable[dim].max()) for dim in dims.ordered(task.request) if dim != PODS}
+    allocatable = columns.allocatable[:, rows]
+    most = {dim: int(allocatable[dim].max()) for dim in dims.ordered(task.request) if dim != PODS}
     short = {dim: size for dim, size in most.items() if task.request[dim] > size}
-    if not short and columns.derived(NodeSizes).slots(task.shape):
+    if not short and columns.derived(SelectedNodeSizes).slots(task.shape):
         return None
+    selected = " that it selects" if selects else ""
     if not short:
         asked = amounts_text(dims, {dim: amount for dim, amount in task.request.items() if amount > 0})
-        return WayOut(f"{task.name} asks for {asked}, and no node has all of that")
+        return WayOut(f"{task.name} asks for {asked}, and no node{selected} has all of that")
     asked = amounts_text(dims, {dim: task.request[dim] for dim in short})
     if len(short) == 1:
         ((dim, size),) = short.items()
-        node = columns.nodes[int(columns.allocatable[dim].argmax())].name
-        text = f"{task.name} asks for {asked}, the largest node ({node}) has {amount_text(dims, dim, size)}"
+        node = columns.nodes[rows[int(allocatable[dim].argmax())]].name
+        largest = f"the largest node{selected} ({node})"
+        text = f"{task.name} asks for {asked}, {largest} has {amount_text(dims, dim, size)}"
     else:
-        text = f"{task.name} asks for {asked}, the most that a node has is {amounts_text(dims, short)}"
+        text = (
+            f"{task.name} asks for {asked}, the most that a node{selected} has is {amounts_text(dims, short)}"
+        )
     return WayOut(text, tuple(shortage(dims, dim, task.request[dim], size) for dim, size in short.items()))
+
+
+def selects_no_node(cluster: Cluster, task: Task) -> bool:
+    """Whether no node has the labels that a task asks for."""
+    spec = task.shape.spec
+    return selects_nodes(spec) and not matching_nodes(cluster.columns, spec).any()
 
 
 def _free_way_out(session: Session, task: Task, dim: int) -> WayOut:
