@@ -1,7 +1,6 @@
 """What the targets of the Makefile do, as `make -n` tells it, and that the lock files agree."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,12 +11,11 @@ ROOT = Path(__file__).parents[1]
 
 def commands_of(target: str) -> str:
     """What a target would run in a fresh clone."""
-    if shutil.which("make") is None:
-        pytest.skip("there is no make here")
     make = ["make", "--dry-run", "--always-make", "--no-print-directory", target]
     return subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.programs("make")
 def test_the_demo_installs_what_it_needs_and_says_what_it_does() -> None:
     commands = commands_of("demo")
     assert "-r requirements.lock" in commands
@@ -27,6 +25,7 @@ def test_the_demo_installs_what_it_needs_and_says_what_it_does() -> None:
     assert commands.splitlines()[-1].endswith("stromboli demo")
 
 
+@pytest.mark.programs("make")
 @pytest.mark.parametrize("target", ["test", "lint", "bench", "release"])
 def test_what_developers_run_installs_the_rest(target: str) -> None:
     assert "-r requirements-dev.lock" in commands_of(target)

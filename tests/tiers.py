@@ -34,8 +34,8 @@ SHARED_CLUSTERS = ("shared_cluster", "gate", "admitting_plane", "workload_plane"
 """Fixtures that start servers once for a run: all tests of one of them run in one worker."""
 BASIC_PROGRAMS = (
     "awk basename bash cat chmod cp cut date dirname echo env expr false find grep head hostname id kill ln ls mkdir"
-    " mkfifo mktemp mv nice nohup nproc printf ps pwd rm sed seq setpriv setsid sh sleep sort stty tail tee test"
-    " timeout touch tr true uname uniq wc which yes"
+    " mkfifo mktemp mv nice nohup nproc printf ps pwd rm rmdir sed seq setpriv setsid sh sleep sort stty tail tee test"
+    " timeout touch tr true uname uniq wc which xargs yes"
 )
 """What every machine has; tests of the tier `fast` find no other program."""
 
