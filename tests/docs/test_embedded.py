@@ -83,5 +83,6 @@ def _problem(command: Command, cluster: Up) -> str:
 
 
 def _steady(line: str) -> str:
-    """Times and uids do not count, nor how wide they make a column."""
+    """Times and uids do not count, nor how wide they make a column, nor what newer versions of kubectl add."""
+    line = re.sub(r'(" deleted) from \S+ namespace$', r"\1", line)
     return " ".join(_UID.sub("<uid>", _TIME.sub("<time>", line)).split())

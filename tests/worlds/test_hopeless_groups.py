@@ -224,6 +224,7 @@ def test_a_gang_starts_anywhere_if_the_policy_ignores_the_labels_of_nodes() -> N
 RESERVE = {"reserveMinimum": True}
 
 
-def test_a_job_refused_for_what_is_reserved_is_told_that_free_capacity_is_reserved() -> None:
+def test_a_job_refused_for_what_is_reserved_is_told_so() -> None:
     world = gate("stock").add(group("first", 1, minResources={"cpu": "4"}), *newcomer())
-    assert "what is free is reserved for admitted jobs" in world.step().pending["default/new"].hint
+    hint = world.step().pending["default/new"].hint
+    assert "cpu 4 free; wait until running and admitted jobs end, add nodes or ask for less" in hint

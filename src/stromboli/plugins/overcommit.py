@@ -72,12 +72,9 @@ class Overcommit(Plugin):
         dims = self.session.cluster.dims
         listed = ", ".join(names.OVERUSED.format(resource=dims.names[dim]) for dim in dims.ordered(short))
         text = names.CLUSTER_OVERUSED.format(resources=listed)
-        way_out = "wait until pods end, add nodes or ask for less"
-        if not lacking(wanted, self.session.cluster.columns.free, wanted):
-            way_out = (
-                "what is free is reserved for admitted jobs: wait until they end, add nodes or ask for less"
-            )
-        self.session.refuse(job, self.name, text, way_out)
+        self.session.refuse(
+            job, self.name, text, "wait until running and admitted jobs end, add nodes or ask for less"
+        )
         return Vote.REJECT
 
     def job_enqueued(self, job: Job) -> None:

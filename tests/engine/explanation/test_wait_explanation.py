@@ -96,7 +96,7 @@ def test_a_job_at_the_gate_hears_which_resource_is_short() -> None:
     assert explanation.reason == "resource in cluster is overused"
     assert explanation.hint == (
         "it asks for cpu 3 (spec.minResources), the cluster has cpu 2 free; "
-        "wait until pods end, add nodes or ask for less"
+        "wait until running and admitted jobs end, add nodes or ask for less"
     )
 
 

@@ -116,7 +116,7 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
     (
         "enqueue",
         'not let into queue "default": resource in cluster is overused: overused cpu; '
-        "wait until pods end, add nodes or ask for less",
+        "wait until running and admitted jobs end, add nodes or ask for less",
         lambda: sentence(
             world(cpu=3, min_resources={"cpu": 3}).job("old", cpu=3, running_on="n1"), plugins="overcommit"
         ),

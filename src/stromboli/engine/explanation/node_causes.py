@@ -36,6 +36,7 @@ LARGER_THAN_ANY_NODE = "Larger than any node"
 LARGER_THAN_CLUSTER = "Larger than the cluster"
 """The reason of a job that no end of other jobs lets start."""
 _NOT_ENOUGH_NODES = "even empty nodes hold fewer of its pods than the {minimum} that must start together"
+_NO_USABLE_NODE = "no node that its pod may use is large enough, even when empty"
 UNKNOWN_WAY_OUT = "change the nodes, or what its pods ask of them"
 
 
@@ -45,6 +46,10 @@ def no_nodes(session: Session, job: Job) -> Cause | None:
         return None
     text = "the cluster has no nodes"
     return Cause("nodes", text, "add nodes", lambda: Details("No nodes", text, "add nodes"))
+
+
+def _too_few_nodes(job: Job) -> str:
+    return _NOT_ENOUGH_NODES.format(minimum=job.minimum) if job.minimum > 1 else _NO_USABLE_NODE
 
 
 def _cluster_too_small(session: Session, short: list[int]) -> str:
@@ -109,7 +114,7 @@ class NodeCauses:
             return Cause("nodes", summary, hint, details)
         short = exceeds_cluster(session, job)
         if not short and session.needs.is_hopeless(job):
-            text = _NOT_ENOUGH_NODES.format(minimum=job.minimum)
+            text = _too_few_nodes(job)
             return Cause(
                 "nodes", text, LESS_OR_NODES, partial(Details, LARGER_THAN_CLUSTER, text, LESS_OR_NODES)
             )
@@ -153,7 +158,11 @@ class NodeCauses:
         short = [
             dim for dim in task.dims if dim != PODS and names.INSUFFICIENT.format(dims.names[dim]) in reasons
         ]
-        ways = [self._way_to_room(job, task, short)] if short else []
+        ways = (
+            [self._way_to_room(job, task, short)]
+            if short and not selects_no_node(session.cluster, task)
+            else []
+        )
         ways += filter(None, (way_past_filter(session, task, reason) for reason in reasons))
         return ", or ".join(list(dict.fromkeys(ways))[:MOST_WAYS]) or UNKNOWN_WAY_OUT
 
@@ -164,7 +173,7 @@ class NodeCauses:
         if exceeding := exceeds_cluster(self._session, job):
             return f"{_cluster_too_small(self._session, exceeding)}: {LESS_OR_NODES}"
         if self._session.needs.is_hopeless(job):
-            return f"{_NOT_ENOUGH_NODES.format(minimum=job.minimum)}: {LESS_OR_NODES}"
+            return f"{_too_few_nodes(job)}: {LESS_OR_NODES}"
         return f"wait until enough {resources} is free, {LESS_OR_NODES}"
 
     def _details(self, task: Task, verdict: Verdict) -> Details:
@@ -186,5 +195,5 @@ class NodeCauses:
             return None
         if short := exceeds_cluster(self._session, job):
             return self._exceeding_cause(job, short).details()
-        text = _NOT_ENOUGH_NODES.format(minimum=job.minimum)
+        text = _too_few_nodes(job)
         return Details(LARGER_THAN_CLUSTER, text, f"{text}: {LESS_OR_NODES}")
