@@ -3,9 +3,19 @@
 import pytest
 
 from tests import tiers
-from tests.tiers import pytest_collection_modifyitems, pytest_configure, pytest_runtest_setup
+from tests.tiers import (
+    pytest_collection_modifyitems,
+    pytest_configure,
+    pytest_runtest_setup,
+    pytest_xdist_auto_num_workers,
+)
 
-__all__ = ("pytest_collection_modifyitems", "pytest_configure", "pytest_runtest_setup")
+__all__ = (
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_runtest_setup",
+    "pytest_xdist_auto_num_workers",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

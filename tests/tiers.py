@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import sys
 import tempfile
 from collections import Counter, defaultdict
@@ -39,6 +40,8 @@ BASIC_PROGRAMS = (
 )
 """What every machine has; tests of the tier `fast` find no other program."""
 
+_getaddrinfo = socket.getaddrinfo
+
 
 def add_options(parser: pytest.Parser) -> None:
     parser.addoption("--tier", choices=TIERS, default="", help="run the tests of one tier")
@@ -48,6 +51,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    socket.getaddrinfo = _local_addresses  # no test asks the network for a name
     if not hasattr(config, "workerinput"):  # workers inherit the environment
         _prepare(config, config.getoption("--tier"))
     # The same examples in every run of CI, so that a change is judged alike. No deadline: a busy machine is no failure.
@@ -55,6 +59,16 @@ def pytest_configure(config: pytest.Config) -> None:
         "tier", max_examples=scaled(EXAMPLES), derandomize=bool(os.environ.get("CI")), deadline=None
     )
     settings.load_profile("tier")
+
+
+def _local_addresses(
+    host: Any, port: Any, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0
+) -> Any:
+    """Look up addresses and names of this machine; any other name is unknown."""
+    name = host.decode() if isinstance(host, bytes) else host
+    if name not in (None, "", "localhost", socket.gethostname()):
+        flags |= socket.AI_NUMERICHOST
+    return _getaddrinfo(host, port, family, type, proto, flags)
 
 
 def _prepare(config: pytest.Config, tier: str) -> None:
@@ -94,6 +108,11 @@ def _directory(config: pytest.Config) -> Path:
     directory = tempfile.TemporaryDirectory(prefix="stromboli-programs-")
     config.add_cleanup(directory.cleanup)
     return Path(directory.name)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many workers again as processors, since many tests wait for others."""
+    return max(3 * (os.cpu_count() or 1) // 2, 1)
 
 
 @pytest.hookimpl(tryfirst=True)

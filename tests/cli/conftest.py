@@ -9,10 +9,18 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from stromboli.cli.main import app
+from stromboli.kube.rate_limits import Backoff
 from stromboli.simulator.cluster_notation import nodes, queues
 from stromboli.simulator.job_manifests import job_manifests
 
 Run = Callable[..., Result]
+_pause = Backoff.pause
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands pause a hundredth of the time after a failed request."""
+    monkeypatch.setattr(Backoff, "pause", lambda *arguments: _pause(*arguments) / 100)
 
 
 @pytest.fixture

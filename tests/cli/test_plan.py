@@ -327,6 +327,7 @@ def test_every_case_of_a_folder_is_a_line(run: Run, tmp_path: Path) -> None:
     assert "Node n: spec.taints: expected array" in lines[3]["error"]
 
 
+@pytest.mark.slow
 def test_all_cases_run_in_one_process(run: Run) -> None:
     result = run("plan", "-f", CASES, "-o", "jsonl")
     assert result.exit_code == 0

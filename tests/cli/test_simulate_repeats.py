@@ -38,6 +38,7 @@ def files_of(command: tuple[str, ...], hash_seed: str, folder: Path) -> dict[str
     return {**files, "stdout": result.stdout, "stderr": result.stderr}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_another_process_with_another_hash_seed_writes_the_same_bytes(name, tmp_path):
     first = files_of(COMMANDS[name], "1", tmp_path / "one")

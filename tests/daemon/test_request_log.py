@@ -22,6 +22,12 @@ JOBS = "/jobs/validate"
 JSON = "Content-Type: application/json"
 
 
+@pytest.fixture(autouse=True)
+def fresh_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No lines that earlier tests left out are counted."""
+    monkeypatch.setattr(request_log.request_log, "filters", [MalformedRequests()])
+
+
 def told(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
     """What was logged about requests."""
     return [record for record in caplog.records if record.name == request_log.__name__]

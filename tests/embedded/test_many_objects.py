@@ -82,6 +82,7 @@ async def read(api: ApiCaller, path: str, accept: str) -> int:
     return size
 
 
+@pytest.mark.slow
 def test_reading_very_many_objects_lets_others_be_served(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path, tls=False, usage=EveryPodRuns()) as api:
@@ -101,6 +102,7 @@ async def until(condition: Any) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_deleting_very_many_objects_lets_others_be_served(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path, tls=False) as api:
@@ -129,6 +131,7 @@ def test_deleting_very_many_objects_lets_others_be_served(tmp_path: Path) -> Non
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_counting_very_many_pods_lets_others_be_served(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path, tls=False) as api:

@@ -74,10 +74,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DataFold
     folder.release()
 
 
+@pytest.mark.slow
 def test_every_policy_runs_in_the_scheduler(folder: DataFolder) -> None:
     asyncio.run(_run_all(_scheduler(folder), folder.path.parent / "conf"))
 
 
+@pytest.mark.slow
 def test_every_policy_runs_on_a_cluster_of_up(folder: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(_run_all(_up(folder, monkeypatch), folder.path.parent / "conf"))
 

@@ -91,6 +91,7 @@ async def hosts(cluster: ExampleCluster) -> None:
     assert files["solver.host"].split() == ["hosts-solver-0.hosts", "hosts-solver-1.hosts"]
 
 
+@pytest.mark.slow
 def test_jobs_do_what_their_comments_say(tmp_path: Path) -> None:
     """All on one cluster, at the same time."""
 
@@ -167,6 +168,7 @@ def test_who_has_just_begun_is_not_preempted(tmp_path: Path) -> None:
     play(tmp_path, scenario, "8cpu,32Gi", "cooldown/policy.yaml")
 
 
+@pytest.mark.slow
 def test_a_large_job_is_promised_a_start_and_only_who_does_not_delay_it_starts_before(tmp_path: Path) -> None:
     async def scenario(cluster: ExampleCluster) -> None:
         async def message(name: str) -> str:

@@ -304,6 +304,7 @@ def test_scores_are_those_of_kubernetes_whatever_the_candidates(drawn: Drawn, ch
         assert [score - shift for score in scores] == expected
 
 
+@pytest.mark.slow
 @settings_of(30)
 @given(st.one_of(worlds(), crowds()), st.data())
 def test_what_is_remembered_from_cycle_to_cycle_is_what_would_be_found_afresh(

@@ -69,6 +69,7 @@ class Up:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "first", "then", "ends_with"),
     [

@@ -207,6 +207,7 @@ async def prepare(api: ApiCaller) -> None:
     await api.post(CRDS, definition(schema))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", ATTACKS, ids=[attack[0] for attack in ATTACKS])
 def test_no_request_keeps_the_others_waiting(
     tmp_path: Path, attack: tuple[str, str, str, str, Callable[[], bytes], int]
@@ -226,6 +227,7 @@ def test_no_request_keeps_the_others_waiting(
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_the_largest_requests_of_honest_users_are_served(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path, crds=True, volcano_settings=Settings()) as api:
@@ -250,6 +252,7 @@ def test_the_largest_requests_of_honest_users_are_served(tmp_path: Path) -> None
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_the_body_of_somebody_without_rights_is_not_even_read(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as api:
@@ -266,6 +269,7 @@ def test_the_body_of_somebody_without_rights_is_not_even_read(tmp_path: Path) ->
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_compressed_bodies_are_read_within_bounds(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as api:

@@ -190,6 +190,7 @@ def test_no_body_of_a_part_is_too_strange_either(steps: list[tuple[str, str, Any
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 def test_what_is_no_http_costs_a_line_at_most(
     tmp_path: Path, tls: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

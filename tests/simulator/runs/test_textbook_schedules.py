@@ -99,6 +99,7 @@ def simulated(trace: Path, tmp_path: Path, *options: str) -> tuple[dict[str, flo
     return json.loads(result.stdout), starts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("name", ["lublin-300", "hpc2n-300"])
 def test_the_command_gives_the_textbook_schedule_of_a_trace(name, backfill, tmp_path):

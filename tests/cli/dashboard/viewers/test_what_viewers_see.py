@@ -176,6 +176,7 @@ async def quiet(events: Events, seconds: float = 1.0) -> bool:
         return True
 
 
+@pytest.mark.slow
 def test_live_updates_tell_nothing_of_what_is_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(board: Dashboard) -> None:
         browser = await board.logged_in(await member(board))

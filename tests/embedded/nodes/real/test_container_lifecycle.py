@@ -40,6 +40,7 @@ async def events(cluster, pod, *expected):
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_container_is_started_ready_and_killed_as_its_probes_say(tmp_path):
     probe = {"periodSeconds": 1, "failureThreshold": 1, "timeoutSeconds": 5}
     container = {

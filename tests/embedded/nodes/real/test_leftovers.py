@@ -172,6 +172,7 @@ def client_of(server, folder):
     return Client(find_access(str(server.write_kubeconfig(folder / "kubeconfig"))))
 
 
+@pytest.mark.slow
 def test_what_pods_left_that_were_deleted_while_nobody_ran_them_goes_at_the_next_start(tmp_path):
     async def scenario():
         async with running_nodes(tmp_path, "1x8cpu,real") as cluster:

@@ -190,6 +190,7 @@ def test_further_commands_run_inside_the_cgroup_of_their_container(tmp_path, rea
     assert "LC_CTYPE" not in output  # which the launcher must not leave behind
 
 
+@pytest.mark.slow
 def test_a_container_that_the_kernel_killed_for_its_memory_says_so(tmp_path, monkeypatch):
     """A folder of plain files, since this machine may have no cgroups with a limit of memory."""
     monkeypatch.setattr(
