@@ -6,6 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from stromboli.embedded.http.api_server import ApiServer
 from stromboli.embedded.nodes.usage.cluster_usage import ContainerUsage, Usage
 from stromboli.embedded.nodes.usage.simulated_usage import Level

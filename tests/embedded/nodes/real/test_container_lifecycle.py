@@ -3,6 +3,8 @@
 import asyncio
 import json
 
+import pytest
+
 from stromboli.kube.api_resources import Resource
 from tests.embedded.nodes.node_services import PODS, running_nodes
 
