@@ -12,7 +12,7 @@ from deploy.release.release_plan import MINUTE, Outcome, Release, ReleaseError, 
 
 LONGEST_LINT = 15 * MINUTE
 LONGEST_TESTS = 120 * MINUTE
-TESTS = {"test": "make", "test-kubernetes": "go", "test-embedded": "kubectl"}
+TESTS = {"test-all": "make", "test-kubernetes": "go", "test-embedded": "kubectl"}
 """Targets of the Makefile, and the program that each needs."""
 SOURCE = "src/stromboli/__init__.py"
 """Where the version stands; both packages read it there."""
@@ -114,7 +114,7 @@ def check_lint(release: Release) -> Outcome:
 
 
 def check_tests(release: Release) -> Outcome:
-    """`make test`, and the tests that need more than Python, where the programs are that they need."""
+    """`make test-all`, and the tests that need more than Python, where the programs are that they need."""
     if release.skip_tests:
         return not_checked("left out by --skip-tests")
     environment = {**release.environment, "STROMBOLI_NEEDS_KUBERNETES": "1"}

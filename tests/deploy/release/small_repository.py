@@ -133,3 +133,9 @@ class SmallRepository:
             signer="Ann <ann@example.com>",
         )
         return replace(plain, **options)  # type: ignore[arg-type]
+
+
+def program(path: Path, body: str) -> None:
+    """Write a shell script."""
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from deploy.release.image_checks import check_image
 from deploy.release.release_plan import ReleaseError, Result
-from tests.deploy.release.small_repository import SmallRepository
+from tests.deploy.release.small_repository import SmallRepository, program
 
 NO_IMAGE = "no image was built: there is none of podman, buildah, docker that answers"
 
 
-@pytest.fixture(autouse=True)
-def no_engine(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder at the front of PATH with engines that do not answer."""
-    folder = tmp_path_factory.mktemp("engines")
-    for engine in ("podman", "buildah", "docker"):
-        program(folder / engine, "exit 1")
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    return folder
-
-
-def program(path: Path, body: str) -> None:
-    path.write_text(f"#!/bin/sh\n{body}\n")
-    path.chmod(0o755)
+pytestmark = pytest.mark.usefixtures("no_engine")
 
 
 def test_without_an_engine_the_steps_are_run_and_the_record_says_so(repository: SmallRepository) -> None:

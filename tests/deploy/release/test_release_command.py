@@ -72,7 +72,7 @@ def test_a_dry_run_names_what_is_missing_on_this_machine(
     monkeypatch.setenv("PATH", str(programs))
     assert main(["--dry-run", "--version", "1.2.3", "--sign-with", "no-key"]) == 0
     assert capsys.readouterr().out.partition("On this machine:\n")[2].splitlines() == [
-        "  tests: make test: there is no make here",
+        "  tests: make test-all: there is no make here",
         "  tests: make test-kubernetes: there is no go here",
         "  tests: make test-embedded: there is no kubectl here",
         "  image: would not be built, only its steps tried: none of podman, buildah, docker answers",
@@ -162,7 +162,7 @@ def release(clone: Path, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("no_engine")
 def test_this_repository_can_be_released(clone: Path) -> None:
     steps = [name for name in (*STEPS, *SEALING) if name not in NEED_AN_INDEX]
     output = release(clone, *(part for name in steps for part in ("--only", name)))
@@ -177,7 +177,7 @@ def test_this_repository_can_be_released(clone: Path) -> None:
     assert f"stromboli_vcctl-{__version__}.tar.gz" in listed
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("no_engine")
 def test_what_is_released_can_be_installed_and_the_image_be_made(clone: Path, tmp_path: Path) -> None:
     probe = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(tmp_path), "cronsim"]
     if subprocess.run(probe, check=False, capture_output=True, timeout=60).returncode != 0:

@@ -110,9 +110,9 @@ def test_tests_that_need_a_program_that_is_missing_are_on_record(
             pytest.skip(f"there is no {name} here")
         (programs / name).symlink_to(program)
     (programs / "kubectl").symlink_to(program)
-    repository.write("Makefile", "test test-kubernetes test-embedded:\n\t@touch dist-$@\n")
+    repository.write("Makefile", "test-all test-kubernetes test-embedded:\n\t@touch dist-$@\n")
     repository.commit()
     outcome = check_tests(repository.release(environment={"PATH": str(programs)}))
     assert outcome.unchecked == ("make test-kubernetes: there is no go here",)
     made = sorted(file.name for file in repository.root.glob("dist-*"))
-    assert made == ["dist-test", "dist-test-embedded"]
+    assert made == ["dist-test-all", "dist-test-embedded"]
