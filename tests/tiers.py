@@ -31,8 +31,14 @@ EXAMPLES = 40
 DURATIONS = Path(__file__).with_name("durations.json")
 SHORTEST = 0.5
 """Seconds below which the duration of a file is not kept."""
-SHARED_CLUSTERS = ("shared_cluster", "gate", "admitting_plane", "workload_plane", "plane")
-"""Fixtures that start servers once for a run: all tests of one of them run in one worker."""
+SHARED_CLUSTERS = {
+    "shared_cluster": "shared_cluster",
+    "gate": "gate",
+    "admitting_plane": "gate",
+    "workload_plane": "workload_plane",
+    "plane": "plane",
+}
+"""Fixtures that start servers once for a run, with a name for these servers: their tests run in one worker."""
 BASIC_PROGRAMS = (
     "awk basename bash cat chmod cp cut date dirname echo env expr false find grep head hostname id kill ln ls mkdir"
     " mkfifo mktemp mv nice nohup nproc printf ps pwd rm rmdir sed seq setpriv setsid sh sleep sort stty tail tee test"
@@ -165,7 +171,7 @@ def _group(items: list[pytest.Item]) -> None:
     groups: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
-        shared = next((name for name in SHARED_CLUSTERS if name in fixtures), None)
+        shared = next((servers for name, servers in SHARED_CLUSTERS.items() if name in fixtures), None)
         groups[shared or _file(item)].append(item)
     seconds = {
         name: sum(durations.get(_file(item), 0) / tests[_file(item)] for item in group)
