@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import resource
 import subprocess
@@ -50,6 +51,8 @@ class Measurement(Struct):
     loaded_mib: float
     """Memory in use once loaded."""
     peak_mib: float
+    digest: str
+    """What all cycles bound, evicted and nominated, in order, as a short hash."""
     placed: dict[str, str] = field(default_factory=dict)
     """Pod to node, where that was asked for."""
     warnings: list[str] = field(default_factory=list)
@@ -112,10 +115,23 @@ def measure(path: str, cycles: int = 1, placed: bool = False, arriving: bool = F
         held=len(first.pipelined),
         loaded_mib=loaded_mib,
         peak_mib=memory_peak(),
+        digest=_digest(outcomes),
         placed={decision.key: decision.node for decision in binds} if placed else {},
         warnings=ready.warnings,
         failures=_failures(outcomes) + (_not_bound(outcomes[1:]) if arriving else []),
     )
+
+
+def _digest(outcomes: list[Outcome]) -> str:
+    digest = hashlib.sha256()
+    for number, outcome in enumerate(outcomes):
+        moves = [
+            (type(decision).__name__, decision.key, decision.node)
+            for decision in outcome.decisions
+            if isinstance(decision, Bind | Evict)
+        ]
+        digest.update(repr((number, moves, sorted(outcome.pipelined.items()))).encode())
+    return digest.hexdigest()[:16]
 
 
 def _arrive(intake: Intake, number: int) -> None:

@@ -1,5 +1,6 @@
 """A tiny size of every workload runs and decides what it should."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from bench.workloads import WORKLOADS, custom
 from stromboli.extensions import load_catalog
 
 TINY = 0.01
+DIGESTS: dict[str, str] = json.loads(Path(__file__).with_name("digests.json").read_text())
+"""What each workload decides at the tiny size: a change of the code that is no change of policy keeps these."""
 
 
 def run(workload: Workload, folder: Path, cycles: int = 2) -> Measurement:
@@ -30,6 +33,7 @@ def test_a_tiny_size_decides_what_the_full_one_would(name: str, tmp_path: Path) 
     seen = run(workload, tmp_path)
     assert problem_of(workload, seen) == ""
     assert seen.cycle > 0
+    assert seen.digest == DIGESTS[name]
     assert set(seen.phases) == {"open", *workload.actions, "close"}
 
 
