@@ -1,11 +1,11 @@
-"""The layout of the source tree: names that say what a file is, rooms of bearable size, no circles between them."""
+"""The layout of the source tree: packages without import cycles, pages and scripts that name what exists."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from graphlib import CycleError, TopologicalSorter
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,9 +14,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "stromboli"
-ROLES = {"__init__", "__main__", "controller", "options", "plugin", "process", "reconcile"}
-"""Names that siblings in role share."""
-MOST_MODULES = 22
 PAGES = [ROOT / "docs" / "design.md", ROOT / "CONTRIBUTING.md"]
 FILES = sorted(SOURCE.rglob("*.py"))
 SCRIPTS = sorted(
@@ -36,27 +33,17 @@ def imports(file: Path) -> set[str]:
 
 
 def package_graph(package: Path) -> dict[str, set[str]]:
-    """Which sub-packages of a package import which."""
-    rooms = {folder.name for folder in package.iterdir() if (folder / "__init__.py").exists()}
+    """The imports between the sub-packages of a package."""
+    packages = {directory.name for directory in package.iterdir() if (directory / "__init__.py").exists()}
     prefix = ".".join(["stromboli", *package.relative_to(SOURCE).parts])
     graph: dict[str, set[str]] = defaultdict(set)
-    for room in rooms:
-        for file in (package / room).rglob("*.py"):
+    for importer in packages:
+        for file in (package / importer).rglob("*.py"):
             for name in imports(file):
                 other = name.removeprefix(f"{prefix}.").split(".")[0] if name.startswith(f"{prefix}.") else ""
-                if other in rooms and other != room:
-                    graph[room].add(other)
+                if other in packages and other != importer:
+                    graph[importer].add(other)
     return graph
-
-
-def test_a_file_name_is_used_once_unless_the_files_are_siblings_in_role():
-    count = Counter(file.stem for file in FILES)
-    assert [name for name, times in count.items() if times > 1 and name not in ROLES] == []
-
-
-def test_no_package_holds_more_modules_than_can_be_taken_in_at_a_glance():
-    sizes = Counter(file.parent for file in FILES if file.name != "__init__.py")
-    assert {str(folder): size for folder, size in sizes.items() if size > MOST_MODULES} == {}
 
 
 PACKAGES = sorted({file.parent for file in FILES if file.name == "__init__.py"})
