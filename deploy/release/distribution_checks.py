@@ -19,7 +19,7 @@ PACKAGES = {"stromboli": ".", "stromboli_vcctl": "packages/vcctl"}
 DEMO = ("examples/demo/", "stromboli/cli/demo/manifests/")
 """What the wheel has from elsewhere than src, and where."""
 SDIST = (
-    *("src", "tests", "bench", "deploy", "docs", "examples", "packages", "stubs"),
+    *("src", "tests", "bench", "changelog.d", "deploy", "docs", "examples", "packages", "stubs"),
     *("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", ".gitignore", "pyproject.toml"),
     *("requirements.lock", "requirements-build.lock", "requirements-dev.lock", "requirements-measure.lock"),
 )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from deploy.chart import semantic_version
+from deploy.release.changelog import CHANGELOG, FRAGMENTS, UNRELEASED, fragments
 from deploy.release.release_plan import MINUTE, Outcome, Release, ReleaseError, not_checked, passed, run
 
 LONGEST_LINT = 15 * MINUTE
@@ -18,8 +19,6 @@ SOURCE = "src/stromboli/__init__.py"
 """Where the version stands; both packages read it there."""
 CHART = "deploy/chart/Chart.yaml"
 CHANGED_FILES_SHOWN = 20
-UNRELEASED = "Unreleased"
-"""The section of the changelog for what no version has yet."""
 
 
 def check_tree(release: Release) -> Outcome:
@@ -79,30 +78,32 @@ def _names(file: Path, pattern: str) -> list[str]:
 
 
 def check_changelog(release: Release) -> Outcome:
-    """There is a section for the version, with a date and something in it; [Unreleased] for a development version."""
-    text = (release.root / "CHANGELOG.md").read_text()
+    """The version has a dated section with entries, and no fragment is left; a development version has either."""
+    text, uncollected = (release.root / CHANGELOG).read_text(), fragments(release.root)
     if ".dev" in release.version:
-        return passed(f"{_entries(text, UNRELEASED)} entries below [{UNRELEASED}], for a development version")
+        return passed(
+            f"{_entries(text, UNRELEASED, len(uncollected))} entries below [{UNRELEASED}] and in {FRAGMENTS},"
+            " for a development version"
+        )
+    collecting = f"python -m deploy.release.changelog {release.version}"
+    if uncollected:
+        names = ", ".join(each.path.name for each in uncollected[:CHANGED_FILES_SHOWN])
+        raise ReleaseError(f"{FRAGMENTS}: {len(uncollected)} uncollected changes: {names}; run: {collecting}")
     head = re.search(rf"^## \[{re.escape(release.version)}\](.*)$", text, re.M)
     if head is None:
-        raise ReleaseError(
-            f"CHANGELOG.md has no section for {release.version};"
-            f" name what is now below [Unreleased]: ## [{release.version}] - YYYY-MM-DD"
-        )
+        raise ReleaseError(f"{CHANGELOG} has no section for {release.version}; run: {collecting}")
     if not re.fullmatch(r" - \d{4}-\d\d-\d\d", head[1]):
-        raise ReleaseError(
-            f"CHANGELOG.md: {head[0]!r} has no date; write ## [{release.version}] - YYYY-MM-DD"
-        )
+        raise ReleaseError(f"{CHANGELOG}: {head[0]!r} has no date; write ## [{release.version}] - YYYY-MM-DD")
     return passed(f"{_entries(text, release.version)} entries")
 
 
-def _entries(changelog: str, section: str) -> int:
-    """How many there are in a section, which must have some."""
+def _entries(changelog: str, section: str, uncollected: int = 0) -> int:
+    """The number of entries of a section and of its uncollected fragments; none is an error."""
     body = changelog.partition(f"\n## [{section}]")[2].partition("\n## [")[0]
-    entries = re.findall(r"^- ", body, re.M)
+    entries = len(re.findall(r"^- ", body, re.M)) + uncollected
     if not entries:
-        raise ReleaseError(f"CHANGELOG.md: the section of {section} is missing or empty")
-    return len(entries)
+        raise ReleaseError(f"{CHANGELOG}: the section of {section} is missing or empty")
+    return entries
 
 
 def check_lint(release: Release) -> Outcome:

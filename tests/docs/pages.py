@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     [
         *ROOT.glob("*.md"),
+        ROOT / "changelog.d" / "README.md",
         *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("examples/**/*.md"),
     ]

@@ -14,6 +14,7 @@ FILES = {
     "LICENSE": "Apache-2.0\n",
     ".gitignore": "dist/\n",
     "CHANGELOG.md": f"# Changelog\n\n## [Unreleased]\n\n## [{VERSION}] - 2027-01-31\n\n- Something new.\n",
+    "changelog.d/README.md": "# Changelog fragments\n",
     "pyproject.toml": """
 [build-system]
 requires = ["hatchling"]
@@ -29,7 +30,10 @@ stromboli = "stromboli:main"
 [tool.hatch.version]
 path = "src/stromboli/__init__.py"
 [tool.hatch.build.targets.sdist]
-include = ["/src", "/examples", "/LICENSE", "/README.md", "/CHANGELOG.md", "/deploy", "/docs", "/packages", "/*.lock"]
+include = [
+    "/src", "/examples", "/LICENSE", "/README.md", "/CHANGELOG.md", "/changelog.d", "/deploy", "/docs", "/packages",
+    "/*.lock",
+]
 [tool.hatch.build.targets.wheel]
 packages = ["src/stromboli"]
 [tool.hatch.build.targets.wheel.force-include]

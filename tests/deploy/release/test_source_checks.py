@@ -85,7 +85,8 @@ def test_a_development_version_has_its_entries_below_unreleased(repository: Smal
     with pytest.raises(ReleaseError, match="the section of Unreleased is missing or empty"):
         check_changelog(development)
     repository.edit("CHANGELOG.md", "## [Unreleased]\n", "## [Unreleased]\n\n- One.\n- Another.\n")
-    assert check_changelog(development).detail == "2 entries below [Unreleased], for a development version"
+    detail = check_changelog(development).detail
+    assert detail == "2 entries below [Unreleased] and in changelog.d, for a development version"
 
 
 def test_tests_that_were_left_out_are_on_record(repository: SmallRepository) -> None:
