@@ -1,0 +1,90 @@
+"""Numbers and options that pages state are those of the code."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from stromboli.cli.main import app
+from tests.docs.pages import PAGES, ROOT
+
+DOCS = ROOT / "docs"
+CONFORMANCE = ROOT / "tests" / "conformance"
+
+
+def deviations() -> list[str]:
+    """For each deviation in force, whether it can change placements, as the table states it."""
+    table = (DOCS / "deviations.md").read_text().partition("## In force\n")[2].partition("\n## ")[0]
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
+    assert all(len(row) == 6 for row in rows)
+    return [row[3] for row in rows]
+
+
+def counts() -> dict[str, int]:
+    """By the words after a number, with `OF` for "of them" and the like."""
+    changes = deviations()
+    return {
+        "conformance cases": len(list(CONFORMANCE.rglob("cases/**/*.json"))),
+        "warts": len(json.loads((CONFORMANCE / "warts.json").read_text())),
+        "deviations": len(changes),
+        "OF change placements": sum(change != "no" for change in changes),
+    }
+
+
+def stated(page: Path, words: str) -> list[int]:
+    """The numbers that a page states before these words."""
+    pattern = words.replace("OF", "(?:of them |of which |)(?:can|may)")
+    found = re.findall(rf"\b([\d,]+) (?:documented )?{pattern}\b", re.sub(r"\s+", " ", page.read_text()))
+    return [int(number.replace(",", "")) for number in found]
+
+
+@pytest.mark.parametrize("words", counts())
+def test_counts_of_cases_and_deviations_are_current(words: str) -> None:
+    real = counts()[words]
+    assert stated(DOCS / "deviations.md", words)
+    assert {page.name: stated(page, words) for page in PAGES if set(stated(page, words)) - {real}} == {}
+
+
+def commands(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """All commands below one, with their full names."""
+    command = command.load() if hasattr(command, "load") else command
+    for part, below in getattr(command, "commands", {}).items():
+        yield from commands(below, f"{name} {part}".strip())
+    if not hasattr(command, "commands"):
+        yield name, command
+
+
+@cache
+def output_formats() -> dict[str, tuple[str, ...]]:
+    """The choices of `-o` of each command; none without that option."""
+    formats: dict[str, tuple[str, ...]] = {}
+    for name, command in commands(get_command(app)):
+        options = [option for option in command.params if "-o" in option.opts]
+        formats[name] = tuple(getattr(options[0].type, "choices", ())) if options else ()
+    return formats
+
+
+def formats_of(name: str) -> set[tuple[str, ...]]:
+    """The output formats of a command, of the subcommands of a group that have any, or of all commands of a name."""
+    formats = output_formats()
+    if name in formats:
+        return {formats[name]}
+    below = {choices for each, choices in formats.items() if each.startswith(f"{name} ") and choices}
+    return below or {choices for each, choices in formats.items() if each.endswith(f" {name}")}
+
+
+def test_the_table_of_output_formats_is_current() -> None:
+    table = (DOCS / "commands.md").read_text().partition("## Output formats\n")[2].partition("\n## ")[0]
+    rows = [row.strip("| ").split(" | ") for row in table.splitlines() if row.startswith("| `")]
+    assert len(rows) == 4
+    for names, choices in rows:
+        expected = tuple(re.findall(r"`(\w+)`", choices))
+        for name in re.findall(r"`([\w ]+)`", names):
+            assert formats_of(name) == {expected}, name
