@@ -42,7 +42,7 @@ def test_a_folder_of_a_later_format_is_refused_and_not_touched(tmp_path: Path) -
     with pytest.raises(DataError) as refusal:
         asyncio.run(start())
     assert f"stromboli 9.9.9 used it last, which writes format {FORMAT + 1}" in str(refusal.value)
-    assert "make install; as a package: pip install -U stromboli" in str(refusal.value)
+    assert "Install that release (make install in a checkout of it)" in str(refusal.value)
     assert [path.name for path in tmp_path.iterdir()] == [NAME]
 
 

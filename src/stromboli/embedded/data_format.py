@@ -35,8 +35,8 @@ def check_format(folder: Path) -> bool:
     if mark is not None and mark.format > FORMAT:
         raise DataError(
             f"{folder}: stromboli {mark.release[:100] or '(unknown)'} used it last, which writes format {mark.format};"
-            f" this is {__version__}, which knows up to {FORMAT}. Install that release (in a checkout of"
-            " it: make install; as a package: pip install -U stromboli), or take another folder"
+            f" this is {__version__}, which knows up to {FORMAT}. Install that release (make install in"
+            " a checkout of it), or choose another directory"
         )
     return mark == Mark(FORMAT, __version__)
 

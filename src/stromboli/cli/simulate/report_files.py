@@ -27,7 +27,7 @@ REPORT = typer.Option(
     None, "--report", metavar="PAGE.HTML", help="Write a page with plots that needs no network."
 )
 PLOTS = typer.Option(
-    None, "--plots", metavar="FOLDER", help="Draw plots for a paper, a file each (needs stromboli[plots])."
+    None, "--plots", metavar="FOLDER", help="Draw plots for a paper, a file each (needs matplotlib)."
 )
 PLOT_FORMAT = typer.Option(PlotFormat.PNG, "--format", help="Of those plots.")
 
@@ -44,7 +44,7 @@ def check_files(*paths: Path | None) -> None:
 def check_plots(folder: Path | None) -> None:
     """Refuse plots where nothing can draw them."""
     if folder is not None and find_spec("matplotlib") is None:
-        raise Usage("--plots needs matplotlib, which is not installed: pip install 'stromboli[plots]'")
+        raise Usage("--plots needs matplotlib, which is not installed: pip install matplotlib")
 
 
 def write_file(
