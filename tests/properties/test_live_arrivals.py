@@ -140,3 +140,21 @@ def test_a_queue_gets_its_share_where_all_pods_of_the_other_end_before_their_pro
         cluster.pass_time()
     assert "default/gang" in started()
     assert cluster.evictions == []
+
+
+@pytest.mark.parametrize("preset", ["full", "fair-share"])
+def test_shares_are_enforced_only_for_pods_that_have_waited(preset: str) -> None:
+    """Demand of other queues may still be arriving when a pod is created."""
+    manifests = [*nodes("n1 cpu=8,pods=20"), *queues("busy; new"), *map(priority_class, PRIORITIES)]
+    cluster = Arrivals(load_policy(PRESETS[preset], CATALOG), map(decoded, manifests))
+    for name, count, queue, priority in (("old", 8, "busy", 0), ("urgent", 4, "new", 10)):
+        terms: Terms = {"pods": count, "minimum": 1, "cpu": 1, "queue": queue, "priority": priority}
+        terms["min_resources"] = {"cpu": 1}
+        group, *pods = map(decoded, job_manifests(name, **terms))
+        assert isinstance(group, PodGroup)
+        cluster.arrive(group, [pod for pod in pods if isinstance(pod, Pod)])
+        arrival = cluster.world.now()
+        for _ in range(20):
+            cluster.pass_time()
+    assert cluster.evictions
+    assert min(each.time for each in cluster.evictions) >= arrival + 5
