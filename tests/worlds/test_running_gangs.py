@@ -45,6 +45,14 @@ def test_it_gets_its_pod_back_whatever_phase_its_group_shows(policy: str, phase:
     assert world.step(2).binds == {"default/gang-1": "n2"}
 
 
+@pytest.mark.parametrize("policy", [*OURS, "preset:high-priority"])
+def test_a_gang_without_min_resources_gets_its_pod_back_too(policy: str) -> None:
+    world = World(nodes="n1 cpu=4; n2 cpu=4", policy=policy_named(policy).source)
+    world.add(group("filler", 1), pod("filler-0", "filler", cpu=4))
+    world.add(group("gang", 2, phase="Running"), pod("gang-0", "gang", on="n1", cpu=4, phase="Running"))
+    assert world.add(pod("gang-1", "gang", cpu=4)).step(2).binds == {"default/gang-1": "n2"}
+
+
 @pytest.mark.parametrize("policy", ["stock", "stock-capacity", "preset:default"])
 def test_a_gang_that_newcomers_keep_waiting_is_reported_as_below_its_minimum(policy: str) -> None:
     gang = planned(policy, "01-drain/plan.yaml").whole.pending["default/gang"]
