@@ -9,7 +9,7 @@ PYTEST := $(BIN)/pytest --dist loadgroup --no-loadscope-reorder
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-all test-rest mutants coverage soak test-kubernetes test-embedded lint format bench bench-kubernetes bench-simulator crds monitoring chart lock release clean
+.PHONY: help install dev demo test test-all test-rest mutants coverage soak test-kubernetes test-embedded lint format bench bench-proof bench-kubernetes bench-simulator crds monitoring chart lock release clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ bench: dev  ## Measure speed and memory
 
 bench-kubernetes: dev  ## Measure on a real API server, with kube-scheduler in turn (needs Go)
 	$(BIN)/python -m bench kubernetes
+
+bench-proof: dev  ## Measure the figures of the README, with kube-scheduler in the same run (needs Go; ten minutes)
+	$(BIN)/python -m bench proof
 
 bench-simulator: dev  ## Hold the simulator against published results (hours; interrupt it and go on later)
 	$(BIN)/python -m bench simulator

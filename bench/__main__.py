@@ -100,6 +100,7 @@ def parser() -> argparse.ArgumentParser:
     )
     kubernetes.add_argument("-o", "--output", choices=["table", "markdown", "json"], default="table")
     kubernetes.set_defaults(do=_kubernetes)
+    _proof_options(parts)
     _simulator_options(parts.add_parser("simulator", help="the simulator against published results"))
     return top
 
@@ -208,6 +209,22 @@ def _kubernetes(options: argparse.Namespace) -> int:
     else:
         print(report(results, markdown=options.output == "markdown"))
     return bool(results.problems)
+
+
+def _proof_options(parts: Any) -> None:
+    proof = parts.add_parser("proof", help="the figures of the README, kept in docs/proof.json (needs Go)")
+    proof.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="runs; medians are kept (default: 1)"
+    )
+    proof.set_defaults(do=_proof)
+
+
+def _proof(options: argparse.Namespace) -> None:
+    from bench import proof
+
+    figures = proof.measure(options.repeat)
+    proof.keep(figures)
+    print(proof.table(figures))
 
 
 def _simulator(options: argparse.Namespace) -> int:

@@ -110,11 +110,16 @@ class Step(NamedTuple):
     work: Callable[[], None]
 
 
-def run(sizes: Sizes, parts: Sequence[str] = PARTS, repeat: int = 1) -> Results:
+def run(
+    sizes: Sizes,
+    parts: Sequence[str] = PARTS,
+    repeat: int = 1,
+    schedulers: Sequence[str] = (THEIRS, OURS, BARE, PLAIN),
+) -> Results:
     """One after the other, so that measurements do not compete for processor time."""
     results = Results(sizes)
     steps = [
-        *(step for _ in range(repeat) for step in _repeated_steps(results, parts)),
+        *(step for _ in range(repeat) for step in _repeated_steps(results, parts, schedulers)),
         *(_standing_steps(results) if "standing" in parts else ()),
     ]
     for number, step in enumerate(steps, 1):
@@ -125,15 +130,17 @@ def run(sizes: Sizes, parts: Sequence[str] = PARTS, repeat: int = 1) -> Results:
     return results
 
 
-def _repeated_steps(results: Results, parts: Sequence[str]) -> Iterator[Step]:
+def _repeated_steps(results: Results, parts: Sequence[str], schedulers: Sequence[str]) -> Iterator[Step]:
     if "burst" in parts:
         for shape in results.sizes.bursts:
-            for scheduler in (THEIRS, OURS, BARE):
-                yield _burst_step(results, scheduler, shape)
+            for scheduler in schedulers:
+                if scheduler != PLAIN:
+                    yield _burst_step(results, scheduler, shape)
     if "stream" in parts:
         for shape in results.sizes.arriving:
-            for scheduler in (THEIRS, OURS, PLAIN) if shape.size == 1 else (THEIRS, OURS):
-                yield _stream_step(results, scheduler, shape)
+            for scheduler in schedulers:
+                if scheduler != BARE and (scheduler != PLAIN or shape.size == 1):
+                    yield _stream_step(results, scheduler, shape)
     if "jobs" in parts:
         yield _jobs_step(results)
 

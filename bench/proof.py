@@ -1,0 +1,114 @@
+"""The figures of the README: ours and kube-scheduler's from one run on a real API server, and Volcano's as published.
+
+`make bench-proof` measures and keeps the figures in docs/proof.json; `table` makes the README's table of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+
+from msgspec import Struct, json
+
+from bench.kubernetes.burst import Burst
+from bench.kubernetes.run import FULL, Results
+from bench.kubernetes.run import run as run_kubernetes
+from bench.kubernetes.shapes import OURS, THEIRS, Shape
+from bench.kubernetes.stream import Stream
+from bench.measure import measure_apart
+from bench.run import machine
+from bench.run import table as lines
+from bench.targets import TARGETS
+from bench.workloads import WORKLOADS
+
+FILE = Path(__file__).parents[1] / "docs" / "proof.json"
+GANGS, SINGLES = Shape(500, 20), Shape(10_000, 1)
+CYCLES = {
+    "W2-500x20-1000n": "One cycle: 500 gangs of 20 pods, 1,000 nodes",
+    "W1-1x10000-1000n": "One cycle: one gang of 10,000 pods, 1,000 nodes",
+    "W9-gpu-tiers-5000n": "One cycle: 66 GPU gangs below switches, 5,000 nodes",
+}
+"""Workloads on which a real Volcano was timed, in process without an API server."""
+
+
+class Figure(Struct):
+    """One row of the table; a scheduler without a figure was not measured."""
+
+    what: str
+    unit: str
+    ours: float
+    kube_scheduler: float | None = None
+    volcano: str = ""
+
+
+class Proof(Struct):
+    """All rows, and when and where they were measured."""
+
+    date: str
+    machine: str
+    runs: int
+    figures: list[Figure]
+
+
+def measure(repeat: int) -> Proof:
+    """Medians of some runs: cycles in process, then bursts and streams with both schedulers in turn."""
+    cycles = [
+        Figure(
+            what,
+            "s",
+            median(run.cycle for run in measure_apart(WORKLOADS[name], repeat)),
+            volcano=f"{TARGETS[name].volcano} s",
+        )
+        for name, what in CYCLES.items()
+    ]
+    sizes = FULL._replace(bursts=(GANGS, SINGLES))
+    results = run_kubernetes(sizes, ("burst", "stream"), repeat, schedulers=(THEIRS, OURS))
+    if results.problems:
+        raise RuntimeError("; ".join(results.problems))
+    return Proof(datetime.now(UTC).date().isoformat(), machine(), repeat, [*cycles, *_on_a_server(results)])
+
+
+def _on_a_server(results: Results) -> Iterator[Figure]:
+    def of_bursts(what: str, unit: str, shape: Shape, value: Callable[[Burst], float]) -> Figure:
+        ours, theirs = (median(map(value, results.bursts_of(name, shape.name))) for name in (OURS, THEIRS))
+        return Figure(what, unit, ours, theirs)
+
+    def of_streams(what: str, shape: Shape, value: Callable[[Stream], float]) -> Figure:
+        ours, theirs = (median(map(value, results.streams_of(name, shape.name))) for name in (OURS, THEIRS))
+        return Figure(what, "ms", 1000 * ours, 1000 * theirs)
+
+    singles, gangs = results.sizes.arriving
+    yield of_bursts("500 gangs of 20 pods at once: binds", "/s", GANGS, lambda run: run.binds_per_second)
+    yield of_bursts("10,000 single pods at once: binds", "/s", SINGLES, lambda run: run.binds_per_second)
+    yield of_bursts("10,000 single pods at once: last write", "s", SINGLES, lambda run: run.settled)
+    yield of_streams("50 pods/s in gangs of 20: last created to all bound", gangs, lambda run: run.gang_p50)
+    yield of_streams("50 single pods/s: created to bound", singles, lambda run: run.p50)
+
+
+def table(proof: Proof) -> str:
+    """The rows as Markdown, with the date."""
+    rows = [["Measured", "Stromboli", "kube-scheduler", "Volcano"]]
+    for figure in proof.figures:
+        ours, theirs = _text(figure.ours, figure.unit), ""
+        if figure.kube_scheduler is not None:
+            theirs = _text(figure.kube_scheduler, figure.unit)
+        rows.append([figure.what, ours, theirs or "-", figure.volcano or "-"])
+    return "\n".join(lines(rows, markdown=True))
+
+
+def _text(value: float, unit: str) -> str:
+    number = (
+        f"{value:,.0f}" if value >= 100 or unit == "ms" else f"{value:.2g}" if value < 10 else f"{value:.0f}"
+    )
+    return f"{number}{unit}" if unit.startswith("/") else f"{number} {unit}"
+
+
+def read() -> Proof:
+    """The figures that are kept."""
+    return json.decode(FILE.read_bytes(), type=Proof)
+
+
+def keep(proof: Proof) -> None:
+    FILE.write_bytes(json.format(json.encode(proof), indent=1) + b"\n")

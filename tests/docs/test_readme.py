@@ -1,0 +1,72 @@
+"""What the README claims is true today: figures, counts, the picture, and that it stays short."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from types import ModuleType
+
+from bench import proof
+from bench.proof import Figure, Proof
+from tests.docs.pages import ROOT
+
+README = (ROOT / "README.md").read_text()
+CONFORMANCE = ROOT / "tests" / "conformance"
+MAX_WORDS = 650
+"""Of its prose, without tables and code."""
+
+
+def _script(path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("script", ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_table_of_figures_is_what_was_measured() -> None:
+    kept = proof.read()
+    assert proof.table(kept) in README
+    assert f"on {kept.date}" in README
+
+
+def test_a_table_of_figures_shows_units_and_marks_what_was_not_measured() -> None:
+    made = Proof(
+        "2026-11-19",
+        "",
+        1,
+        [Figure("binds", "/s", 1508.2, 438.0), Figure("cycle", "s", 0.2931, None, "31 s")],
+    )
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in proof.table(made).splitlines()[2:]
+    ]
+    assert rows == [["binds", "1,508/s", "438/s", "-"], ["cycle", "0.29 s", "-", "31 s"]]
+
+
+def test_the_count_of_conformance_cases_is_right() -> None:
+    cases = len(list((CONFORMANCE / "cases").rglob("*.json")))
+    warts = len(json.loads((CONFORMANCE / "warts.json").read_text()))
+    assert f"Of {cases} conformance cases recorded from a real Volcano, {cases - warts} agree;" in " ".join(
+        README.split()
+    )
+
+
+def test_the_picture_shows_what_explain_prints() -> None:
+    assert (ROOT / "docs/pictures/explain.svg").read_text() == _script("docs/pictures/explain.py").picture()
+
+
+def test_the_comparison_names_the_same_schedulers_in_the_readme_and_with_citations() -> None:
+    page = (ROOT / "docs" / "comparison.md").read_text()
+    cited = {int(number) for number in re.findall(r"\[(\d+)\]\(#citations\)", page)}
+    listed = {int(number) for number in re.findall(r"^(\d+)\. \S*https?://", page, re.M)}
+    assert cited == listed
+    for name in ("Volcano", "Kueue", "KAI", "YuniKorn", "Slurm"):
+        assert name in README
+        assert name in page
+
+
+def test_the_readme_can_be_read_in_a_few_minutes() -> None:
+    prose = re.sub(r"```.*?```|^\|.*?$|<!--.*?-->|\]\([^)]*\)", "", README, flags=re.S | re.M)
+    assert len(prose.split()) <= MAX_WORDS
