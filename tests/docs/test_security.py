@@ -166,8 +166,8 @@ NO_BOUNDS = {
         cli.top.keyboard.BYTES_AT_ONCE
         cli.live.cluster_content.MOST_LISTS
         engine.placement.node_expressions.MAX_EXPRESSIONS
-        engine.placement.look_ahead.MAX_STEPS
-        engine.placement.look_ahead.MAX_STEPS_AT_ONCE
+        engine.placement.usage_evaluation.MAX_STEPS
+        engine.placement.usage_evaluation.MAX_STEPS_AT_ONCE
         model.node_columns.LARGEST_NUMBER
         simulator.reports.fair_shares.LARGEST_TABLE
         model.change_log.LONGEST_LOG

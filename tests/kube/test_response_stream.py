@@ -11,8 +11,8 @@ import pytest
 
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
+from stromboli.kube.http_connection import MAX_UNREAD_BYTES, ResponseStream
 from stromboli.kube.request import ApiError, NoResponse
-from stromboli.kube.response_stream import MAX_UNREAD_BYTES, ResponseStream
 from tests.serving import behaving
 
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -20,10 +20,10 @@ from stromboli.engine.cycle import Engine
 from stromboli.engine.decisions import Decision, Event, QueueAnnotation
 from stromboli.engine.plugin import Plugin
 from stromboli.extensions import load_catalog
-from stromboli.plugins.fairshare.accounts import Accounts
-from stromboli.plugins.fairshare.history_annotation import (
+from stromboli.plugins.fairshare.plugin import (
     MAX_BYTES,
     MAX_USERS,
+    Accounts,
     bring_up_to_date,
     from_annotation,
     to_annotation,

@@ -24,8 +24,8 @@ from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.model.node_columns import LARGEST_NUMBER, Columns
 from stromboli.model.status import WEIGHT, Status
 from stromboli.model.task import Task
-from stromboli.plugins.nodeorder import allocation_scores
-from stromboli.plugins.predicates import node_filters
+from stromboli.plugins.nodeorder import plugin as nodeorder
+from stromboli.plugins.predicates import plugin as predicates
 from stromboli.testing import World
 from tests.manifests import group, node, pod, task_named
 from tests.properties.strategies import examples
@@ -38,7 +38,7 @@ TOO_LARGE = [LARGEST_NUMBER, 2**61, -(2**61)]
 def three_resources(task: Task, nodes: Nodes) -> Column:
     """As `balanced_allocation` of a pod with GPUs, whatever the pod asks for."""
     used = nodes.view[3:6] + np.array([[[0], [0], [0]], [[500], [2**30], [1]]])
-    return allocation_scores._balance(used, nodes.view_allocatable[3:6])[1]
+    return nodeorder._balance(used, nodes.view_allocatable[3:6])[1]
 
 
 def scarcity(task: Task, nodes: Nodes) -> Column:
@@ -50,16 +50,16 @@ def scarcity(task: Task, nodes: Nodes) -> Column:
 
 
 SCORES: dict[str, Score] = {
-    "least": allocation_scores.least_allocated,
-    "most": allocation_scores.most_allocated,
-    "balanced": allocation_scores.balanced_allocation,
+    "least": nodeorder.least_allocated,
+    "most": nodeorder.most_allocated,
+    "balanced": nodeorder.balanced_allocation,
     "balanced with GPUs": three_resources,
     "binpack": lambda task, nodes: utilisation(task, nodes, [Part(CPU, 1), Part(MEMORY, 3)]) * 100,
     "spread out": lambda task, nodes: utilisation(task, nodes, [Part(CPU, 2, pack=False)]) * 100,
     "scarcity": scarcity,
     "room": lambda task, nodes: nodes.zeros() + fits_amounts({CPU: 500, MEMORY: 2}, nodes.future_idle),
     "fits": lambda task, nodes: np.where(fits(task, nodes.idle), 5, nodes.idle[CPU] // 7),
-    "slots": lambda task, nodes: node_passes(node_filters.pod_slots, task, nodes) * 1.5,
+    "slots": lambda task, nodes: node_passes(predicates.pod_slots, task, nodes) * 1.5,
     "shares": lambda task, nodes: nodes.used[CPU] / nodes.allocatable[CPU] - nodes.idle[MEMORY] / 3,
     "guarded": lambda task, nodes: np.divide(
         nodes.used[CPU], nodes.allocatable[CPU], out=nodes.zeros(), where=nodes.allocatable[CPU] > 0

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.api import names
-from stromboli.engine.placement import look_ahead, node_placement, usage_evaluation
+from stromboli.engine.placement import node_placement, usage_evaluation
 from stromboli.engine.placement.node_functions import Check, Column, NodeFilter, Nodes, NodeScore
 from stromboli.engine.placement.node_placement import Place, Placement
 from stromboli.engine.placement.verdict import Verdict
@@ -346,8 +346,8 @@ class Drama:
 def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """With limits so low that every branch of the memory is taken, and as they are."""
     if request.param == "few steps":
-        monkeypatch.setattr(look_ahead, "MAX_STEPS", 3)
-        monkeypatch.setattr(look_ahead, "MAX_STEPS_AT_ONCE", 5)
+        monkeypatch.setattr(usage_evaluation, "MAX_STEPS", 3)
+        monkeypatch.setattr(usage_evaluation, "MAX_STEPS_AT_ONCE", 5)
         monkeypatch.setattr(usage_evaluation, "BUSY_AFTER", 2)
         monkeypatch.setattr(usage_evaluation, "AGAIN_AFTER", 2)
         monkeypatch.setattr(usage_evaluation, "COMPILED_AFTER", 2)

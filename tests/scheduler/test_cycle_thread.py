@@ -16,7 +16,7 @@ import pytest
 from stromboli.api.types.meta import ObjectMeta
 from stromboli.api.types.node import Node
 from stromboli.engine.plugin import Plugin
-from stromboli.scheduler import watchdog
+from stromboli.scheduler import cycle_thread
 from stromboli.scheduler.cycle_metrics import CycleMetrics
 from stromboli.scheduler.cycle_thread import STUCK_AFTER, CycleThread
 from stromboli.scheduler.scheduler_metrics import Metrics
@@ -207,9 +207,9 @@ def test_a_cycle_that_does_not_come_to_its_end_is_a_problem(monkeypatch: pytest.
 
 def test_a_plugin_that_hangs_in_the_cycle_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     """The watchdog's own thread sees it; in a tenth of a second instead of a minute."""
-    monkeypatch.setattr(watchdog, "SLOW_AFTER", 0.05)
-    monkeypatch.setattr(watchdog, "HANGS_AFTER", 0.1)
-    monkeypatch.setattr(watchdog, "INTERVAL", 0.01)
+    monkeypatch.setattr(cycle_thread, "SLOW_AFTER", 0.05)
+    monkeypatch.setattr(cycle_thread, "HANGS_AFTER", 0.1)
+    monkeypatch.setattr(cycle_thread, "INTERVAL", 0.01)
     free = threading.Event()
 
     class Hanging(Plugin):

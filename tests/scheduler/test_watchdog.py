@@ -14,8 +14,8 @@ import pytest
 
 from stromboli.engine.placement.node_functions import Check, NodeFilter, NodeScore
 from stromboli.engine.plugin import Plugin
+from stromboli.scheduler.cycle_thread import HANGS_AFTER, SLOW_AFTER, Watchdog
 from stromboli.scheduler.scheduler_metrics import Metrics
-from stromboli.scheduler.watchdog import HANGS_AFTER, SLOW_AFTER, Watchdog
 from tests.kube.fake_api import Clock
 from tests.manifests import group, node, pod, queue
 from tests.properties.living import LivingWorld, engine
@@ -84,7 +84,7 @@ def cycle_in_a_thread(plugin: type[Plugin]) -> threading.Thread:
 def test_a_plugin_that_hangs_is_named_with_the_point_and_the_time(
     point: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING, "stromboli.scheduler.watchdog")
+    caplog.set_level(logging.WARNING, "stromboli.scheduler.cycle_thread")
     hang, metrics, clock = Hang(), Metrics(), Clock()
     thread, watchdog = cycle_in_a_thread(hanging(point, hang)), Watchdog(metrics, clock)
     series = f'{{plugin="hanging",point="{point}"}}'.encode()

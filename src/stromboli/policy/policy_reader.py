@@ -1,11 +1,11 @@
 """Reading a configuration file section by section, collecting everything that is wrong with it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from stromboli.api.errors import quoted
 from stromboli.api.manifests.yaml_lines import MAX_BYTES, Node, YamlError, plain, read_yaml
-from stromboli.policy.action_order import order_warnings
 from stromboli.policy.argument_types import kind_of
 from stromboli.policy.arguments import declared, parse_arguments
 from stromboli.policy.policy_problems import NOT_YET, Problem, Severity, nearest, suggestion
@@ -265,3 +265,33 @@ def _no_such_action(name: str, known: set[str]) -> str:
     if not name:
         return 'failed to find Action: "actions" is missing, empty, or has a comma too many'
     return f"failed to find Action {name[:80]}{suggestion(name, known)}"
+
+
+# -- orders of actions that make little sense: allowed, as in Volcano, but worth a word
+
+
+_MAKE_ROOM = ("consolidate", "preempt", "reclaim", "gangpreempt", "gangreclaim")
+_AFTER_ALLOCATE = {
+    "backfill": "best-effort pods take places before the jobs that asked for room",
+    **dict.fromkeys(_MAKE_ROOM, "pods are evicted for jobs that might find free room"),
+}
+
+
+def order_warnings(actions: Sequence[str]) -> list[str]:
+    """What looks like a mistake in the order of actions, in users' words."""
+    warnings = [
+        f"{name} is listed {actions.count(name)} times and will run as often"
+        for name in dict.fromkeys(actions)
+        if actions.count(name) > 1
+    ]
+    if "enqueue" in actions and "allocate" in actions and _before(actions, "allocate", "enqueue"):
+        warnings.append("allocate runs before enqueue: a new job waits one cycle longer than it has to")
+    if "allocate" in actions:
+        for name, effect in _AFTER_ALLOCATE.items():
+            if name in actions and _before(actions, name, "allocate"):
+                warnings.append(f"{name} runs before allocate: {effect}")
+    return warnings
+
+
+def _before(actions: Sequence[str], first: str, second: str) -> bool:
+    return actions.index(first) < actions.index(second)

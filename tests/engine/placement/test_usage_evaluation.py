@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from stromboli.engine.placement import look_ahead, usage_evaluation
+from stromboli.engine.placement import usage_evaluation
 from stromboli.engine.placement.node_functions import reads
 from stromboli.engine.plugin import Plugin
 from stromboli.model.dimensions import CPU
@@ -16,7 +16,7 @@ IN_TWO_STEPS = 2 * NODES
 
 @pytest.fixture
 def two_steps_ahead(monkeypatch):
-    monkeypatch.setattr(look_ahead, "MAX_STEPS_AT_ONCE", IN_TWO_STEPS)
+    monkeypatch.setattr(usage_evaluation, "MAX_STEPS_AT_ONCE", IN_TWO_STEPS)
     monkeypatch.setattr(usage_evaluation, "AGAIN_AFTER", BEYOND)
 
 

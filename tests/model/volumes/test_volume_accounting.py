@@ -13,7 +13,7 @@ from stromboli.model.task import Task
 from stromboli.model.volumes.task_volumes import delayed_claims, volume_demand
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.model.volumes.volume_ledger import VolumeLedger
-from stromboli.plugins.predicates.volume_grants import volume_grants
+from stromboli.plugins.predicates.plugin import volume_grants
 from stromboli.testing import World
 from tests.storage_manifests import (
     Manifest,

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from stromboli.plugins.network_topology_aware.tier_weights import TierWeights
+from stromboli.plugins.network_topology_aware.plugin import TierWeights
 from tests.manifests import hyper_node
 from tests.plugins.network_topology_aware.topology_worlds import (
     hyper_node_scores,

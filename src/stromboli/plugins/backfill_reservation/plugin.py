@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from stromboli.api import names
+from stromboli.api.errors import quoted
 from stromboli.api.go_scalars import duration
+from stromboli.engine.decisions import Event
 from stromboli.engine.placement.node_fit import slots
 from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes
 from stromboli.engine.plugin import Attempt, HeldBack, Plugin, Promise
 from stromboli.model.queue import lineage
 from stromboli.model.status import Status
+from stromboli.model.time_limits import EXAMPLE, unreadable_limit
 from stromboli.plugins.backfill_reservation.early_admission import EarlyAdmission
 from stromboli.plugins.backfill_reservation.expected_ends import HOLDING, ExpectedEnds
-from stromboli.plugins.backfill_reservation.limit_warnings import warn_of_limits
 from stromboli.plugins.backfill_reservation.reservation import Reservation
 from stromboli.plugins.backfill_reservation.reservation_search import ReservationSearch, is_refused_by_queue
 from stromboli.plugins.backfill_reservation.share_reservation import (
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from stromboli.model.queue import Queue
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
+
 
 PLACED = (Status.ALLOCATED, Status.PIPELINED, Status.BINDING)
 MAX_UNPROMISED_JOBS = 32
@@ -474,3 +477,38 @@ class BackfillReservation(Plugin):
             return False
         limit = self._ends.limit(task)
         return limit == inf or self._now + limit > reservation.start
+
+
+# -- time limits that cannot be read: told to whoever wrote them, as they count as none
+
+
+def warn_of_limits(session: Session, dirty: Dirty) -> None:
+    """Tell in events about jobs and queues that changed what is wrong with their time limits."""
+    jobs = session.cluster.jobs.values() if dirty.everything else dirty.jobs
+    for job in jobs:
+        if job.visible and (text := _unreadable_of(job)) is not None:
+            session.record_event(job, "time-limit", names.WARNING, names.EVENT_FIELD_IGNORED, _message(text))
+    queues = session.cluster.queues.values() if dirty.everything else dirty.queues
+    memory = session.cluster.memory.setdefault("backfill-reservation", {})
+    for queue in queues:
+        text = unreadable_limit(queue.annotations)
+        if text is None:
+            memory.pop(queue.name, None)
+        elif memory.get(queue.name) != text:
+            session.restore_if_lost(memory, queue.name, memory.get(queue.name))
+            memory[queue.name] = text
+            message = _message(text)
+            event = Event("Queue", "", queue.name, names.WARNING, names.EVENT_FIELD_IGNORED, message)
+            session.decisions.append(event)
+
+
+def _unreadable_of(job: Job) -> str | None:
+    text = unreadable_limit(job.annotations) if job.time_limit is None else None
+    if text is not None:
+        return text
+    first = next(iter(job.tasks.values()), None)
+    return unreadable_limit(first.annotations) if first is not None and first.time_limit is None else None
+
+
+def _message(text: str) -> str:
+    return f"annotation {names.TIME_LIMIT}: {quoted(text[:63])} is no time limit: give {EXAMPLE}; it counts as none"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from stromboli.api import names
+from stromboli.api.name_cycles import format_cycle
+from stromboli.api.object_bounds import MAX_QUEUE_DEPTH
+from stromboli.api.resources.resource_lists import resource_list
 from stromboli.engine.queue_limits import InqueueResources, ceiling
 from stromboli.model.amounts import (
     UNLIMITED,
     Amounts,
+    Vector,
     excess,
     is_empty,
     maximum,
@@ -17,11 +22,9 @@ from stromboli.model.amounts import (
     shift,
     total_of,
 )
-from stromboli.model.dimensions import CPU, MEMORY
-from stromboli.model.queue import Queue
-from stromboli.plugins.capacity.queue_ancestors import queue_paths
+from stromboli.model.dimensions import CPU, MEMORY, Dimensions
+from stromboli.model.queue import ROOT, Queue
 from stromboli.plugins.capacity.queue_share import QueueShare
-from stromboli.plugins.capacity.share_warnings import ShareWarning, share_warnings
 
 
 class QueueTree(NamedTuple):
@@ -107,3 +110,115 @@ def _root_capability(root: Queue, total: Amounts) -> Amounts:
 def _inherited(own: Amounts, parents: Amounts) -> Amounts:
     """A queue's limit, completed by its parent's: cpu and memory where none is set, other resources where not named."""
     return {**parents, **{dim: most for dim, most in own.items() if most > 0 or dim not in (CPU, MEMORY)}}
+
+
+# -- the ancestors of each queue, and queues that are not connected to the root
+
+
+class QueuePaths(NamedTuple):
+    """Every queue is in one of the two dicts."""
+
+    ancestors: dict[Queue, tuple[Queue, ...]]
+    """Of queues connected to the root: the parent first, the root last."""
+    detached: dict[Queue, str]
+    """Of the others: what is wrong, and how to fix it."""
+
+
+def queue_paths(queues: dict[str, Queue]) -> QueuePaths:
+    """Follow the parents of queues that exist; a bad parent detaches the queues below it, and no others."""
+    paths = QueuePaths({}, {})
+    causes: dict[Queue, str] = {}
+    for name in sorted(queues):
+        for queue in reversed(_unknown_ancestors(queues[name], queues, paths)):
+            if queue in paths.ancestors or queue in paths.detached:
+                continue
+            parent = queues[queue.parent]
+            if parent in paths.ancestors and len(paths.ancestors[parent]) < MAX_QUEUE_DEPTH:
+                paths.ancestors[queue] = (parent, *paths.ancestors[parent])
+            elif parent in paths.ancestors:
+                text = names.QUEUE_TOO_DEEP.format(queue=queue.name, most=MAX_QUEUE_DEPTH)
+                paths.detached[queue] = text
+            else:
+                causes[queue] = causes.get(parent, paths.detached[parent])
+                paths.detached[queue] = names.QUEUE_CUT_OFF.format(queue=queue.name, why=causes[queue])
+    return paths
+
+
+def _unknown_ancestors(queue: Queue, queues: dict[str, Queue], paths: QueuePaths) -> list[Queue]:
+    """The queues from this one up to the root, a queue that is known already, or an error."""
+    unknown: dict[Queue, None] = {}
+    while queue not in paths.ancestors and queue not in paths.detached:
+        if queue in unknown:
+            members = list(unknown)
+            _detach_loop(members[members.index(queue) :], paths)
+            break
+        unknown[queue] = None
+        if queue.name == ROOT:
+            paths.ancestors[queue] = ()
+        elif queue.parent not in queues:
+            paths.detached[queue] = names.QUEUE_PARENT_MISSING.format(queue=queue.name, parent=queue.parent)
+        else:
+            queue = queues[queue.parent]
+    return list(unknown)
+
+
+def _detach_loop(members: list[Queue], paths: QueuePaths) -> None:
+    cycle = [member.name for member in members]
+    for index, queue in enumerate(members):
+        loop = format_cycle(cycle, index)
+        paths.detached[queue] = names.QUEUE_PARENT_LOOP.format(queue=queue.name, loop=loop)
+
+
+# -- inconsistent shares of queues: logged, and otherwise without effect (spec 03 8.1)
+
+
+class ShareWarning(NamedTuple):
+    """An amount of a queue that exceeds its limit."""
+
+    queue: Queue
+    amount_name: str
+    amounts: Vector
+    limit_name: str
+    limit: Vector
+    remedy: str
+
+    def text(self, dims: Dimensions) -> str:
+        """`queue "eng": its guarantee of cpu 12 exceeds its capability of 8; lower the one or raise the other`."""
+        over = dims.ordered(self.over)
+        high = resource_list(dims.named({dim: int(self.amounts[dim]) for dim in over}))
+        low = resource_list(dims.named({dim: int(self.limit[dim]) for dim in over}))
+        problems = ", ".join(
+            f"{self.amount_name} of {name} {high[name]} exceeds {self.limit_name} of {low[name]}"
+            for name in (dims.names[dim] for dim in over)
+        )
+        return f'queue "{self.queue.name}": {problems}; {self.remedy}'
+
+    @property
+    def over(self) -> list[int]:
+        """Resources that both name, of which the amount is above the limit."""
+        return [dim for dim, amount in self.amounts.items() if amount > self.limit.get(dim, amount)]
+
+
+def share_warnings(queue: Queue, capability: Vector, children: Sequence[Queue]) -> Iterator[ShareWarning]:
+    """A guarantee that can never be used, and children that do not fit into their parent."""
+    for warning in _possible_warnings(queue, capability, children):
+        if warning.over:
+            yield warning
+
+
+def _possible_warnings(queue: Queue, capability: Vector, children: Sequence[Queue]) -> Iterator[ShareWarning]:
+    remedy = "lower the one or raise the other"
+    own = {dim: most for dim, most in capability.items() if most > 0}
+    yield ShareWarning(queue, "its guarantee", queue.guarantee, "its capability", own, remedy)
+    for child in children:
+        yield ShareWarning(
+            child, "its capability", child.capability, f'that of its parent "{queue.name}"', own, remedy
+        )
+    if queue.name != ROOT:
+        for name, total, own_amount in (
+            ("guarantee", total_of(child.guarantee for child in children), queue.guarantee),
+            ("deserved", total_of(child.deserved for child in children), queue.deserved),
+        ):
+            yield ShareWarning(
+                queue, f"its children's {name} together", total, f"its own {name}", own_amount, remedy
+            )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -11,20 +12,28 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from stromboli.api import card_names, card_reasons
+from stromboli.api import card_reasons as reasons
 from stromboli.engine.decisions import Event
-from stromboli.engine.placement.node_functions import Check, Column, NodeFilter, Nodes, NodeScore, Refusal
+from stromboli.engine.placement.node_functions import (
+    Bools,
+    Check,
+    Column,
+    NodeFilter,
+    Nodes,
+    NodeScore,
+    Refusal,
+)
 from stromboli.engine.plugin import Plugin
-from stromboli.model.cards.card_grants import CardGrant
+from stromboli.model.cards.card_grants import CardGrant, CardShare, lock_counts
 from stromboli.model.cards.device_config import BUILT_IN, CONFIG_KEY, DeviceConfig, parse_device_config
 from stromboli.model.cards.pod_cards import asked_of_gpu_share, limit_names, matches_labels
 from stromboli.model.cards.registrations import Models
 from stromboli.model.requirements.placement_requirement import DEVICE_SHARING
 from stromboli.model.requirements.pod_demands import is_vgpu, shares_devices
-from stromboli.plugins.deviceshare.card_fit import CardRequest, Order, Shortage
+from stromboli.model.status import Status
+from stromboli.plugins.deviceshare.card_fit import CardRequest, Fit, Order, RulesOf, Shares, Shortage
 from stromboli.plugins.deviceshare.card_fits import CardFits
-from stromboli.plugins.deviceshare.gpu_share_request import GpuShareRequest
 from stromboli.plugins.deviceshare.held_cards import HeldCards
-from stromboli.plugins.deviceshare.node_locks import NodeLocks
 from stromboli.plugins.deviceshare.npu_request import NpuRequest, npu_containers
 from stromboli.plugins.deviceshare.share_arguments import ShareArguments
 from stromboli.plugins.deviceshare.vgpu_request import (
@@ -38,11 +47,12 @@ from stromboli.plugins.deviceshare.vgpu_request import (
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
-    from stromboli.model.cards.node_cards import NodeCards
-    from stromboli.model.cluster import Dirty
+    from stromboli.model.cards.node_cards import CardColumns, NodeCards
+    from stromboli.model.cluster import Cluster, Dirty
     from stromboli.model.node_columns import Node
     from stromboli.model.shape import LabelSet, Shape
     from stromboli.model.task import Task
+
 
 MOST_FITS = 256
 """Requests whose fits are remembered at a time; a bound on memory, not on what may be scheduled."""
@@ -297,3 +307,112 @@ def _score(fits: list[CardFits], task: Task, nodes: Nodes) -> Column:
         each.update()
         total += nodes.pick(each.scores)
     return np.floor(total + 0.5)
+
+
+# -- what a pod asks of GPUs by `volcano.sh/gpu-memory` or `volcano.sh/gpu-number`, and which it gets (spec 04 10.4)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuShareRequest:
+    """Memory on one card, or so many cards that nobody else has."""
+
+    memory: int = 0
+    number: int = 0
+
+    @property
+    def model(self) -> str:
+        return card_names.GPU_SHARE
+
+    @property
+    def lock(self) -> str:
+        return card_names.GPU_LOCK if self.memory else ""
+
+    def fit(
+        self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf, order: Order = None
+    ) -> Fit | Shortage:
+        ordered = cards.cards if order is None else [cards.cards[index] for index in order]
+        healthy = [card for card in ordered if card.healthy]
+        if not healthy:
+            return Shortage(reasons.UNHEALTHY)
+        if self.number:
+            return self._idle_cards([card.index for card in healthy if not taken.sharers[card.index]])
+        for card in healthy:
+            if card.memory - taken.memory[card.index] >= self.memory:
+                return Fit(((CardShare(card.uuid, self.memory),),))
+        return Shortage(reasons.MEMORY, f"{self.memory} of {card_names.GPU_MEMORY}")
+
+    def _idle_cards(self, idle: list[int]) -> Fit | Shortage:
+        if len(idle) < self.number:
+            return Shortage(reasons.IDLE_CARDS, f"{self.number} of {card_names.GPU_NUMBER}")
+        return Fit((tuple(CardShare(str(index)) for index in idle[: self.number]),))
+
+    def plain_answer(self, cards: NodeCards, taken: CardColumns) -> Fit | Shortage | None:
+        return None
+
+    def annotations(self, shares: Shares, node: str, now: float) -> dict[str, str]:
+        indices = ",".join(share.card for container in shares for share in container)
+        return {card_names.PREDICATE_TIME: str(int(now * 10**9)), card_names.GPU_INDEX: indices}
+
+
+# -- nodes that are locked: their device plugin is still serving the pod before (spec 04 10.7)
+
+
+_ON_THE_WAY = (Status.ALLOCATED, Status.BINDING)
+
+
+class NodeLocks:
+    """The locks of a session: those on nodes that are young enough to count, and those that its own binds will take."""
+
+    def __init__(self, cluster: Cluster, now: float):
+        self._cluster = cluster
+        self.held = frozenset(
+            (node, lock)
+            for node, locks in cluster.cards.locks.items()
+            for lock, since in locks.items()
+            if lock_counts(since, now)
+        )
+        """Node and name of the locks that somebody has set and that are not left behind."""
+        self._free: dict[str, tuple[Bools, int]] = {}
+        """Of each lock, where it is free, as of a version of the ledger."""
+
+    def is_locked(self, task: Task, node: Node, lock: str) -> bool:
+        """Whether a pod of another job has the lock of a node, or is about to; the pods of a gang share it."""
+        if (node.name, lock) in self.held:
+            return True
+        return any(other.job is not task.job for other in self._takers(node, lock))
+
+    def _takers(self, node: Node, lock: str) -> Iterator[Task]:
+        """The tasks that take a lock of a node with their binds."""
+        for cards in self._cluster.cards.nodes.get(node.name, {}).values():
+            for task in cards.tasks:
+                if task.status in _ON_THE_WAY and any(
+                    isinstance(grant, CardGrant) and grant.lock == lock for grant in task.grants
+                ):
+                    yield task
+
+    def check(self, lock: str, task: Task, nodes: Nodes) -> Check:
+        """Which nodes are free for a task."""
+        free, job = self._unlocked(lock), task.job
+        siblings = (sibling for status in _ON_THE_WAY for sibling in job.by_status[status]) if job else ()
+        shared = {sibling.node for sibling in siblings if sibling.node is not None and sibling.node.row >= 0}
+        if shared:
+            free = free.copy()
+            for node in shared:
+                free[node.row] = not self.is_locked(task, node, lock)
+        return Check(nodes.pick(free), reasons.LOCKED.of())
+
+    def _unlocked(self, lock: str) -> Bools:
+        """Where nobody has a lock, nor is about to."""
+        columns, ledger = self._cluster.columns, self._cluster.cards
+        free, version = self._free.get(lock, (None, 0))
+        changed = ledger.changes.since(version)
+        if free is None or changed is None or len(free) != len(columns):
+            free = np.ones(len(columns), dtype=bool)
+            changed = set(ledger.nodes)
+        for name in changed:
+            node = self._cluster.nodes.get(name)
+            if node is not None and node.row >= 0:
+                taken = (name, lock) in self.held or any(self._takers(node, lock))
+                free[node.row] = not taken
+        self._free[lock] = (free, ledger.changes.position)
+        return free

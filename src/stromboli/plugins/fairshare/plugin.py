@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -14,18 +14,17 @@ from stromboli.api.go_scalars import duration
 from stromboli.engine.decisions import QueueAnnotation
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
-from stromboli.model.amounts import dominant_share
+from stromboli.model.amounts import Amounts, Vector, dominant_share, shift
 from stromboli.model.cluster import Change, Dirty
 from stromboli.model.job import Job
 from stromboli.model.queue import Queue
 from stromboli.model.status import Status
-from stromboli.plugins.fairshare.accounts import Account, Accounts
-from stromboli.plugins.fairshare.history_annotation import bring_up_to_date, from_annotation, to_annotation
 from stromboli.plugins.fairshare.usage_history import (
     MAX_GAP,
     NO_USAGE,
     Decay,
     Memory,
+    Number,
     QueueHistory,
     UsageRecord,
     copy_of,
@@ -303,3 +302,171 @@ class Fairshare(Plugin):
         queues = self._memory["queues"]
         history = queues.get(queue)
         session.restore_if_lost(queues, queue, copy_of(history) if history else None)
+
+
+# -- what users hold now: one account per user of a queue, and one for the queue as a whole
+
+
+@dataclass(slots=True, eq=False)
+class Account:
+    """What a user of a queue holds (or, without a user, the whole queue), and its order key in this cycle."""
+
+    queue: str
+    user: str | None
+    held: Amounts = field(default_factory=dict)
+    jobs: dict[Job, None] = field(default_factory=dict)
+    cycle: int = -1
+    """The cycle in which the rest was computed: past usage, the share held, and the order key of both."""
+    usage: float = 0.0
+    share: float = 0.0
+    order_key: float = 0.0
+
+
+class Holding(NamedTuple):
+    """What one job holds, and the accounts in which it counts."""
+
+    user: Account
+    whole: Account
+    amounts: Amounts
+
+    def add(self, amounts: Vector, sign: int = 1) -> None:
+        for total in (self.amounts, self.user.held, self.whole.held):
+            shift(total, amounts, sign)
+
+
+class Accounts:
+    """All accounts, and those that changed."""
+
+    def __init__(self) -> None:
+        self._accounts: dict[tuple[str, str | None], Account] = {}
+        self._holdings: dict[Job, Holding] = {}
+        self._changed: dict[Account, None] = {}
+
+    def __iter__(self) -> Iterator[Account]:
+        return iter(self._accounts.values())
+
+    def take_changed(self) -> list[Account]:
+        """The accounts that changed since the last call; those without jobs are removed."""
+        changed, self._changed = self._changed, {}
+        for account in changed:
+            if not account.jobs:
+                self._accounts.pop((account.queue, account.user), None)
+        return list(changed)
+
+    def of(self, job: Job) -> Account | None:
+        holding = self._holdings.get(job)
+        return holding.user if holding else None
+
+    def find(self, queue: str, user: str | None) -> Account | None:
+        """The account of a user, or of a queue as a whole, if it has any job."""
+        return self._accounts.get((queue, user))
+
+    def is_only_user(self, account: Account) -> bool:
+        """Whether all jobs of a queue are of one user."""
+        return len(account.jobs) == len(self._get(account.queue, None).jobs)
+
+    def _get(self, queue: str, user: str | None) -> Account:
+        account = self._accounts.get((queue, user))
+        if account is None:
+            account = self._accounts[queue, user] = Account(queue, user)
+        return account
+
+    def update(self, job: Job, user: str) -> None:
+        """Replace what a job counts by what it holds now."""
+        self._remove(job)
+        if job.queue is not None and job.visible:
+            user_account, whole = self._get(job.queue.name, user), self._get(job.queue.name, None)
+            holding = self._holdings[job] = Holding(user_account, whole, {})
+            for account in (holding.user, holding.whole):
+                account.jobs[job] = None
+                self._changed[account] = None
+            holding.add(job.allocated)
+
+    def bind(self, job: Job, request: Vector, sign: int) -> Account | None:
+        """Count a task that is bound, or no longer; returns the account of its user."""
+        holding = self._holdings.get(job)
+        if holding is None:
+            return None
+        holding.add(request, sign)
+        self._changed[holding.user] = self._changed[holding.whole] = None
+        return holding.user
+
+    def _remove(self, job: Job) -> None:
+        holding = self._holdings.pop(job, None)
+        if holding is None:
+            return
+        holding.add(dict(holding.amounts), -1)
+        for account in (holding.user, holding.whole):
+            del account.jobs[job]
+            self._changed[account] = None
+
+
+# -- a queue's history as an annotation of the queue: compact, bounded, and validated when read
+
+
+MAX_USERS = 256
+MAX_BYTES = 16 * 1024
+MAX_IDLE_USERS = 10_000
+"""Users who hold nothing and are kept between saves, per queue."""
+NEGLIGIBLE = 1e-6
+"""Smaller usage is dropped: a whole cluster for a microsecond."""
+
+Entry = tuple[Number, Number]
+"""Usage, and the share that is held."""
+
+
+class Saved(msgspec.Struct, forbid_unknown_fields=True):
+    """`{"v":1,"at":1793534400.0,"queue":[5400.0,0.75],"users":{"ann":[3600.0,0.5],"bob":[1800.0,0.25]}}`."""
+
+    v: Literal[1]
+    at: Number
+    queue: Entry
+    users: dict[str, Entry]
+
+
+def bring_up_to_date(history: QueueHistory, decay: Decay, now: float) -> None:
+    """Bring all records up to now, and drop users with negligible usage."""
+    history["whole"] = decay.at(history["whole"], now, history["whole"].share)
+    users = {user: decay.at(record, now, record.share) for user, record in history["users"].items()}
+    idle = [user for user in _largest_first(users) if not users[user].share]
+    for index, user in enumerate(idle):
+        if index >= MAX_IDLE_USERS or users[user].usage < NEGLIGIBLE:
+            del users[user]
+    history["users"] = users
+
+
+def to_annotation(history: QueueHistory, now: float) -> str:
+    """A history as a text of at most `MAX_BYTES`: the smallest usages are left out first."""
+    saved = Saved(1, now, _entry(history["whole"]), {})
+    room = MAX_BYTES - len(msgspec.json.encode(saved))
+    for user in _largest_first(history["users"])[:MAX_USERS]:
+        entry = _entry(history["users"][user])
+        room -= len(msgspec.json.encode({user: entry}))
+        if room < 0:
+            break
+        saved.users[user] = entry
+    return msgspec.json.encode(saved, order="deterministic").decode()
+
+
+def from_annotation(text: str, decay: Decay, now: float) -> QueueHistory:
+    """The history in an annotation, brought up to now; `ValueError` if it is invalid."""
+    if len(text) > MAX_BYTES or len(text.encode()) > MAX_BYTES:
+        raise ValueError(f"longer than {MAX_BYTES} bytes")
+    saved = msgspec.json.decode(text, type=Saved)
+
+    def record(entry: Entry) -> UsageRecord:
+        usage, share = entry
+        stored = UsageRecord(usage, saved.at, share)
+        return stored if is_continuous(saved.at, now) else decay.across_gap(stored, saved.at, now)
+
+    users = {user: record(entry) for user, entry in saved.users.items()}
+    return QueueHistory(saved=min(saved.at, now), changed=False, whole=record(saved.queue), users=users)
+
+
+def _entry(record: UsageRecord) -> Entry:
+    return record.usage, record.share
+
+
+def _largest_first(users: dict[str, UsageRecord]) -> list[str]:
+    names: Iterable[str] = users
+    return sorted(names, key=lambda user: (-users[user].usage, -users[user].share, user))

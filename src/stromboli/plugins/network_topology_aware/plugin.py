@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stromboli.api import names
 from stromboli.engine.placement.node_functions import Column, Nodes, NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.topology.topology_limits import requested_topology
+from stromboli.model.amounts import total_of
 from stromboli.model.cluster import Dirty
-from stromboli.model.job import Job, SubJob
+from stromboli.model.job import READY_STATUSES, Job, SubJob
 from stromboli.model.requirements.placement_requirement import HARD_NETWORK_TOPOLOGY, SOFT_NETWORK_TOPOLOGY
 from stromboli.model.status import Status
 from stromboli.plugins.network_topology_aware.block_worth import BlockWorth
 from stromboli.plugins.network_topology_aware.gang_kinds import total_request
-from stromboli.plugins.network_topology_aware.gradients import (
-    Gradients,
-    by_tier,
-    roomiest_first,
-    search_root,
-    widest_first,
-)
 from stromboli.plugins.network_topology_aware.leaf_distances import LeafDistances
 from stromboli.plugins.network_topology_aware.placed_tasks import PlacedTasks
 from stromboli.plugins.network_topology_aware.rank_neighbours import RankNeighbours
-from stromboli.plugins.network_topology_aware.required_room import minimum_request, whole_request
 from stromboli.plugins.network_topology_aware.session_sums import Part, SessionSums
-from stromboli.plugins.network_topology_aware.tier_weights import TierWeights
-from stromboli.plugins.network_topology_aware.topology_arguments import TopologyArguments
+from stromboli.policy.argument_checks import at_least
+from stromboli.policy.arguments import arg, arg_prefix
 
 if TYPE_CHECKING:
     from stromboli.engine.placement.node_functions import Bools, Floats
@@ -42,8 +38,78 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
+
 ABOVE_ALL = 1e9
 """More than all other scores of a node together."""
+
+
+def _sizes(sizes: Sequence[int]) -> str | None:
+    return None if all(size > 0 for size in sizes) else "must be above zero, each of them"
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyArguments:
+    """How much closeness counts, and how full HyperNodes are measured. A weight below zero counts as 1."""
+
+    weight: int = arg(
+        "weight", 1, "How much all scores of this plugin count; 0 switches them off.", check=at_least(0)
+    )
+    cpu: int = arg(
+        "hypernode.binpack.cpu", 1, "How much cpu counts in how full a HyperNode is.", check=at_least(0)
+    )
+    memory: int = arg(
+        "hypernode.binpack.memory", 1, "How much memory counts in how full a HyperNode is.", check=at_least(0)
+    )
+    resources: str = arg(
+        "hypernode.binpack.resources", "", "Other resources that count, separated by commas."
+    )
+    resource_weights: Mapping[str, int] = arg_prefix(
+        "hypernode.binpack.resources.", 1, "How much one of the other resources counts.", check=at_least(0)
+    )
+    normal_pods: bool = arg(
+        "hypernode.binpack.normal-pod.enable",
+        True,
+        "Whether pods without a network topology are packed into HyperNodes that are in use.",
+    )
+    fading: float = arg(
+        "hypernode.binpack.normal-pod.fading",
+        0.8,
+        "How much less each higher tier counts for them than the tier below; below zero counts as 0.8.",
+        check=at_least(0),
+    )
+    evict_hyper_nodes: int = arg(
+        "hypernode.gradient.evict.max-hypernodes",
+        8,
+        "How many HyperNodes are looked at, at most, when room is made for a gang by eviction.",
+        check=at_least(1),
+    )
+    start_with_minimum: bool = arg(
+        "startWithMinimum",
+        False,
+        "Whether a gang may start in a HyperNode with room for its minimum where none has room for all its pods.",
+    )
+    ranks_side_by_side: bool = arg(
+        "ranksSideBySide",
+        False,
+        "Whether the pods of a gang fill one leaf of the tree before the next, in order of their index.",
+    )
+    keep_blocks_whole: bool = arg(
+        "keepBlocksWhole",
+        False,
+        "Whether a gang takes the room that is worth least to the gangs that are likely to come.",
+    )
+    gang_sizes: tuple[int, ...] = arg(
+        "gangSizes",
+        (),
+        "How many pods they will have; if none are given, the gangs that are there tell.",
+        check=_sizes,
+    )
+
+    def weights(self) -> dict[str, int]:
+        """How much each resource counts, by name."""
+        listed = filter(None, map(str.strip, self.resources.split(",")))
+        weights = {name: self.resource_weights[name] for name in listed}
+        return weights | {names.CPU: self.cpu, names.MEMORY: self.memory}
 
 
 class NetworkTopologyAware(Plugin):
@@ -289,3 +355,140 @@ class NetworkTopologyAware(Plugin):
                 known[domain.rows] = index[domain.name]
             self._domains_of_tier[tier] = known
         return known
+
+
+# -- which HyperNodes to try for a job or a sub-group, in which order (spec 04 9, 02 3.4 and 7.1)
+
+
+Gradients = list[list["Domain"]]
+
+
+def search_root(root: Domain, allocated: Domain | None, highest_tier: int) -> Domain | None:
+    """Where to search: in the root, and in the widest domain allowed around what is allocated; none: nowhere."""
+    if allocated is None:
+        return root
+    widest = None
+    for ancestor in allocated.ancestors():
+        if ancestor.tier > highest_tier:
+            break
+        widest = ancestor
+    if widest is None:
+        return None
+    if widest.contains(root):
+        return root
+    return widest if root.contains(widest) else None
+
+
+def by_tier(root: Domain, eligible: Callable[[Domain], bool]) -> Gradients:
+    """The eligible domains at and below a root, grouped by tier, the lowest first; by name within a tier."""
+    groups: dict[int, list[Domain]] = {}
+    waiting = deque([root])
+    while waiting:
+        domain = waiting.popleft()
+        if eligible(domain):
+            groups.setdefault(domain.tier, []).append(domain)
+        waiting.extend(domain.children)
+    return [sorted(groups[tier], key=lambda domain: domain.name) for tier in sorted(groups)]
+
+
+def roomiest_first(gradients: Gradients, room: Callable[[Domain], float]) -> Gradients:
+    """The same tiers, each in groups of domains with as much room, those with the most first."""
+    chosen: Gradients = []
+    for group in gradients:
+        by_room: dict[float, list[Domain]] = {}
+        for domain in group:
+            by_room.setdefault(room(domain), []).append(domain)
+        chosen += (by_room[size] for size in sorted(by_room, reverse=True))
+    return chosen
+
+
+def widest_first(gradients: Gradients, most: int) -> Gradients:
+    """The highest tiers first, with at most so many domains in all; what is cut off is the beginning of a group."""
+    chosen: Gradients = []
+    for group in reversed(gradients):
+        if most <= 0:
+            break
+        chosen.append(group[-most:])
+        most -= len(group)
+    return chosen
+
+
+# -- what a domain must have room for, for a job or a sub-group to be tried there (spec 04 9)
+
+
+def whole_request(unit: Job | SubJob) -> Vector:
+    """What Volcano wants room for: the minimum resources of a job, all that is pending of a sub-group."""
+    if isinstance(unit, Job):
+        return unit.min_resources or {}
+    if not unit.job.policies:
+        return unit.job.pending
+    return total_of(task.request for task in _pending(unit))
+
+
+def minimum_request(sub_job: SubJob, needed: int) -> Vector:
+    """What a sub-group requests at least, with whichever of its pending tasks it starts.
+
+    It starts with so many of them, among which are as many of each role as the job lacks to its role minimums.
+    """
+    by_role: dict[str, list[Task]] = {}
+    for task in _pending(sub_job):
+        if not task.best_effort:
+            by_role.setdefault(task.role, []).append(task)
+    lacking = {role: _lacking(sub_job.job, role) for role in by_role}
+    dims = {dim for tasks in by_role.values() for task in tasks for dim in task.request}
+    return {dim: _least(dim, by_role, lacking, needed) for dim in dims}
+
+
+def _least(dim: int, by_role: Mapping[str, list[Task]], lacking: Mapping[str, int], needed: int) -> float:
+    """The least of a resource: the smallest requests of each role that lacks tasks, then those of all others."""
+    total, rest = 0.0, list[float]()
+    for role, tasks in by_role.items():
+        requests = sorted(task.request.get(dim, 0) for task in tasks)
+        total += sum(requests[: lacking[role]])
+        rest += requests[lacking[role] :]
+        needed -= min(lacking[role], len(requests))
+    return total + sum(sorted(rest)[: max(needed, 0)])
+
+
+def _lacking(job: Job, role: str) -> int:
+    """How many tasks of a role must still be placed before the job can start; sub-groups may each have some."""
+    if not job.role_minimums_apply or job.policies or role not in job.role_minimums:
+        return 0
+    counts = job.role_counts.get(role)
+    have = sum(counts[status] for status in (*READY_STATUSES, Status.PIPELINED)) if counts else 0
+    return max(job.role_minimums[role] - have - job.role_pending_best_effort(role), 0)
+
+
+def _pending(sub_job: SubJob) -> list[Task]:
+    return [task for task in sub_job.tasks if task.status is Status.PENDING]
+
+
+# -- how much each tier counts for pods without a network topology: the higher, the less
+
+
+class TierWeights:
+    """The weight `fading^(tier-1)` of every whole tier from the lowest to the highest, divided by the sum of all.
+
+    Tiers without HyperNodes count too: nodes have the full score there. How many there are is up to who writes
+    HyperNodes, so runs of them are summed by formula, and only ratios of powers are computed, which stay finite.
+    """
+
+    def __init__(self, tiers: Sequence[int], fading: float):
+        lowest, highest = tiers[0], tiers[-1]
+        self.of_tier: dict[int, float] = {}
+        """The part of each tier that has HyperNodes; nothing at all if no tier counts."""
+        if fading == 0:  # 0^0 = 1: tier 1 alone
+            self.of_tier = {tier: float(tier == 1) for tier in tiers} if lowest <= 1 <= highest else {}
+        else:
+            total = _total(fading, lowest, highest, lowest, highest)
+            self.of_tier = {tier: _total(fading, tier, tier, lowest, highest) / total for tier in tiers}
+        self.without_hyper_nodes = max(1.0 - sum(self.of_tier.values()), 0.0) if self.of_tier else 0.0
+        """The part of the tiers in between that have none."""
+
+
+def _total(fading: float, first: int, last: int, lowest: int, highest: int) -> float:
+    """The sum of the powers of some tiers, relative to the largest power of all."""
+    ratio, distance = (fading, first - lowest) if fading <= 1 else (1 / fading, highest - last)
+    count = last - first + 1
+    series = float(count) if ratio == 1 else (1 - ratio**count) / (1 - ratio)
+    return ratio**distance * series

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from stromboli.api import names
 from stromboli.api.resources.qos import GUARANTEED, qos_class
 from stromboli.engine.placement.node_functions import Check, Column, NodeFilter, Nodes, NodeScore, Refusal
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
-from stromboli.model.cluster import Dirty
+from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.cpus.cpu_grant import CpuGrant
 from stromboli.model.cpus.cpu_set import format_cpu_set
+from stromboli.model.cpus.cpu_topology import CpuTopology, NodePolicies
 from stromboli.model.ledgers import Grant
-from stromboli.model.node_columns import Node
+from stromboli.model.node_columns import Ints, Node
 from stromboli.model.requirements.placement_requirement import NUMA_POLICY, PREFERRED_NUMA_POLICY
 from stromboli.model.shape import Shape
 from stromboli.model.task import Task
-from stromboli.plugins.numa_aware.cpu_assignment import Ask
-from stromboli.plugins.numa_aware.node_verdicts import NodeVerdicts
+from stromboli.plugins.numa_aware.cpu_assignment import PASSES, UNKNOWN_CPUS, Ask, Assignment, assign
 from stromboli.policy.arguments import arg
 
 
@@ -131,3 +133,68 @@ def _fewer_is_better(task: Task, nodes: Nodes, raw: Column, candidates: Column) 
     """The most NUMA nodes become 0, none at all 100, in whole numbers as Kubernetes divides."""
     most = int(raw[candidates].max())
     return 100 - (raw.astype(int) * 100 // most if most else raw)
+
+
+# -- what each node means to pods that ask for the same CPUs, as columns that follow the ledger
+
+
+REMEMBERED_STATES = 65_536
+"""States of nodes whose assignments are remembered; a bound on memory."""
+
+
+class NodeVerdicts:
+    """For one ask, why each node refuses it and how many NUMA nodes it would touch; only changed nodes are asked again.
+
+    Nodes with the same CPUs, of which the same are free, share their assignment.
+    """
+
+    def __init__(self, cluster: Cluster, ask: Ask):
+        self._cluster = cluster
+        self._ask = ask
+        self._assignments: dict[tuple[CpuTopology, NodePolicies, int | None], Assignment] = {}
+        self._layout = self._position = -1
+        self.reasons: dict[str, int] = {}
+        """The code of each refusal; 0 in the column means that the node passes."""
+        self.codes: Ints = np.zeros(0, dtype=np.int64)
+        self.touched: Ints = np.zeros(0, dtype=np.int64)
+        """How many NUMA nodes the CPUs of the pod would come from, by node."""
+
+    def follow(self) -> None:
+        """Look at the nodes that changed since the last call."""
+        columns, ledger = self._cluster.columns, self._cluster.cpus
+        changed = ledger.changes.since(self._position) if columns.layout == self._layout else None
+        if changed is None:
+            unknown = UNKNOWN_CPUS if self._ask.policy else PASSES
+            self.codes = np.full(len(columns), self._code(unknown), dtype=np.int64)
+            self.touched = np.zeros(len(columns), dtype=np.int64)
+            changed = set(ledger.nodes)
+        for name in sorted(changed):
+            node = self._cluster.nodes.get(name)
+            if node is not None and node.row >= 0:
+                self._judge(node)
+        self._layout, self._position = columns.layout, ledger.changes.position
+
+    def assignment(self, node: Node) -> Assignment:
+        """The CPUs of a node as they are now."""
+        ledger = self._cluster.cpus
+        cpus = ledger.nodes.get(node.name)
+        if cpus is None:
+            return UNKNOWN_CPUS if self._ask.policy else PASSES
+        free = ledger.free(node.name)
+        state = (cpus.topology, cpus.policies, free)
+        known = self._assignments.get(state)
+        if known is None:
+            if len(self._assignments) >= REMEMBERED_STATES:
+                self._assignments.clear()
+            known = self._assignments[state] = assign(self._ask, cpus, free)
+        return known
+
+    def _judge(self, node: Node) -> None:
+        assignment, cpus = self.assignment(node), self._cluster.cpus.nodes.get(node.name)
+        self.codes[node.row] = self._code(assignment)
+        self.touched[node.row] = len(cpus.topology.numa_counts(assignment.cpus)) if cpus else 0
+
+    def _code(self, assignment: Assignment) -> int:
+        if not assignment.refusal:
+            return 0
+        return self.reasons.setdefault(assignment.refusal, len(self.reasons) + 1)

@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from stromboli.api import device_messages as messages
-from stromboli.api.types.devices import ConsumerReference
+from stromboli.api.types.devices import ConsumerReference, DeviceClaim, ResourceClaimSpec
+from stromboli.engine.placement.node_fit import fits_amounts
 from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes, NodeScore, Refusal
 from stromboli.engine.placement.score_normalisation import InProportion
 from stromboli.model.constraints.node_selection import matching_selector
 from stromboli.model.devices.allocator import Shortage
 from stromboli.model.devices.binding_conditions import is_unusable
 from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
+from stromboli.model.devices.extended_resources import ExtendedRequests, asked_resources, extended_requests
 from stromboli.model.devices.task_claims import claim_problem, consumer, task_claims
+from stromboli.model.status import Status
 from stromboli.plugins.predicates.device_column import DeviceColumn, SearchLimit
-from stromboli.plugins.predicates.extended_resources_filter import ExtendedResources
-from stromboli.plugins.predicates.shared_claims import WEIGHT, SharedClaims, Sharers
 
 if TYPE_CHECKING:
     from stromboli.api.types.devices import AllocationResult
     from stromboli.api.types.pod import NodeSelector
-    from stromboli.engine.placement.node_functions import Bools, Column
+    from stromboli.engine.placement.node_functions import Bools, Column, Nodes
     from stromboli.engine.session import Session
+    from stromboli.model.cluster import Cluster
     from stromboli.model.devices.claim_use import ClaimContent, ClaimUse
+    from stromboli.model.devices.device_ledger import DeviceLedger
+    from stromboli.model.job import Job
     from stromboli.model.ledgers import Grant
     from stromboli.model.node_columns import Node
+    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
+
 
 MOST_COLUMNS = 64
 """Columns remembered at a time; a bound on memory, not on what may be scheduled."""
@@ -228,3 +235,142 @@ class ClaimFilter:
             usable = nodes.pick(devices.usable_on(claims.allocated))
             promised = any(claim.promised for claim in claims.allocated)
             yield Check(usable, messages.NOT_AVAILABLE, now=np.zeros_like(usable) if promised else usable)
+
+
+# -- which extended resources of a task devices have to serve: on each node those that the node does not list
+
+
+class ExtendedResources:
+    """The requests of shapes, made once in a cycle."""
+
+    def __init__(self, cluster: Cluster):
+        self._cluster = cluster
+        self._asked: dict[Shape, tuple[str, ...]] = {}
+        self._requests: dict[tuple[Shape, tuple[str, ...]], ExtendedRequests] = {}
+        self._contents: dict[ExtendedRequests, ClaimContent] = {}
+        self._listed: dict[tuple[str, ...], tuple[tuple[int, int], dict[tuple[bool, ...], Bools]]] = {}
+
+    def asked(self, task: Task) -> tuple[str, ...]:
+        """The extended resources of a task that devices may serve, by name."""
+        served = self._cluster.devices.extended
+        if not served:
+            return ()
+        known = self._asked.get(task.shape)
+        if known is None:
+            known = self._asked[task.shape] = tuple(asked_resources(task.shape.spec, served))
+        return known
+
+    def requests(self, task: Task, node: Node) -> ExtendedRequests | None:
+        """What devices of a node have to serve; none if the node lists all that is asked for."""
+        return self._requests_for(task, [self._is_listed(node, name) for name in self.asked(task)])
+
+    def _is_listed(self, node: Node, name: str) -> bool:
+        dim = self._cluster.dims.index.get(name)
+        return dim is not None and node.allocatable.get(dim, 0) > 0
+
+    def _requests_for(self, task: Task, listed: list[bool]) -> ExtendedRequests | None:
+        missing = tuple(name for name, has in zip(self.asked(task), listed, strict=True) if not has)
+        if not missing:
+            return None
+        known = self._requests.get((task.shape, missing))
+        if known is None:
+            known = extended_requests(task.shape.spec, missing, self._cluster.devices.extended)
+            self._requests[task.shape, missing] = known
+        return known
+
+    def variants(self, task: Task) -> Iterator[tuple[Bools, ExtendedRequests | None]]:
+        """Nodes that list the same of what a task asks for, and what devices have to serve there."""
+        for listed, rows in self._groups(self.asked(task)).items():
+            yield rows, self._requests_for(task, list(listed))
+
+    def _groups(self, asked: tuple[str, ...]) -> dict[tuple[bool, ...], Bools]:
+        """Nodes by which of these resources they list."""
+        columns = self._cluster.columns
+        state = (columns.layout, columns.objects)
+        known = self._listed.get(asked)
+        if known is None or known[0] != state:
+            groups: dict[tuple[bool, ...], Bools] = {}
+            for row, node in enumerate(columns.nodes):
+                listed = tuple([self._is_listed(node, name) for name in asked])
+                if listed not in groups:
+                    groups[listed] = np.zeros(len(columns), dtype=bool)
+                groups[listed][row] = True
+            known = self._listed[asked] = (state, groups)
+        return known[1]
+
+    def content(self, requests: ExtendedRequests) -> ClaimContent:
+        """The content of a claim with these requests."""
+        known = self._contents.get(requests)
+        if known is None:
+            spec = ResourceClaimSpec(DeviceClaim(requests.requests))
+            known = self._contents[requests] = self._cluster.devices.content(spec)
+        return known
+
+
+# -- pods of a job that share a claim without devices: the node that the first one takes has to serve them all
+
+
+MOST_SHARERS = 64
+"""Pods beside the first for which room is looked for; a gang that shares a claim is rarely larger than a node."""
+WEIGHT = 1e6
+"""What room for one more of them is worth: more than all that other scores may say."""
+
+
+class Sharers(NamedTuple):
+    """Tasks that wait beside a task for the same claim."""
+
+    shapes: tuple[Shape, ...]
+    """What they ask for."""
+    contents: tuple[ClaimContent, ...]
+    """What all claims of the task and of theirs ask for that have no devices yet."""
+
+    def room(self, task: Task, nodes: Nodes) -> Column:
+        """How many of them a node has room for, together with the task."""
+        needed = dict(task.request)
+        count = nodes.zeros()
+        for shape in self.shapes:
+            for dim, amount in shape.request.items():
+                needed[dim] = needed.get(dim, 0) + amount
+            count += fits_amounts(needed, nodes.future_idle)
+        return count
+
+
+class SharedClaims:
+    """Who shares claims with whom, within jobs."""
+
+    def __init__(self, ledger: DeviceLedger):
+        self._ledger = ledger
+        self._users: dict[Job, dict[str, list[Task]]] = {}
+        """The tasks of a job that name a claim, by its key."""
+
+    def of(self, task: Task, new: list[ClaimUse]) -> Sharers | None:
+        """The tasks that wait for one of these claims beside a task; none if there are none."""
+        if task.job is None or len(task.job.tasks) < 2:
+            return None
+        users = self._users_of(task.job)
+        others = (
+            other
+            for use in new
+            for other in users.get(use.key, ())
+            if other is not task and other.status is Status.PENDING
+        )
+        waiting = list(dict.fromkeys(islice(others, MOST_SHARERS)))
+        if not waiting:
+            return None
+        claims = {use: None for each in (task, *waiting) for use in self._new(each)}
+        return Sharers(
+            tuple(other.shape for other in waiting),
+            tuple(use.content for use in claims if use.content is not None),
+        )
+
+    def _users_of(self, job: Job) -> dict[str, list[Task]]:
+        users = self._users.get(job)
+        if users is None:
+            users = self._users[job] = {}
+            for task in job.tasks.values():
+                for claim in task.claims:
+                    users.setdefault(f"{task.namespace}/{claim.claim}", []).append(task)
+        return users
+
+    def _new(self, task: Task) -> Iterator[ClaimUse]:
+        return (use for use in task_claims(self._ledger, task) if use.allocation is None)

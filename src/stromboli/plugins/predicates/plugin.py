@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
 
 from stromboli.api import names
-from stromboli.engine.placement.node_functions import NodeFilter, NodeScore, Refusal
+from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes, NodeScore, Refusal
 from stromboli.engine.placement.verdict import FIT
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.session import Session
 from stromboli.model.cluster import Dirty
-from stromboli.model.constraints.node_selection import selects_nodes
+from stromboli.model.constraints.node_selection import matching_nodes, required_selector, selects_nodes
+from stromboli.model.constraints.taints import cordoned_nodes, tolerable_nodes, tolerates_cordon
 from stromboli.model.ledgers import Grant
 from stromboli.model.node_columns import Node
 from stromboli.model.requirements.placement_requirement import (
@@ -22,15 +24,13 @@ from stromboli.model.requirements.placement_requirement import (
     VOLUME_LIMITS,
     VOLUME_TOPOLOGY,
 )
-from stromboli.model.shape import Shape
+from stromboli.model.shape import VIEW_PODS, Shape
 from stromboli.model.task import Task
-from stromboli.model.volumes.task_volumes import volume_demand
+from stromboli.model.volumes.task_volumes import delayed_claims, volume_demand
 from stromboli.model.volumes.volume_claims import binding_problem, zone_problem
 from stromboli.model.volumes.volume_demand import NO_VOLUMES, VolumeDemand
-from stromboli.model.volumes.volume_grant import BIND_TIMEOUT
-from stromboli.plugins.predicates import node_filters
+from stromboli.model.volumes.volume_grant import BIND_TIMEOUT, VolumeGrant
 from stromboli.plugins.predicates.device_claims import DeviceClaims
-from stromboli.plugins.predicates.host_ports import NodePorts, host_ports
 from stromboli.plugins.predicates.pod_affinity_filter import invalid_term, pod_affinity, pod_affinity_key
 from stromboli.plugins.predicates.topology_spread_filter import spreading, spreading_key
 from stromboli.plugins.predicates.unused_claims import UnusedClaims
@@ -41,9 +41,15 @@ from stromboli.plugins.predicates.volume_filters import (
     VolumeRestrictions,
     VolumeZone,
 )
-from stromboli.plugins.predicates.volume_grants import volume_grants
 from stromboli.plugins.predicates.volume_score import Point, StorageScore
 from stromboli.policy.arguments import arg
+
+if TYPE_CHECKING:
+    from stromboli.api.types.pod import NodeSelectorTerm, PodSpec
+    from stromboli.model.cluster import Cluster
+    from stromboli.model.constraints.pod_counts import PodCount
+    from stromboli.model.node_columns import Node
+    from stromboli.model.task import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +187,7 @@ class Predicates(Plugin):
     def _problems(self, task: Task) -> Iterator[tuple[str, str | None]]:
         """What keeps a task from every node, in the order in which Volcano checks (spec 04 1.2)."""
         enabled, objects, spec = self.arguments, self.session.cluster.objects, task.shape.spec
-        if enabled.node_affinity and node_filters.names_conflict(spec):
+        if enabled.node_affinity and names_conflict(spec):
             yield "NodeAffinity", names.AFFINITY_TERMS_CONFLICT
         if enabled.pod_affinity and (problem := invalid_term(spec)):
             yield "InterPodAffinity", names.TERM_UNREADABLE.format(problem=problem)
@@ -199,12 +205,12 @@ class Predicates(Plugin):
         if any(each.required for each in demand.attachments):
             attachable = AttachableVolumes(cluster, demand)
             yield NodeFilter(attachable.checks, FIT, "pods", attachable.version)
-        yield NodeFilter(node_filters.pod_slots, name, "usage")
-        yield NodeFilter(node_filters.cordon, name, "static")
+        yield NodeFilter(pod_slots, name, "usage")
+        yield NodeFilter(cordon, name, "static")
         if enabled.node_affinity and selects_nodes(spec):
-            yield NodeFilter(node_filters.node_affinity, name, "static")
+            yield NodeFilter(node_affinity, name, "static")
         if enabled.taints:
-            yield NodeFilter(node_filters.taints, name, "static")
+            yield NodeFilter(taints, name, "static")
         if enabled.node_ports and (ports := host_ports(spec)):
             node_ports = NodePorts(cluster, ports)
             yield NodeFilter(node_ports.checks, name, "pods", node_ports.version)
@@ -244,3 +250,114 @@ class Predicates(Plugin):
             yield from volume_grants(self.session.cluster, task, node, self.arguments.bind_timeout)
         if self._claims.concerns(task):
             yield from self._claims.grants(task, node, now)
+
+
+# -- host ports: no two pods of a node may use the same one (spec 04 2.5)
+
+
+ANY_ADDRESS = "0.0.0.0"
+
+
+class HostPort(NamedTuple):
+    """A port of the host under one of its addresses, or under all of them."""
+
+    protocol: str
+    port: int
+    address: str
+
+    def conflicts(self, other: HostPort) -> bool:
+        same = self.protocol == other.protocol and self.port == other.port
+        return same and (self.address == other.address or ANY_ADDRESS in (self.address, other.address))
+
+
+def host_ports(spec: PodSpec) -> frozenset[HostPort]:
+    """The host ports of a pod's containers and sidecars."""
+    sidecars = [
+        container for container in spec.init_containers if container.restart_policy == names.RESTART_ALWAYS
+    ]
+    return frozenset(
+        HostPort(port.protocol or "TCP", port.host_port, port.host_ip or ANY_ADDRESS)
+        for container in (*spec.containers, *sidecars)
+        for port in container.ports
+        if port.host_port > 0
+    )
+
+
+class NodePorts:
+    """Nodes on which no pod uses one of the requested ports."""
+
+    def __init__(self, cluster: Cluster, requested: frozenset[HostPort]):
+        self._cluster = cluster
+        self._requested = requested
+
+    def version(self, task: Task) -> int:
+        return self._conflicting_pods().version
+
+    def checks(self, task: Task, nodes: Nodes) -> Iterator[Check]:
+        yield Check(nodes.pick(self._conflicting_pods().by_node == 0), names.PORTS_TAKEN, curable=True)
+
+    def _conflicting_pods(self) -> PodCount:
+        return self._cluster.pod_counts.get(("host ports", self._requested), self._conflicts)
+
+    def _conflicts(self, task: Task) -> bool:
+        used = host_ports(task.shape.spec)
+        return any(port.conflicts(other) for port in self._requested for other in used)
+
+
+# -- filters that look at a node by itself: its pod slots, its cordon, labels and taints (spec 04 1.3, 2.2-2.4)
+
+
+def pod_slots(task: Task, nodes: Nodes) -> Iterator[Check]:
+    """A node runs at most as many pods as its status allows."""
+    free = nodes.view[VIEW_PODS] < nodes.view_allocatable[VIEW_PODS]
+    yield Check(free, names.POD_NUMBER_EXCEEDED, curable=True)
+
+
+def cordon(task: Task, nodes: Nodes) -> Iterator[Check]:
+    """A node marked unschedulable takes only pods that tolerate that."""
+    if not tolerates_cordon(task.shape.spec.tolerations):
+        yield Check(~nodes.pick(cordoned_nodes(nodes.columns)), names.NODE_UNSCHEDULABLE)
+
+
+def node_affinity(task: Task, nodes: Nodes) -> Iterator[Check]:
+    """nodeSelector and required node affinity."""
+    yield Check(nodes.pick(matching_nodes(nodes.columns, task.shape.spec)), names.NODE_AFFINITY_MISMATCH)
+
+
+def taints(task: Task, nodes: Nodes) -> Iterator[Check]:
+    """A taint keeps away pods that do not tolerate it."""
+    tolerable = tolerable_nodes(nodes.columns, task.shape.spec.tolerations)
+    yield Check(nodes.pick(tolerable), names.UNTOLERATED_TAINT)
+
+
+def names_conflict(spec: PodSpec) -> bool:
+    """Whether every required term selects by node name and none of them selects any name."""
+    required = required_selector(spec)
+    if required is None or not required.node_selector_terms:
+        return False
+    return all(_allowed_names(term) == set() for term in required.node_selector_terms)
+
+
+def _allowed_names(term: NodeSelectorTerm) -> set[str] | None:
+    """The node names that a term allows; None where it allows all."""
+    allowed: set[str] | None = None
+    for field in term.match_fields:
+        if field.key == names.NODE_NAME_FIELD and field.operator == "In":
+            allowed = set(field.values) if allowed is None else allowed & set(field.values)
+    return allowed
+
+
+# -- what a task is given for its claims that wait for it, on the node that was chosen
+
+
+def volume_grants(cluster: Cluster, task: Task, node: Node, timeout: int) -> Iterator[VolumeGrant | Refusal]:
+    """A volume for each claim, or the promise to provision one on the node."""
+    waiting = delayed_claims(cluster.volumes, cluster.objects, task) if task.volume_claims else []
+    if not waiting:
+        return
+    volumes = cluster.volumes.matching.choose(tuple(delayed for _, delayed in waiting), node.row)
+    if volumes is None:  # somebody else has the volume since the filters were asked
+        yield Refusal(names.NO_VOLUME_TO_BIND)
+        return
+    for (claim, _), volume in zip(waiting, volumes, strict=True):
+        yield VolumeGrant(claim.namespace, claim.name, claim.metadata.uid, volume, timeout)

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from stromboli.model.devices.pools import device_pool
+from stromboli.model.devices.pools import pool_index
 from stromboli.model.devices.pools.node_pools import is_relevant
 from stromboli.model.devices.pools.pool_devices import ContentTable, PoolId, PoolSlice
-from stromboli.model.devices.pools.pool_index import PoolIndex
-from stromboli.model.devices.pools.reach import ReachIndex
+from stromboli.model.devices.pools.pool_index import PoolIndex, ReachIndex
 from stromboli.model.node_columns import Node
 from tests.model.devices.device_worlds import DRIVER, device, make_slice
 
@@ -88,7 +87,7 @@ def racks(count: int) -> tuple[PoolIndex, list[Node]]:
 def test_a_node_is_held_against_slices_for_its_labels_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     held: list[str] = []
     monkeypatch.setattr(
-        device_pool, "is_relevant", lambda slice, node: held.append(slice.name) or is_relevant(slice, node)
+        pool_index, "is_relevant", lambda slice, node: held.append(slice.name) or is_relevant(slice, node)
     )
     pools, nodes = racks(20)
     assert [[pool.id.pool for pool in pools.pools_of(node)] for node in nodes] == [
