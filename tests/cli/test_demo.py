@@ -1,4 +1,4 @@
-"""The demo: its story, played twice as fast, and how moments of it look."""
+"""The demo: its story, played twice as fast, and its screens."""
 
 import fcntl
 import io
@@ -20,71 +20,87 @@ from stromboli.cli.demo.command import is_screen
 from stromboli.cli.demo.frame import Frame
 from stromboli.embedded.nodes.node_annotations import RUN_TIME
 
+ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+"""Where `stromboli` is a command, as after an installation."""
+
 
 @pytest.mark.slow
-def test_the_demo_tells_its_story(tmp_path: Path) -> None:
+def test_the_demo_shows_its_four_rules(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "stromboli", "demo", "--speed", "2"],
         capture_output=True,
         text=True,
         timeout=120,
         cwd=tmp_path,
+        env=ENVIRONMENT,
         check=True,
     )
     output = done.stdout
     assert done.stderr == ""
+    assert "sweep starts: 12 pods" in output
+    assert "sweep loses 4 pods: borrowed GPUs go back, for train (reclaim)" in output
     assert "train starts: 2 pods together" in output
-    assert "(reclaim for train)" in output
-    assert "(preempt for incident)" in output
-    assert "heartbeat starts: 1 pod" in output
-    assert 'pods "greedy-0" is forbidden: exceeded quota' in output
-    assert "model starts: 4 pods together" in output
-    assert output.index("sweep is done") < output.index("model starts")
-    assert "4 of 4 gangs (pods that start together or not at all) ran only ever whole" in output
-    assert output.count("\n  stromboli ") == 3
+    assert "nightly loses 1 pod: incident is more urgent (preempt)" in output
+    assert "sweep restarts 4 pods that it lost" in output
+    assert "nightly restarts 1 pod that it lost" in output
+    assert output.index("model waits: ") < output.index("model starts: 4 pods together")
+    assert "Research used up to 24 GPUs: its own 16 and 8 borrowed." in output
+    assert "3 of 3 gangs always ran with all their pods" in output
+    assert "not yet" not in output
+    assert max(map(len, output.splitlines())) <= 80
+    assert len(output.partition("Try next")[2].splitlines()) == 4
+    assert "\x1b" not in output
 
 
-def test_every_chapter_has_its_manifests() -> None:
+def test_each_chapter_has_a_manifest_file() -> None:
     for chapter in story.CHAPTERS:
         assert story.manifests(chapter.file), chapter.file
-    files = {path.name for path in story.folder().glob("*.yaml")}
+    files = {path.name for path in story.directory().glob("*.yaml")}
     assert files == {chapter.file for chapter in story.CHAPTERS}
 
 
-def test_pods_run_so_much_faster_as_one_asks() -> None:
-    slow, fast = story.manifests("03-train.yaml"), story.manifests("03-train.yaml", 4)
-    assert slow[1]["metadata"]["annotations"][RUN_TIME] == "15s"
-    assert fast[1]["metadata"]["annotations"][RUN_TIME] == "3.750s"
+def test_each_chapter_leaves_space_for_decisions() -> None:
+    for chapter in story.CHAPTERS[1:]:
+        assert len(view.wrap(chapter.text)) <= 3, chapter.file
+
+
+def run_time(speed: float) -> str:
+    [job] = story.manifests("03-train.yaml", speed)
+    return str(job["spec"]["tasks"][0]["template"]["metadata"]["annotations"][RUN_TIME])
+
+
+def test_speed_shortens_the_run_time_of_pods() -> None:
+    assert run_time(1) == "16.000s"
+    assert run_time(4) == "4.000s"
 
 
 # -- frames and the chronicle
 
 
 def node(name: str) -> dict:
-    return {"metadata": {"name": name}, "status": {"allocatable": {"cpu": "4"}}}
+    return {"metadata": {"name": name}, "status": {"allocatable": {"nvidia.com/gpu": "4"}}}
 
 
-def pod(name: str, phase: str = "Running", node: str = "n1", waits: str = "") -> dict:
+def pod(name: str, phase: str = "Running", node: str = "n1", reason: str = "") -> dict:
     return {
         "metadata": {
             "name": name,
             "namespace": "a",
-            "annotations": {"scheduling.k8s.io/group-name": name.rpartition("-")[0]},
+            "labels": {"volcano.sh/job-name": name.partition("-")[0]},
         },
-        "spec": {"nodeName": node, "containers": [{"resources": {"requests": {"cpu": "2"}}}]},
+        "spec": {"nodeName": node, "containers": [{"resources": {"limits": {"nvidia.com/gpu": 2}}}]},
         "status": {
             "phase": phase,
-            "conditions": [{"type": "PodScheduled", "status": "False", "message": waits}],
+            "conditions": [{"type": "PodScheduled", "status": "False", "message": reason}],
         },
     }
 
 
-def group(name: str, minimum: int, waits: str = "") -> dict:
-    conditions = [{"type": "Unschedulable", "status": "True", "message": waits}] if waits else []
+def job(name: str, minimum: int, replicas: int, phase: str = "Running", namespace: str = "a") -> dict:
     return {
-        "metadata": {"name": name, "namespace": "a", "creationTimestamp": "2024-01-01T00:00:00Z"},
-        "spec": {"queue": "research", "minMember": minimum},
-        "status": {"phase": "Pending", "conditions": conditions},
+        "metadata": {"name": name, "namespace": namespace, "creationTimestamp": "2024-01-01T00:00:00Z"},
+        "spec": {"queue": "research", "minAvailable": minimum, "tasks": [{"replicas": replicas}]},
+        "status": {"state": {"phase": phase}},
     }
 
 
@@ -93,34 +109,42 @@ QUEUES = [
 ]
 EVICTED = {
     "reason": "Evict",
-    "involvedObject": {"kind": "Pod", "namespace": "a", "name": "gang-1"},
-    "message": "Pod is evicted, because of reclaim for b/other, chosen by tier 1 (gang)",
+    "involvedObject": {"kind": "Pod", "namespace": "a", "name": "gang-w-1"},
+    "message": "Pod is evicted, because of reclaim for b/other-0a1b-2c, chosen by tier 1 (gang)",
 }
 
 
-def test_the_chronicle_says_what_changed() -> None:
+def test_the_chronicle_reports_changes() -> None:
     chronicle = Chronicle()
+    other = job("other", 1, 1, namespace="b")
 
-    def messages(now: float, pods: list, waits: str = "", events: list = []) -> list[str]:  # noqa: B006
-        state = frame.build_frame([node("n1")], pods, [group("gang", 2, waits)], QUEUES, events)
-        return chronicle.update(state, now)
+    def messages(now: float, pods: list, phase: str = "Running", events: list = []) -> list[str]:  # noqa: B006
+        jobs = [job("gang", 2, 2, phase), other]
+        return chronicle.update(frame.build_frame([node("n1")], pods, jobs, QUEUES, events), now)
 
-    why = "PodGroup gang waits: no room; wait (pod group is not ready)"
-    waiting = [pod("gang-0", "Pending", "", why), pod("gang-1", "Pending", "", why)]
-    assert messages(0, waiting, "not ready") == []
-    assert messages(5, waiting, "not ready") == ["gang waits: no room"]
-    assert messages(6, waiting, "not ready") == []
-    assert messages(7, [pod("gang-0"), pod("gang-1")]) == ["gang starts: 2 pods together on 1 node"]
-    assert messages(8, [pod("gang-0")], events=[EVICTED]) == [
-        "gang loses 1 pod: gives back what it borrowed (reclaim for other)"
+    why = "PodGroup gang waits: too few GPUs; wait (pod group is not ready)"
+    waiting = [pod("gang-w-0", "Pending", "", why), pod("gang-w-1", "Pending", "", why)]
+    assert messages(0, waiting) == []
+    assert messages(5, waiting) == ["gang waits: too few GPUs"]
+    assert messages(6, waiting) == []
+    both = [pod("gang-w-0"), pod("gang-w-1")]
+    assert messages(7, both) == ["gang starts: 2 pods together on 1 machine"]
+    evicted = [pod("gang-w-0"), pod("gang-w-1", "Pending", "")]
+    assert messages(8, evicted, events=[EVICTED]) == [
+        "gang loses 1 pod: borrowed GPUs go back, for other (reclaim)"
     ]
-    assert messages(9, [pod("gang-0", "Succeeded")], events=[EVICTED]) == ["gang is done"]
+    assert messages(9, both, events=[EVICTED]) == ["gang restarts 1 pod that it lost"]
+    done = [pod("gang-w-0", "Succeeded"), pod("gang-w-1", "Succeeded")]
+    assert messages(10, done, "Completed", events=[EVICTED]) == ["gang is done"]
     record = chronicle.jobs["a/gang"]
-    assert (record.started, record.finished, record.evicted, record.min_running) == (7, 9, 1, 1)
+    assert (record.started, record.finished, record.evicted, record.min_running) == (7, 10, {"other": 1}, 1)
+    assert "0 of 1 gangs always ran with all their pods, never with only a part." in shown(
+        view.summary(chronicle)
+    )
 
 
 def shown(renderable: RenderableType, encoding: str = "utf-8") -> list[str]:
-    """The lines of what is printed on a terminal of 80 columns without colours."""
+    """Print to a terminal of 80 columns without colours and return the lines."""
     out = Console(width=80, file=io.TextIOWrapper(io.BytesIO(), encoding), color_system=None)
     out.print(renderable)
     out.file.flush()
@@ -130,69 +154,78 @@ def shown(renderable: RenderableType, encoding: str = "utf-8") -> list[str]:
 
 def test_a_frame_shows_machines_teams_and_jobs() -> None:
     chronicle = Chronicle()
-    before = [pod("gang-0"), pod("gang-1", "Pending", ""), pod("gang-2", "Pending", "n2")]
-    for pods in (before, before[:2]):  # one gives way
-        state = frame.build_frame([node("n1"), node("n2")], pods, [group("gang", 2, "why")], QUEUES, [])
-        chronicle.update(state, 1.0)
-    lines = shown(view.render_frame(state, chronicle, 3.0, ["   1 s  news"]))
-    assert lines[0].split() == ["Two", "teams", "share", "2", "machines", "of", "4", "CPUs", "3", "s"]
-    assert lines[1] == "n1 RR..  n2 ...."
-    assert "R a CPU of research" in lines[2]
-    [team] = [line for line in lines if "█" in line and "CPUs" in line]
-    assert team.split() == ["research", "██░░┃░░░░", "uses", "2", "CPUs,", "fair", "share", "4"]
-    [job] = [line for line in lines if line.startswith("gang")]
-    assert job.split(maxsplit=3) == ["gang", "research", "■□✗", "0 of 3 pods run, 2 must start together"]
-    assert "■ runs   □ waits   ▫ starts   ✓ done   ✗ gave way" in "\n".join(lines)
-    assert lines[-1] == "   1 s  news"
-    end = shown(view.summary(chronicle, ["too much"]))
-    assert "Refused: too much" in end
+    pods = [pod("gang-w-0"), pod("gang-w-1", "Pending", ""), pod("gang-w-2", "Pending", "n2")]
+    pods.append(pod("gang-w-10", "Succeeded"))
+    state = frame.build_frame([node("n1"), node("n2")], pods, [job("gang", 2, 4)], QUEUES, [])
+    chronicle.update(state, 1.0)
+    lines = shown(view.render_frame(state, chronicle, 3.0, ["1. A rule", "   1 s  news"]))
+    assert " ".join(lines[0].split()) == "Two teams share 2 machines with 4 GPUs each 3 s of about 50 s"
+    assert lines[1] == "n1 RR..  n2 RR.."
+    assert "R used by research" in lines[2]
+    [team] = [line for line in lines if line.startswith("research")]
+    assert " ".join(team.split()) == "research ████┃░░░░ 4 of its own 4"
+    [row] = [line for line in lines if line.startswith("gang")]
+    assert row.split(maxsplit=3) == ["gang", "research", "■□▫✓", "0 of 4 pods run, a gang: all or none"]
+    assert lines[-2:] == ["1. A rule", "   1 s  news"]
 
 
-def test_the_counts_of_a_job_are_of_all_its_pods_from_first_to_last() -> None:
-    chronicle, states = Chronicle(), []
-    for pods in (
-        [pod("gang-0", "Pending", ""), pod("gang-1", "Pending", "")],
-        [pod("gang-0"), pod("gang-1")],
-        [pod("gang-0")],
-        [pod("gang-0", "Succeeded")],
-    ):
-        state = frame.build_frame([node("n1")], pods, [group("gang", 2)], QUEUES, [])
+def test_a_team_that_uses_more_than_its_half_borrows() -> None:
+    pods = [pod(f"sweep-w-{index}", node=f"n{index // 2 + 1}") for index in range(3)]
+    state = frame.build_frame([node("n1"), node("n2")], pods, [job("sweep", 1, 3)], QUEUES, [])
+    chronicle = Chronicle()
+    chronicle.update(state, 1.0)
+    [team] = [
+        line for line in shown(view.render_frame(state, chronicle, 1.0, [])) if line.startswith("research")
+    ]
+    assert " ".join(team.split()) == "research ████┃██░░ 4 of its own 4 + 2 borrowed"
+    assert "Research used up to 6 GPUs: its own 4 and 2 borrowed." in shown(view.summary(chronicle))
+
+
+def test_an_evicted_pod_is_marked_until_it_restarts() -> None:
+    chronicle, rows = Chronicle(), []
+    waits, starts = pod("gang-w-1", "Pending", ""), pod("gang-w-1", "Pending", "n1")
+    jobs = [job("gang", 1, 2), job("other", 1, 1, namespace="b")]
+    for second in (pod("gang-w-1"), waits, starts, pod("gang-w-1")):
+        events = [EVICTED] if rows else []
+        state = frame.build_frame([node("n1")], [pod("gang-w-0"), second], jobs, QUEUES, events)
         chronicle.update(state, 1.0)
         lines = shown(view.render_frame(state, chronicle, 1.0, []))
-        states += [line[37:] for line in lines if line.startswith("gang")]
-    assert states == [
-        "0 of 2 pods run, 2 must start together",
-        "2 of 2 pods run",
-        "1 of 2 pods run",
-        "done, 1 of 2 pods",
-    ]
+        rows += [line[24:] for line in lines if line.startswith("gang")]
+    assert [row.split()[0] for row in rows] == ["■■", "■✗", "■▫", "■■"]
+    assert rows[1].endswith("1 of 2 pods run")
 
 
 def crowded_frame() -> tuple[Frame, Chronicle]:
     """As many nodes and jobs as the story has, with the longest names."""
-    names = ["sweep", "nightly", "train", "incident", "heartbeat", "model", "greedy"]
-    pods = [pod(f"{name}-{index}", "Pending", "") for name in names for index in range(12)]
+    names = ["sweep", "nightly", "train", "incident", "model"]
+    pods = [pod(f"{name}-w-{index}", "Pending", "") for name in names for index in range(12)]
     for index, placed in enumerate(pods[:16]):  # two on each node, which is full with them
         placed["spec"]["nodeName"] = f"n{index % 8 + 1}"
     nodes = [node(f"n{number}") for number in range(1, 9)]
-    state = frame.build_frame(nodes, pods, [group(name, 12) for name in names], QUEUES, [])
+    state = frame.build_frame(nodes, pods, [job(name, 12, 12) for name in names], QUEUES, [])
     chronicle = Chronicle()
     chronicle.update(state, 0.0)
     return state, chronicle
 
 
 @pytest.mark.parametrize("marks", [view.UNICODE, view.ASCII])
-def test_a_frame_fits_a_terminal_of_80_columns_and_24_lines_with_nothing_cut(marks: view.Marks) -> None:
+def test_a_frame_fits_a_terminal_of_80_columns_and_24_lines_with_nothing_cut(
+    monkeypatch: pytest.MonkeyPatch, marks: view.Marks
+) -> None:
     state, chronicle = crowded_frame()
+    text = max((chapter.text for chapter in story.CHAPTERS[1:]), key=len)
     messages = [view.timestamped(number, f"message {number} " + "word " * 20) for number in range(9)]
-    lines = shown(view.render_frame(state, chronicle, 59.0, messages, marks), "utf-8")
+    lines = shown(view.render_frame(state, chronicle, 59.0, [text, *messages], marks), "utf-8")
     assert len(lines) <= 23
     assert max(map(len, lines)) <= 80
     assert "…" not in "".join(lines)
     assert [line for line in lines if line.lstrip().startswith("8 s  message 8")]
     assert "".join(lines).count("word") == 40  # the two latest messages, each in full
-    end = shown(Group(view.summary(chronicle, ["quota " * 25]), view.next_steps()))
-    assert len(end) <= 24
+    assert set(view.wrap(text)) <= set(lines)
+    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/stromboli")
+    end = shown(Group(view.summary(chronicle), view.next_steps()))
+    assert len(end) <= 23
+    assert end[-4].startswith("Try next")
     assert max(map(len, end)) <= 80
 
 
@@ -222,10 +255,10 @@ def test_frames_are_drawn_only_where_they_fit(
 
 
 @pytest.mark.slow
-def test_on_a_real_terminal_no_frame_is_wider_or_higher_than_that(tmp_path: Path) -> None:
+def test_on_a_real_terminal_each_frame_fits_80_columns_and_24_lines(tmp_path: Path) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
-        environment = {**os.environ, "TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
+        environment = {**ENVIRONMENT, "TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
         for name in ("COLUMNS", "LINES"):
             environment.pop(name, None)
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
@@ -238,12 +271,12 @@ def test_on_a_real_terminal_no_frame_is_wider_or_higher_than_that(tmp_path: Path
     assert len(frames) > 10
     assert max(width for width, _ in sizes) <= 80
     assert max(height for _, height in sizes) <= 23
-    assert "Two teams share 8 machines of 4 CPUs" in frames[1]
-    assert "What became of the jobs" in frames[-1]
+    assert "Two teams share 8 machines with 4 GPUs each" in frames[1]
+    assert "The end: what became of the jobs" in frames[-1]
 
 
 REDRAWN = re.compile(r"\r?\x1b\[2K(?:\x1b\[1A\x1b\[2K)*")
-"""What goes back to the beginning of a frame, erasing line by line."""
+"""The sequence that returns to the start of a frame and erases it line by line."""
 PLAIN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 

@@ -1,7 +1,7 @@
-"""`stromboli demo`: two teams share a cluster of `stromboli up`, watched live.
+"""`stromboli demo`: two teams share a small GPU cluster of `stromboli up`, shown live.
 
-`story` says who submits what and when, from the manifests in `examples/demo`; `frame` is the state of the cluster at a
-moment, `chronicle` what changed since the last one, `view` renders both, `command` runs it all.
+`story` lists what is submitted and when, from the manifests in `examples/demo`; `frame` is the state of the cluster at
+a moment, `chronicle` the changes between frames, `view` renders both, `command` runs the demo.
 """
 
 from stromboli.cli.demo.command import demo

@@ -1,4 +1,4 @@
-"""Turns frames into a chronicle: messages on what changed, and a record of every job."""
+"""Turns frames into a chronicle: messages about changes, and a record of every job."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from stromboli.api.wait_messages import headline
-from stromboli.cli.demo.frame import Frame, JobState
+from stromboli.cli.demo.frame import Frame, JobState, QueueState
 
-_EXPLANATIONS = {"reclaim": "gives back what it borrowed", "preempt": "makes room for urgent work"}
-REPORT_WAIT_AFTER = 2.0
-"""Seconds that a job waits before a message says so."""
+_EXPLANATIONS = {
+    "reclaim": "borrowed GPUs go back, for {} (reclaim)",
+    "preempt": "{} is more urgent (preempt)",
+}
+REPORT_WAIT_AFTER = 1.5
+"""Seconds that a job waits before a message gives the reason."""
 
 
 @dataclass(slots=True)
@@ -19,12 +22,16 @@ class JobRecord:
 
     name: str
     queue: str
-    minimum: int
-    pods: int
+    gang: int
+    """The number of pods that start together or not at all; 0 if each may start alone."""
     submitted: float
     started: float | None = None
     finished: float | None = None
-    evicted: int = 0
+    wait_reported: bool = False
+    restarting: set[str] = field(default_factory=set)
+    """Its pods that were evicted and do not run again yet."""
+    evicted: Counter[str] = field(default_factory=Counter)
+    """How many of its pods were evicted, by the job that gained."""
     min_running: int | None = None
     """The fewest pods that ran at once, from its start until one finished."""
 
@@ -39,7 +46,8 @@ class Chronicle:
     """What is known from all frames so far."""
 
     jobs: dict[str, JobRecord] = field(default_factory=dict)
-    _reported_waits: set[str] = field(default_factory=set)
+    peaks: dict[str, QueueState] = field(default_factory=dict)
+    """Each queue when it used the most GPUs."""
     _evicted: set[str] = field(default_factory=set)
     _ran: set[str] = field(default_factory=set)
 
@@ -48,53 +56,69 @@ class Chronicle:
         return not job or job in self._ran
 
     def update(self, frame: Frame, now: float) -> list[str]:
-        """Messages on what is new in a frame."""
-        self._ran |= {job.name for job in frame.jobs.values() if job.pods and job.running == len(job.pods)}
-        messages = [message for job in frame.jobs.values() for message in self._update_job(job, now)]
-        return messages + self._evictions(frame)
+        """Return messages about the changes since the last frame."""
+        self._ran |= {job.name for job in frame.jobs.values() if job.running == job.replicas}
+        for queue in frame.queues.values():
+            self.peaks[queue.name] = max(queue, self.peaks.get(queue.name, queue), key=lambda peak: peak.used)
+        for job in frame.jobs.values():
+            self.jobs.setdefault(job.name, JobRecord(job.name, job.queue, job.minimum * job.is_gang, now))
+        changes = [message for job in frame.jobs.values() for message in self._update_job(job, now)]
+        return self._evictions(frame) + changes
 
     def _update_job(self, job: JobState, now: float) -> list[str]:
-        record = self.jobs.setdefault(job.name, JobRecord(job.name, job.queue, job.minimum, 0, now))
-        record.pods = max(record.pods, len(job.pods))
+        record = self.jobs[job.name]
         short = record.short_name
         if record.started is None:
-            if job.running >= job.minimum and job.running:
+            if job.running and job.running >= job.minimum and not job.is_starting:
                 record.started = now
-                nodes = len({pod.node for pod in job.pods if pod.phase == "Running"})
-                together = " together" if job.minimum > 1 else ""
-                return [f"{short} starts: {_pods(job.running)}{together} on {nodes} node{'s' * (nodes > 1)}"]
-            if (
-                job.reason
-                and job.name not in self._reported_waits
-                and now - record.submitted > REPORT_WAIT_AFTER
-            ):
-                self._reported_waits.add(job.name)
-                return [f"{short} waits: {headline(job.reason)}"]
-            return []
-        if record.finished is None:
-            if job.finished:
-                record.finished = now
-                return [f"{short} is done"]
-            if not job.count("Succeeded", "Failed"):
-                previous = record.min_running
-                record.min_running = job.running if previous is None else min(job.running, previous)
+                machines = len({pod.node for pod in job.pods if pod.phase == "Running"})
+                together = " together" if job.is_gang else ""
+                on = f"{machines} machine{'s' * (machines > 1)}"
+                return [f"{short} starts: {pods_text(job.running)}{together} on {on}"]
+            reason = next((pod.reason for pod in job.pods if pod.reason), "")
+            if reason and not record.wait_reported and now - record.submitted > REPORT_WAIT_AFTER:
+                record.wait_reported = True
+                return [f"{short} waits: {headline(reason)}"]
+        elif record.finished is None:
+            if not job.count("Succeeded"):
+                lowest = job.running if record.min_running is None else record.min_running
+                record.min_running = min(job.running, lowest)
+            return self._restarts(job, record) + self._end(job, record, now)
         return []
 
+    def _restarts(self, job: JobState, record: JobRecord) -> list[str]:
+        back = record.restarting & {
+            pod.name for pod in job.pods if pod.phase == "Running" and not pod.terminating
+        }
+        record.restarting -= back
+        return [f"{record.short_name} restarts {pods_text(len(back))} that it lost"] if back else []
+
+    def _end(self, job: JobState, record: JobRecord, now: float) -> list[str]:
+        if not job.finished:
+            return []
+        record.finished = now
+        return [f"{record.short_name} is done"]
+
     def _evictions(self, frame: Frame) -> list[str]:
-        new = {pod: why for pod, why in frame.evictions.items() if pod not in self._evicted}
-        self._evicted |= new.keys()
         lost: Counter[tuple[str, str, str]] = Counter()
-        for pod, (action, beneficiary) in new.items():
-            job = next((job for job in self.jobs if pod.rpartition("-")[0] == job), "")
-            if job:
-                self.jobs[job].evicted += 1
-                lost[self.jobs[job].short_name, action, beneficiary.rpartition("/")[2]] += 1
+        for pod in frame.evictions.keys() - self._evicted:
+            action, group = frame.evictions[pod]
+            job, beneficiary = self._job_of(pod), self._job_of(group)
+            if job is not None and beneficiary is not None:
+                self._evicted.add(pod)
+                job.restarting.add(pod)
+                job.evicted[beneficiary.short_name] += 1
+                lost[job.short_name, action, beneficiary.short_name] += 1
         return [
-            f"{job} loses {_pods(count)}: {_EXPLANATIONS.get(action, action)} ({action}"
-            f"{f' for {beneficiary}' if beneficiary else ''})"
-            for (job, action, beneficiary), count in lost.items()
+            f"{name} loses {pods_text(count)}: "
+            + _EXPLANATIONS.get(action, f"{action} for {{}}").format(beneficiary)
+            for (name, action, beneficiary), count in lost.items()
         ]
 
+    def _job_of(self, name: str) -> JobRecord | None:
+        """Return the job of a pod or PodGroup, whose names start with that of their job."""
+        return next((job for job in self.jobs.values() if name.startswith(f"{job.name}-")), None)
 
-def _pods(count: int) -> str:
+
+def pods_text(count: int) -> str:
     return "1 pod" if count == 1 else f"{count} pods"

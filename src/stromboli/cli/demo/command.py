@@ -1,4 +1,4 @@
-"""The command: starts a cluster, plays the story on it, shows it live or line by line."""
+"""The command: starts a cluster, plays the story on it and shows it, live or line by line."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from stromboli.embedded.embedded_cluster import EmbeddedCluster
 
 TIME_LIMIT = 55.0
-"""Seconds after which the story ends, whatever is left of it; more if it is played slowly."""
+"""Seconds after which the demo ends even if jobs are unfinished; more if it is played slowly."""
 SCREEN = (80, 24)
 """Columns and lines that a terminal must have for the frames."""
-LINES_KEPT = 8
 REFRESH_INTERVAL = 0.4
 SCHEDULE_PERIOD = 0.3
 
@@ -33,29 +32,36 @@ Show = Callable[["Frame", "Chronicle", float, list[str]], None]
 
 
 def demo(
-    speed: float = typer.Option(1.0, "--speed", min=0.5, max=4.0, help="So many times as fast."),
+    speed: float = typer.Option(1.0, "--speed", min=0.5, max=4.0, help="Play it this many times as fast."),
 ) -> None:
-    """Watch two teams share a cluster on this machine: gangs, quotas, reclaim and preemption, in half a minute."""
+    """Watch two teams share a small GPU cluster, in under a minute.
+
+    Starts a cluster with simulated machines on this computer and submits jobs to it. Needs no network, no Docker and
+    no GPUs.
+    """
     out = console()
-    _print(out, "Starting a cluster: an API server, 8 simulated machines and the scheduler ...")
+    from stromboli.cli.demo.story import DURATION, START_UP
+
+    total = DURATION / speed + START_UP
+    _print(out, f"Starting a cluster with 8 simulated machines; the demo takes about {total:.0f} seconds.")
     from stromboli.cli.demo.view import ASCII, UNICODE, next_steps, render_frame
 
     if is_screen(out):
         marks = UNICODE if out.encoding.lower().startswith("utf") else ASCII
         with Live(console=out, auto_refresh=False, transient=True, vertical_overflow="visible") as live:
 
-            def draw(frame: Frame, chronicle: Chronicle, now: float, lines: list[str]) -> None:
-                live.update(render_frame(frame, chronicle, now, lines, marks), refresh=True)
+            def draw(frame: Frame, chronicle: Chronicle, now: float, messages: list[str]) -> None:
+                live.update(render_frame(frame, chronicle, now, messages, marks, total), refresh=True)
 
             end = play(draw, lambda _: None, speed)
     else:
         end = play(lambda *_: None, lambda line: _print(out, line), speed)
     out.print(end)
-    out.print(next_steps())
+    out.print(next_steps(), soft_wrap=True)
 
 
 def is_screen(out: Console) -> bool:
-    """Whether a frame fits and can be drawn over the one before; else the story is told line by line."""
+    """Whether a frame fits and can be drawn over the one before; else the demo prints a line per event."""
     drawable = out.is_terminal and sys.stdout.isatty() and not out.is_dumb_terminal
     return drawable and out.width >= SCREEN[0] and out.height >= SCREEN[1]
 
@@ -66,7 +72,7 @@ def _print(out: Console, line: str) -> None:
 
 
 def play(show: Show, print_line: Callable[[str], None], speed: float) -> RenderableType:
-    """Play the story on a cluster of its own; the summary at its end."""
+    """Play the story on a cluster of its own and return the summary."""
     from stromboli.cli.demo.story import NODES
     from stromboli.cli.up.up_options import PRESET
     from stromboli.embedded.cluster_services import ServiceConfig
@@ -78,7 +84,7 @@ def play(show: Show, print_line: Callable[[str], None], speed: float) -> Rendera
     from stromboli.policy.presets import PRESETS
 
     catalog = load_catalog()
-    # The story takes less time than the preset protects pods for.
+    # The preset protects new pods for longer than the story takes.
     text = (
         PRESETS[PRESET]
         .replace("protectFor: 5m", "protectFor: 0s")
@@ -110,31 +116,27 @@ async def _play_chapters(
     from stromboli.cli.demo.chronicle import Chronicle
     from stromboli.cli.demo.frame import read_frame
     from stromboli.cli.demo.story import CHAPTERS, manifests, submit
-    from stromboli.cli.demo.view import summary, timestamped
+    from stromboli.cli.demo.view import summary, timestamped, wrap
     from stromboli.kube.api_client import Client
     from stromboli.kube.cluster_access import find_access
 
     chapters, chronicle = deque(CHAPTERS), Chronicle()
-    lines: deque[str] = deque(maxlen=LINES_KEPT)
-    refused: list[str] = []
+    messages: list[str] = []
     begin, now = time.monotonic(), 0.0
     async with Client(find_access(str(cluster.kubeconfig))) as client:
         while now < TIME_LIMIT / min(speed, 1.0):
             now = time.monotonic() - begin
-            new_lines = []
-            while chapters and chapters[0].at / speed <= now and chronicle.has_run(chapters[0].after):
+            if chapters and chapters[0].at / speed <= now and chronicle.has_run(chapters[0].after):
                 chapter = chapters.popleft()
-                new_lines.append(chapter.line)
-                if problem := await submit(client, manifests(chapter.file, speed)):
-                    refused.append(problem)
-                    new_lines.append(f"refused: {problem}")
+                await submit(client, manifests(chapter.file, speed))
+                messages = [chapter.text]
+                print_line("\n".join(["", *wrap(chapter.text)]))
             frame = await read_frame(client)
-            new_lines += chronicle.update(frame, now)
-            for line in new_lines:
-                lines.append(timestamped(now, line))
-                print_line(lines[-1])
-            show(frame, chronicle, now, list(lines))
-            if not chapters and all(job.finished for job in frame.jobs.values() if job.pods):
+            for change in chronicle.update(frame, now):
+                messages.append(timestamped(now, change))
+                print_line("\n".join(wrap(messages[-1])))
+            show(frame, chronicle, now, messages)
+            if not chapters and all(job.finished for job in frame.jobs.values()):
                 break
             await asyncio.sleep(REFRESH_INTERVAL / speed)
-    return summary(chronicle, refused)
+    return summary(chronicle)

@@ -9,32 +9,28 @@ from typing import Any
 import msgspec
 
 from stromboli.api import names
-from stromboli.api.resources.quantity import milli
-from stromboli.api.resources.quota_charges import pod_charges
 from stromboli.api.types.node import Node
-from stromboli.api.types.pod import Pod, pod_resources
-from stromboli.api.types.scheduling import PodGroup, Queue
+from stromboli.api.types.pod import Pod
+from stromboli.api.types.scheduling import Queue
 from stromboli.kube.api_client import Client
-from stromboli.kube.api_resources import EVENTS, RESOURCES
+from stromboli.kube.api_resources import EVENTS, RESOURCES, Resource
 
-_LISTED = (RESOURCES[Node], RESOURCES[Pod], RESOURCES[PodGroup], RESOURCES[Queue], EVENTS)
+_JOBS = Resource("batch.volcano.sh", "v1alpha1", "jobs", "Job")
+_LISTED = (RESOURCES[Node], RESOURCES[Pod], _JOBS, RESOURCES[Queue], EVENTS)
 Manifest = dict[str, Any]
 
 
 @dataclass(slots=True)
 class PodState:
     name: str
+    """`namespace/name`, as that of a job."""
     job: str
-    cpu: float
+    gpus: int
     node: str
     phase: str
     terminating: bool
-    reason: str = ""
+    reason: str
     """Why it is unschedulable."""
-
-    @property
-    def occupies_node(self) -> bool:
-        return bool(self.node) and self.phase in ("Pending", "Running")
 
 
 @dataclass(slots=True)
@@ -42,40 +38,41 @@ class JobState:
     name: str
     queue: str
     minimum: int
-    phase: str
-    reason: str
-    created: str
+    replicas: int
+    finished: bool
     pods: list[PodState] = field(default_factory=list)
 
-    def count(self, *phases: str) -> int:
-        return sum(pod.phase in phases and not pod.terminating for pod in self.pods)
+    def count(self, phase: str) -> int:
+        return sum(pod.phase == phase and not pod.terminating for pod in self.pods)
 
     @property
     def running(self) -> int:
         return self.count("Running")
 
     @property
-    def finished(self) -> bool:
-        return bool(self.pods) and all(pod.phase in ("Succeeded", "Failed") for pod in self.pods)
+    def is_starting(self) -> bool:
+        """Whether a pod has a node and does not run yet."""
+        return any(pod.node and pod.phase == "Pending" for pod in self.pods)
+
+    @property
+    def is_gang(self) -> bool:
+        return self.minimum > 1
 
 
 @dataclass(slots=True)
 class QueueState:
     name: str
     weight: int
-    used: float = 0.0
-    deserved: float = 0.0
+    used: int = 0
+    own: int = 0
+    """The GPUs that its weight entitles it to."""
 
 
 @dataclass(slots=True)
 class NodeState:
     name: str
-    size: float
+    gpus: int
     pods: list[PodState] = field(default_factory=list)
-
-    @property
-    def used(self) -> float:
-        return sum(pod.cpu for pod in self.pods)
 
 
 @dataclass(slots=True)
@@ -86,11 +83,11 @@ class Frame:
     nodes: list[NodeState]
     jobs: dict[str, JobState]
     evictions: dict[str, tuple[str, str]]
-    """The action and the beneficiary, by evicted pod."""
+    """The action and the job that gained, by evicted pod."""
 
     @property
-    def size(self) -> float:
-        return sum(node.size for node in self.nodes)
+    def gpus(self) -> int:
+        return sum(node.gpus for node in self.nodes)
 
 
 async def read_frame(client: Client) -> Frame:
@@ -101,7 +98,7 @@ async def read_frame(client: Client) -> Frame:
 def build_frame(
     nodes: list[Manifest],
     pods: list[Manifest],
-    groups: list[Manifest],
+    jobs: list[Manifest],
     queues: list[Manifest],
     events: list[Manifest],
 ) -> Frame:
@@ -113,59 +110,62 @@ def build_frame(
             if queue["metadata"]["name"] not in hidden
         },
         [
-            NodeState(node["metadata"]["name"], milli(node["status"]["allocatable"]["cpu"]) / 1000)
+            NodeState(node["metadata"]["name"], int(node["status"]["allocatable"].get(names.NVIDIA_GPU, 0)))
             for node in nodes
         ],
-        {job.name: job for job in sorted(map(_job, groups), key=lambda job: (job.created, job.name))},
+        {_name(job): _job(job) for job in sorted(jobs, key=lambda job: job["metadata"]["creationTimestamp"])},
         _evictions(events),
     )
     by_name = {node.name: node for node in frame.nodes}
-    for pod in sorted(map(_pod, pods), key=lambda pod: pod.name):
+    for pod in map(_pod, sorted(pods, key=lambda pod: _numbered(pod["metadata"]["name"]))):
         job = frame.jobs.get(pod.job)
         if job is not None:
             job.pods.append(pod)
-            job.reason = pod.reason if job.reason and pod.reason else job.reason
-        if pod.occupies_node and pod.node in by_name:
+        if pod.node in by_name and pod.phase in ("Pending", "Running"):
             by_name[pod.node].pods.append(pod)
             if job is not None and job.queue in frame.queues:
-                frame.queues[job.queue].used += pod.cpu
+                frame.queues[job.queue].used += pod.gpus
     weights = sum(queue.weight for queue in frame.queues.values())
     for queue in frame.queues.values():
-        queue.deserved = frame.size * queue.weight / weights
+        queue.own = frame.gpus * queue.weight // weights
     return frame
 
 
-def _job(group: Manifest) -> JobState:
-    meta, spec, status = group["metadata"], group["spec"], group.get("status") or {}
+def _name(content: Manifest) -> str:
+    return f"{content['metadata']['namespace']}/{content['metadata']['name']}"
+
+
+def _numbered(name: str) -> tuple[str, int]:
+    """Sort `sweep-worker-10` after `sweep-worker-9`."""
+    base, _, index = name.rpartition("-")
+    return base, int(index)
+
+
+def _job(job: Manifest) -> JobState:
+    spec, status = job["spec"], job.get("status") or {}
     return JobState(
-        f"{meta['namespace']}/{meta['name']}",
+        _name(job),
         spec.get("queue", ""),
-        spec.get("minMember", 1),
-        status.get("phase") or "Pending",
-        _condition_message(status, names.CONDITION_UNSCHEDULABLE, "True"),
-        meta["creationTimestamp"],
+        spec.get("minAvailable", 1),
+        sum(task.get("replicas", 1) for task in spec["tasks"]),
+        (status.get("state") or {}).get("phase") in ("Completed", "Failed", "Aborted", "Terminated"),
     )
 
 
 def _pod(pod: Manifest) -> PodState:
-    meta, spec = pod["metadata"], pod["spec"]
-    group = (meta.get("annotations") or {}).get(names.GROUP_NAME, "")
-    return PodState(
-        meta["name"],
-        f"{meta['namespace']}/{group}",
-        float(pod_charges(pod_resources(pod)).get(names.CPU, 0)),
-        spec.get("nodeName", ""),
-        pod.get("status", {}).get("phase", "Pending"),
-        "deletionTimestamp" in meta,
-        _condition_message(pod.get("status", {}), names.CONDITION_POD_SCHEDULED, "False"),
-    )
-
-
-def _condition_message(status: Manifest, type: str, value: str) -> str:
-    """The message of a condition that has this value."""
+    meta, spec, status = pod["metadata"], pod["spec"], pod.get("status", {})
+    limits = (container.get("resources", {}).get("limits", {}) for container in spec["containers"])
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
-    condition = conditions.get(type, {})
-    return str(condition.get("message", "")) if condition.get("status") == value else ""
+    scheduled = conditions.get(names.CONDITION_POD_SCHEDULED, {})
+    return PodState(
+        _name(pod),
+        f"{meta['namespace']}/{(meta.get('labels') or {}).get(names.JOB_NAME, '')}",
+        sum(int(limit.get(names.NVIDIA_GPU, 0)) for limit in limits),
+        spec.get("nodeName", ""),
+        status.get("phase", "Pending"),
+        "deletionTimestamp" in meta,
+        scheduled.get("message", "") if scheduled.get("status") == "False" else "",
+    )
 
 
 def _evictions(events: list[Manifest]) -> dict[str, tuple[str, str]]:
@@ -179,7 +179,7 @@ def _evictions(events: list[Manifest]) -> dict[str, tuple[str, str]]:
 
 
 def _eviction_cause(message: str) -> tuple[str, str]:
-    """The action and the beneficiary in an eviction's message."""
+    """Return the action and the PodGroup that gained, from the message of an eviction."""
     _, _, why = message.partition(names.POD_EVICTED.format(reason=""))
     action, _, beneficiary = (why or message).partition(" for ")
     return action, beneficiary.partition(",")[0].partition(" ")[0]

@@ -1,4 +1,4 @@
-"""Who submits what, and when: the manifests of `examples/demo`, one file after the other."""
+"""The story: which manifests of `examples/demo` are submitted, when, and the text about them."""
 
 from __future__ import annotations
 
@@ -11,56 +11,78 @@ from stromboli.api.manifests.yaml_reader import documents
 from stromboli.embedded.nodes.node_annotations import RUN_TIME
 from stromboli.kube.api_client import Client
 from stromboli.kube.api_resources import resource_of
-from stromboli.kube.request import ApiError
 
-NODES = "8x4cpu,16Gi"
+NODES = "8x32cpu,256Gi,4gpu"
+DURATION = 45
+"""Seconds that the story takes, about, at speed 1."""
+START_UP = 5
+"""Seconds that the demo takes in addition, whatever the speed."""
 Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A file, the second at which it is submitted, the line about it, and the job that has to run before."""
+    """A file, the second at which it is submitted, the text about it, and the job that must run before."""
 
     at: float
     file: str
-    line: str
+    text: str
     after: str = ""
 
 
 CHAPTERS = (
-    Chapter(0, "00-teams.yaml", "two teams with equal rights, research and production, get a queue each"),
-    Chapter(0, "01-sweep.yaml", "research submits sweep: 12 pods of 2 CPUs, at least 2 at a time"),
     Chapter(
-        3,
-        "02-nightly.yaml",
-        "production submits nightly: 2 pods of 4 CPUs; now the cluster is full",
-        "research/sweep",
+        0,
+        "00-teams.yaml",
+        """\
+Two teams, research and production, share 8 machines with 4 GPUs each.
+Each team owns half of the GPUs. The teams submit jobs. A job consists of
+pods: copies of one program, each with its own GPUs. The scheduler decides
+when and where they run. Watch four of its rules at work:
+  1. A team may borrow GPUs that the other team leaves idle.
+  2. Borrowed GPUs go back when their owner needs them.
+  3. Urgent jobs come first.
+  4. A gang (a job whose pods start together or not at all) never starts
+     with only a part of its pods.""",
     ),
     Chapter(
-        6,
-        "03-train.yaml",
-        "production submits train: 2 pods of 4 CPUs, both or none (a gang)",
-        "production/nightly",
+        8,
+        "01-sweep.yaml",
+        "1. Borrowing: research submits sweep, 12 pods with 2 GPUs each. That is more than its own "
+        "half, but the other GPUs are idle.",
     ),
     Chapter(
         12,
+        "02-nightly.yaml",
+        "1. Borrowing: production submits nightly, 2 pods with 4 GPUs each. They take the last idle GPUs.",
+        "research/sweep",
+    ),
+    Chapter(
+        16,
+        "03-train.yaml",
+        "2. Giving back: production submits train, a gang of 2 pods with 4 GPUs each. No GPU is idle, "
+        "but production uses only 8 of its own 16, so research must return what it borrowed.",
+        "production/nightly",
+    ),
+    Chapter(
+        21,
         "04-incident.yaml",
-        "production submits incident: 2 pods of 2 CPUs, both or none, and urgent",
+        "3. Urgent first: production submits incident, an urgent gang of 2 pods with 2 GPUs each. "
+        "Production uses its whole half, so a less urgent job of its own must make way.",
         "production/train",
     ),
     Chapter(
-        14,
-        "05-heartbeat.yaml",
-        "production submits heartbeat: 1 pod that asks for no CPU at all",
+        27,
+        "05-model.yaml",
+        "4. All or nothing: research submits model, a gang of 4 pods with 4 GPUs each. It needs 16 idle "
+        "GPUs at once. With fewer it waits, and takes none of them.",
         "production/incident",
     ),
-    Chapter(16, "06-model.yaml", "research submits model: 4 pods of 4 CPUs, all or none"),
-    Chapter(18, "07-greedy.yaml", "research submits greedy: 2 pods of 48 CPUs, more than its quota"),
 )
 
 
-def folder() -> Path:
-    """The folder of the manifests: in the package if installed, else `examples/demo` of the repository."""
+def directory() -> Path:
+    """Return where the manifests are: in the package if installed, else in `examples/demo` of the repository."""
     here = Path(__file__).parent
     for candidate in (here / "manifests", here.parents[3] / "examples" / "demo"):
         if candidate.is_dir():
@@ -69,20 +91,16 @@ def folder() -> Path:
 
 
 def manifests(file: str, speed: float = 1.0) -> list[Manifest]:
-    """The objects of a file; their pods run `speed` times as fast."""
-    objects = list(documents((folder() / file).read_text()))
+    """Read the objects of a file; the pods of its jobs run `speed` times as fast."""
+    objects = list(documents((directory() / file).read_text()))
     for content in objects:
-        annotations = content["metadata"].get("annotations", {})
-        if RUN_TIME in annotations and speed != 1.0:
+        for task in content.get("spec", {}).get("tasks", ()):
+            annotations = task["template"]["metadata"]["annotations"]
             annotations[RUN_TIME] = f"{parse_duration(annotations[RUN_TIME]).low / speed:.3f}s"
     return objects
 
 
-async def submit(client: Client, objects: list[Manifest]) -> str:
-    """Create all of them, as `kubectl create` would; the message of the first refusal, if there is one."""
+async def submit(client: Client, objects: list[Manifest]) -> None:
+    """Create the objects, as `kubectl create` would."""
     for content in objects:
-        try:
-            await client.create(resource_of(content), content, content["metadata"].get("namespace", ""))
-        except ApiError as error:
-            return str(error)
-    return ""
+        await client.create(resource_of(content), content, content["metadata"].get("namespace", ""))
