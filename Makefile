@@ -36,7 +36,7 @@ $(MEASURE): $(DEV) requirements-measure.lock
 	$(BIN)/python -m pip install $(PIP) --require-hashes -r requirements-measure.lock
 	@touch $@
 
-demo: install  ## Watch two teams share a cluster, in under a minute
+demo: install  ## Watch two teams share a small GPU cluster, in under a minute
 	$(BIN)/stromboli demo
 
 test: dev  ## Run the fast tests, which need nothing but Python, with all cores

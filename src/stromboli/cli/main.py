@@ -113,7 +113,7 @@ class Commands(CommandGroup):
                 "Let systemd run `stromboli up` for you, from when you log in.",
             ),
             "demo": CommandEntry(
-                "stromboli.cli.demo:demo", "Watch two teams share a cluster, live, in half a minute."
+                "stromboli.cli.demo:demo", "Watch two teams share a small GPU cluster, in under a minute."
             ),
         },
         "Without a cluster": {
