@@ -30,7 +30,7 @@ NOW = 1_793_534_400.0
 WIDTH = 100
 DEMO_WIDTH = 80
 FONT = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
-MOMENT = 18.5
+MOMENT = 24.0
 """The second of the demo that the picture shows."""
 
 
