@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import pytest
 
 from stromboli.testing import World
-from tests.manifests import group, node, phases, pod, policy
+from tests.manifests import group, hyper_node, node, phases, pod, policy
 from tests.worlds.planning import planned, policy_named
 
 POLICIES = ("stock", "stock-capacity", "full", "full-capacity", "fair-share")
@@ -211,6 +213,41 @@ def test_it_is_no_longer_hopeless_once_a_node_is_labeled(policy: str) -> None:
     world.step(2)
     world.add(node("n3", labels={"pool": "h100"}))
     assert world.step(2).binds == {"default/big-0": "n3"}
+
+
+def racks(*sizes: int) -> list[object]:
+    """HyperNodes of tier 1 over the nodes n1, n2, ..., each with so many of them."""
+    ends = list(accumulate(sizes, initial=1))
+    return [
+        hyper_node(f"rack-{place}", nodes=[f"n{number}" for number in range(*ends[place : place + 2])])
+        for place in range(len(sizes))
+    ]
+
+
+def rack_gang(policy: str, *sizes: int, pods: int = 3) -> World:
+    """Four nodes of 4 CPUs, and an admitted gang that needs three of them in one rack."""
+    world = World(policy=policy_named(policy).source).add(*(node(f"n{number}") for number in range(1, 5)))
+    within = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
+    return world.add(*racks(*sizes), *hopeless(pods, minimum=3, cpu=4, **within))
+
+
+@OURS
+@pytest.mark.parametrize("pods", [0, 3])
+def test_a_gang_larger_than_each_hyper_node_of_its_tier_reserves_nothing(policy: str, pods: int) -> None:
+    world = rack_gang(policy, 2, 2, pods=pods)
+    for name in ("x", "y"):
+        world.add(group(name, 1, phase="Pending", minResources={"cpu": "4"}), pod(f"{name}-0", name, cpu=4))
+    assert set(world.step(3).binds) | set(world.step().binds) == {"default/x-0", "default/y-0"}
+
+
+@OURS
+@pytest.mark.parametrize("pods", [0, 3])
+def test_a_gang_keeps_its_capacity_once_a_hyper_node_is_large_enough(policy: str, pods: int) -> None:
+    world = rack_gang(policy, 2, 2, pods=pods)
+    world.add(node("n4", spec={"unschedulable": True}), node("n3", spec={"unschedulable": True}))
+    world.step(2)
+    world.add(*racks(3, 1), group("new", 1, phase="Pending", minResources={"cpu": "8"})).step(2)
+    assert phases(world)["new"] == "Pending"
 
 
 def test_a_gang_starts_anywhere_if_the_policy_ignores_the_labels_of_nodes() -> None:

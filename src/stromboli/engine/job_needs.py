@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_right
 from collections import Counter
 from heapq import nsmallest
 from typing import TYPE_CHECKING
@@ -18,11 +19,11 @@ from stromboli.model.dimensions import PODS
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from stromboli.model.cluster import Cluster, Dirty
     from stromboli.model.job import Job
-    from stromboli.model.node_columns import Columns
+    from stromboli.model.node_columns import Columns, Ints
     from stromboli.model.queue import Queue
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
@@ -49,6 +50,7 @@ class NodeSizes:
         self.total: Amounts = columns.total(self._allocatable)
         """What all nodes hold together."""
         self._slots: WeakKeyDictionary[Shape, int] = WeakKeyDictionary()
+        self._by_node: WeakKeyDictionary[Shape, Ints] = WeakKeyDictionary()
 
     def slots(self, shape: Shape) -> int:
         """How many tasks of a shape the nodes could hold if all nodes were empty; limits on pods are left out."""
@@ -63,20 +65,37 @@ class NodeSizes:
             allocatable = allocatable[:, matching_nodes(self._columns, shape.spec)]
             if not allocatable.shape[1]:
                 return 0
-        asked = {dim: int(amount) for dim, amount in shape.request.items() if amount > 0 and dim != PODS}
-        if not asked:
-            return sys.maxsize
-        if max(asked) >= len(allocatable):
-            return 0
-        fewest = np.minimum.reduce([allocatable[dim] // amount for dim, amount in asked.items()])
-        return int(fewest.sum())
+        asked = _asked(shape)
+        return int(_fewest(allocatable, asked).sum()) if asked else sys.maxsize
+
+    def by_node(self, shape: Shape) -> Ints:
+        """How many tasks of a shape, which must request something, each node could hold if it were empty."""
+        known = self._by_node.get(shape)
+        if known is None:
+            known = _fewest(self._allocatable, _asked(shape))
+            if self.by_labels and selects_nodes(shape.spec):
+                known = known * matching_nodes(self._columns, shape.spec)
+            self._by_node[shape] = known
+        return known
+
+    @property
+    def allocatable(self) -> Ints:
+        """What nodes hold, by resource and node."""
+        return self._allocatable
 
     def differs(self, earlier: NodeSizes | None) -> bool:
         """Whether nodes have other sizes than earlier, or a shape that was asked about selects others of them."""
         if earlier is None or not np.array_equal(self._allocatable, earlier._allocatable):
             return True
-        known = list(earlier._slots.items()) if self.by_labels else ()
-        return any(selects_nodes(shape.spec) and self.slots(shape) != count for shape, count in known)
+        if not self.by_labels:
+            return False
+        return any(
+            selects_nodes(shape.spec) and self.slots(shape) != count
+            for shape, count in list(earlier._slots.items())
+        ) or any(
+            selects_nodes(shape.spec) and not np.array_equal(self.by_node(shape), slots)
+            for shape, slots in list(earlier._by_node.items())
+        )
 
 
 class SelectedNodeSizes(NodeSizes):
@@ -98,15 +117,21 @@ class JobNeeds:
         tasks_needed: Callable[[Job], int],
         reserves_minimum: bool,
         ignores_node_labels: bool = False,
+        highest_tier: Callable[[Job], int | None] = lambda job: None,
     ) -> None:
+        """`highest_tier`: the highest tier of HyperNodes that a job may span; none if it asks for no topology."""
         self.cluster = cluster
         self._tasks_needed = tasks_needed
+        self._highest_tier = highest_tier
         # quirk: without the option, capacity is kept for jobs that select no node, as by Volcano
         by_labels = reserves_minimum and not ignores_node_labels
         self._sizes_type = SelectedNodeSizes if by_labels else NodeSizes
         self.reserves_minimum = reserves_minimum
         """The option `reserveMinimum` of the action enqueue."""
         self._hopeless: dict[Job, bool] = {}
+        self._scattered: dict[Job, bool] = {}
+        self._domain_sizes: Ints | None = None
+        self._slots_of_domains: dict[Shape, Ints] = {}
 
     @property
     def sizes(self) -> NodeSizes:
@@ -133,7 +158,7 @@ class JobNeeds:
         if not (is_inqueue or started or self.runs_short(job)):
             return {}
         least = self.least(job)
-        if least is None or self._exceeds_cluster(job, least) or self.is_hopeless(job):
+        if least is None or self._exceeds_cluster(job, least) or self.could_never_start(job):
             return {}
         if is_inqueue and in_full:
             return self.ungated(job, least)
@@ -159,6 +184,55 @@ class JobNeeds:
         known = self._hopeless.get(job)
         if known is None:
             known = self._hopeless[job] = self._is_too_large(job)
+        return known
+
+    def could_never_start(self, job: Job) -> bool:
+        """Whether a job is hopeless, or larger than each HyperNode that it may use if the minimum is reserved."""
+        if not self.reserves_minimum or self.is_hopeless(job):
+            return self.is_hopeless(job)
+        known = self._scattered.get(job)
+        if known is None:
+            known = self._scattered[job] = self._exceeds_hyper_nodes(job)
+        return known
+
+    def _exceeds_hyper_nodes(self, job: Job) -> bool:
+        """Whether a job that has not started fits into no HyperNode up to its tier, even if all nodes were empty."""
+        if job.has_started or job.native is not None or (tier := self._highest_tier(job)) is None:
+            return False
+        tree = self.cluster.hyper_nodes
+        if not tree or tier >= tree.top.tier:
+            return False
+        allowed = bisect_right(tree.lookup.domains, tier, key=lambda domain: domain.tier)
+        if not job.complete:
+            asked = {
+                dim: amount for dim, amount in (self.least(job) or {}).items() if amount > 0 and dim != PODS
+            }
+            return bool(asked) and not self._holds(asked, allowed)
+        tasks = list(_tasks(job, _PLACEABLE))
+        try:
+            needed = self._tasks_needed(job) + len(tasks) - job.counts[Status.PENDING]
+        except Exception:
+            return False  # as in `_is_too_large`
+        most = np.zeros(len(tree.lookup.domains), dtype=np.int64)
+        for shape, count in Counter(task.shape for task in tasks).items():
+            most += np.minimum(self._domain_slots(shape), count) if _asked(shape) else count
+        return not bool((most[:allowed] >= needed).any())
+
+    def _holds(self, asked: Mapping[int, float], allowed: int) -> bool:
+        """Whether any of the first HyperNodes has these amounts."""
+        if self._domain_sizes is None:
+            self._domain_sizes = self.cluster.hyper_nodes.lookup.sums(self.sizes.allocatable)
+        if max(asked) >= len(self._domain_sizes):
+            return False
+        enough = [self._domain_sizes[dim, :allowed] >= amount for dim, amount in asked.items()]
+        return bool(np.logical_and.reduce(enough).any())
+
+    def _domain_slots(self, shape: Shape) -> Ints:
+        """How many tasks of a shape each HyperNode could hold."""
+        known = self._slots_of_domains.get(shape)
+        if known is None:
+            known = self.cluster.hyper_nodes.lookup.sums(self.sizes.by_node(shape))
+            self._slots_of_domains[shape] = known
         return known
 
     def _exceeds_cluster(self, job: Job, least: Amounts) -> bool:
@@ -194,6 +268,7 @@ class AdmittedJobs:
     def __init__(self) -> None:
         self._admitted: dict[Job, None] = {}
         self._sizes: NodeSizes | None = None
+        self._tree_version = -1
         self._reserves_minimum = False
         self._short: dict[Job, None] = {}
         """Admitted jobs without all that they need."""
@@ -208,15 +283,16 @@ class AdmittedJobs:
     def opening(self, needs: JobNeeds, dirty: Dirty) -> Iterable[Job]:
         """Return the jobs to look at: those that changed or were admitted.
 
-        If the sizes of nodes changed, also those with pending pods or without all that they need: others than before
-        may be hopeless.
+        If the sizes of nodes or HyperNodes changed, also those with pending pods or without all that they need: others
+        than before may be hopeless.
         """
         self._reserves_minimum = needs.reserves_minimum
         jobs = {**dirty.jobs, **self._admitted}
-        if dirty.everything or dirty.nodes:
-            if needs.sizes.differs(self._sizes):
+        tree_version = needs.cluster.hyper_nodes.version
+        if dirty.everything or dirty.nodes or tree_version != self._tree_version:
+            if needs.sizes.differs(self._sizes) or tree_version != self._tree_version:
                 jobs |= {**needs.cluster.backlog, **self._short}
-            self._sizes = needs.sizes
+            self._sizes, self._tree_version = needs.sizes, tree_version
         if dirty.everything:
             self._owed, self._parts, self._priorities, self._short = {}, {}, Counter(), {}
             jobs = dict.fromkeys(needs.cluster.jobs.values())
@@ -281,6 +357,18 @@ class AdmittedJobs:
             self._priorities[priority] += sign
             if not self._priorities[priority]:
                 del self._priorities[priority]
+
+
+def _asked(shape: Shape) -> dict[int, int]:
+    return {dim: int(amount) for dim, amount in shape.request.items() if amount > 0 and dim != PODS}
+
+
+def _fewest(allocatable: Ints, asked: Mapping[int, int]) -> Ints:
+    """How many tasks that ask for these amounts each node could hold."""
+    if max(asked) >= len(allocatable):
+        return np.zeros(allocatable.shape[1], dtype=np.int64)
+    fewest: Ints = np.minimum.reduce([allocatable[dim] // amount for dim, amount in asked.items()])
+    return fewest
 
 
 def _tasks(job: Job, statuses: Iterable[Status]) -> Iterable[Task]:

@@ -46,7 +46,7 @@ class InqueueResources:
         for job in self._jobs.opening(needs, dirty):
             self._forget(job)
             if job.visible:
-                if job.queue is not None and self._needs.is_hopeless(job):
+                if job.queue is not None and self._needs.could_never_start(job):
                     self._hopeless.setdefault(job.queue, {})[job] = None
                 if job.queue is not None and needs.reserves_minimum and job.below_minimum:
                     self._below_minimum.setdefault(job.queue, {})[job] = None

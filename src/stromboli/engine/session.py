@@ -120,7 +120,11 @@ class Session(Transaction):
         self.ungated: list[Task] = []
         """Tasks that were let out of their queue's gate in this session."""
         self.needs = JobNeeds(
-            cluster, rules.tasks_needed, _reserves_minimum(policy), rules.ignores_node_labels
+            cluster,
+            rules.tasks_needed,
+            _reserves_minimum(policy),
+            rules.ignores_node_labels,
+            self.network_topology,
         )
         """What jobs need to start, and which of them no nodes could hold."""
         self.waits = RoomWaits()

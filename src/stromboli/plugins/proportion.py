@@ -147,7 +147,7 @@ class Proportion(Plugin):
         for job in self.session.cluster.waiting:
             if job.queue is None or job.min_resources is None:
                 continue
-            if not self.session.needs.is_hopeless(job):
+            if not self.session.needs.could_never_start(job):
                 shift(wanted.setdefault(job.queue, {}), minus(job.min_resources, job.pending))
         return wanted
 
