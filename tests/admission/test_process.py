@@ -299,6 +299,19 @@ def test_whatever_goes_wrong_with_the_certificate_it_is_looked_at_again(
     asyncio.run(story())
 
 
+def test_reviews_are_accepted_for_a_while_after_a_stop_signal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play() -> None:
+        async with stage(tmp_path, shutdown_delay_duration=0.5) as scene:
+            scene.process.stop()
+            assert scene.process.ready() == "stopping"
+            assert (await scene.ask("/jobs/mutate", job(task())))["allowed"]
+            monkeypatch.setattr(scene.process, "stop", lambda: None)  # a second signal would end it at once
+
+    asyncio.run(play())
+
+
 def test_several_servers_share_one_certificate(tmp_path: Path) -> None:
     async def story() -> None:
         async with stage(tmp_path) as at:

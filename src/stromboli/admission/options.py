@@ -46,6 +46,9 @@ class Options(CommonOptions):
     )
     admission_conf: Path | None = flag(path, None, "Resource groups of pods; watched while we run")
     graceful_shutdown_time: float = flag(duration, 30.0, "How long reviews under way may take when we stop")
+    shutdown_delay_duration: float = flag(
+        duration, 0.0, "How long to accept reviews after a stop signal, until API servers use another replica"
+    )
     enable_queue_allocated_pods_check: bool = flag(
         boolean, False, "Refuse to delete a queue that has pods or unfinished jobs"
     )

@@ -79,6 +79,7 @@ class Process(DaemonProcess[Options]):
         keeping = asyncio.create_task(self._keep_certificate(client, source, context, folder, cluster))
         stack.push_async_callback(cancel, keeping)
         await self._stopping.wait()
+        await asyncio.sleep(self.options.shutdown_delay_duration)
         return 0
 
     # -- what the endpoints show
