@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -58,6 +59,10 @@ def add_options(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     socket.getaddrinfo = _local_addresses  # no test asks the network for a name
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # as in a background job; processes that tests start inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):  # workers inherit the environment
         _prepare(config, config.getoption("--tier"))
     # The same examples in every run of CI, so that a change is judged alike. No deadline: a busy machine is no failure.

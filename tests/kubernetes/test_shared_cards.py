@@ -32,9 +32,8 @@ def bound(cluster: SchedulerCluster) -> set[str]:
 
 
 def test_slots_are_cut_as_the_config_map_says_and_stay_given_out_over_a_restart(
-    shared_cluster: SchedulerCluster,
+    cluster: SchedulerCluster,
 ) -> None:
-    cluster = shared_cluster
     cluster.policy.write_text(card_policy("enqueue, allocate", "gang", VGPUEnable=True))
     node = vgpu_node("gpu-0", card("GPU-0", 51200, mode="mig"))
     node["metadata"]["labels"] = dict(SIMULATED_LABELS)
