@@ -1,10 +1,11 @@
-"""The figures of the README: ours and kube-scheduler's from one run on a real API server, and Volcano's as published.
+"""The figures of the README: ours and kube-scheduler's from one run on a real API server, beside Volcano's of 2026-08.
 
-`make bench-proof` measures and keeps the figures in docs/proof.json; `table` makes the README's table of them.
+`make bench-proof` measures, keeps the figures in docs/proof.json and writes their table into the README.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +24,9 @@ from bench.run import table as lines
 from bench.targets import TARGETS
 from bench.workloads import WORKLOADS
 
-FILE = Path(__file__).parents[1] / "docs" / "proof.json"
+ROOT = Path(__file__).parents[1]
+FILE = ROOT / "docs" / "proof.json"
+README = ROOT / "README.md"
 GANGS, SINGLES = Shape(500, 20), Shape(10_000, 1)
 CYCLES = {
     "W2-500x20-1000n": "One cycle: 500 gangs of 20 pods, 1,000 nodes",
@@ -111,4 +114,12 @@ def read() -> Proof:
 
 
 def keep(proof: Proof) -> None:
+    """Write the figures to docs/proof.json and their table to the README."""
     FILE.write_bytes(json.format(json.encode(proof), indent=1) + b"\n")
+    README.write_text(with_table(README.read_text(), proof))
+
+
+def with_table(readme: str, proof: Proof) -> str:
+    """The text with the table of these figures, and their date, in its place."""
+    place = re.compile(r"(?<=<!-- proof -->\n).*?(?=<!-- end of proof -->)", re.S)
+    return place.sub(f"{table(proof)}\n\nMeasured on {proof.date}.\n", readme)

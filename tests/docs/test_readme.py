@@ -27,9 +27,7 @@ def _script(path: str) -> ModuleType:
 
 
 def test_the_table_of_figures_is_what_was_measured() -> None:
-    kept = proof.read()
-    assert proof.table(kept) in README
-    assert f"on {kept.date}" in README
+    assert proof.with_table(README, proof.read()) == README
 
 
 def test_a_table_of_figures_shows_units_and_marks_what_was_not_measured() -> None:
