@@ -6,9 +6,11 @@ import asyncio
 import base64
 import json
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
 import aiohttp
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -134,10 +136,42 @@ def test_to_apply_what_is_not_there_is_to_create_it(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-async def _account(api: ApiCaller, verbs: list[str]) -> str:
-    """The token of an account that may do this with ConfigMaps."""
+@pytest.mark.parametrize(
+    ("metadata", "code", "message"),
+    [
+        ({"name": "other"}, 400, "the name of the object (other) does not match the name on the URL (mine)"),
+        ({"generateName": "other-"}, 400, "(mine based on URL) was undeterminable: name must be provided"),
+        ({"name": "", "generateName": "other-"}, 400, "name must be provided"),
+        ({}, 400, "name must be provided"),
+        (
+            {"name": "mine", "uid": "1-2"},
+            409,
+            "the provided object specified uid 1-2, and no existing object",
+        ),
+        ({"name": "mine"}, 201, ""),
+    ],
+)
+def test_apply_creates_only_the_object_of_the_url(
+    metadata: dict[str, str], code: int, message: str, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            token = await _account(api, ["create", "patch"], names=["mine"])
+            maps = "/api/v1/namespaces/default/configmaps"
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+            path = f"{maps}/mine?fieldManager=m"
+            status, answer = await api.request("PATCH", path, body, APPLY, token=token)
+            assert (status, message in answer.get("message", "")) == (code, True), answer
+            names = [item["metadata"]["name"] for item in (await api.get(maps))["items"]]
+            assert [name for name in names if "other" in name] == []
+
+    asyncio.run(scenario())
+
+
+async def _account(api: ApiCaller, verbs: list[str], names: Sequence[str] = ()) -> str:
+    """The token of an account that may do this with ConfigMaps, or with those of these names."""
     await api.post(ACCOUNTS, {"metadata": {"name": "someone"}})
-    rule = {"verbs": verbs, "apiGroups": [""], "resources": ["configmaps"]}
+    rule = {"verbs": verbs, "apiGroups": [""], "resources": ["configmaps"], "resourceNames": list(names)}
     await api.post(f"{ROLES}/roles", {"metadata": {"name": "r"}, "rules": [rule]})
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}
     group = {

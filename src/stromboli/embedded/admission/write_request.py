@@ -13,7 +13,7 @@ class WriteRequest(NamedTuple):
     kind: Kind
     namespace: str
     name: str
-    """Empty for a create, which takes it from the object."""
+    """That of the URL, which the object must have; empty for a POST, which takes it from the object."""
     user: User
     subresource: str = ""
     dry_run: bool = False

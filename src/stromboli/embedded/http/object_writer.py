@@ -15,7 +15,8 @@ from stromboli.embedded.auth.identity import Tokens
 from stromboli.embedded.http import list_pages, request_bodies
 from stromboli.embedded.http.query_parameters import Query, read_flag
 from stromboli.embedded.http.request_paths import RequestInfo
-from stromboli.embedded.kinds.status_errors import invalid_options
+from stromboli.embedded.kinds.kind import Content
+from stromboli.embedded.kinds.status_errors import bad_request, conflict, invalid_options
 from stromboli.embedded.objects import deletion, subresources
 from stromboli.embedded.objects.object_verbs import Objects, WriteResult
 from stromboli.embedded.patching.patch_request import APPLY
@@ -75,7 +76,7 @@ class ObjectWriter:
         if objects.store.get(info.kind.id, info.namespace, info.name) is None and not info.subresource:
             self._authorizer.check(request.user, info._replace(verb="create").attributes())
             content = change(None)
-            content.setdefault("metadata", {}).setdefault("name", info.name)
+            _check_new_identity(info, content["metadata"])
             return await objects.create(request, content)
         return await objects.update(request, change)
 
@@ -133,6 +134,17 @@ class ObjectWriter:
                     raise
         await objects.store.wait_committed()
         return page
+
+
+def _check_new_identity(info: RequestInfo, meta: Content) -> None:
+    """A configuration that creates an object names it, and cannot choose its uid."""
+    if uid := meta.get("uid"):
+        why = f"uid mismatch: the provided object specified uid {str(uid)[:100]}, and no existing object was found"
+        raise conflict(info.kind, info.name, why)
+    if not meta.get("name"):
+        raise bad_request(
+            f"the name of the object ({info.name} based on URL) was undeterminable: name must be provided"
+        )
 
 
 def _deletion(write: Write) -> tuple[WriteRequest, deletion.DeleteOptions]:

@@ -92,7 +92,7 @@ class Objects:
 
     async def create(self, request: WriteRequest, content: Content) -> WriteResult:
         kind, namespace = request.kind, request.namespace
-        meta = _checked_metadata(kind, namespace, content)
+        meta = _checked_metadata(kind, namespace, content, request.name)
         if kind.id in kind_rules.REFUSED:
             raise forbidden(kind, str(meta.get("name") or ""), kind_rules.REFUSED[kind.id])
         if not meta.get("name") and meta.get("generateName"):
