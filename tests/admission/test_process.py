@@ -279,6 +279,28 @@ def test_a_server_is_ready_when_the_api_server_knows_whom_to_trust(tmp_path: Pat
     asyncio.run(story())
 
 
+def test_a_server_is_not_ready_while_its_ca_bundle_cannot_be_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish = webhook_registration.write_ca_bundle
+    attempts = 0
+
+    async def refused_at_first(*arguments: Any) -> list[str]:
+        nonlocal attempts
+        attempts += 1
+        if attempts <= 3:
+            raise ApiError(403, "Forbidden", "webhook configurations are forbidden")
+        return await publish(*arguments)
+
+    monkeypatch.setattr(webhook_registration, "write_ca_bundle", refused_at_first)
+
+    async def story() -> None:
+        async with stage(tmp_path):  # which waits until the server is ready
+            assert attempts > 3
+
+    asyncio.run(story())
+
+
 def test_whatever_goes_wrong_with_the_certificate_it_is_looked_at_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

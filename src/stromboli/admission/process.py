@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 RESYNC = 60.0
 """Seconds after which certificates, webhook configurations and files are checked again."""
 RETRY = 1.0
-"""The same while a webhook configuration is missing."""
+"""The same after a failed attempt, and while a webhook configuration is missing."""
 LIMITS = ConnectionLimits(connections=1024)
 """API servers need a few connections each."""
 _MAX_CONFIGURATION = 1024 * 1024
@@ -92,7 +92,7 @@ class Process(DaemonProcess[Options]):
             return "stopping"
         if not self._serving:
             return "starting"
-        return "" if self._published else "telling the API server whom to trust"
+        return "" if self._published else "publishing the CA bundle"
 
     async def metrics(self) -> bytes:
         return b""
@@ -150,17 +150,18 @@ class Process(DaemonProcess[Options]):
         """Renew the certificate, write its authority into webhook configurations, and reload our own configuration."""
         served = b""
         while True:
-            missing: list[str] = []
+            complete = False
             try:
                 keys = await source.current()
                 if keys.certificate != served:
                     certificate_source.load(context, keys, folder)
                     certificate_source.tell_expiry(keys, datetime.now(UTC))
                     served = keys.certificate
-                if keys.authority:
-                    missing = await webhook_registration.write_ca_bundle(
-                        client, self.options.configurations, keys.authority
-                    )
+                configurations = self.options.configurations if keys.authority else ()
+                complete = not await webhook_registration.write_ca_bundle(
+                    client, configurations, keys.authority
+                )
+                self._published = True
             except (
                 certificate_source.CertificateError,
                 ApiError,
@@ -171,9 +172,8 @@ class Process(DaemonProcess[Options]):
                 log.warning("cannot renew or publish the certificate: %s", error)
             except Exception:  # the next attempt may succeed
                 log.exception("cannot renew or publish the certificate")
-            self._published = True
             self._read_configuration(cluster)
-            await asyncio.sleep(min(RETRY, self._resync) if missing else self._resync)
+            await asyncio.sleep(self._resync if complete else min(RETRY, self._resync))
 
     def _read_configuration(self, cluster: ClusterContext) -> None:
         """Load the resource groups if their file changed; if it cannot be read, the old ones stay."""
