@@ -7,6 +7,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from stromboli.embedded.kube_controllers import pod_garbage_collection
 from tests.embedded.api_requests import PODS, ApiCaller, config_map, pod, running
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -167,6 +170,57 @@ def test_a_pod_on_a_node_that_does_not_exist_has_failed_though_a_finalizer_keeps
                 return bool((await api.get(f"{PODS}/kept"))["status"]["phase"] == "Failed")
 
             await eventually(failed)
+
+    asyncio.run(scenario())
+
+
+def test_a_pod_that_is_bound_to_a_deleted_node_is_deleted_after_a_quarantine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pod_garbage_collection, "QUARANTINE", 0.5)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            for name in ("n1", "n2", "n3"):
+                await api.post(
+                    "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+                )
+            await api.delete("/api/v1/nodes/n2")
+            finalizers = {"finalizers": ["example.com/x"]}
+            for name, node, meta in (
+                ("a", "n1", {}),
+                ("b", "n2", finalizers),
+                ("c", "n3", {}),
+                ("d", "n2", {}),
+            ):
+                await api.post(PODS, pod(name, metadata=meta))
+                await api.post(f"{PODS}/{name}/binding", {"target": {"name": node}})
+            await api.delete("/api/v1/nodes/n3")
+            await api.post(PODS, pod("e"))
+            assert await names(api, PODS) == ["a", "b", "c", "d", "e"]
+            await eventually(lambda: is_(names(api, PODS), ["a", "b", "e"]))
+            status = (await api.get(f"{PODS}/b"))["status"]
+            assert status["phase"] == "Failed"
+            reasons = {condition["type"]: condition.get("reason") for condition in status["conditions"]}
+            assert reasons["DisruptionTarget"] == "DeletionByPodGC"
+
+    asyncio.run(scenario())
+
+
+def test_a_pod_stays_if_its_node_is_registered_within_the_quarantine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pod_garbage_collection, "QUARANTINE", 0.5)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            for name in ("early", "late"):
+                await api.post(PODS, pod(name))
+                await api.post(f"{PODS}/{name}/binding", {"target": {"name": name}})
+            await api.post(
+                "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "early"}}
+            )
+            await eventually(lambda: is_(names(api, PODS), ["early"]))
 
     asyncio.run(scenario())
 

@@ -42,7 +42,7 @@ class ControllerLoop:
             GarbageCollector(objects),
             NamespaceController(objects, ca),
             DefinitionController(objects),
-            PodGarbageCollector(objects),
+            PodGarbageCollector(objects, self._enqueue_after),
             PodGroupProtection(objects),
             VolumeProtection(objects),
             ResourceClaimController(objects),

@@ -1,42 +1,104 @@
-"""Pods that are being deleted on a node that does not exist: no kubelet will stop them, so they fail and go at once."""
+"""Pods on a node that does not exist, where no kubelet stops them: they fail, and are deleted.
+
+A pod that is being deleted goes at once; any other after a quarantine, in which its node may be registered.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
 
 from stromboli.embedded.kinds.kind import Content
 from stromboli.embedded.kube_controllers.controller import Controller
+from stromboli.embedded.objects.object_verbs import Objects
+from stromboli.embedded.objects.subresources import set_condition
 from stromboli.embedded.store.records import Change, Key, Record
 from stromboli.embedded.time_slices import TimeSlices
 
+QUARANTINE = 40.0
+"""Seconds until a pod is deleted whose node does not exist, as in kube-controller-manager."""
+_DISRUPTED = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "DeletionByPodGC",
+    "message": "PodGC: node no longer exists",
+}
+
+
+class _Spec(msgspec.Struct, rename="camel", gc=False):
+    node_name: str | None = None
+
+
+class _Pod(msgspec.Struct, gc=False):
+    """What is read of each change of a pod; the rest, which is most of it, is not decoded."""
+
+    spec: _Spec | None = None
+
+
+_decode_pod = msgspec.json.Decoder(_Pod, strict=False).decode
+
 
 class PodGarbageCollector(Controller):
+    def __init__(self, objects: Objects, enqueue_after: Callable[[float, Key], None]):
+        super().__init__(objects)
+        self._enqueue_after = enqueue_after
+        self._quarantine: dict[Key, float] = {}
+        """When pods whose node does not exist are deleted."""
+
+    def initial_keys(self) -> Iterator[Key]:
+        pods = self._objects.store.list("pods")
+        return (pod.key for pod in pods if _node_name(pod) and not self._node_exists(pod))
+
     def keys_for(self, change: Change) -> Iterator[Key]:
         resource, after = change.key.resource, change.after
         if resource == "nodes" or (
-            resource == "pods" and after is not None and after.meta.deletion_timestamp
+            resource == "pods"
+            and after is not None
+            and (after.meta.deletion_timestamp or (_node_name(after) and not self._node_exists(after)))
         ):
             yield change.key
 
     async def reconcile(self, key: Key) -> None:
-        store, pods = self._objects.store, list[Record]()
-        record = store.get(*key)
+        record = self._objects.store.get(*key)
         if key.resource == "nodes" and record is None:
-            pods = await self._pods_of_node(key.name)
-        elif key.resource == "pods" and record is not None:
-            pods = [record] if store.get("nodes", "", record.field("spec.nodeName")) is None else []
-        for pod in pods:
-            if pod.meta.deletion_timestamp:
-                self._objects.system_update(pod, _fail)
+            for pod in await self._pods_of_node(key.name):
+                await self._collect(pod)
+        elif key.resource == "pods":
+            if record is None or self._node_exists(record):
+                self._quarantine.pop(key, None)
+            else:
+                await self._collect(record)
+
+    def _node_exists(self, pod: Record) -> bool:
+        return self._objects.store.get("nodes", "", _node_name(pod)) is not None
 
     async def _pods_of_node(self, name: str) -> list[Record]:
         pods, slices = [], TimeSlices()
         for pod in self._objects.store.list("pods"):
-            if pod.field("spec.nodeName") == name:
+            if _node_name(pod) == name:
                 pods.append(pod)
             if slices.due:
                 await slices.pause()
         return pods
+
+    async def _collect(self, pod: Record) -> None:
+        if pod.meta.deletion_timestamp:
+            self._objects.system_update(pod, _fail)
+        elif _node_name(pod):
+            end = self._quarantine.get(pod.key)
+            if end is None:
+                self._quarantine[pod.key] = time.monotonic() + QUARANTINE
+                self._enqueue_after(QUARANTINE, pod.key)
+            elif time.monotonic() >= end:
+                self._objects.system_update(pod, _disrupt)
+                await self._delete(pod)
+
+
+def _node_name(pod: Record) -> str:
+    spec = _decode_pod(pod.data).spec
+    return (spec.node_name or "") if spec else ""
 
 
 def _fail(pod: Content) -> None:
@@ -45,3 +107,10 @@ def _fail(pod: Content) -> None:
     status = pod.setdefault("status", {})
     if status.get("phase") not in ("Succeeded", "Failed"):
         status["phase"] = "Failed"
+
+
+def _disrupt(pod: Content) -> None:
+    status = pod.setdefault("status", {})
+    if status.get("phase") not in ("Succeeded", "Failed"):
+        status["phase"] = "Failed"
+    set_condition(pod, _DISRUPTED)
