@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from stromboli.embedded.patching.patch_request import APPLY
 from stromboli.embedded.store.records import Key
 from tests.embedded.api_requests import MERGE, ApiCaller, running
 from tests.embedded.kube_controllers.test_controller_loop import eventually
@@ -118,6 +119,33 @@ def test_a_definition_goes_with_all_its_objects(tmp_path: Path) -> None:
 
             async def gone() -> bool:
                 return (await api.request("GET", TOYS))[0] == 404
+
+            await eventually(gone)
+            await api.post(DEFINITIONS, definition())
+            assert (await api.get(TOYS))["items"] == []
+
+    asyncio.run(scenario())
+
+
+def test_nothing_is_created_of_a_kind_whose_definition_is_being_deleted(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            await api.post(DEFINITIONS, definition())
+            held = toy("held", 1)
+            held["metadata"]["finalizers"] = ["example.com/x"]
+            await api.post(TOYS, held)
+            await api.delete(f"{DEFINITIONS}/toys.example.com")
+            for method, path, media_type in (
+                ("POST", TOYS, "application/json"),
+                ("PATCH", f"{TOYS}/late?fieldManager=m", APPLY),
+            ):
+                status, answer = await api.request(method, path, toy("late", 1), media_type)
+                message = "create not allowed while custom resource definition is terminating"
+                assert (status, answer["reason"], answer["message"]) == (405, "MethodNotAllowed", message)
+            await api.patch(f"{TOYS}/held", {"metadata": {"finalizers": None}})
+
+            async def gone() -> bool:
+                return (await api.request("GET", f"{DEFINITIONS}/toys.example.com"))[0] == 404
 
             await eventually(gone)
             await api.post(DEFINITIONS, definition())

@@ -16,6 +16,14 @@ from aiohttp import web
 
 from tests.embedded.api_requests import MERGE, ApiCaller, config_map, pod, running
 from tests.embedded.kube_controllers.test_controller_loop import eventually, is_, names, owned
+from tests.embedded.test_custom_resources import (
+    DEFINITIONS,
+    TOYS,
+    definition,
+    stored_version,
+    toy,
+    two_versions,
+)
 from tests.serving import CERTIFICATE
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -287,6 +295,76 @@ def test_nothing_is_made_in_a_namespace_that_went_while_a_webhook_thought(tmp_pa
             assert (await making)[0] in (403, 404)
 
     asyncio.run(scenario())
+
+
+TOYS_RULE = {
+    "apiGroups": ["example.com"],
+    "apiVersions": ["*"],
+    "resources": ["toys"],
+    "operations": ["CREATE", "UPDATE"],
+}
+
+
+@pytest.mark.parametrize("recreated", [False, True])
+def test_nothing_is_created_of_a_kind_whose_definition_went_during_admission(
+    recreated: bool, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        asking, thought = asyncio.Event(), asyncio.Event()
+
+        def answer(question: Json) -> Json:
+            asking.set()
+            return {"allowed": True}
+
+        async with hooked(tmp_path, answer, thought) as (api, url, _):
+            await api.post(DEFINITIONS, definition())
+            await register(api, "validating", url, rules=[TOYS_RULE])
+            creating = asyncio.create_task(api.request("POST", TOYS, toy("a", 1)))
+            await asking.wait()
+            await api.delete(f"{DEFINITIONS}/toys.example.com")
+            await eventually(lambda: is_(_code(api, f"{DEFINITIONS}/toys.example.com"), 404))
+            if recreated:
+                await api.post(DEFINITIONS, definition())
+            thought.set()
+            assert (await creating)[0] == 404
+            if not recreated:
+                await api.post(DEFINITIONS, definition())
+            assert (await api.get(TOYS))["items"] == []
+
+    asyncio.run(scenario())
+
+
+def test_an_object_is_stored_in_a_storage_version_that_changed_during_admission(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        asked_twice, thought = asyncio.Event(), asyncio.Event()
+
+        def answer(question: Json) -> Json:
+            if len(asked) == 2:
+                asked_twice.set()
+            return {"allowed": True}
+
+        async with hooked(tmp_path, answer, thought) as (api, url, asked):
+            both = two_versions()
+            await api.post(DEFINITIONS, both)
+            await api.post(TOYS, toy("a", 1))
+            await register(api, "validating", url, rules=[TOYS_RULE])
+            creating = asyncio.create_task(api.post(TOYS, toy("b", 1)))
+            changing = asyncio.create_task(api.patch(f"{TOYS}/a", {"metadata": {"labels": {"x": "y"}}}))
+            await asked_twice.wait()
+            for version in both["spec"]["versions"]:
+                version["storage"] = not version["storage"]
+            await api.patch(f"{DEFINITIONS}/toys.example.com", {"spec": both["spec"]})
+            thought.set()
+            for answered in (creating, changing):
+                assert (await answered)["apiVersion"] == "example.com/v1"
+            for name in "ab":
+                assert stored_version(api, name) == "example.com/v2"
+
+    asyncio.run(scenario())
+
+
+async def _code(api: ApiCaller, path: str) -> int:
+    return (await api.request("GET", path))[0]
 
 
 def test_of_two_evictions_that_wait_for_a_webhook_the_budget_allows_one(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from stromboli.embedded.admission.admission_chain import AdmissionChain
 from stromboli.embedded.admission.pod_admission import set_pod_defaults
 from stromboli.embedded.admission.pod_group_admission import POD_GROUPS, set_pod_group_defaults
 from stromboli.embedded.admission.write_request import WriteRequest
+from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds import kind_rules, object_metadata, object_schemas, webhook_rules
 from stromboli.embedded.kinds.field_managers import is_unchanged, with_managed_fields
 from stromboli.embedded.kinds.kind import Content, Kind
@@ -28,6 +29,7 @@ from stromboli.embedded.kinds.status_errors import (
     conflict,
     forbidden,
     invalid,
+    no_such_resource,
     not_found,
     too_large_object,
     version_required,
@@ -95,6 +97,7 @@ class Objects:
         meta = _checked_metadata(kind, namespace, content, request.name)
         if kind.id in kind_rules.REFUSED:
             raise forbidden(kind, str(meta.get("name") or ""), kind_rules.REFUSED[kind.id])
+        definition = self._check_definition(kind)
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = self._generate_name(kind, namespace, str(meta["generateName"]))
         name = meta.get("name")
@@ -129,6 +132,9 @@ class Objects:
         self._check(kind, content, None)
         await pause_if_large(request.size)
         self.admission.check_namespace(kind, namespace, name)
+        if self._check_definition(kind) != definition:
+            raise no_such_resource()
+        request = request._replace(kind=self._current(kind))
         self.admission.authorizer.check_escalation(request.user, kind, content)
         if self.store.get(kind.id, namespace, name) is not None:
             raise already_exists(kind, name)
@@ -157,6 +163,25 @@ class Objects:
             raise too_large_object() from None
         return to_served_version(kind, record).data
 
+    def _current(self, kind: Kind) -> Kind:
+        """The kind as its definition is now, which may have changed while a webhook was called."""
+        current = self.registry.find(kind.group, kind.version, kind.plural)
+        if current is None:
+            raise no_such_resource()
+        return current
+
+    def _check_definition(self, kind: Kind) -> str:
+        """Refuse new objects of a kind whose definition is deleted; the uid of the definition, if the kind has one."""
+        if kind.definition is None:
+            return ""
+        record = self.store.get(kind_rules.DEFINITIONS, "", kind.id)
+        if record is None:
+            raise no_such_resource()
+        if record.meta.deletion_timestamp:
+            message = "create not allowed while custom resource definition is terminating"
+            raise StatusError(405, message, details={"group": kind.group, "kind": kind.plural})
+        return record.meta.uid
+
     def _generate_name(self, kind: Kind, namespace: str, base: str) -> str:
         for _ in range(8):
             name = object_metadata.generate_name(base)
@@ -168,9 +193,10 @@ class Objects:
 
     async def update(self, request: WriteRequest, change: Callable[[Content], Content]) -> WriteResult:
         """Replace an object by `change(object)`, which is called again if the object changes meanwhile."""
-        request = request._replace(operation="UPDATE")
-        kind, namespace, name = request.kind, request.namespace, request.name
+        namespace, name = request.namespace, request.name
         for _ in range(ATTEMPTS):
+            kind = self._current(request.kind)
+            request = request._replace(operation="UPDATE", kind=kind)
             record = self.get(kind, namespace, name)
             current = to_served_version(kind, record)
             old = current.object()
