@@ -280,6 +280,47 @@ def test_a_kind_is_served_in_several_versions_and_stored_in_one(tmp_path: Path) 
     asyncio.run(scenario())
 
 
+def test_watches_end_when_their_definition_changes(tmp_path: Path) -> None:
+    newer, path = TOYS.replace("v1", "v2"), f"{DEFINITIONS}/toys.example.com"
+
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            both = two_versions()
+            await api.post(DEFINITIONS, both)
+            made = await api.post(TOYS, toy("a", 1))
+            since = f"?resourceVersion={made['metadata']['resourceVersion']}"
+            for entry in both["spec"]["versions"]:
+                entry["storage"] = not entry["storage"]
+            async with api.watch(TOYS + since) as old, api.watch(newer + since) as new:
+                await api.patch(path, {"metadata": {"labels": {"x": "y"}}})
+                await api.patch(f"{TOYS}/a", {"metadata": {"labels": {"x": "y"}}})
+                for following, version in ((old, "example.com/v1"), (new, "example.com/v2")):
+                    event = await following()
+                    assert (event["type"], event["object"]["apiVersion"]) == ("MODIFIED", version)
+                await api.patch(path, {"spec": {"versions": both["spec"]["versions"]}})
+                assert [await old(), await new()] == [None, None]
+            for resource in (TOYS, newer):
+                async with api.watch(resource + since) as following:
+                    event = await following()
+                    assert (event["type"], event["object"]["reason"]) == ("ERROR", "Expired")
+
+    asyncio.run(scenario())
+
+
+def test_watches_end_after_the_last_object_when_their_definition_is_deleted(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            await api.post(DEFINITIONS, definition())
+            await api.post(TOYS, toy("a", 1))
+            async with api.watch(TOYS) as following:
+                await api.delete(f"{DEFINITIONS}/toys.example.com")
+                async with asyncio.timeout(5):
+                    events = [await following(), await following(), await following()]
+            assert [event and event["type"] for event in events] == ["ADDED", "DELETED", None]
+
+    asyncio.run(scenario())
+
+
 def test_a_definition_does_not_take_the_place_of_what_the_server_has(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as api:

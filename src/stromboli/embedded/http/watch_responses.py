@@ -17,6 +17,7 @@ from stromboli.embedded.http.representations import encoder_of, negotiate
 from stromboli.embedded.http.streamed_responses import send_stream
 from stromboli.embedded.http.user_shares import share_of
 from stromboli.embedded.kinds.kind import Kind
+from stromboli.embedded.kinds.kind_rules import DEFINITIONS
 from stromboli.embedded.kinds.status_errors import bad_request, expired, too_large_version
 from stromboli.embedded.rbac.policy_rules import User
 from stromboli.embedded.store.object_store import Store
@@ -86,7 +87,10 @@ def _queue_initial_events(store: Store, watch: Watch, query: Query) -> StatusErr
             watch.push_bookmark(Bookmark(watch.revision, initial=True))
         return None
     start = since or store.revision
-    if start < store.compacted_revision:
-        return expired(start, store.compacted_revision)
+    oldest = store.compacted_revision
+    if watch.kind.definition is not None and (definition := store.get(DEFINITIONS, "", watch.kind.id)):
+        oldest = max(oldest, definition.revision)  # earlier objects had other fields, or were of another kind
+    if start < oldest:
+        return expired(start, oldest)
     watch.resume(store.changes_since(start, watch.kind.id), start)
     return None

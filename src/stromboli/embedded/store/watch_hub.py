@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+from stromboli.embedded.kinds.kind_rules import DEFINITIONS
 from stromboli.embedded.store.records import Change
 from stromboli.embedded.store.watch import Bookmark, Event, Watch
 from stromboli.embedded.store.watch_buffers import WatchBuffers
@@ -52,11 +53,22 @@ class WatchHub:
             change, events = self._pending[0], dict[str, Event]()
             for watch in self._watches.get(change.key.resource, ()):
                 _publish(watch, change, events)
+            if change.key.resource == DEFINITIONS and change.before is not None:
+                self._end_watches_of(change)
             self.revision = change.revision
             self._pending.popleft()
             if self._pending and time.monotonic() >= end:
                 asyncio.get_running_loop().call_soon(self._publish_pending)
                 return
+
+    def _end_watches_of(self, definition: Change) -> None:
+        """End the watches of a kind that is no longer defined, or otherwise: their objects have other fields."""
+        before, after = definition.before, definition.after
+        if before is not None and after is not None and before.object()["spec"] == after.object()["spec"]:
+            return
+        for watch in self._watches.get(definition.key.name, ()):
+            if watch.revision < definition.revision:
+                watch.end()
 
     async def caught_up(self) -> None:
         """Until everything is published."""
