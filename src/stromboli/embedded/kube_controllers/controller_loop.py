@@ -58,8 +58,7 @@ class ControllerLoop:
     def on_commit(self, batch: Sequence[Change]) -> None:
         for change in batch:
             if change.key.resource == "events":
-                if change.after is not None:
-                    self.event_expiry.add(change.after)
+                self.event_expiry.observe(change)
                 continue
             for controller in self._controllers:
                 self._enqueue(controller.keys_for(change))
