@@ -18,6 +18,7 @@ from stromboli.engine.failing_plugins import FIRST_PAUSE, LONGEST_PAUSE, MAX_FAI
 from stromboli.engine.placement.node_functions import Check, NodeFilter, NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
+from stromboli.model.cluster import Cluster
 from tests.manifests import group, job_named, node, pod, queue, task_named
 from tests.properties.living import LivingWorld, binds, engine
 from tests.properties.rebuild import fingerprint, kept_sums, rebuilt_sums
@@ -444,3 +445,31 @@ def test_a_listener_that_fails_while_moves_are_taken_back_costs_the_cycle(second
     before = fingerprint(cluster)
     assert world.cycle().lost is not None
     assert fingerprint(cluster) == before
+
+
+def test_a_model_that_cannot_be_settled_costs_the_cycle_and_the_next_one_decides() -> None:
+    world = two_jobs(trouble([], lambda point, items: False))
+    cluster, settle = world.intake.cluster, Cluster.settle
+    world.cycle()
+    world.put(pod("bad-x-1", "bad"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Cluster, "settle", failing(times=1, then=settle))
+        outcome = world.cycle()
+    assert outcome.lost is not None
+    assert outcome.lost.message == "scheduling failed: Mistake: not today"
+    assert outcome.decisions == []
+    assert cluster.dirty.everything
+    assert ("default/bad-x-1", "n0") in binds(world.step().decisions)
+    assert kept_sums(cluster) == rebuilt_sums(cluster)
+
+
+def failing(times: int, then: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that raises so often, then does what another one does."""
+    moods = iter(range(times))
+
+    def call(*args: Any) -> Any:
+        if next(moods, None) is not None:
+            raise Mistake("not today")
+        return then(*args)
+
+    return call

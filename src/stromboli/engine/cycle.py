@@ -196,12 +196,13 @@ class Engine:
     def cycle(self, cluster: Cluster, now: float) -> Outcome:
         """Open, run the actions, close. A lost cycle decides nothing and changes nothing."""
         waits, self._recalled = self._recalled, None
-        self._open_waits(cluster, now, waits)
-        if self._last is not None and self._skips and self._fixed_point.holds(cluster, now):
-            return self._repeat(cluster, now, self._last)
-        session = self._session(cluster, now)
-        outcome = Outcome([], session, WaitCauses(session))
+        outcome: Outcome | None = None
         try:
+            self._open_waits(cluster, now, waits)
+            if self._last is not None and self._skips and self._fixed_point.holds(cluster, now):
+                return self._repeat(cluster, now, self._last)
+            session = self._session(cluster, now)
+            outcome = Outcome([], session, WaitCauses(session))
             with self._timed(outcome, "open"):
                 self._open(session, outcome)
             for action in self._actions:
@@ -213,15 +214,17 @@ class Engine:
             with self._timed(outcome, "close"):
                 self._finish(session, outcome)
         except BaseException as error:
+            if outcome is None:
+                outcome = self._unopened(cluster, now)
             self._fixed_point.reset()
-            self._abort(session)
+            self._abort(outcome.session)
             if isinstance(error, KeyboardInterrupt) and not isinstance(error, self._confined):
                 raise
             self._lose(outcome, error)
         finally:
             cluster.listeners = []
             cluster.touched.clear()  # what is in it from now on happened after this cycle
-            outcome.filtering, outcome.scoring = self._placement.filtering, self._placement.scoring
+        outcome.filtering, outcome.scoring = self._placement.filtering, self._placement.scoring
         self._charge_failures(outcome)
         self._last = outcome
         return outcome
@@ -334,6 +337,12 @@ class Engine:
         session.confined = self._confined
         session.waits = self._waits
         return session
+
+    def _unopened(self, cluster: Cluster, now: float) -> Outcome:
+        """The outcome of a cycle that failed before its session; the next one tries all jobs."""
+        self._waits = type(self._waits)()
+        session = self._new_session(cluster, now)
+        return Outcome([], session, WaitCauses(session))
 
     def _open(self, session: Session, outcome: Outcome) -> None:
         self._placement.opening()
