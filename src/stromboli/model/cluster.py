@@ -123,8 +123,8 @@ class Dirty:
 class Cluster:
     """All nodes, queues, jobs and tasks, and their sums."""
 
-    def __init__(self, objects: LookupObjects):
-        self.dims: Dimensions = Dimensions()
+    def __init__(self, objects: LookupObjects, dims: Dimensions | None = None):
+        self.dims: Dimensions = dims if dims is not None else Dimensions()
         """Which resource has which number in amounts."""
         self.columns: Columns = Columns(self.dims)
         """The numbers of all nodes as arrays."""
@@ -187,6 +187,16 @@ class Cluster:
         self._served = ServedResources()
         self.ledger_version = 0
         """Grows when a ledger concerns other pods than before."""
+
+    def emptied(self) -> Cluster:
+        """A cluster without objects that keeps the settings and what plugins remember of this one."""
+        empty = Cluster(type(self.objects)(), self.dims)
+        empty.ledger_version = self.ledger_version + 1  # shapes remember the ledgers of this one
+        empty.volumes.ignored_provisioners = self.volumes.ignored_provisioners
+        if self.cards.models is not None:
+            empty.share_cards(self.cards.models)
+        empty.memory, empty.usage, empty.shard = self.memory, self.usage, self.shard
+        return empty
 
     def mark_all_dirty(self) -> None:
         """Make the next session look at everything, whatever changed."""

@@ -7,7 +7,7 @@ its owner, job, queue or node, `update` replaces that charge by the one that is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -109,6 +109,14 @@ class Reservations:
                 self.release(owner)
             elif owner not in self._charges:
                 self.update(owner)
+
+    def take_over(
+        self, kept: Iterable[Reservation], before: Reservations, node_named: Callable[[str], Node]
+    ) -> None:
+        """Keep what was kept in a model that is given up."""
+        self._now, self.version = before._now, before.version + 1
+        for reservation in kept:
+            self.reserve(reservation._replace(node=node_named(reservation.node.name)))
 
     @property
     def next_moment(self) -> float:

@@ -58,6 +58,14 @@ class Native:
         self.topology_key = ""
         """The label whose value the nodes of all its pods must share; empty if they may be anywhere."""
 
+    def without_pods(self) -> Native:
+        """The same group, of which no pod was counted yet."""
+        copied = Native()
+        for name in self.__slots__:
+            if name not in ("_priorities", "_queues"):
+                setattr(copied, name, getattr(self, name))
+        return copied
+
     def update(self, group: NativePodGroup) -> None:
         self.api_version = group.api_version
         self.generation = group.metadata.generation

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from stromboli.api import names
-from stromboli.api.errors import BadObject
+from stromboli.api.errors import BadObject, error_text
 from stromboli.api.resources.resource_lists import amounts
 from stromboli.api.types.devices import DeviceClass, ResourceClaim, ResourceSlice
 from stromboli.api.types.kinds import describe
@@ -28,6 +28,16 @@ from stromboli.model.amounts import Amounts
 from stromboli.model.cluster import Cluster, enter_together
 from stromboli.model.dimensions import TooManyResources
 from stromboli.model.intake.assumed_tasks import observe
+from stromboli.model.intake.model_facts import (
+    TASK_FIELDS,
+    JobFacts,
+    ModelFacts,
+    TaskFacts,
+    facts_about,
+    facts_of,
+    id_of,
+    without,
+)
 from stromboli.model.intake.native_groups import KIND, Native, as_volcano
 from stromboli.model.intake.node_and_queue_intake import (
     drop_node,
@@ -61,6 +71,14 @@ class _Uncountable(BadObject):
     """A pod with amounts that cannot be added to those of its node."""
 
 
+class IntakeFailed(Exception):
+    """An object that could not be added or removed for a reason that is not in the object; the model is as before."""
+
+    def __init__(self, obj: Object, cause: Exception):
+        super().__init__(f"{describe(obj)}: {error_text(cause)}")
+        self.cause = cause
+
+
 class Intake:
     """Applies API objects to a cluster."""
 
@@ -70,13 +88,19 @@ class Intake:
         schedulers: Iterable[str] = (names.SCHEDULER_NAME,),
         default_queue: str = names.DEFAULT_QUEUE,
     ):
-        self.cluster = cluster or Cluster(LookupObjects())
+        cluster = cluster or Cluster(LookupObjects())
         self._schedulers = frozenset(schedulers)
         self._default_queue = default_queue
-        self._interning = Interning(self.cluster.dims)
+        self._interning = Interning(cluster.dims)
         self._metadata = MetadataReader(self._interning)
+        self._use(cluster)
+
+    def _use(self, cluster: Cluster) -> None:
+        self.cluster = cluster
         self._arrivals: list[Task] = []
         """New replicas of one job that enter the cluster together; known by their uids already."""
+        self._detached: list[Task] = []
+        """Tasks that were last taken out of the cluster to be entered again."""
         self._puts: dict[type[Object], Callable[[Any], None]] = {
             Pod: self._put_pod,
             NodeObject: partial(put_node, self.cluster),
@@ -101,17 +125,24 @@ class Intake:
     def put(self, obj: Object) -> None:
         """Add an object or replace the one of its name; a bad one raises `BadObject` and changes nothing.
 
-        Only a pod that names too many or too large resources still counts with its other resources.
+        Only a pod that names too many or too large resources still counts with its other resources. Any other error
+        raises `IntakeFailed`: `cluster` is a new one then, built as the old one was before.
         """
-        error = self._put(obj)
-        self._enter_arrivals()
+        before = facts_about(self.cluster, obj)
+        try:
+            error = self._put(obj)
+            self._enter_arrivals()
+        except Exception as failure:
+            self._rebuild(before)
+            raise IntakeFailed(obj, failure) from failure
         if error is not None:
             raise error
 
     def put_all(self, objects: Iterable[Object]) -> list[BadObject | None]:
         """Add or replace objects one after the other; what is wrong with each, if anything is.
 
-        New replicas that follow one another enter the cluster together, at half the cost.
+        New replicas that follow one another enter the cluster together, at half the cost. Any other error than
+        `BadObject` is raised, and leaves the model unusable.
         """
         errors = [self._put(obj) for obj in objects]
         self._enter_arrivals()
@@ -136,7 +167,67 @@ class Intake:
         return shape
 
     def drop(self, obj: Object) -> None:
-        self._drops.get(type(obj), self._drop_lookup_object)(obj)
+        """Remove an object; after `IntakeFailed` it is gone as well, from a new `cluster` built without it."""
+        before = facts_about(self.cluster, obj)
+        try:
+            self._drops.get(type(obj), self._drop_lookup_object)(obj)
+        except Exception as failure:
+            self._rebuild(without(before, obj))
+            raise IntakeFailed(obj, failure) from failure
+
+    # -- the model built anew
+
+    def rebuild(self) -> None:
+        """Build a new cluster from the objects of this one, of which everything else may be wrong."""
+        self._rebuild(ModelFacts(reservations=tuple(self.cluster.reservations)))
+
+    def _rebuild(self, part: ModelFacts) -> None:
+        """Build a new cluster in which this part is as it was."""
+        old, facts = self.cluster, facts_of(self.cluster)
+        facts.tasks |= {task.uid: TaskFacts.of(task) for task in self._detached}
+        facts.replace(part)
+        self._use(old.emptied())
+        cluster = self.cluster
+        for obj in facts.objects.values():
+            if obj is not None:
+                self._put(obj)
+        for name, reported in facts.reported.items():
+            if name in cluster.queues:
+                cluster.queues[name].reported = reported
+        for id, known_job in facts.jobs.items():
+            if known_job is not None:
+                known_job.restore(self._job(id))
+        for known_task in facts.tasks.values():
+            if known_task is not None:
+                self._enter_again(known_task)
+        for id, job in list(cluster.jobs.items()):
+            self._place_again(job, facts.jobs.get(id))
+        cluster.unsettled = {cluster.jobs[job.id]: None for job in old.unsettled if job.id in cluster.jobs}
+        cluster.reservations.take_over(facts.reservations, old.reservations, partial(node_named, cluster))
+
+    def _enter_again(self, known: TaskFacts) -> None:
+        task = known.task
+        job = task.job = self._job(known.job) if known.job is not None else None
+        task.sub_job = sub_job_of(job, task.label_set.labels) if job is not None else None
+        task.node = node_named(self.cluster, known.node) if known.node else None
+        task.status, task.grants = known.status, known.grants
+        for name, value in zip(TASK_FIELDS, known.fields, strict=True):
+            setattr(task, name, value)
+        self.cluster.enter(task)
+        if job is not None and job.native is not None:
+            job.native.count(task, 1)
+
+    def _place_again(self, job: Job, known: JobFacts | None) -> None:
+        """Let a job with all its tasks have its priority and its queue."""
+        if job.native is not None:
+            self._update_from_pods(job)
+        elif job.group is not None:
+            job.priority = self._job_priority(job)
+            self._join(job, queue_named(self.cluster, job.group.spec.queue or self._default_queue))
+        for id, nominated in (known.nominations if known is not None else {}).items():
+            if id in job.sub_jobs:
+                job.sub_jobs[id].nominated_hyper_node = nominated
+        self._drop_if_empty(job)
 
     # -- lookup objects
 
@@ -219,7 +310,7 @@ class Intake:
         if spec.min_resources is not None:
             min_resources = self.cluster.dims.rows(amounts(spec.min_resources, "spec.minResources"))
             self.cluster.columns.widen()
-        job = self._job(_id_of(group))
+        job = self._job(id_of(group))
         phase = _phase(job, group)
         regroup = job.group is None or job.policies != spec.sub_group_policy or job.minimum != spec.min_member
         tasks = self._detach_tasks(job) if regroup else []
@@ -234,7 +325,7 @@ class Intake:
         self._join(job, queue_named(self.cluster, spec.queue or self._default_queue))
 
     def _put_native_group(self, group: NativePodGroup) -> None:
-        job = self._job(_id_of(group))
+        job = self._job(id_of(group))
         assert job.native is not None
         tasks = self._detach_tasks(job) if job.group is None or job.minimum != group.minimum else []
         job.native.update(group)
@@ -256,7 +347,7 @@ class Intake:
         return {dim: amount for dim, amount in (job.min_resources or {}).items() if dim != storage}
 
     def _drop_group(self, group: PodGroup | NativePodGroup) -> None:
-        job = self.cluster.jobs.get(_id_of(group))
+        job = self.cluster.jobs.get(id_of(group))
         if job is not None:
             tasks = self._detach_tasks(job)
             job.group = None
@@ -278,7 +369,7 @@ class Intake:
 
     def _detach_tasks(self, job: Job) -> list[Task]:
         """Detach a job's tasks and sub-jobs, so that its minimum or policies may change."""
-        tasks = list(job.tasks.values())
+        tasks = self._detached = list(job.tasks.values())
         for task in tasks:
             self.cluster.leave(task)
         return tasks
@@ -287,6 +378,7 @@ class Intake:
         for task in tasks:
             task.sub_job = sub_job_of(job, task.label_set.labels)
             self.cluster.enter(task)
+        self._detached = []
 
     def _drop_if_empty(self, job: Job) -> None:
         if job.group is None and not job.tasks:
@@ -374,10 +466,10 @@ class Intake:
         self._arrive(task)
 
     def _arrive(self, task: Task) -> None:
-        arrivals, job = self._arrivals, task.job
-        if arrivals and not enter_together(arrivals[-1], task):
+        job = task.job
+        if self._arrivals and not enter_together(self._arrivals[-1], task):
             self._enter_arrivals()
-        arrivals.append(task)
+        self._arrivals.append(task)
         self.cluster.tasks[task.uid] = task
         if job is not None and job.native is not None:
             self._enter_arrivals()
@@ -386,8 +478,8 @@ class Intake:
 
     def _enter_arrivals(self) -> None:
         if self._arrivals:
-            self.cluster.enter_all(self._arrivals)
-            self._arrivals.clear()
+            arrivals, self._arrivals = self._arrivals, []
+            self.cluster.enter_all(arrivals)
 
     def _check_load(self, node_name: str, uid: str, shape: Shape) -> None:
         """Refuse a pod with which the sum of its node would overflow; real amounts never do."""
@@ -444,10 +536,6 @@ def _times_moved(group: PodGroup) -> list[float]:
         for condition in group.status.conditions
         if condition.type == names.CONDITION_MOVED and condition.last_transition_time is not None
     ]
-
-
-def _id_of(group: PodGroup | NativePodGroup) -> JobId:
-    return JobId(type(group).__name__, group.namespace, group.name)
 
 
 def _job_id(pod: Pod, ours: bool, metadata: PodMetadata) -> JobId | None:
