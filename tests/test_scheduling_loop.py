@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from stromboli.engine.decisions import Decision, Event
+from stromboli.engine.decisions import Bind, Decision, Event
 from stromboli.engine.plugin import Plugin
 from stromboli.extensions import load_catalog
 from stromboli.policy.policy import default_policy
@@ -15,6 +15,7 @@ from stromboli.policy.policy_file import PolicyFile
 from stromboli.scheduling_loop import Scheduler
 from stromboli.simulator.rehearsal import Rehearsal
 from stromboli.testing.policy_text import catalog_with
+from tests.manifests import decoded, group, node, pod, queue
 
 GOOD = 'actions: "allocate"\ntiers:\n- plugins:\n  - name: gang\n'
 WRONG = 'actions: "alocate"\n'
@@ -143,3 +144,20 @@ def test_a_wrong_file_at_the_start_is_told_with_the_policy_that_is_in_force_inst
     scheduler.cycle()
     assert warnings[-1] == f"{file}: the built-in policy is in force until the file is right"
     assert [event.reason for event in world.events] == ["PolicyRefused"]
+
+
+def test_a_model_that_was_rebuilt_gets_an_engine_of_its_own() -> None:
+    world = Rehearsal()
+    for manifest in (queue(), node("n1"), group("web", 1, phase="Inqueue"), pod("web-0", "web")):
+        world.intake.put(decoded(manifest))
+    scheduler = Scheduler(world, default_policy(load_catalog()), load_catalog())
+    scheduler.cycle()
+    engine = scheduler.engine
+    scheduler.cycle()
+    assert scheduler.engine is engine
+    world.intake.rebuild()
+    world.intake.put(decoded(pod("web-1", "web")))
+    outcome = scheduler.cycle()
+    assert scheduler.engine is not engine
+    assert scheduler.engine.policy is engine.policy
+    assert [each.key for each in outcome.decisions if isinstance(each, Bind)] == ["default/web-1"]

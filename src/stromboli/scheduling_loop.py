@@ -95,6 +95,8 @@ class Scheduler:
         }
         self._usage = usage or UsageFeed(LOCAL, warn)
         self._file = policy if isinstance(policy, PolicyFile) else None
+        self._cluster: Cluster | None = None
+        """The model of the last cycle."""
         self._events: list[Event] = []
         """About the policy, to be written with the next cycle."""
         self.engine = Engine(self._policy_of(policy), catalog, **self._parts)
@@ -113,10 +115,21 @@ class Scheduler:
             events, self._events = self._events, []
             self.world.execute(events)
         cluster, now = self.world.cluster, self.world.now()
+        self._follow(cluster)
         self._usage.refresh(cluster, self.engine.policy.metrics, now)
         outcome = self.engine.cycle(cluster, now)
         self.world.execute(outcome.decisions)
         return outcome
+
+    def _follow(self, cluster: Cluster) -> None:
+        """Start with a new engine if the model was rebuilt: what the old one remembers is about the old model."""
+        before, self._cluster = self._cluster, cluster
+        if before is not None and before is not cluster:
+            self._replace_engine(Engine(self.engine.policy, self._catalog, **self._parts))
+
+    def _replace_engine(self, fresh: Engine) -> None:
+        self.engine.close()
+        self.engine = fresh
 
     def announce_policy(self) -> None:
         """Say what is odd about the policy at the start: in the log now, in an event once we decide."""
@@ -149,8 +162,7 @@ class Scheduler:
             fresh = Engine(policy, self._catalog, **self._parts)
         except Exception as error:
             return f"{policy.source_name}: {error_text(error)}"
-        self.engine.close()
-        self.engine = fresh
+        self._replace_engine(fresh)
         self.policy_since = self.world.now()
         if self.refused is not None:
             self.refused = self.refused._replace(is_latest=False)

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from stromboli.api.types.meta import Object
 from stromboli.engine.decisions import Event
-from stromboli.engine.failing_plugins import FIRST_PAUSE, LONGEST_PAUSE, MAX_FAILURES, Pauses
+from stromboli.engine.failing_plugins import MAX_FAILURES
 from stromboli.engine.placement.node_functions import Check, NodeFilter, NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
 from stromboli.model.cluster import Cluster
+from stromboli.model.pauses import FIRST_PAUSE, LONGEST_PAUSE, Pauses
 from tests.manifests import group, job_named, node, pod, queue, task_named
 from tests.properties.living import LivingWorld, binds, engine
 from tests.properties.rebuild import fingerprint, kept_sums, rebuilt_sums

@@ -64,6 +64,8 @@ class Outcome:
     """Seconds that each of them took to choose."""
     lost: Failure | None = None
     """Why the whole cycle came to nothing."""
+    unsettled: bool = False
+    """Whether it was lost before it opened, as the model could not be brought up to date."""
     repeated: bool = False
     """Whether it did not run, as it could only come to what the one before came to."""
     set_aside: tuple[Culprit, ...] = ()
@@ -342,7 +344,7 @@ class Engine:
         """The outcome of a cycle that failed before its session; the next one tries all jobs."""
         self._waits = type(self._waits)()
         session = self._new_session(cluster, now)
-        return Outcome([], session, WaitCauses(session))
+        return Outcome([], session, WaitCauses(session), unsettled=True)
 
     def _open(self, session: Session, outcome: Outcome) -> None:
         self._placement.opening()

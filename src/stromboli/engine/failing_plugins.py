@@ -9,9 +9,9 @@ out of turn, after pauses that double, and takes part again as soon as it has an
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from stromboli.api import names
 from stromboli.engine.decisions import Event
@@ -22,6 +22,7 @@ from stromboli.engine.plugin_failures import Failure
 from stromboli.engine.points import sort_keys
 from stromboli.engine.session import Session
 from stromboli.model.job import Job, JobId
+from stromboli.model.pauses import Pauses
 
 log = logging.getLogger(__name__)
 
@@ -29,13 +30,8 @@ MAX_FAILURES = 3
 """Cycles in a row in which an order or a score may fail for all jobs before it is set aside."""
 MAX_ASKED = 16
 """Jobs about which a plugin that failed is asked at most, to tell whether it fails for all."""
-FIRST_PAUSE = 10.0
-"""Seconds of the cluster's time until what was set aside or left out is tried again, for the first time."""
-LONGEST_PAUSE = 600.0
-"""Seconds that such a pause lasts at most."""
 _GENERAL_FORMS = {"score_nodes": "node_scores"}
 _MAY_BE_SET_ASIDE = {"node_scores", *(name for name, point in POINTS.items() if point.combine is sort_keys)}
-Key = TypeVar("Key", bound=Hashable)
 
 
 class Culprit(NamedTuple):
@@ -53,35 +49,6 @@ class Lapse(NamedTuple):
 
     since: float
     why: str
-
-
-class Pause(NamedTuple):
-    """How long something pauses, and until when."""
-
-    seconds: float
-    until: float
-
-
-class Pauses(Generic[Key]):
-    """Pauses that double each time, unless all was well for as long as the last one."""
-
-    def __init__(self) -> None:
-        self._pauses: dict[Key, Pause] = {}
-
-    def begin(self, key: Key, now: float) -> Pause:
-        last = self._pauses.get(key)
-        again = last is not None and now < last.until + last.seconds
-        seconds = min(2 * last.seconds, LONGEST_PAUSE) if last is not None and again else FIRST_PAUSE
-        pause = self._pauses[key] = Pause(seconds, now + seconds)
-        return pause
-
-    def is_on(self, key: Key, now: float) -> bool:
-        """Whether a pause is not over yet."""
-        return key in self._pauses and now < self._pauses[key].until
-
-    def forget(self, now: float) -> None:
-        """Forget all that was well for as long as it had paused."""
-        self._pauses = {key: last for key, last in self._pauses.items() if now < last.until + last.seconds}
 
 
 class FailingPlugins:

@@ -9,6 +9,7 @@ from prometheus_client import Gauge
 
 from stromboli.api import card_names
 from stromboli.daemon.metric_types import forget
+from stromboli.model.cards.card_ledger import CardLedger
 from stromboli.model.cards.node_cards import NodeCards
 from stromboli.model.cluster import Cluster
 from stromboli.scheduler.scheduler_metrics import Metrics
@@ -31,13 +32,14 @@ class CardMetrics:
         }
         self._shown: dict[str, dict[Series, float]] = {}
         """By node."""
+        self._ledger: CardLedger | None = None
         self._version = 0
 
     def update(self, cluster: Cluster) -> None:
         """A cycle ended. Only nodes whose cards changed are looked at."""
         ledger = cluster.cards
-        changed = ledger.changes.since(self._version)
-        self._version = ledger.changes.position
+        changed = ledger.changes.since(self._version) if ledger is self._ledger else None
+        self._ledger, self._version = ledger, ledger.changes.position
         for node in {*ledger.nodes, *self._shown} if changed is None else changed:
             cards = ledger.nodes.get(node, {}).get(card_names.VGPU)
             self._show(node, dict(_values(node, cards)) if cards is not None else {})

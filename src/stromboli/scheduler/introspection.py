@@ -94,12 +94,16 @@ class Introspection:
         return self._dumping
 
     async def _dump(self) -> str:
-        cluster, scheduler = self._replica.world.cluster, self._replica.scheduler
+        world, scheduler = self._replica.world, self._replica.scheduler
         try:
             folder = dump_folder(self._options.cache_dump_dir)
             prune(folder)
             granted, memory, policy = await self._replica.seam.result_from_cycle(
-                lambda: (GrantedObjects(cluster), dict(cluster.memory), scheduler.engine.policy.source)
+                lambda: (
+                    GrantedObjects(world.cluster),
+                    dict(world.cluster.memory),
+                    scheduler.engine.policy.source,
+                )
             )
             scopes = {reflector.kind: reflector.scope for reflector in self._replica.watches.reflectors}
             offered = await discover(self._client)

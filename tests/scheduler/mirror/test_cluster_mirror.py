@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,7 +18,11 @@ from stromboli.api.types.meta import Object
 from stromboli.kube.api_resources import Resource
 from stromboli.kube.reflector import UnusableObject
 from stromboli.kube.request import Request
+from stromboli.model.cluster import Cluster
+from stromboli.model.job import Job
+from stromboli.model.pauses import FIRST_PAUSE
 from stromboli.model.status import Status
+from stromboli.model.task import Task
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 
@@ -253,22 +257,121 @@ def test_an_object_that_can_no_longer_be_used_stays_as_it_was_and_a_check_does_n
     assert len(checked(mirror, ObjectServer(*WORLD))) == 1
 
 
-def test_whatever_happens_while_one_object_is_taken_in_the_others_follow(
+class Failing:
+    """A mirror in whose model the claims of some pods raise, and what it reports."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.problems: list[UnusableObject] = []
+        self.now = 1000.0
+        self.bad: set[str] = set()
+        self.tries: list[str] = []
+        watches = ClusterWatches(ObjectServer())
+        self.mirror = ClusterMirror(watches, report=self.problems.append, clock=lambda: self.now)
+        enter_job = Cluster._enter_job
+
+        def stumble(cluster: Cluster, job: Job, tasks: Sequence[Task]) -> None:
+            self.tries += [task.name for task in tasks if task.name in self.bad]
+            if any(task.name in self.bad for task in tasks):
+                raise RuntimeError("a bug")
+            enter_job(cluster, job, tasks)
+
+        monkeypatch.setattr(Cluster, "_enter_job", stumble)
+        apply(self.mirror, *WORLD)
+
+    @property
+    def names(self) -> set[str]:
+        return {task.name for task in self.mirror.cluster.tasks.values()}
+
+
+def test_an_object_that_fails_half_way_leaves_no_trace_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = Failing(monkeypatch)
+    failing.bad.add("bad")
+    apply(failing.mirror, pod("bad", "n1"), pod("d", "n1"))
+    assert failing.names == {"a", "b", "c", "d"}
+    assert [(problem.name, problem.text) for problem in failing.problems] == [
+        ("bad", "could not be taken in: RuntimeError: a bug")
+    ]
+    apply(failing.mirror, pod("e"))
+    assert failing.names == {"a", "b", "c", "d", "e"}
+    assert len(failing.problems) == 1
+    assert checked(failing.mirror, ObjectServer(*WORLD, pod("d", "n1"), pod("e"))) == []
+
+
+def test_an_object_is_not_blamed_for_a_model_that_was_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = Failing(monkeypatch)
+    broken = failing.mirror.cluster
+
+    def stumble(task: Task) -> None:
+        raise RuntimeError("it was the model")
+
+    monkeypatch.setattr(broken.affinity_terms, "add", stumble)
+    apply(failing.mirror, pod("d", "n1"))
+    assert failing.mirror.cluster is not broken
+    assert failing.names == {"a", "b", "c", "d"}
+    assert failing.problems == []
+    assert checked(failing.mirror, ObjectServer(*WORLD, pod("d", "n1"))) == []
+
+
+def test_an_object_that_failed_is_tried_again_after_pauses_that_double(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    problems: list[UnusableObject] = []
-    mirror = ClusterMirror(ClusterWatches(ObjectServer()), report=problems.append)
-    put = mirror._intake.put
+    failing = Failing(monkeypatch)
+    failing.bad.add("bad")
+    apply(failing.mirror, pod("bad"))
+    tried = []
+    for second in range(100):
+        failing.now += 1
+        before = len(failing.tries)
+        apply(failing.mirror, pod("bad", version=second + 2))
+        tried += [second + 1] * (len(failing.tries) > before)
+    assert tried == [FIRST_PAUSE, 3 * FIRST_PAUSE, 7 * FIRST_PAUSE]
+    failing.bad.clear()
+    failing.now += 8 * FIRST_PAUSE
+    failing.mirror.sync()
+    assert "bad" in failing.names
 
-    def stumble(object: Object) -> None:
-        if object.name == "n1":
-            raise RuntimeError("a bug")
-        put(object)
 
-    monkeypatch.setattr(mirror._intake, "put", stumble)
-    apply(mirror, node("n1"), node("n2"))
-    assert set(mirror.cluster.nodes) == {"n2"}
-    assert "RuntimeError: a bug" in problems[0].text
+def test_a_namespace_with_many_such_objects_costs_others_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = Failing(monkeypatch)
+    failing.bad |= {f"bad-{number}" for number in range(50)}
+    elsewhere = pod("d", namespace="other")
+    apply(failing.mirror, *(pod(name, namespace="theirs") for name in sorted(failing.bad)), elsewhere)
+    assert len(failing.tries) <= 4
+    assert "d" in failing.names
+    apply(failing.mirror, pod("e", namespace="theirs"), pod("f"))
+    assert "e" not in failing.names
+    assert "f" in failing.names
+    for name in sorted(failing.bad):
+        failing.mirror.seam.changes.drop(decoded(pod(name, namespace="theirs")))
+    failing.now += 10 * FIRST_PAUSE
+    failing.mirror.sync()
+    assert "e" in failing.names
+    assert len(failing.tries) <= 4
+
+
+def test_an_object_whose_removal_fails_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = Failing(monkeypatch)
+
+    def stumble(task: Task) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(failing.mirror.cluster.affinity_terms, "remove", stumble)
+    failing.mirror.seam.changes.drop(decoded(WORLD[-1]))
+    failing.mirror.sync()
+    assert failing.names == {"a", "b"}
+    assert failing.problems == []
+
+
+def test_a_model_that_cannot_be_settled_is_rebuilt_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = Failing(monkeypatch)
+    models = [failing.mirror.cluster]
+    for _ in range(35):
+        failing.mirror.rebuild()
+        failing.now += 1
+        if failing.mirror.cluster is not models[-1]:
+            models.append(failing.mirror.cluster)
+    assert len(models) == 4
+    assert checked(failing.mirror, ObjectServer(*WORLD)) == []
 
 
 def test_a_pod_that_ran_nowhere_is_still_heard_of() -> None:

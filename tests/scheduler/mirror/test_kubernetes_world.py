@@ -11,14 +11,17 @@ from msgspec import structs
 from stromboli.api.types.meta import Condition, Object
 from stromboli.api.types.pod import Pod
 from stromboli.engine.decisions import Bind, Decision, Event, Evict, PodCondition, PodGroupStatus, QueueStatus
+from stromboli.extensions import load_catalog
 from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
 from stromboli.model.volumes.volume_grant import VolumeGrant
+from stromboli.policy.policy import default_policy
 from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
 from stromboli.scheduler.mirror.news import News
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
+from stromboli.scheduling_loop import Scheduler
 from tests.manifests import EPOCH, decoded, group, hyper_node, node, pod, queue
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC).timestamp()
@@ -29,6 +32,7 @@ class Mirror:
         self.intake = Intake()
         self.news = News()
         self.incoming: list[Any] = []
+        self.applied = 0
 
     @property
     def cluster(self) -> Cluster:
@@ -39,6 +43,9 @@ class Mirror:
             self.intake.put(obj if isinstance(obj, Object) else decoded(obj))
         self.incoming.clear()
         self.cluster.settle()
+
+    def rebuild(self) -> None:
+        self.intake.rebuild()
 
     def report_again(self) -> None:
         raise AssertionError("nobody takes over here")
@@ -393,3 +400,21 @@ def test_an_event_that_cannot_be_made_takes_no_decision_with_it() -> None:
     bind = story.bind("web-0")
     story.world.execute([hostile, bind])
     assert [order.decision for order in story.orders] == [bind]
+
+
+def test_a_model_that_cannot_be_settled_is_rebuilt_before_the_next_cycle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    story = Story()
+    story.bind("web-0")
+    broken = story.world.cluster
+    monkeypatch.setattr(broken.columns, "arrange", None)
+    broken.layout_stale = True
+    scheduler = Scheduler(story.world, default_policy(load_catalog()), load_catalog())
+    monkeypatch.setattr(story.mirror, "sync", lambda noting=True: None)
+    outcome = scheduler.cycle()
+    assert outcome.lost is not None
+    story.world.note_outcome(outcome)
+    assert story.world.cluster is not broken
+    assert scheduler.cycle().lost is None
+    assert story.task("web-0").status is Status.BINDING

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 
 from stromboli.api import names
-from stromboli.api.errors import BadObject
+from stromboli.api.errors import BadObject, error_text
 from stromboli.api.types.meta import Object
 from stromboli.api.types.pod import Pod
 from stromboli.kube.reflector import (
@@ -22,12 +23,14 @@ from stromboli.kube.reflector import (
 )
 from stromboli.kube.request import ApiError, NoResponse
 from stromboli.model.cluster import Cluster
-from stromboli.model.intake.object_intake import Intake
+from stromboli.model.intake.object_intake import Intake, IntakeFailed
+from stromboli.model.pauses import Pauses
 from stromboli.model.status import Status
 from stromboli.scheduler.mirror.change_buffer import ObjectChange
 from stromboli.scheduler.mirror.change_concerns import UNKNOWN, known
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
 from stromboli.scheduler.mirror.consistency import Difference, compare
+from stromboli.scheduler.mirror.held_changes import HeldChanges
 from stromboli.scheduler.mirror.news import News
 from stromboli.scheduler.thread_seam import Unavailable
 
@@ -46,6 +49,7 @@ class ClusterMirror:
         default_queue: str = names.DEFAULT_QUEUE,
         report: Callable[[UnusableObject], None] = lambda problem: None,
         pod_arrived: Callable[[float], None] = lambda created: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """In the cycle's thread, `report` is called once for every object that cannot be used, and `pod_arrived`, with
         the time of its creation, for every new pod of ours that has no node.
@@ -58,6 +62,9 @@ class ClusterMirror:
         self._pod_arrived = pod_arrived
         self._unusable: dict[tuple[str, str, str], UnusableObject] = {}
         """What was last reported of an unusable object, by its kind, namespace and name."""
+        self._clock = clock
+        self._held = HeldChanges(clock)
+        self._rebuilds: Pauses[str] = Pauses()
         self.news = News()
         self.applied = 0
         """How many changes were applied so far."""
@@ -120,10 +127,21 @@ class ClusterMirror:
         for problem in unusable:
             self._report_once(problem)
         reported = {problem[:3] for problem in unusable}
-        self.applied += len(changes)
-        for change in sorted(changes, key=_is_pod):
-            self._apply(change, noting, _id_of(change.object) in reported)
+        for change in sorted(self._held.with_waiting(changes), key=_is_pod):
+            if not self._held.waits(change):
+                self.applied += 1
+                self._apply(change, noting, _id_of(change.object) in reported)
         self.seam.run_calls()
+
+    def rebuild(self) -> None:
+        """Rebuild a model that cannot be brought up to date, after pauses that double."""
+        now = self._clock()
+        if not self._rebuilds.is_on("", now):
+            self._rebuilds.begin("", now)
+            log.error("the model is rebuilt, as it could not be brought up to date")
+            self._intake.rebuild()
+            self.applied += 1
+            self.news.note_everything()
 
     def report_again(self) -> None:
         """Report every unusable object once more: the last reports may have been another leader's."""
@@ -136,29 +154,48 @@ class ClusterMirror:
         before = known(self.cluster, object) if noting else UNKNOWN
         if change.gone:
             self._unusable.pop(_id_of(object), None)
-            self._intake.drop(object)
+            try:
+                self._intake.drop(object)
+            except IntakeFailed as error:
+                self._note_rebuilt(error)
             if noting:
                 self.news.note(self.cluster, object, before, gone=True)
             return
         new = isinstance(object, Pod) and object.metadata.uid not in self.cluster.tasks
         try:
-            self._intake.put(object)
+            self._put(change)
         except BadObject as error:
             text = ": ".join(part for part in (error.field, error.problem) if part)
             self._report_once(UnusableObject(*_id_of(object), object.metadata.uid, text))
-        except Exception as error:  # whatever an object does to us, the others must be scheduled
-            log.exception("%s %s could not be taken in", type(object).__name__, object.key)
-            text = f"could not be taken in: {type(error).__name__}: {error}"
+        except IntakeFailed as error:  # whatever an object does to us, the others must be scheduled
+            self._held.add(change)
+            text = f"could not be taken in: {error_text(error.cause)}"
             self._report_once(UnusableObject(*_id_of(object), object.metadata.uid, text))
             return
         else:
             if not partial:
                 self._unusable.pop(_id_of(object), None)
+        self._held.applied(change)
         if noting:
             self.news.note(self.cluster, object, before, gone=False)
         task = self.cluster.tasks.get(object.metadata.uid) if new else None
         if task is not None and task.status is Status.PENDING:
             self._pod_arrived(task.created)
+
+    def _put(self, change: ObjectChange) -> None:
+        """Put an object a second time if the model failed: it may have been the model, which is a new one now."""
+        known_to_fail = change in self._held
+        try:
+            self._intake.put(change.object)
+        except IntakeFailed as error:
+            self._note_rebuilt(error)
+            if known_to_fail:
+                raise
+            self._intake.put(change.object)
+
+    def _note_rebuilt(self, error: IntakeFailed) -> None:
+        log.error("the model was rebuilt: %s", error, exc_info=error.cause)
+        self.news.note_everything()
 
     def _report_once(self, problem: UnusableObject) -> None:
         if self._unusable.get(problem[:3]) != problem:

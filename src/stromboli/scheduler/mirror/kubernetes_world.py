@@ -134,6 +134,8 @@ class KubernetesWorld:
     def note_outcome(self, outcome: Outcome) -> None:
         """A cycle has ended; what it changed at its very end is news to the next."""
         self._applied = self._mirror.applied
+        if outcome.unsettled:
+            self._mirror.rebuild()
         if outcome.session.phases:
             self._mirror.news.note_phases()
         if self._history is not None:

@@ -49,6 +49,11 @@ class News:
         elif (job := job_of(cluster, object)) is not None:
             self._jobs[job] = None
 
+    def note_everything(self) -> None:
+        """The model was rebuilt: its jobs are others than before."""
+        self._jobs.clear()
+        self._concern = Concern.EVERYBODY
+
     def note_phases(self) -> None:
         """A cycle changed phases at its end: a job that runs no longer holds what enqueue kept for it."""
         self._phases_changed = True
