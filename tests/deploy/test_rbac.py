@@ -220,7 +220,7 @@ def test_every_request_of_the_writer_is_allowed() -> None:
         decision_requests.eviction_mark(evict, "", "volcano", 0),
         decision_requests.deletion(evict),
         decision_requests.pod_condition(PodCondition("a", "b", "1", "Unschedulable", ""), None),
-        decision_requests.group_status(status, "1", set(), []),
+        decision_requests.group_status(status, "1", "7", set(), []),
         decision_requests.native_condition(
             NativeGroupCondition("a", "g", "True", "", ""), "1", f"{NATIVE}/v1alpha2", 1, ""
         ),
@@ -230,6 +230,9 @@ def test_every_request_of_the_writer_is_allowed() -> None:
         decision_requests.gate_removal(GateRemoval("a", "b", "1")),
     ]
     assert {_right(request.method, request.path) for request in requests} <= WRITES.keys()
+    listed = decision_requests.list_of_one_group("a", "g")
+    assert (listed.method, listed.path.partition("?")[0].rpartition("/")[2]) == ("GET", "podgroups")
+    assert (VOLCANO, "podgroups", "list") in set(rights_of(only(STANDALONE, "ClusterRole")))
 
 
 def _right(method: str, path: str) -> Right:

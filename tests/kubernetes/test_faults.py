@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.kubernetes.faults import WATCH, Between, Fault, Trouble
-from tests.kubernetes.scheduler_cluster import NAMESPACE, SchedulerCluster
+from tests.kubernetes.scheduler_cluster import NAMESPACE, VOLCANO, SchedulerCluster
 
 pytestmark = pytest.mark.filterwarnings(  # connections of the one in between that a test broke off
     "ignore::pytest.PytestUnraisableExceptionWarning"
@@ -147,3 +147,27 @@ def test_an_eviction_that_fails_at_first_is_carried_out(cluster: SchedulerCluste
     path = f"/api/v1/namespaces/{NAMESPACE}/pods/{evicted.pop()}"
     assert [request.method for request in proxy.seen if request.path == path] == ["DELETE"]
     cluster.check_capacity()
+
+
+def test_a_condition_that_others_write_while_a_status_is_on_its_way_is_kept(
+    cluster: SchedulerCluster, proxy: Between
+) -> None:
+    path = f"{VOLCANO}/namespaces/{NAMESPACE}/podgroups/train"
+    theirs = {"type": "Theirs", "status": "True", "reason": "Test", "message": "", "transitionID": "1"}
+
+    def rule(method: str, asked: str, count: int) -> Fault:
+        if (method, asked, count) == ("PATCH", path, 1):
+            known = cluster.group("train").get("status", {}).get("conditions", [])
+            patch = {"status": {"conditions": [*known, theirs]}}
+            cluster.plane.request("PATCH", path, patch, "application/merge-patch+json")
+        return None
+
+    proxy.rule = rule
+    cluster.add_nodes(1, cpu=4)
+    cluster.submit("train", pods=2)
+    cluster.start_scheduler("--leader-elect=false", server=proxy.url)
+    cluster.wait(lambda: cluster.phase("train") == "Running", "the phase Running")
+    types = {condition["type"] for condition in cluster.group("train")["status"]["conditions"]}
+    assert types == {"Theirs", "Scheduled"}
+    patches = [seen.status for seen in proxy.seen if (seen.method, seen.path) == ("PATCH", path)]
+    assert patches[:2] == [409, 200]

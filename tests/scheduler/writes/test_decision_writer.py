@@ -7,9 +7,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
-from stromboli.api.types.meta import Condition
+from stromboli.api.types.meta import Condition, ObjectMeta
+from stromboli.api.types.scheduling import PodGroup
+from stromboli.api.types.scheduling import PodGroupStatus as GroupStatus
 from stromboli.engine.decisions import (
     Bind,
     Decision,
@@ -28,7 +31,7 @@ from stromboli.kube.request import ApiError, Request
 from stromboli.scheduler.writes import decision_writer as writing
 from stromboli.scheduler.writes.decision_writer import DecisionWriter
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
-from tests.kube.fake_api import BROKEN, CONFLICT, GONE, LOST, FakeApi, body, pod
+from tests.kube.fake_api import BROKEN, CONFLICT, GONE, LOST, Answer, FakeApi, body, pod
 
 BIND = Bind("ns", "web-0", "u1", "n1", "ns/web")
 EVICT = Evict("ns", "old-0", "u2", "n1", "ns/old", "preempt", "preempt", "ns/urgent")
@@ -223,35 +226,133 @@ def test_a_condition_keeps_its_time_when_only_its_words_change() -> None:
     assert "lastTransitionTime" not in second
 
 
+MINE = Condition("Mine", "True", "r", "m", datetime(2026, 1, 1, tzinfo=UTC), "3")
+
+
+def seen(version: str, *conditions: Condition, uid: str = "gu") -> PodGroup:
+    return PodGroup(
+        ObjectMeta(name="web", namespace="ns", uid=uid, resource_version=version),
+        status=GroupStatus(conditions=conditions),
+    )
+
+
+class GroupServer:
+    """A PodGroup, whose status may have been written by others."""
+
+    def __init__(self, version: int = 1, uid: str = "gu") -> None:
+        self.version = version
+        self.uid = uid
+        self.status: dict[str, Any] = {}
+        self.conflicts = 0
+
+    def others_write(self, **condition: Any) -> None:
+        self.version += 1
+        self.status["conditions"] = [*self.status.get("conditions", ()), condition]
+
+    def answer(self, request: Request) -> Answer:
+        if "/events" in request.path:
+            return b"{}"
+        metadata = {"name": "web", "uid": self.uid}
+        if request.method == "PATCH":
+            patch = body(request)
+            if patch["metadata"].get("resourceVersion", str(self.version)) != str(self.version):
+                self.conflicts += 1
+                return CONFLICT
+            if patch["metadata"]["uid"] != self.uid:
+                return CONFLICT
+            self.version += 1
+            self.status |= patch["status"]
+        group = {"metadata": metadata | {"resourceVersion": str(self.version)}, "status": self.status}
+        return msgspec.json.encode(group if request.method == "PATCH" else {"items": [group]})
+
+    @property
+    def types(self) -> list[str]:
+        return [condition["type"] for condition in self.status["conditions"]]
+
+
 def test_a_group_is_patched_with_its_other_conditions_kept() -> None:
-    stands = Condition("Mine", "True", "r", "m", datetime(2026, 1, 1, tzinfo=UTC), "3")
     api = FakeApi()
-    write(api, WriteOrder(status("Inqueue", "Unschedulable"), "gu", (stands,)))
+    write(api, WriteOrder(status("Inqueue", "Unschedulable"), "gu", newest_group=lambda: seen("5", MINE)))
     (patch,) = api.writes
     assert patch.path == "/apis/scheduling.volcano.sh/v1beta1/namespaces/ns/podgroups/web"
     written = body(patch)
-    assert written["metadata"] == {"uid": "gu"}
+    assert written["metadata"] == {"uid": "gu", "resourceVersion": "5"}
     assert "spec" not in written
     assert [condition["type"] for condition in written["status"]["conditions"]] == ["Mine", "Unschedulable"]
     assert written["status"]["conditions"][1]["transitionID"] == "7"
 
 
+def test_the_conditions_of_a_group_are_those_that_it_has_when_its_status_is_sent() -> None:
+    versions = iter([seen("6", MINE)])
+    server = GroupServer(6)
+    server.others_write(type="Mine", status="True", extra="kept")
+    server.version = 6
+    api = FakeApi(answer=server.answer)
+    write(
+        api, WriteOrder(status("Inqueue", "Unschedulable"), "gu", newest_group=lambda: next(versions, None))
+    )
+    assert len(api.writes) == 1
+    assert server.types == ["Mine", "Unschedulable"]
+
+
+def test_a_condition_that_others_wrote_unseen_is_kept() -> None:
+    server = GroupServer()
+    server.others_write(type="Theirs", status="True", message="a while ago", observedGeneration=3)
+    api = FakeApi(answer=server.answer)
+    write(api, WriteOrder(status("Inqueue", "Unschedulable"), "gu", newest_group=lambda: seen("1")))
+    assert [request.method for request in api.writes] == ["PATCH", "GET", "PATCH"]
+    assert api.writes[1].path.endswith("/namespaces/ns/podgroups?fieldSelector=metadata.name%3Dweb")
+    assert server.types == ["Theirs", "Unschedulable"]
+    assert server.status["conditions"][0]["observedGeneration"] == 3
+
+
+def test_a_group_that_others_write_all_the_time_is_patched_in_the_end() -> None:
+    server = GroupServer()
+    restless = 3
+
+    def answer(request: Request) -> Answer:
+        nonlocal restless
+        response = server.answer(request)
+        if request.method == "GET" and restless:
+            restless -= 1
+            server.others_write(type=f"Theirs{restless}", status="True")
+        return response
+
+    server.others_write(type="Theirs", status="True")
+    write(
+        FakeApi(answer=answer),
+        WriteOrder(status("Inqueue", "Unschedulable"), "gu", newest_group=lambda: seen("1")),
+    )
+    assert set(server.types) == {"Theirs", "Theirs0", "Theirs1", "Theirs2", "Unschedulable"}
+
+
+def test_the_status_of_a_group_that_was_created_anew_is_not_written() -> None:
+    server = GroupServer(9, uid="another")
+    api = FakeApi(answer=server.answer)
+    outcome = write(api, WriteOrder(status("Inqueue", "Unschedulable"), "gu", newest_group=lambda: seen("1")))
+    assert [request.method for request in api.writes] == ["PATCH", "GET"]
+    assert server.status == {}
+    assert outcome.failures == []
+
+
 def test_what_was_written_of_a_group_and_has_not_come_back_yet_is_not_lost() -> None:
-    api = FakeApi()
+    server = GroupServer()
+    api = FakeApi(answer=server.answer)
 
     async def run() -> None:
         writer = DecisionWriter(api, EventRecorder("v", "t", lambda: 0.0), lambda: True, lambda _: None)
         writer.start()
-        writer.submit([WriteOrder(status("Inqueue", "Unschedulable"), "gu")])
+        writer.submit([WriteOrder(status("Inqueue", "Unschedulable"), "gu", newest_group=lambda: seen("1"))])
         await writer.flush()
-        writer.submit([WriteOrder(status("Running", "Scheduled"), "gu")])
+        writer.submit([WriteOrder(status("Running", "Scheduled"), "gu", newest_group=lambda: seen("1"))])
         await writer.finish(5.0)
 
     asyncio.run(run())
-    types = {
-        condition["type"]: condition["message"] for condition in body(api.writes[1])["status"]["conditions"]
+    assert len(api.writes) == 2
+    assert {condition["type"]: condition["message"] for condition in server.status["conditions"]} == {
+        "Unschedulable": "Inqueue",
+        "Scheduled": "Running",
     }
-    assert types == {"Unschedulable": "Inqueue", "Scheduled": "Running"}
 
 
 def test_statuses_of_a_group_that_wait_become_one() -> None:

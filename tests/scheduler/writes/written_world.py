@@ -9,6 +9,8 @@ import asyncio
 import copy
 from typing import Any
 
+import msgspec
+
 from stromboli.api.types.meta import Object
 from stromboli.kube.event_recorder import EventRecorder
 from stromboli.kube.request import ApiError, Request
@@ -31,6 +33,9 @@ class MemoryServer:
     def __init__(self) -> None:
         self.objects: dict[str, Manifest] = {}
         self.requests: list[Request] = []
+        self.version = 0
+        self.conflicts = 0
+        """Patches of a version that is not the newest; each is followed by a read and another patch."""
         self.changed: dict[str, Manifest | None] = {}
         """Since the mirror last looked; None if it is gone."""
 
@@ -51,22 +56,32 @@ class MemoryServer:
             self._changed(path, _merged(self.objects[path], part))
 
     def _changed(self, path: str, content: Manifest) -> None:
-        self.objects[path] = self.changed[path] = content
+        self.version += 1
+        metadata = {**content["metadata"], "resourceVersion": str(self.version)}
+        self.objects[path] = self.changed[path] = {**content, "metadata": metadata}
 
     async def send(self, request: Request, timeout: float) -> bytes:
         self.requests.append(request)
         path = request.path.removesuffix("/status").removesuffix("/binding")
         if "/events" in path:
             return b"{}"
+        if request.method == "GET":
+            collection, _, name = path.partition("?fieldSelector=metadata.name%3D")
+            found = self.objects.get(f"{collection}/{name}")
+            return msgspec.json.encode({"items": [found] if found is not None else []})
         if (known := self.objects.get(path)) is None:
             raise ApiError(404, "NotFound", "not found")
         if request.path.endswith("/binding"):
             return self._bind(path, known, body(request))
         if request.method == "DELETE":
             self.delete(path)
-        else:
-            self._changed(path, _merged(known, body(request)))
-        return b"{}"
+            return b"{}"
+        changed = _merged(known, body(request))
+        if any(changed["metadata"][key] != known["metadata"][key] for key in ("uid", "resourceVersion")):
+            self.conflicts += 1
+            raise ApiError(409, "Conflict", "the object has been modified")
+        self._changed(path, changed)
+        return msgspec.json.encode(self.objects[path])
 
     def _bind(self, path: str, pod: Manifest, binding: Manifest) -> bytes:
         if pod["spec"].get("nodeName"):

@@ -9,8 +9,10 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from stromboli.api import names
+from stromboli.api.types.scheduling import PodGroup
 from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import (
@@ -34,7 +36,6 @@ from stromboli.scheduler.explain.decision_history import DecisionHistory
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
 from stromboli.scheduler.mirror.node_shards import NodeShards
 from stromboli.scheduler.mirror.partial_gangs import PATIENCE, PartialGangs
-from stromboli.scheduler.writes.decision_requests import counted
 from stromboli.scheduler.writes.prebind.gang_binds import Gang
 from stromboli.scheduler.writes.prebind.prebinder import needs_prebind
 from stromboli.scheduler.writes.write_orders import FAILED_BIND, WriteFailure, WriteOrder
@@ -288,12 +289,17 @@ class KubernetesWorld:
         job = self.cluster.jobs.get(_job_id(decision))
         if job is None or job.group is None:
             return WriteOrder(decision)
-        order = WriteOrder(decision, job.group.metadata.uid, job.group.status.conditions)
-        order.shown = counted(job.group.status)
+        order = WriteOrder(decision, job.group.metadata.uid, newest_group=partial(self._group, job.id))
         order.awaited = isinstance(decision, PodGroupStatus) and _is_awaited(job, decision.phase)
         if job.native is not None:
+            order.conditions = job.group.status.conditions
             order.api_version, order.generation = job.native.api_version, job.native.generation
         return order
+
+    def _group(self, id: JobId) -> PodGroup | None:
+        """The PodGroup of a job as it was last seen. Called on the event loop: PodGroups never change in place."""
+        job = self.cluster.jobs.get(id)
+        return job.group if job is not None else None
 
 
 def _spare(job: Job) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -96,17 +96,27 @@ def extended_resource_status(bind: Bind, status: Mapping[str, Any] | None) -> Re
 
 
 def group_status(
-    decision: PodGroupStatus, uid: str, counted: Set[str], conditions: Iterable[Mapping[str, str]]
+    decision: PodGroupStatus,
+    uid: str,
+    version: str,
+    counted: Set[str],
+    conditions: Iterable[Mapping[str, Any]],
 ) -> Request:
-    """A patch of the status alone, as PodGroups have no status subresource.
+    """A patch of the status alone, as PodGroups have no status subresource; refused unless this is its version.
 
     Counts of zero are left out, as Go leaves them out, unless another number stands there (`counted`).
     """
     status: dict[str, Any] = {"phase": decision.phase}
     status |= {name: getattr(decision, name) for name in COUNTS if name in counted or getattr(decision, name)}
     status["conditions"] = list(conditions)
-    body = {"metadata": {"uid": uid}, "status": status} if uid else {"status": status}
+    metadata = _without_empty({"uid": uid, "resourceVersion": version})
+    body = {"metadata": metadata, "status": status} if metadata else {"status": status}
     return _request("PATCH", RESOURCES[PodGroup].path(decision.namespace, decision.name), body, MERGE)
+
+
+def list_of_one_group(namespace: str, name: str) -> Request:
+    query = urlencode({"fieldSelector": f"metadata.name={name}"})
+    return Request("GET", f"{RESOURCES[PodGroup].path(namespace)}?{query}")
 
 
 def counted(status: Any) -> frozenset[str]:
@@ -115,17 +125,17 @@ def counted(status: Any) -> frozenset[str]:
 
 
 def group_conditions(
-    current: Iterable[Condition], decision: PodGroupStatus, now: float
-) -> dict[str, dict[str, str]]:
+    current: Iterable[Mapping[str, Any]], decision: PodGroupStatus, now: float
+) -> dict[str, Mapping[str, Any]]:
     """All conditions of a PodGroup by type: the current ones, overridden by the decision's."""
-    conditions = {condition.type: _as_json(condition) for condition in current}
+    conditions = {str(condition.get("type", "")): condition for condition in current}
     for new in decision.conditions:
         fields = _condition(new.type, new.status, new.reason, new.message, timestamp(now))
         conditions[new.type] = _without_empty({**fields, "transitionID": new.transition_id})
     return conditions
 
 
-def _as_json(condition: Condition) -> dict[str, str]:
+def as_json(condition: Condition) -> dict[str, str]:
     since = condition.last_transition_time
     fields = _condition(
         condition.type,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from stromboli.api import names
 from stromboli.api.types.meta import Condition
+from stromboli.api.types.scheduling import PodGroup
 from stromboli.engine.decisions import (
     Bind,
     Decision,
@@ -65,12 +66,14 @@ class WriteOrder:
     decision: Decision
     uid: str = ""
     conditions: tuple[Condition, ...] = ()
-    """Those that a PodGroup has now."""
+    """Those that a native group has now."""
+    newest_group: Callable[[], PodGroup | None] = lambda: None
+    """The PodGroup as it was last seen, asked when its status is sent."""
     api_version: str = ""
     generation: int = 0
     """Of a native group."""
     shown: frozenset[str] = frozenset()
-    """What the status shows now: the resources of a queue, the counts of a PodGroup that are not zero."""
+    """The resources that the status of a queue shows now."""
     created: float = 0.0
     """When a pod that is bound was created."""
     job: Hashable = None
