@@ -16,7 +16,7 @@ from stromboli.kube.timestamps import timestamp
 from stromboli.scheduler.writes import decision_requests
 from stromboli.scheduler.writes.write_orders import WriteOrder
 
-MAX_DIGITS = 20
+_MAX_DIGITS = 20
 """Digits of a resource version that is compared as a number; the API server's have 64 bits."""
 
 
@@ -31,7 +31,7 @@ class GroupStatus(NamedTuple):
     @property
     def age(self) -> int:
         """Grows with every version; 0 if that is unknown."""
-        return int(self.version) if self.version.isdecimal() and len(self.version) < MAX_DIGITS else 0
+        return int(self.version) if self.version.isdecimal() and len(self.version) < _MAX_DIGITS else 0
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
