@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,8 +13,20 @@ from stromboli.api.types.node import Taint
 from stromboli.model.dimensions import MOST
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
+from stromboli.model.task import Condition
 from stromboli.testing import World
-from tests.manifests import decoded, group, job_named, node, pod, priority_class, queue, task_named
+from tests.manifests import (
+    decoded,
+    group,
+    job_named,
+    native_group,
+    node,
+    pod,
+    priority_class,
+    queue,
+    task_named,
+)
+from tests.properties.rebuild import facts
 
 CPU, MEMORY = 0, 1
 
@@ -358,3 +371,20 @@ def test_releasing_room_will_be_idle_and_promised_room_will_not() -> None:
     cluster.move(task_named(cluster, "b"), Status.PIPELINED, cluster.nodes["n0"])
     row = {column: amounts["cpu"] for column, amounts in cluster.columns.row("n0").items()}
     assert row == {"allocatable": 4000, "idle": 1000, "used": 3000, "releasing": 3000, "pipelined": 2000}
+
+
+@pytest.mark.parametrize("make", [group, native_group])
+def test_of_a_group_that_was_created_anew_unseen_nothing_is_remembered(make: Callable[..., Any]) -> None:
+    """Its deletion and creation may reach the model as one change, as when they happen during a cycle."""
+    first, second = make("job", 2, created=1), make("job", 1, created=1)
+    first["metadata"]["uid"], second["metadata"]["uid"] = "u1", "u2"
+    native = make is native_group
+    member = pod("p", native="job") if native else pod("p", "job")
+    told, fresh = World().add(first, member), World().add(second, member)
+    job = job_named(told.cluster, "job")
+    job.reported["Unschedulable"] = ("Unschedulable", "about the first one")
+    job.conditions["Unschedulable"] = Condition("True", "r", "m")
+    job.phase, job.moved_at = names.GROUP_RUNNING, 7.0
+    told.add(second)
+    assert facts(told.cluster) == facts(fresh.cluster)
+    assert job_named(told.cluster, "job").moved_at == 0.0

@@ -392,3 +392,18 @@ def test_of_a_deleted_group_and_queue_nothing_is_remembered() -> None:
     mirror.sync()
     assert (job.phase, job.written, job.reported) == ("", None, {})
     assert checked(mirror, ObjectServer(*left)) == []
+
+
+def test_a_group_that_was_deleted_and_created_anew_during_a_cycle_is_another_one() -> None:
+    mirror = mirror_of(*WORLD)
+    (job,) = mirror.cluster.jobs.values()
+    job.reported["Unschedulable"] = ("Unschedulable", "about the first one")
+    first = next(manifest for manifest in WORLD if manifest["kind"] == "PodGroup")
+    second = {**first, "metadata": {**first["metadata"], "uid": "another"}}
+    mirror.seam.changes.drop(decoded(first))
+    mirror.seam.changes.put(decoded(second), new=True)
+    mirror.sync()
+    (job,) = mirror.cluster.jobs.values()
+    assert job.group is not None
+    assert (job.group.metadata.uid, job.reported) == ("another", {})
+    assert len(job.tasks) == 3

@@ -304,13 +304,20 @@ class Intake:
             job = self.cluster.jobs[id] = Job(id, Native() if id.kind == KIND else None)
         return job
 
+    def _job_of(self, group: PodGroup | NativePodGroup) -> Job:
+        """The job of a group, without what was known of a group of the same name that was deleted since."""
+        job = self.cluster.jobs.get(id_of(group))
+        if job is not None and job.group is not None and job.group.metadata.uid != group.metadata.uid:
+            self._drop_group(group)
+        return self._job(id_of(group))
+
     def _put_group(self, group: PodGroup) -> None:
         spec, status = group.spec, group.status
         min_resources = None
         if spec.min_resources is not None:
             min_resources = self.cluster.dims.rows(amounts(spec.min_resources, "spec.minResources"))
             self.cluster.columns.widen()
-        job = self._job(id_of(group))
+        job = self._job_of(group)
         phase = _phase(job, group)
         regroup = job.group is None or job.policies != spec.sub_group_policy or job.minimum != spec.min_member
         tasks = self._detach_tasks(job) if regroup else []
@@ -325,7 +332,7 @@ class Intake:
         self._join(job, queue_named(self.cluster, spec.queue or self._default_queue))
 
     def _put_native_group(self, group: NativePodGroup) -> None:
-        job = self._job(id_of(group))
+        job = self._job_of(group)
         assert job.native is not None
         tasks = self._detach_tasks(job) if job.group is None or job.minimum != group.minimum else []
         job.native.update(group)
@@ -525,7 +532,7 @@ def _describe_job(job: Job, group: PodGroup) -> None:
 def _phase(job: Job, group: PodGroup) -> str:
     """The phase of a job whose group was seen: as shown, but one that we let in stays so until that has been shown."""
     before, shown, outside = job.group, group.status.phase, ("", names.GROUP_PENDING)
-    if before is None or before.metadata.uid != group.metadata.uid or job.phase != names.GROUP_INQUEUE:
+    if before is None or job.phase != names.GROUP_INQUEUE:
         return shown
     return job.phase if shown in outside and before.status.phase in outside else shown
 
