@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stromboli.api.types.numa_topology import Numatopology
 from stromboli.model.cpus.cpu_grant import CpuGrant
 from stromboli.model.cpus.cpu_set import parse_cpu_set
 from stromboli.testing import World
-from tests.manifests import group, node, policy
+from tests.manifests import group, node, policy, priority_class, queue
 from tests.plugins.numa_aware.numa_worlds import numa_pod, numa_topology
+from tests.properties.grant_worlds import GrantWorld, job_objects
+from tests.properties.held_grants import ledger_sums
+from tests.properties.living import deeds
+from tests.properties.strategies import examples
 
 POLICIES = ("best-effort", "restricted", "single-numa-node")
 NODES = ("m", "n")
@@ -116,3 +122,54 @@ def test_no_cpu_is_given_twice_and_a_restart_forgets_none(
         for name in NODES:
             assert machines.world.cluster.cpus.free(name) == 0xFF & ~given_on[name]
             assert restarted.free(name) == machines.world.cluster.cpus.free(name)
+
+
+class ChangingTopologies:
+    """A cluster in which Numatopologies come and go, the first and the last one too."""
+
+    def __init__(self, seed: int):
+        self.chance = random.Random(seed)
+        nodes = [node(name, cpu=8, memory="32Gi") for name in NODES]
+        classes = priority_class("high", 100), priority_class("low", 1)
+        self.world = GrantWorld([queue("default"), *classes, *nodes])
+
+    def happen(self, number: int) -> None:
+        what = self.chance.choice(("job", "job", "end", "change", "come or go", "come or go"))
+        if what == "job":
+            urgency = "low" if number < 4 else "high"
+            for manifest in job_objects(f"j{number}", self.chance, ("numa", "plain"), urgency):
+                self.world.put(manifest)
+        elif what == "end" and (pods := list(self.world.pods())):
+            self.world.delete(self.chance.choice(pods))
+        elif what == "change":
+            self.put_topology(self.chance.choice(NODES))
+        elif what == "come or go":
+            known = [each for each in self.world.objects.values() if isinstance(each, Numatopology)]
+            for topology in known:
+                self.world.drop(topology)
+            for name in NODES if not known else ():
+                self.put_topology(name)
+
+    def put_topology(self, name: str) -> None:
+        manager = self.chance.choice(("static", "static", "static", "none"))
+        self.world.put(numa_topology(name, self.chance.choice(POLICIES), manager=manager))
+
+    def check(self) -> None:
+        """A cycle decides as one of a scheduler that starts now."""
+        world = self.world
+        fresh = world.rebuilt_intake(world.objects.values()).cluster
+        expected = world.make_engine().cycle(fresh, world.now)
+        outcome = world.cycle()
+        assert deeds(outcome) == deeds(expected)
+        assert ledger_sums(world.intake.cluster) == ledger_sums(fresh)
+        world.come_true(outcome.decisions)
+        world.bury()
+
+
+@given(st.integers(0, 2**32))
+@examples(25)
+def test_the_first_numatopology_may_come_at_any_time_and_the_last_may_go(seed: int) -> None:
+    changing = ChangingTopologies(seed)
+    for number in range(10):
+        changing.happen(number)
+        changing.check()

@@ -444,6 +444,11 @@ class Cluster:
         if self.cards.configure(models, self.nodes):
             self.ledger_version += 1
 
+    def ledgers_changed(self) -> None:
+        """A ledger concerns other pods than before: what is remembered of them may no longer hold."""
+        self.ledger_version += 1
+        self.dirty.everything = True
+
     def device_class_changed(self) -> None:
         """A DeviceClass changed: devices may serve other extended resources."""
         if self.devices.class_changed():

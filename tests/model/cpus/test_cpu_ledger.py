@@ -75,6 +75,29 @@ def test_a_pod_that_is_not_guaranteed_takes_no_cpus_by_annotation() -> None:
     assert free(numa_world(pod, numa_topology("n"))) == "0-7"
 
 
+def test_without_a_numatopology_a_guaranteed_pod_is_like_any_other() -> None:
+    world = numa_world(bound("p", "0-1"))
+    cluster, task = world.cluster, world.task("p")
+    assert cluster.ledgers_of(task.shape) == ()
+    world.add(numa_topology("n"))
+    assert cluster.ledgers_of(task.shape) == (cluster.cpus,)
+    assert free(world) == "2-7"
+    world.remove(numa_topology("n"))
+    assert cluster.ledgers_of(task.shape) == ()
+    world.add(bound("q", "2-4", size=3)).remove(bound("p", "0-1"))
+    world.add(numa_topology("n"))
+    assert free(world) == "0-1,5-7"
+
+
+def test_a_bad_first_numatopology_changes_nothing() -> None:
+    world = numa_world(bound("p", "0-1"))
+    bad = numa_topology("n")
+    bad["spec"]["numares"] = {"cpu": {"allocatable": "none"}}
+    with pytest.raises(BadObject):
+        world.add(bad)
+    assert world.cluster.ledgers_of(world.task("p").shape) == ()
+
+
 def test_nodes_that_are_alike_share_their_topology() -> None:
     world = World()
     world.add(*(node(name) for name in "abc"))

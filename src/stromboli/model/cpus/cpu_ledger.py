@@ -70,15 +70,22 @@ class CpuLedger:
         self._touch(object.name)
 
     def drop(self, object: Numatopology) -> None:
-        """A Numatopology is gone."""
+        """A Numatopology is gone; with the last of them nothing is counted any longer."""
         if self.nodes.pop(object.name, None) is not None:
             self._touch(object.name)
+            if not self.nodes:
+                self._held.clear()
 
     # -- tasks
 
     def concerns(self, spec: PodSpec) -> bool:
-        """Only containers of Guaranteed pods get CPUs for themselves, those that ask for whole ones."""
-        return any(whole_cpus(container) for container in spec.containers) and qos_class(spec) == GUARANTEED
+        """Only containers of Guaranteed pods get CPUs for themselves, those that ask for whole ones.
+
+        Without any Numatopology nobody reads what they hold.
+        """
+        if not self.nodes or qos_class(spec) != GUARANTEED:
+            return False
+        return any(whole_cpus(container) for container in spec.containers)
 
     def add(self, task: Task, status: Status, node: Node) -> None:
         cpus = 0

@@ -50,7 +50,7 @@ from stromboli.model.intake.node_and_queue_intake import (
 )
 from stromboli.model.intake.pod_fields import describe_pod, seconds, status_of, waiting_time
 from stromboli.model.intake.pod_metadata import MetadataReader, PodMetadata
-from stromboli.model.intake.shown_grants import grants_of
+from stromboli.model.intake.shown_grants import count_cpus, grants_of
 from stromboli.model.intake.sub_jobs import sub_job_of
 from stromboli.model.intake.task_progress import makes_progress, progress
 from stromboli.model.interning import Interning
@@ -270,12 +270,19 @@ class Intake:
         self._reprioritise()
 
     def _put_numa_topology(self, obj: Numatopology) -> None:
+        were_known = bool(self.cluster.cpus.nodes)
         self.cluster.cpus.put(obj)
         self._put_lookup_object(obj)
+        if not were_known:
+            self.cluster.ledgers_changed()
+            count_cpus(self.cluster)
 
     def _drop_numa_topology(self, obj: Numatopology) -> None:
+        were_known = bool(self.cluster.cpus.nodes)
         self.cluster.cpus.drop(obj)
         self._drop_lookup_object(obj)
+        if were_known and not self.cluster.cpus.nodes:
+            self.cluster.ledgers_changed()
 
     def _reprioritise(self) -> None:
         for job in self.cluster.jobs.values():

@@ -26,3 +26,12 @@ def grants_of(cluster: Cluster, task: Task, assumed: tuple[Grant, ...]) -> tuple
     if shown is None or parse_cpu_set(shown.cpus).bit_count() > MOST_CPUS_PER_REQUESTED * requested:
         return assumed
     return (*(grant for grant in assumed if not isinstance(grant, CpuGrant)), shown)
+
+
+def count_cpus(cluster: Cluster) -> None:
+    """Count the CPUs of all tasks on nodes: there was no Numatopology until now, so their grants were not read."""
+    for node in cluster.nodes.values():
+        for task in node.tasks:
+            if cluster.cpus in cluster.ledgers_of(task.shape):
+                task.grants = grants_of(cluster, task, task.grants)
+                cluster.cpus.add(task, task.status, node)
