@@ -68,6 +68,11 @@ class Loaded(Struct):
     warnings: list[str]
     seconds: float
 
+    def arrive(self, number: int) -> None:
+        """Let the pod come that comes before a cycle."""
+        for manifest in arrival(number):
+            self.intake.put(convert(manifest, Pod if manifest["kind"] == "Pod" else PodGroup))
+
 
 def load(path: str) -> Loaded:
     """A case file as a cluster, loaded the way `stromboli plan` does it, ready for a cycle."""
@@ -96,7 +101,7 @@ def measure(path: str, cycles: int = 1, placed: bool = False, arriving: bool = F
     cpu: list[float] = []
     for number in range(cycles):
         if arriving and number:
-            _arrive(ready.intake, number)
+            ready.arrive(number)
         begin, cpu_begin = time.perf_counter(), time.process_time()
         outcomes.append(ready.engine.cycle(ready.intake.cluster, NOW + number))
         spent.append(time.perf_counter() - begin)
@@ -132,11 +137,6 @@ def _digest(outcomes: list[Outcome]) -> str:
         ]
         digest.update(repr((number, moves, sorted(outcome.pipelined.items()))).encode())
     return digest.hexdigest()[:16]
-
-
-def _arrive(intake: Intake, number: int) -> None:
-    for manifest in arrival(number):
-        intake.put(convert(manifest, Pod if manifest["kind"] == "Pod" else PodGroup))
 
 
 def _not_bound(outcomes: list[Outcome]) -> list[str]:

@@ -10,6 +10,8 @@ MIXED_SINGLES = 2.0
 """So many times its uniform one a mixed workload may cost."""
 CORNER = 2.0
 """So many times its plain workload a corner of the policy may cost."""
+GUARANTEED = 1.1
+"""So many times its plain workload one with Guaranteed pods may cost."""
 
 
 class Target(NamedTuple):
@@ -67,6 +69,14 @@ TARGETS = {
     "C-drf-preemptable-1000n-50x20": Target(factor=CORNER),
     "C-shuffle-5000n-50000p": Target(factor=CORNER),
     "C-gate-5000n-500x20-urgent": Target(factor=CORNER),
+    "W1-1x10000-1000n-guaranteed": Target(factor=GUARANTEED),
+    "W2-500x20-1000n-guaranteed": Target(factor=GUARANTEED),
+    "W3-10000x1-1000n-guaranteed": Target(factor=GUARANTEED),
+    "W6-preempt-1000n-50x20-guaranteed": Target(factor=GUARANTEED),
+    "W7-reclaim-1000n-50x20-guaranteed": Target(factor=GUARANTEED),
+    "L-2000x20-20000n-guaranteed": Target(factor=GUARANTEED),
+    "U-2000x20-20000n-arriving-guaranteed": Target(factor=GUARANTEED),
+    "U-2000x20-20000n-evict-arriving-guaranteed": Target(factor=GUARANTEED),
 }
 
 

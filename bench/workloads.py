@@ -2,7 +2,7 @@
 
 Sizes and content of W1 to W9 are those on which a real Volcano was timed, so that seconds compare. A workload can be
 scaled down: nodes, running jobs and pending pods shrink together. The mixed ones have the same sizes but ten kinds of
-pods and several kinds of nodes (see `mix`).
+pods and several kinds of nodes (see `mix`). The guaranteed ones have the same pods with limits equal to their requests.
 """
 
 from __future__ import annotations
@@ -193,6 +193,17 @@ _ARRIVING = [
     if workload.name.startswith(("W4", "U-"))
 ]
 
+_GUARANTEED = [
+    replace(
+        workload,
+        name=f"{workload.name}-guaranteed",
+        about=f"{workload.about}; pods limited to what they request",
+        build=worlds.guaranteed(workload.build),
+        base=workload.name,
+    )
+    for workload in [*_ALL, *_ARRIVING]
+]
+
 _GENTLE = [
     _gentle(workload, name, clears)
     for workload in _ALL
@@ -205,7 +216,7 @@ _GENTLE = [
 
 # The base of a workload stands before it.
 WORKLOADS: dict[str, Workload] = {
-    workload.name: workload for workload in [*_ALL, *_ARRIVING, *_GENTLE, *CORNERS, *_MIXED]
+    workload.name: workload for workload in [*_ALL, *_ARRIVING, *_GENTLE, *CORNERS, *_MIXED, *_GUARANTEED]
 }
 
 

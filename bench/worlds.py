@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from bench import mix
 from bench.devices import device_cluster
@@ -173,3 +174,17 @@ def local_claims(sizes: Sizes, seed: int) -> Iterator[Manifest]:
 
 def provisioned_claims(sizes: Sizes, seed: int) -> Iterator[Manifest]:
     return claimed_cluster(sizes.nodes, sizes.gangs, sizes.members, ONE_CORE, "provisioned")
+
+
+def guaranteed(build: Callable[[Any, int], Iterator[Manifest]]) -> Callable[[Any, int], Iterator[Manifest]]:
+    """The same world with pods as users submit them: each container is limited to what it requests."""
+
+    def with_limits(sizes: Any, seed: int) -> Iterator[Manifest]:
+        for manifest in build(sizes, seed):
+            if manifest["kind"] == "Pod":
+                for container in manifest["spec"]["containers"]:
+                    requests = container["resources"]["requests"]
+                    container["resources"] = {"requests": requests, "limits": requests}
+            yield manifest
+
+    return with_limits

@@ -1,18 +1,24 @@
 """A tiny size of every workload runs and decides what it should."""
 
 import json
+import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from bench import worlds
-from bench.measure import Measurement, measure
+from bench.measure import NOW, Measurement, load, measure
 from bench.run import missing, problem_of, report, summary, with_bases
-from bench.targets import CORNER, TARGETS
+from bench.targets import CORNER, GUARANTEED, TARGETS
 from bench.workload import Workload
 from bench.workloads import WORKLOADS, custom
 from stromboli.extensions import load_catalog
+
+Returned = TypeVar("Returned")
 
 TINY = 0.01
 DIGESTS: dict[str, str] = json.loads(Path(__file__).with_name("digests.json").read_text())
@@ -35,6 +41,61 @@ def test_a_tiny_size_decides_what_the_full_one_would(name: str, tmp_path: Path) 
     assert seen.cycle > 0
     assert seen.digest == DIGESTS[name]
     assert set(seen.phases) == {"open", *workload.actions, "close"}
+
+
+def calls(function: Callable[[], Returned]) -> tuple[int, Returned]:
+    """How many functions are called, which is the cost on any machine, and the result."""
+    count = 0
+
+    def note(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        result = function()
+    finally:
+        sys.setprofile(None)
+    return count, result
+
+
+def costs(workload: Workload, folder: Path) -> list[int]:
+    """The costs of the load and of three cycles."""
+    path = folder / "case.json"
+    path.write_bytes(workload.encoded())
+    spent, ready = calls(partial(load, str(path)))
+    all_spent = [spent]
+    for number in range(3):
+        if workload.arriving and number:
+            ready.arrive(number)
+        spent, _ = calls(partial(ready.engine.cycle, ready.intake.cluster, NOW + number))
+        all_spent.append(spent)
+    return all_spent
+
+
+GUARANTEED_NAMES = [name for name in WORKLOADS if name.endswith("-guaranteed")]
+
+
+@pytest.mark.parametrize("name", GUARANTEED_NAMES)
+def test_guaranteed_pods_are_placed_as_others_are(name: str) -> None:
+    assert DIGESTS[name] == DIGESTS[WORKLOADS[name].base]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "W2-500x20-1000n-guaranteed",
+        "W4-idle-5000n-50000p-arriving-guaranteed",
+        "W6-preempt-1000n-50x20-guaranteed",
+        "U-2000x20-20000n-arriving-guaranteed",
+        "U-2000x20-20000n-evict-arriving-guaranteed",
+    ],
+)
+def test_guaranteed_pods_cost_no_more_than_others(name: str, tmp_path: Path) -> None:
+    workload = WORKLOADS[name].scaled(TINY)
+    base = costs(WORKLOADS[workload.base].scaled(TINY), tmp_path)
+    for cost, plain in zip(costs(workload, tmp_path), base, strict=True):
+        assert cost <= GUARANTEED * plain
 
 
 def test_sizes_are_those_a_real_volcano_was_timed_on() -> None:
