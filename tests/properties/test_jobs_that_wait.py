@@ -219,6 +219,14 @@ def acts(world: LivingWorld, outcome: Outcome) -> object:
     )
 
 
+def forgotten(world: LivingWorld) -> list[Job]:
+    """The jobs with work to do, or to be reported, that the next cycle neither passes over knowingly nor looks at."""
+    waits, cluster = world.engine._waits, world.intake.cluster
+    looked_at = {**(waits._others or {}), **cluster.dirty.jobs}
+    jobs = {**cluster.backlog, **cluster.unsettled}
+    return [job for job in jobs if job not in waits._of_job and job not in looked_at]
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 @given(seed=st.integers(0, 2**32))
 @example(seed=1328)  # preempt holds room for one task of a gang that cannot start with it
@@ -243,6 +251,8 @@ def test_skipping_who_cannot_be_helped_decides_as_trying_everybody_does(policy: 
     for number in range(10):
         outcomes = skipping.cycle(), trying.cycle()
         assert acts(skipping, outcomes[0]) == acts(trying, outcomes[1])
+        assert not forgotten(skipping)
+        assert not forgotten(trying)
         for world, outcome in zip((skipping, trying), outcomes, strict=True):
             if (seed >> number) % 4:
                 world.come_true(outcome.decisions)

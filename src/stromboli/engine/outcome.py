@@ -41,22 +41,18 @@ def reportable(session: Session) -> list[Job]:
         candidates = dict.fromkeys(cluster.jobs.values())
     else:
         candidates = {**session.changed.jobs, **cluster.dirty.jobs}
-        candidates |= dict.fromkeys(session.waits.unreported(cluster.unsettled))
+        candidates |= dict.fromkeys(session.waits.unreported(session))
         candidates |= session.news
     return sorted((job for job in candidates if job.visible), key=lambda job: job.id)
 
 
 def report_outcome(session: Session, causes: WaitCauses) -> None:
     """Decide what is written about jobs, pods and queues."""
-    cluster = session.cluster
     for job in reportable(session):
         phase = names.GROUP_PENDING
         with session.reporting():
             phase = _report_job(session, causes, job)
-        if job.enough_ready and job not in cluster.backlog and phase != names.GROUP_PENDING:
-            cluster.unsettled.pop(job, None)
-        else:
-            cluster.unsettled[job] = None
+        _note_settled(session, job, phase)
     with session.reporting():
         _report_invisible(session, causes)
     if session.changed or session.journal:
@@ -66,7 +62,6 @@ def report_outcome(session: Session, causes: WaitCauses) -> None:
 
 def settle_outcome(session: Session) -> None:
     """Decide phases of jobs and nominated nodes of tasks, which rules read, and no words: nobody would read them."""
-    cluster = session.cluster
     for job in reportable(session):
         phase = _phase(job, _is_unschedulable(session, job))
         if phase != job.phase:
@@ -75,10 +70,17 @@ def settle_outcome(session: Session) -> None:
             nominated = _nominated_node(session, task)
             if nominated and nominated != task.nominated:
                 session.write(task, "nominated", nominated)
-        if job.enough_ready and job not in cluster.backlog and phase != names.GROUP_PENDING:
-            cluster.unsettled.pop(job, None)
-        else:
-            cluster.unsettled[job] = None
+        _note_settled(session, job, phase)
+
+
+def _note_settled(session: Session, job: Job, phase: str) -> None:
+    """Note whether a job has to be reported again though nothing about it changes."""
+    cluster = session.cluster
+    if job.enough_ready and job not in cluster.backlog and phase != names.GROUP_PENDING:
+        cluster.unsettled.pop(job, None)
+    else:
+        cluster.unsettled[job] = None
+        session.waits.note_unsettled(job)
 
 
 # -- jobs

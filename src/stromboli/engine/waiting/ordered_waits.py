@@ -56,8 +56,8 @@ class OrderedWaits(RoomWaits):
     def __len__(self) -> int:
         return len(self._keys)
 
-    def unreported(self, jobs: dict[Job, None]) -> Iterable[Job]:
-        return jobs.keys() - self._keys.keys()
+    def unreported(self, session: Session) -> Iterable[Job]:
+        return session.cluster.unsettled.keys() - self._keys.keys()
 
     # -- who is awake
 

@@ -61,6 +61,11 @@ class RoomWaits:
     def __init__(self) -> None:
         self._groups: dict[Hashable, WaitGroup] = {}
         self._of_job: dict[Job, Hashable] = {}
+        self._others: dict[Job, None] | None = None
+        """All others of the backlog and of the unsettled jobs, but for those that changed since.
+
+        A cycle with one change walks these, and not the whole backlog. None before the first cycle.
+        """
         self.bound = RoomBound()
 
     def copy(self) -> RoomWaits:
@@ -68,6 +73,7 @@ class RoomWaits:
         waits = RoomWaits()
         waits._groups = {key: replace(group, jobs=dict(group.jobs)) for key, group in self._groups.items()}
         waits._of_job = dict(self._of_job)
+        waits._others = dict(self._others) if self._others is not None else None
         return waits
 
     def __contains__(self, job: Job) -> bool:
@@ -76,19 +82,31 @@ class RoomWaits:
     def __len__(self) -> int:
         return len(self._of_job)
 
-    def unreported(self, jobs: dict[Job, None]) -> Iterable[Job]:
-        """Of these jobs, those of which something new may be known, as they may be tried."""
-        return (job for job in jobs if job not in self._of_job)
+    def unreported(self, session: Session) -> Iterable[Job]:
+        """The unsettled jobs of which something new may be known, as they may be tried."""
+        return self._not_waiting(session, session.cluster.unsettled)
+
+    def note_unsettled(self, job: Job) -> None:
+        """A job became unsettled, or stays so."""
+        if self._others is not None:
+            self._others[job] = None
 
     # -- who is tried
 
     def open(self, cluster: Cluster) -> None:
         """A session opens: forget all of which anything changed since the last one; with a node, that is everybody."""
-        if cluster.dirty.everything or cluster.dirty.nodes:
+        dirty = cluster.dirty
+        if dirty.everything or dirty.nodes or self._others is None:
             self._groups.clear()
             self._of_job.clear()
-        else:
+            self._others = {**cluster.backlog, **cluster.unsettled}
+        elif cluster.touched or dirty.jobs:
             self.wake(cluster.touched)
+            backlog, unsettled, asleep = cluster.backlog, cluster.unsettled, self._of_job
+            known = {**self._others, **dirty.jobs}
+            self._others = {
+                job: None for job in known if (job in backlog or job in unsettled) and job not in asleep
+            }
 
     def worth_placing(self, session: Session) -> list[Job]:
         """The jobs with something to place, less those for which there is no room; in which order does not matter."""
@@ -113,7 +131,7 @@ class RoomWaits:
             for job in group.jobs:
                 self.recall(session, job)
             self.wake(list(group.jobs))
-        return self._not_hopeless(session)
+        return self._not_waiting(session, session.cluster.backlog)
 
     def _helped(self, session: Session, may_help: Callable[[WaitGroup], bool]) -> list[WaitGroup]:
         """The kinds of jobs that could be helped."""
@@ -121,11 +139,13 @@ class RoomWaits:
 
     def awake(self, session: Session) -> list[Job]:
         """The jobs with something to place, less those that wait for room and for nothing else."""
-        return self._not_hopeless(session)
+        return self._not_waiting(session, session.cluster.backlog)
 
-    def _not_hopeless(self, session: Session) -> list[Job]:
-        """The jobs with something to place, less those that wait for more room than there is."""
-        return [job for job in session.cluster.backlog if job not in self._of_job]
+    def _not_waiting(self, session: Session, jobs: dict[Job, None]) -> list[Job]:
+        """Those of the backlog, or of the unsettled jobs, that do not wait for more room than there is."""
+        changed, moved = session.changed.jobs, session.cluster.dirty.jobs
+        known = jobs if self._others is None else {**self._others, **changed, **moved}
+        return [job for job in known if job in jobs and job not in self._of_job]
 
     def _is_hopeless(self, session: Session, group: WaitGroup, may_help: Callable[[WaitGroup], bool]) -> bool:
         try:
@@ -138,6 +158,8 @@ class RoomWaits:
         changed: dict[Hashable, None] = {}
         for job in jobs:
             key = self._of_job.pop(job, None)
+            if self._others is not None:
+                self._others[job] = None
             if key is not None:
                 del self._groups[key].jobs[job]
                 changed[key] = None
@@ -152,10 +174,10 @@ class RoomWaits:
 
     def close(self, session: Session) -> None:
         """A session has come to its end: those that it found no room for wait, unless there could be some."""
-        moved = [job for job in session.cluster.dirty.jobs if job in self._of_job]
-        earlier = {job: self._groups[self._of_job[job]].jobs[job] for job in moved}
+        moved = session.cluster.dirty.jobs
+        earlier = {job: self._groups[self._of_job[job]].jobs[job] for job in moved if job in self._of_job}
         self.wake(moved)
-        for job in self._not_hopeless(session):
+        for job in self._not_waiting(session, session.cluster.backlog):
             if waits_for_room(session, job):
                 with suppress(*session.confined):  # whoever fails here fails over the job, and is named then
                     self._note(session, job, earlier.get(job))

@@ -1,0 +1,40 @@
+"""A cycle costs what changed: however many jobs wait for room, one new pod costs the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from stromboli.testing import World
+from tests.executed_steps import executed_steps
+from tests.manifests import group, pod, policy
+
+PLUGINS = "priority gang | predicates nodeorder"
+
+
+def steps_of_an_arrival(jobs: int, actions: str) -> int:
+    """The steps of a cycle in which a pod comes that fits, while so many jobs wait for room."""
+    world = World("n1 cpu=1", policy=policy(actions, PLUGINS))
+    for number in range(jobs):
+        world.job(f"waits{number}", pods=2, cpu=4)
+    for number in range(3):
+        world.step()
+        world.add(group(f"new{number}", 1, phase="Inqueue"), pod(f"new{number}-0", f"new{number}", cpu="10m"))
+    engine, cluster = world.engine, world.cluster
+    steps = executed_steps(lambda: engine.cycle(cluster, world.rehearsal.now()))
+    assert cluster.tasks["Pod/default/new2-0"].node is not None
+    return steps
+
+
+MORE_JOBS = 100
+
+
+@pytest.mark.parametrize(
+    ("actions", "steps_of_a_job"),
+    [
+        ("enqueue, allocate, backfill", 0),
+        ("allocate, preempt, backfill", 6),  # the search for victims asks each job whether it runs
+    ],
+)
+def test_a_pod_that_comes_costs_the_same_whoever_waits(actions: str, steps_of_a_job: int) -> None:
+    few, many = (steps_of_an_arrival(jobs, actions) for jobs in (20, 20 + MORE_JOBS))
+    assert many < few + (steps_of_a_job + 1) * MORE_JOBS
