@@ -16,7 +16,7 @@ from stromboli.engine.decisions import Bind, Decision, Evict
 from stromboli.engine.explanation.wait_explanation import WaitExplanation, explain_job, explain_task
 from stromboli.engine.explanation.wait_gates import WaitCauses
 from stromboli.engine.failing_plugins import CostlyJobs, Culprit, FailingPlugins, Lapse
-from stromboli.engine.outcome import report_outcome, settle_outcome
+from stromboli.engine.outcome import QueueTotals, report_outcome, settle_outcome
 from stromboli.engine.placement.node_placement import Placement
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.plugin_failures import CycleLost, Failure, failure_of
@@ -146,6 +146,7 @@ class Engine:
         """The failures of the last cycle, which need not be logged again."""
         self._number = 0
         self._allocated_domains = AllocatedDomains()
+        self._queue_totals = QueueTotals()
         self._build_plugins()
         for action in dict.fromkeys(self._actions):
             if action.initialise is not None:
@@ -371,7 +372,7 @@ class Engine:
                 raise_attributed(error, plugin.name, "closing")
             outcome.plugins[plugin.name, "OnSessionClose"] = self._timer() - begin
         if self._tells:
-            report_outcome(session, outcome.causes)
+            report_outcome(session, outcome.causes, self._queue_totals)
         else:
             settle_outcome(session)
         changed = session.changed_cluster

@@ -46,7 +46,7 @@ def reportable(session: Session) -> list[Job]:
     return sorted((job for job in candidates if job.visible), key=lambda job: job.id)
 
 
-def report_outcome(session: Session, causes: WaitCauses) -> None:
+def report_outcome(session: Session, causes: WaitCauses, totals: QueueTotals) -> None:
     """Decide what is written about jobs, pods and queues."""
     for job in reportable(session):
         phase = names.GROUP_PENDING
@@ -57,7 +57,7 @@ def report_outcome(session: Session, causes: WaitCauses) -> None:
         _report_invisible(session, causes)
     if session.changed or session.journal:
         with session.reporting():
-            _report_queues(session)
+            _report_queues(session, totals)
 
 
 def settle_outcome(session: Session) -> None:
@@ -292,21 +292,69 @@ def _report_pod(session: Session, task: Task, condition: WaitCondition) -> None:
 # -- queues
 
 
-def _report_queues(session: Session) -> None:
+class QueueTotals:
+    """What each queue has allocated with its descendants, kept up by the queues of jobs that changed."""
+
+    def __init__(self) -> None:
+        self._counted: dict[Queue, tuple[Amounts, list[Queue]]] = {}
+        """What was counted of each queue that holds anything, and in which totals."""
+        self._totals: dict[Queue, Amounts] = {}
+        self._parents: dict[Queue, str | None] = {}
+        """The parent of each queue that exists."""
+        self.had_more = False
+        """Whether queues were last reported to have more than these amounts."""
+
+    def update(self, session: Session) -> dict[Queue, Amounts]:
+        """The totals of queues of which something may have changed."""
+        cluster, changed = session.cluster, session.changed
+        jobs = {**changed.jobs, **cluster.dirty.jobs}
+        own = {job.queue: None for job in jobs if job.queue is not None}
+        queues = {**changed.queues, **cluster.dirty.queues, **own}
+        if changed.everything or any(self._parents.get(queue) != _parent(queue) for queue in queues):
+            self._counted, self._totals = {}, {}
+            queues = dict.fromkeys(cluster.queues.values())
+            self._parents = {queue: queue.parent for queue in queues if queue.exists}
+        affected: dict[Queue, None] = {}
+        for queue in queues:
+            affected |= dict.fromkeys(self._recount(queue, cluster.queues))
+        return {queue: self.of(queue) for queue in affected if queue.exists}
+
+    def of(self, queue: Queue) -> Amounts:
+        """What a queue has allocated with its descendants; never change it."""
+        return self._totals.get(queue, {})
+
+    def _recount(self, queue: Queue, queues: dict[str, Queue]) -> list[Queue]:
+        """Count anew what a queue has itself; the queues with a total of which it is a part."""
+        counted = self._counted.pop(queue, None)
+        before, path = counted if counted is not None else ({}, lineage(queue, queues))
+        after = dict(queue.allocated) if queue.exists else {}
+        for sign, amounts in ((-1, before), (1, after)):
+            for member in path if amounts else ():
+                shift(self._totals.setdefault(member, {}), amounts, sign)
+        if after:
+            self._counted[queue] = after, path
+        return path
+
+
+def _parent(queue: Queue) -> str | None:
+    return queue.parent if queue.exists else None
+
+
+def _report_queues(session: Session, totals: QueueTotals) -> None:
     """What each queue has allocated, its descendants included."""
-    queues = session.cluster.queues
-    totals: dict[Queue, Amounts] = {queue: {} for queue in queues.values() if queue.exists}
-    for queue in [queue for queue in totals if queue.allocated]:
-        for member in lineage(queue, queues):
-            if member in totals:
-                shift(totals[member], queue.allocated)
-    for queue, correction in session.cluster.cards.queue_corrections.items():
-        for member in lineage(queue, queues):
-            if member in totals:
-                shift(totals[member], correction)
-    devices = _allocated_devices(session)
-    for queue, total in sorted(totals.items(), key=lambda entry: entry[0].name):
-        named = session.cluster.dims.named({dim: int(amount) for dim, amount in total.items()})
+    cluster = session.cluster
+    known = totals.update(session)
+    corrections, devices = cluster.cards.queue_corrections, _allocated_devices(session)
+    has_more = bool(corrections or devices)
+    if has_more or totals.had_more:
+        known = {queue: dict(totals.of(queue)) for queue in cluster.queues.values() if queue.exists}
+    totals.had_more = has_more
+    for queue, correction in corrections.items():
+        for member in lineage(queue, cluster.queues):
+            if member in known:
+                shift(known[member], correction)
+    for queue, total in sorted(known.items(), key=lambda entry: entry[0].name):
+        named = cluster.dims.named({dim: int(amount) for dim, amount in total.items()})
         allocated = resource_list(named | devices.get(queue, {}))
         if queue.reported != allocated:
             session.write(queue, "reported", allocated)

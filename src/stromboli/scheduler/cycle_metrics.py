@@ -5,21 +5,17 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 
 from stromboli.daemon.metric_types import forget
 from stromboli.engine.cycle import Outcome
 from stromboli.engine.decisions import Bind, Evict
 from stromboli.engine.failing_plugins import Culprit
 from stromboli.engine.plugin_failures import UNREPORTED
-from stromboli.engine.queue_limits import deserved_share, own_limits
-from stromboli.engine.session import Session
-from stromboli.model.amounts import Amounts, dominant_share, plus, shift
 from stromboli.model.job import Job
-from stromboli.model.queue import Queue
-from stromboli.model.status import Status
 from stromboli.scheduler.card_metrics import CardMetrics
 from stromboli.scheduler.job_metrics import JobMetrics
+from stromboli.scheduler.queue_metrics import QueueMetrics
 from stromboli.scheduler.scheduler_metrics import Metrics
 from stromboli.scheduler.topology_metrics import TopologyMetrics
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
@@ -37,9 +33,8 @@ class CycleMetrics:
     def __init__(self, metrics: Metrics, wall: Callable[[], float] = time.time):
         self.metrics = metrics
         self._wall = wall
-        self._queues: set[str] = set()
+        self._queues = QueueMetrics(metrics, wall)
         self._jobs = JobMetrics(metrics)
-        self._oldest: dict[str, float] = {}
         self._set_aside: set[Culprit] = set()
         self._latency, self._requests = cache(metrics.task.labels), cache(metrics.requests.labels)
         """Series that every bind and every request looks up, which takes the library long."""
@@ -77,8 +72,8 @@ class CycleMetrics:
         if session.changed or outcome.decisions:
             with metrics.guard("job metrics"):
                 self._jobs.update(session)
-            with metrics.guard("queue metrics"):
-                self._update_queues(session)
+        with metrics.guard("queue metrics"):
+            self._queues.update(session, bool(session.changed or outcome.decisions))
         with metrics.guard("card metrics"):
             self._cards.update(session.cluster)
         with metrics.guard("topology metrics"):
@@ -127,78 +122,6 @@ class CycleMetrics:
             metrics.job.observe(taken)
             metrics.job_duration.labels(*labels).set(taken)
             metrics.job_last.labels(*labels).set(now)
-
-    # -- queues
-
-    def _update_queues(self, session: Session) -> None:
-        cluster, metrics = session.cluster, self.metrics
-        inqueue: dict[Queue, Amounts] = defaultdict(dict)
-        jobs: Counter[str] = Counter()
-        tasks: Counter[str] = Counter()
-        oldest: dict[str, float] = {}
-        podless = [job for job in cluster.waiting if job.group is not None and not job.tasks]
-        for job in [*cluster.backlog, *podless]:  # a Job gets its pods when it is let in
-            if job.queue is not None:
-                name = job.queue.name
-                jobs[name] += 1
-                tasks[name] += job.counts[Status.PENDING]
-                oldest[name] = min(oldest.get(name, job.created), job.created)
-                if job.phase == "Inqueue":
-                    shift(inqueue[job.queue], job.min_resources or {})
-        self._oldest = oldest
-        known = {queue.name: queue for queue in cluster.queues.values() if queue.exists}
-        for name, queue in known.items():
-            with metrics.guard("queue metrics"):
-                self._update_queue(session, queue, inqueue.get(queue, {}))
-            metrics.pending_jobs.labels(name).set(jobs[name])
-            metrics.pending_tasks.labels(name).set(tasks[name])
-            if name not in self._queues:
-                metrics.oldest.labels(name).set_function(partial(self._age, name))
-        for name in self._queues - known.keys():
-            self._forget_queue(name)
-        self._queues = set(known)
-
-    def _age(self, queue: str) -> float:
-        since = self._oldest.get(queue)
-        return 0.0 if since is None else max(self._wall() - since, 0.0)
-
-    def _update_queue(self, session: Session, queue: Queue, inqueue: Amounts) -> None:
-        """An amount without limit, such as what the root passes on in a tree, is shown as `+Inf`."""
-        metrics, name, dims = self.metrics, queue.name, session.cluster.dims
-        limits = own_limits(session, queue)
-        deserved = deserved_share(queue, limits)
-        families: dict[str, Amounts | None] = {
-            "allocated": queue.allocated,
-            "request": plus(queue.allocated, queue.pending),
-            "inqueue": inqueue,
-            "deserved": deserved,
-            "capacity": queue.capability or None,
-            "real_capacity": limits.get("limit"),
-        }
-        for family, amounts in families.items():
-            if amounts is not None:
-                named = {dims.names[dim]: float(amount) for dim, amount in amounts.items()}
-                metrics.amounts[family].set(name, named)
-            else:
-                metrics.amounts[family].remove(name)
-        share = dominant_share(queue.allocated, deserved)
-        metrics.queue_share.labels(name).set(share)
-        metrics.queue_weight.labels(name).set(queue.weight)
-        metrics.queue_overused.labels(name).set(1.0 if share > 1 else 0.0)
-
-    def _forget_queue(self, name: str) -> None:
-        metrics = self.metrics
-        for amounts in metrics.amounts.values():
-            amounts.remove(name)
-        for metric in (
-            metrics.queue_share,
-            metrics.queue_weight,
-            metrics.queue_overused,
-            metrics.pending_jobs,
-            metrics.pending_tasks,
-            metrics.oldest,
-        ):
-            forget(metric, name)
 
     # -- writes and requests
 

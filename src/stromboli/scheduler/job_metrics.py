@@ -1,11 +1,10 @@
-"""Series of jobs, after a cycle: jobs that changed are looked at, and those counted that lack members."""
+"""Series of jobs, after a cycle: only jobs that changed are looked at."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import NamedTuple
 
-from prometheus_client import Counter as CounterMetric
 from prometheus_client import Gauge
 
 from stromboli.daemon.metric_types import forget
@@ -33,8 +32,6 @@ class JobMetrics:
         self._name_counts: Counter[str] = Counter()
         """How many of these share a name, for the series that have no namespace."""
         self._series: dict[JobId, JobSeries] = {}
-        self._retries: dict[str, CounterMetric] = {}
-        """Of jobs that lacked members, by name."""
         self._short: dict[Job, None] = {}
         """Jobs that lack members which must be ready for them to start."""
 
@@ -42,8 +39,12 @@ class JobMetrics:
         """A cycle ended."""
         cluster, metrics, changed = session.cluster, self.metrics, session.changed
         everything = changed.everything
-        jobs = list(cluster.jobs.values()) if everything else [*{**changed.jobs, **cluster.dirty.jobs}]
+        if everything:
+            jobs = {**self._short, **dict.fromkeys(cluster.jobs.values())}
+        else:
+            jobs = {**changed.jobs, **cluster.dirty.jobs}
         for job in jobs:
+            self._count_short(job, cluster.jobs.get(job.id) is job)
             if cluster.jobs.get(job.id) is not job or job.group is None:
                 self._forget(job.id)
                 continue
@@ -55,24 +56,18 @@ class JobMetrics:
         if everything:
             for id in [id for id in self._labels if id not in cluster.jobs]:
                 self._forget(id)
-        self._count_short(session, jobs)
+        metrics.short_jobs.set(len(self._short))
+        metrics.retries.count_cycle()
 
-    def _count_short(self, session: Session, changed: list[Job]) -> None:
-        """Count the jobs that lack members, of which only those that changed are looked at."""
-        known, unsettled = session.cluster.jobs, session.cluster.unsettled
-        if session.changed.everything:
-            self._short = {}
-        for job in changed:
-            self._short.pop(job, None)
-            if known.get(job.id) is job and job.tasks and _missing_members(job):
+    def _count_short(self, job: Job, exists: bool) -> None:
+        """Note whether a job lacks members; a job without pods waits for its controller."""
+        if exists and job.visible and job.tasks and _missing_members(job):
+            if job not in self._short:
                 self._short[job] = None
-        short = [job for job in self._short if job in unsettled and job.visible]
-        self.metrics.short_jobs.set(len(short))
-        for job in short:
-            retries = self._retries.get(job.name)
-            if retries is None:
-                retries = self._retries[job.name] = self.metrics.retries.labels(job.name)
-            retries.inc()
+                self.metrics.retries.shift(job.name, 1)
+        elif job in self._short:
+            del self._short[job]
+            self.metrics.retries.shift(job.name, -1)
 
     def _series_of(self, job: Job) -> JobSeries:
         """The series that are set whenever a job changes; looking them up by their labels takes the library long."""
@@ -111,8 +106,7 @@ class JobMetrics:
         if not self._name_counts[id.name]:
             del self._name_counts[id.name]
             forget(metrics.short_tasks, id.name)
-            forget(metrics.retries, id.name)
-            self._retries.pop(id.name, None)
+            metrics.retries.remove(id.name)
 
 
 def _missing_members(job: Job) -> int:

@@ -10,7 +10,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
-from prometheus_client.core import HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
@@ -66,6 +66,49 @@ class StageHistogram(Collector):
             }
         for stage, (counts, total) in stages.items():
             family.add_metric((stage,), list(zip(names, counts, strict=True)), total)
+        yield family
+
+
+class CyclesLacking(Collector):
+    """In how many cycles jobs lacked members, by the name of the job: a cycle counts for all without a look at any."""
+
+    def __init__(self, name: str, documentation: str, registry: CollectorRegistry):
+        self._name = name
+        self._documentation = documentation
+        self._cycles = 0
+        self._known: dict[str, tuple[int, int, int]] = {}
+        """How many jobs of a name lack members, since which cycle, and what they had counted before."""
+        self._lock = Lock()
+        registry.register(self)
+
+    def count_cycle(self) -> None:
+        """A cycle counts for each job that lacks members now."""
+        with self._lock:
+            self._cycles += 1
+
+    def shift(self, name: str, jobs: int) -> None:
+        """So many jobs of a name more, or less, lack members from now on."""
+        with self._lock:
+            lacking, _, counted = known = self._known.get(name, (0, self._cycles, 0))
+            self._known[name] = lacking + jobs, self._cycles, counted + self._since(known)
+
+    def remove(self, name: str) -> None:
+        """Forget what was counted for a name."""
+        with self._lock:
+            lacking, _, _ = self._known.pop(name, (0, 0, 0))
+            if lacking:
+                self._known[name] = lacking, self._cycles, 0
+
+    def _since(self, known: tuple[int, int, int]) -> int:
+        lacking, begin, _ = known
+        return lacking * (self._cycles - begin)
+
+    def collect(self) -> Iterable[Metric]:
+        family = CounterMetricFamily(self._name, self._documentation, labels=("job_id",))
+        with self._lock:
+            counts = {name: known[2] + self._since(known) for name, known in self._known.items()}
+        for name, count in counts.items():
+            family.add_metric((name,), count)
         yield family
 
 
@@ -144,7 +187,10 @@ class Metrics(MetricSet):
         self.evictions = self._counter("eviction_transactions_total", "Batches of evictions", ("action",))
         self.short_tasks = self._gauge("unschedule_task_count", "Tasks short of minMember", ("job_id",))
         self.short_jobs = self._gauge("unschedule_job_count", "Jobs short of minMember")
-        self.retries = self._counter("job_retry_counts", "Cycles in which a job was not ready", ("job_id",))
+        self._bare_counters.append(f"{PREFIX}job_retry_counts")
+        self.retries = CyclesLacking(
+            f"{PREFIX}job_retry_counts", "Cycles in which a job was not ready", self.registry
+        )
         self.job_share = self._gauge("job_share", "A job's dominant share", ("job_ns", "job_id"))
         self.amounts = {family: QueueAmounts(family, self.registry) for family in QUEUE_FAMILIES}
         self.queue_share = self._gauge("queue_share", "What a queue has of what it deserves", QUEUE)
