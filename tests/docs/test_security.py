@@ -172,7 +172,7 @@ NO_BOUNDS = {
         simulator.reports.fair_shares.LARGEST_TABLE
         model.change_log.LONGEST_LOG
         plugins.predicates.device_claims.MOST_COLUMNS
-        engine.placement.node_placement.MAX_SHAPES
+        engine.placement.node_placement.MAX_BYTES
         model.devices.allocator.MAX_SHAPES
         model.devices.claim_shape.MAX_KNOWN
         model.devices.claim_shape.MAX_STATES

@@ -351,7 +351,7 @@ def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(usage_evaluation, "BUSY_AFTER", 2)
         monkeypatch.setattr(usage_evaluation, "AGAIN_AFTER", 2)
         monkeypatch.setattr(usage_evaluation, "COMPILED_AFTER", 2)
-        monkeypatch.setattr(node_placement, "MAX_SHAPES", 2)
+        monkeypatch.setattr(node_placement, "MAX_BYTES", 20_000)  # two or three shapes
 
 
 @pytest.mark.usefixtures("steps")

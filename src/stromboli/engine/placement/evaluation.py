@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from stromboli.model.reservations import OwnRoom
     from stromboli.model.task import Task
 
+BASE_BYTES, NODE_BYTES = 8192, 256
+"""What an evaluation takes, and how much more for each node, as measured."""
+
 
 class Evaluation:
     """One shape against all nodes, or some: where it fits now, where it will, and how good each node is.
@@ -68,6 +71,12 @@ class Evaluation:
         """What nodes are worth on which the task fits right now, by all scores and filters; none: to be computed."""
         self._addends: list[Column] = []
         """What was added to it for each score that depends on more than the node."""
+
+    @property
+    def bytes(self) -> int:
+        """Roughly the memory that it takes."""
+        nodes = len(self.columns) if self.rows is None else len(self.rows)
+        return BASE_BYTES + NODE_BYTES * nodes
 
     @property
     def allowed(self) -> Bools:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Ints, Node
     from stromboli.model.task import Task
 
-MAX_SHAPES = 256
-"""Shapes remembered at a time; a bound on memory, not on what may be scheduled."""
+MAX_BYTES = 512 * 2**20
+"""Memory of the evaluations that are remembered; a bound on memory, not on what may be scheduled."""
 
 
 class Place(NamedTuple):
@@ -50,8 +50,9 @@ class Placement:
         self._rules = rules
         self._timer = timer
         self._known: OrderedDict[Any, Evaluation] = OrderedDict()
-        self._of_rows: OrderedDict[Any, Evaluation] = OrderedDict()
-        """Those of some nodes, by the identity of the rows, which they hold on to; of this cycle alone."""
+        """Those of some nodes are known by the identity of the rows, which they hold on to, and for one cycle."""
+        self._bytes = 0
+        """Memory that these take."""
         self._used: set[Hashable] = set()
         """The shapes met in this cycle."""
         self._cycle = 0
@@ -64,10 +65,11 @@ class Placement:
 
     def opening(self) -> None:
         """A new cycle: what depends on time or on something unknown is evaluated again, the unused is forgotten."""
-        for key in self._known.keys() - self._used:
-            del self._known[key]
+        for key, evaluation in list(self._known.items()):
+            if key not in self._used or evaluation.rows is not None:
+                del self._known[key]
         self._used.clear()
-        self._of_rows.clear()
+        self._bytes = sum(evaluation.bytes for evaluation in self._known.values())
         self.filtering, self.scoring = [], []
         self._cycle += 1
         self.is_repeatable = True
@@ -136,7 +138,7 @@ class Placement:
     ) -> Evaluation:
         """The task's shape against all nodes, or those of some rows, up to date."""
         key = (resource_fit, self.key(task), None if rows is None else id(rows))
-        known = self._known if rows is None else self._of_rows
+        known = self._known
         self._used.add(key)
         evaluation = known.get(key)
         if evaluation is None:
@@ -148,8 +150,9 @@ class Placement:
                 resource_fit,
                 rows,
             )
-            if len(known) > MAX_SHAPES:
-                known.popitem(last=False)
+            self._bytes += evaluation.bytes
+            while self._bytes > MAX_BYTES and len(known) > 1:
+                self._bytes -= known.popitem(last=False)[1].bytes
         else:
             known.move_to_end(key)
         self.is_repeatable &= evaluation.is_repeatable
@@ -157,5 +160,6 @@ class Placement:
             evaluation.refresh(task, self._cycle)
         except BaseException:
             del known[key]  # half refreshed is worse than unknown
+            self._bytes -= evaluation.bytes
             raise
         return evaluation

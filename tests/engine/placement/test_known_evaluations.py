@@ -1,0 +1,73 @@
+"""What is remembered of shapes of tasks: as many as there are, within a bound on memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stromboli.engine.placement import node_placement
+from stromboli.engine.placement.evaluation import Evaluation
+from stromboli.engine.placement.node_placement import Placement
+from stromboli.testing import World
+from tests.manifests import policy
+
+SHAPES = 300
+
+
+@pytest.fixture
+def world() -> World:
+    world = World("n1 cpu=1; n2 cpu=1", policy=policy("allocate", "gang | predicates"))
+    for number in range(SHAPES):
+        world.job(f"job{number}", cpu=f"{2000 + number}m")
+    return world
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Evaluation]:
+    """The evaluations that are made."""
+    made: list[Evaluation] = []
+
+    class Noted(Evaluation):
+        def __init__(self, *arguments: object) -> None:
+            super().__init__(*arguments)  # type: ignore[arg-type]
+            made.append(self)
+
+    monkeypatch.setattr(node_placement, "Evaluation", Noted)
+    return made
+
+
+def find_all(world: World, rounds: int, some: bool = False) -> Placement:
+    """Look for a node for each task, round by round, on all nodes or on one alone."""
+    placement, cluster = world.step().outcome.session._placement, world.cluster
+    placement._known.clear()
+    placement.opening()
+    rows = np.array([0]) if some else None
+    for _ in range(rounds):
+        for task in cluster.tasks.values():
+            placement.find(cluster, task, rows=rows)
+    return placement
+
+
+@pytest.mark.parametrize("some", [False, True])
+def test_each_shape_is_evaluated_once_however_many_there_are(
+    world: World, made: list[Evaluation], some: bool
+) -> None:
+    world.step()
+    made.clear()
+    placement = find_all(world, rounds=2, some=some)
+    assert len(made) == SHAPES
+    assert placement._bytes == sum(evaluation.bytes for evaluation in made)
+    placement.opening()
+    assert len(placement._known) == (0 if some else SHAPES)
+
+
+def test_what_is_remembered_takes_a_bounded_amount_of_memory(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_placement, "MAX_BYTES", 50_000)
+    placement = find_all(world, rounds=2)
+    assert 1 < len(placement._known) < SHAPES
+    assert placement._bytes <= 50_000
+    assert placement._bytes == sum(evaluation.bytes for evaluation in placement._known.values())
+    monkeypatch.setattr(node_placement, "MAX_BYTES", 1)
+    assert len(find_all(world, rounds=1)._known) == 1
