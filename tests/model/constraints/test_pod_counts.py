@@ -12,12 +12,12 @@ from stromboli.api.types.meta import LabelSelector, Requirement
 from stromboli.api.types.pod import Affinity, PodAffinity, PodAffinityTerm
 from stromboli.model.cluster import Cluster
 from stromboli.model.constraints.pod_affinity import AffinityTerm, PodSelector, matching_pods, pods_with_term
-from stromboli.model.constraints.pod_counts import PodCount
+from stromboli.model.constraints.pod_counts import PodCount, PodPredicate
 from stromboli.model.constraints.topology_spread import SpreadPods
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.testing import World
-from tests.manifests import node, pod
+from tests.manifests import Manifest, node, pod
 
 WEB = LabelSelector({"app": "web"})
 EITHER = LabelSelector({}, (Requirement("app", "In", ("web", "db")),))
@@ -105,3 +105,51 @@ def test_around_a_node_is_its_domain_and_nothing_where_it_has_none() -> None:
         "c": 0,
         "d": 0,
     }
+
+
+def space(name: str, team: str) -> Manifest:
+    return {"kind": "Namespace", "metadata": {"name": name, "labels": {"team": team}}}
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6))
+def test_a_namespace_may_change_its_labels(seed: int) -> None:
+    """Only its own pods are asked again, and the counts are those of asking all."""
+    chance, spaces = random.Random(seed), ["a", "b", "c"]
+    pods = [
+        pod(
+            f"p{place}",
+            namespace=chance.choice(spaces),
+            labels={"app": chance.choice(["web", "db"])},
+            on=chance.choice(["n0", "n1", ""]),
+            phase="Pending",
+        )
+        for place in range(8)
+    ]
+    world = World().add(node("n0"), node("n1"), *pods)
+    cluster = world.cluster
+    cluster.settle()
+    selectors = [
+        PodSelector(WEB, frozenset({"c"}), LabelSelector({"team": team})) for team in ("red", "blue")
+    ]
+    for _ in range(8):
+        tallies = [matching_pods(cluster, selector) for selector in selectors]
+        versions = [tally.version for tally in tallies]
+        before = [tally.by_node.tolist() for tally in tallies]
+        name = chance.choice([*spaces, "empty"])
+        asked_again: list[Task] = []
+        for tally in tallies:
+            tally.counted = noting(tally.counted, asked_again)
+        world.add(space(name, chance.choice(["red", "blue", "none"])))
+        assert {task.namespace for task in asked_again} <= {name}
+        for tally, version, numbers in zip(tallies, versions, before, strict=True):
+            assert tally.by_node.tolist() == asked(cluster, tally)
+            assert tally.version != version or tally.by_node.tolist() == numbers
+
+
+def noting(counted: PodPredicate, asked: list[Task]) -> PodPredicate:
+    def noted(task: Task) -> bool:
+        asked.append(task)
+        return counted(task)
+
+    return noted

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from stromboli.model.reservations import Reservation
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.scheduler.mirror.consistency import compare
@@ -73,3 +75,29 @@ def test_the_echo_of_a_bind_touches_no_node(change: dict[str, Any], status: Stat
     assert task.job is not None
     assert task.job.counts[status] == 1
     assert kept_sums(live.cluster) == rebuilt_sums(live.cluster)
+
+
+def kept_for(owner: str, live: World) -> Reservation:
+    return Reservation(owner, {0: 1000}, live.cluster.nodes["n1"], 0.0, inf)
+
+
+@pytest.mark.parametrize(("owner", "stays"), [("another", True), ("Pod/default/web-0", False)])
+def test_a_reservation_for_another_does_not_slow_an_echo_down(owner: str, stays: bool) -> None:
+    live = world(version({}))
+    task = only(live)
+    live.cluster.move(task, Status.BINDING, live.cluster.nodes["n1"])
+    live.cluster.reservations.reserve(kept_for(owner, live))
+    live.add(version(RUNNING))
+    assert (only(live) is task) is stays
+    assert only(live).status is Status.RUNNING
+    assert kept_sums(live.cluster) == rebuilt_sums(live.cluster)
+
+
+def test_the_echo_of_a_guaranteed_pod_touches_no_node() -> None:
+    amounts = {"cpu": "2", "memory": "1Gi"}
+    container = {"name": "main", "resources": {"requests": amounts, "limits": amounts}}
+    live = world(version({"spec": {"containers": [container]}}))
+    task = only(live)
+    live.cluster.move(task, Status.BINDING, live.cluster.nodes["n1"])
+    live.add(version(RUNNING | {"spec": {"containers": [container]}}))
+    assert only(live) is task

@@ -106,6 +106,18 @@ class PodCounts:
             for count in self._all.values():
                 self._fill(count)
 
+    def recount_namespace(self, namespace: str) -> None:
+        """The labels of a namespace may have changed, which predicates read of its pods: count these again."""
+        for task_class in self._classes.values():
+            if task_class.sample.namespace == namespace:
+                before, task_class.counts = task_class.counts, self._counts_of(task_class)
+                for count in before:
+                    if count not in task_class.counts:
+                        self._shift(count, task_class, -1)
+                for count in task_class.counts:
+                    if count not in before:
+                        self._shift(count, task_class, 1)
+
     def sweep(self) -> None:
         """Drop counts that were not used since the last sweep."""
         unused = {id: count for id, count in self._all.items() if not count.used}
@@ -116,6 +128,13 @@ class PodCounts:
         self._sweep_classes(set(unused.values()))
         for count in self._all.values():
             count.used = False
+
+    def _shift(self, count: PodCount, task_class: _EquivalenceClass, sign: int) -> None:
+        """Let a count include a class of tasks from now on, or no longer."""
+        for row, number in task_class.rows.items():
+            count.by_node[row] += sign * number
+            count.changes.note(row)
+        self._bump(count)
 
     def _bump(self, count: PodCount) -> None:
         self._clock += 1
@@ -150,8 +169,12 @@ class PodCounts:
             known = self._classes[id] = _EquivalenceClass(task, (*UNINDEXED, *self._keys_of(task)))
             for key in known.index_keys:
                 self._classes_by_key.setdefault(key, {})[known] = None
-            known.counts = [count for count in _union(self._by_key, known.index_keys) if count.counted(task)]
+            known.counts = self._counts_of(known)
         return known
+
+    def _counts_of(self, task_class: _EquivalenceClass) -> list[PodCount]:
+        counts = _union(self._by_key, task_class.index_keys)
+        return [count for count in counts if count.counted(task_class.sample)]
 
     def _sweep_classes(self, dropped: set[PodCount]) -> None:
         """Drop classes without tasks, and all of them if there are no counts left."""

@@ -243,7 +243,7 @@ class Intake:
     def _lookup_objects_changed(self, obj: Object) -> None:
         self.cluster.dirty.objects = True
         if isinstance(obj, Namespace):
-            self.cluster.pod_counts.recount()  # affinity terms select namespaces by their labels
+            self.cluster.pod_counts.recount_namespace(obj.name)  # affinity terms select it by its labels
         elif isinstance(obj, HyperNode):
             self.cluster.hyper_nodes.membership.note_object(obj.name)
         elif isinstance(obj, STORAGE_KINDS):

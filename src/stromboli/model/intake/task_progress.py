@@ -25,7 +25,8 @@ _rest = attrgetter(
 def makes_progress(cluster: Cluster, before: Task, after: Task, node: str) -> bool:
     """Whether a task differs from what it was in its status alone, on the same node and with the same weight.
 
-    A task that holds more than amounts is none of these: its grants are read from its pod.
+    A task that holds more than amounts is none of these: its grants are read from its pod. Nor is one for which room
+    is reserved.
     """
     return (
         before.node is not None
@@ -34,7 +35,7 @@ def makes_progress(cluster: Cluster, before: Task, after: Task, node: str) -> bo
         and _rest(before) == _rest(after)
         and not before.grants
         and not cluster.ledgers_of(before.shape)
-        and not cluster.reservations
+        and before.uid not in cluster.reservations
         and (before.job is None or before.job.native is None)
     )
 
