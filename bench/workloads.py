@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from bench import worlds
 from bench.corner_workloads import CORNERS
+from bench.eviction_workloads import EVICTIONS
 from bench.switches import SwitchedSizes
 from bench.workload import EVICTING, Clearing, Workload
 from bench.worlds import TEAM, Sizes
@@ -216,7 +217,8 @@ _GENTLE = [
 
 # The base of a workload stands before it.
 WORKLOADS: dict[str, Workload] = {
-    workload.name: workload for workload in [*_ALL, *_ARRIVING, *_GENTLE, *CORNERS, *_MIXED, *_GUARANTEED]
+    workload.name: workload
+    for workload in [*_ALL, *_ARRIVING, *_GENTLE, *CORNERS, *EVICTIONS, *_MIXED, *_GUARANTEED]
 }
 
 

@@ -131,13 +131,20 @@ def mixed(sizes: Sizes, seed: int) -> Iterator[Manifest]:
     return mix.heterogeneous_cluster(sizes.nodes, sizes.gangs, sizes.members, seed)
 
 
-def preempting(sizes: Sizes, seed: int, phase: str = "Inqueue") -> Iterator[Manifest]:
+def preempting(
+    sizes: Sizes, seed: int, phase: str = "Inqueue", request: Request = ONE_CORE
+) -> Iterator[Manifest]:
     high, low = ("high", 1000), ("low", 10)
     yield from nodes(sizes)
     yield priority_class(*high)
     yield priority_class(*low)
     yield from running(sizes, TENTH, priority=low)
-    yield from pending(sizes, phase=phase, priority=high)
+    yield from pending(sizes, request, phase=phase, priority=high)
+
+
+def preempting_alike(sizes: Sizes, seed: int) -> Iterator[Manifest]:
+    """Urgent gangs of the size of those that run: each takes the place of another."""
+    return preempting(sizes, seed, request=TENTH)
 
 
 def urgent_at_gate(sizes: Sizes, seed: int) -> Iterator[Manifest]:
@@ -150,6 +157,21 @@ def reclaiming(sizes: Sizes, seed: int) -> Iterator[Manifest]:
     yield queue("b")
     yield from running(sizes, TENTH, minimum=1, queue="a")
     yield from pending(sizes, queue="b")
+
+
+def guaranteed_queues(sizes: Sizes, seed: int) -> Iterator[Manifest]:
+    """Every job in a queue of its own; three in four running ones may lose nothing, as the queue has a guarantee."""
+    yield from nodes(sizes)
+    for index in range(sizes.running):
+        cores = 62 if index < sizes.running * 3 // 4 else 30
+        yield queue(f"holder-{index}", guarantee={"resource": {"cpu": str(cores), "memory": "20Gi"}})
+        hosts = [(index * TEAM + member) % sizes.nodes for member in range(TEAM)]
+        yield from gang(
+            f"running-{index}", TEAM, TENTH, minimum=1, host=hosts.__getitem__, queue=f"holder-{index}"
+        )
+    for index in range(sizes.gangs):
+        yield queue(f"taker-{index}")
+        yield from gang(f"job-{index}", sizes.members, ONE_CORE, phase="Inqueue", queue=f"taker-{index}")
 
 
 def racks(sizes: Sizes, seed: int) -> Iterator[Manifest]:
