@@ -24,7 +24,7 @@ from stromboli.engine.eviction.eviction_domains import (
 )
 from stromboli.engine.eviction.eviction_options import EvictionOptions
 from stromboli.engine.eviction.gang_placement import SlotBound, domains_with_slots, pipeline_job
-from stromboli.engine.eviction.node_clearing import guarantees_hold
+from stromboli.engine.eviction.queue_guarantees import QueueGuarantees
 from stromboli.engine.eviction.starving_jobs import starving_jobs
 from stromboli.engine.eviction.victim_bundles import Bundle, allowed_bundles, bundles_of, only_complete_gangs
 from stromboli.engine.eviction.victim_selection import loss_limits, rounded_up
@@ -97,10 +97,13 @@ class GangEviction:
 def evict_for_gangs(session: Session, eviction: GangEviction) -> None:
     """Queue by queue, job by job: every starving job gets room to start as a whole, or nothing."""
     options: GangEvictionOptions = session.arguments(eviction.action)
+    guarantees = QueueGuarantees(session)
 
     def may_make_room(group: WaitGroup) -> bool:
         job = group.task.job
-        return job is not None and GangVictimSelection(session, eviction, options, job).may_free(group)
+        return job is not None and GangVictimSelection(session, eviction, options, guarantees, job).may_free(
+            group
+        )
 
     starving = starving_jobs(session, options.serves, may_make_room)
     for _, jobs in session.jobs_by_queue(starving).visits(skip=eviction.skip_queue):
@@ -110,7 +113,7 @@ def evict_for_gangs(session: Session, eviction: GangEviction) -> None:
             if eviction.kind == "reclaim" and no_attempt_before(session, job) is not None:
                 continue
             with session.guard(job), session.statement() as trial:
-                search = GangVictimSelection(session, eviction, options, job)
+                search = GangVictimSelection(session, eviction, options, guarantees, job)
                 if search.make_room() and commit_evictions(session, trial, options, job):
                     nominate_hyper_nodes(session, search.chosen)
 
@@ -118,8 +121,16 @@ def evict_for_gangs(session: Session, eviction: GangEviction) -> None:
 class GangVictimSelection:
     """The search for a domain and for bundles with which a job can start."""
 
-    def __init__(self, session: Session, eviction: GangEviction, options: GangEvictionOptions, job: Job):
+    def __init__(
+        self,
+        session: Session,
+        eviction: GangEviction,
+        options: GangEvictionOptions,
+        guarantees: QueueGuarantees,
+        job: Job,
+    ):
         self._session = session
+        self._guarantees = guarantees
         self._eviction = eviction
         self._options = options
         self._may_evict = options.may_evict(session)
@@ -324,7 +335,7 @@ class GangVictimSelection:
         with session.statement() as trial:
             for victim in victims:
                 trial.evict(victim, reason)
-            if self._options.no_harm and not guarantees_hold(session, trial, job.queue):
+            if self._options.no_harm and not self._guarantees.hold(trial, job.queue):
                 return False
             chosen = pipeline_job(session, self._pending, domain, bool(victims), was_ready)
             if chosen is None or not session.rules.job_pipelined(job):

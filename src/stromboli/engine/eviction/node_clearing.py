@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from stromboli.engine.eviction.eviction_domains import domain_words
 from stromboli.engine.eviction.victim_bundles import Surplus, is_complete
 from stromboli.engine.transaction import EvictionReason
-from stromboli.model.amounts import Amounts, Vector, less_equal, minus, plus, shift, total_of
-from stromboli.model.queue import lineage
+from stromboli.model.amounts import less_equal, plus, total_of
 
 if TYPE_CHECKING:
     from stromboli.engine.eviction.victim_selection import VictimSelection
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from stromboli.engine.statement import Statement
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Node
-    from stromboli.model.queue import Queue
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
@@ -76,7 +74,7 @@ def clear_node(
             restore_spared(session, trial, task, node)
         if not enough or not _evict_whole_gangs(search, trial, task, reason, complete):
             return False
-        if no_harm and not guarantees_hold(session, trial, session.queue_of(task)):
+        if no_harm and not search.guarantees.hold(trial, session.queue_of(task)):
             return False
         evicted = trial.evicted()
         if trial.pipeline(task, node, bool(evicted)) is None:
@@ -106,7 +104,7 @@ def _is_harmless_victim(search: VictimSelection, task: Task, victim: Task) -> bo
         return True
     if not search.may_evict(task, victim):
         return False
-    if not guarantee_holds(session, queue, session.queue_of(task), victim.request):
+    if not search.guarantees.hold_without(queue, session.queue_of(task), victim.request):
         return False
     return not is_complete(job) or Surplus(job).take(victim) or _may_evict_whole(search, task, job)
 
@@ -140,30 +138,3 @@ def _may_evict_whole(search: VictimSelection, task: Task, job: Job) -> bool:
     if job.disrupted_as_group:
         return search.may_evict_together(task, members)
     return all(search.may_evict(task, member) for member in members)
-
-
-def guarantees_hold(session: Session, trial: Statement, preemptor: Queue | None) -> bool:
-    """Whether no queue that lost tasks in a statement, nor any above it, is below its guarantee."""
-    queues = dict.fromkeys(session.queue_of(victim) for victim in trial.evicted())
-    return all(queue is None or guarantee_holds(session, queue, preemptor) for queue in queues)
-
-
-def guarantee_holds(
-    session: Session, queue: Queue, preemptor: Queue | None, without: Vector | None = None
-) -> bool:
-    """Whether a queue and those above it keep their guarantees, less some amount.
-
-    Queues above the preemptor's do not count: what leaves one of their branches comes back in another. Nor does
-    room that is only promised to a queue.
-    """
-    queues = session.cluster.queues
-    gaining = lineage(preemptor, queues) if preemptor is not None else []
-    guaranteed = [above for above in lineage(queue, queues) if above.guarantee and above not in gaining]
-    if not guaranteed:
-        return True
-    allocated: dict[Queue, Amounts] = {above: {} for above in guaranteed}
-    for other in queues.values():
-        for above in lineage(other, queues) if other.allocated else ():
-            if above in allocated:
-                shift(allocated[above], other.allocated)
-    return all(less_equal(above.guarantee, minus(allocated[above], without or {})) for above in guaranteed)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stromboli.engine.eviction.queue_guarantees import QueueGuarantees
 from stromboli.engine.eviction.victim_bundles import Surplus, is_complete
 from stromboli.engine.eviction.victim_candidates import (
     FreeableRoom,
@@ -49,6 +50,7 @@ class VictimSelection:
     def __init__(self, session: Session, candidates: VictimCandidates, options: EvictionOptions):
         self.session = session
         self.options = options
+        self.guarantees = QueueGuarantees(session)
         self._candidates = candidates
         self._ranks = JobRanks(session)
         self._votes = VictimVotes(session.rules, candidates.point)
@@ -164,7 +166,7 @@ class VictimSelection:
         """The same search among fewer candidates."""
         search = VictimSelection(self.session, replace(self._candidates, **limits), self.options)
         search._last_tier, search._max_loss = self._last_tier, self._max_loss
-        search._searches = self._searches
+        search._searches, search.guarantees = self._searches, self.guarantees
         self._searches.append(search)
         return search
 
