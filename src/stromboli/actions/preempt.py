@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from stromboli.api import names
@@ -62,12 +61,17 @@ def preempt(session: Session) -> None:
     def accepts(task: Task, victim: Task) -> bool:
         return _may_be_victim_of(task, victim) and may_evict(task, victim)
 
-    def victim_selection(may_take_from: Callable[[Task, Job], bool]) -> VictimSelection:
-        statuses = (Status.BOUND, Status.RUNNING)
-        candidates = VictimCandidates("preemptable", statuses, may_take_from, accepts, key=_priorities)
-        return VictimSelection(session, candidates, arguments)
-
-    between_jobs, within_job = victim_selection(_is_other_job), victim_selection(_is_same_job)
+    candidates = VictimCandidates(
+        "preemptable",
+        (Status.BOUND, Status.RUNNING),
+        _is_other_job,
+        accepts,
+        key=_priorities,
+        scope=session.queue_of,
+    )
+    between_jobs = VictimSelection(session, candidates, arguments)
+    of_same_job = replace(candidates, may_take_from=_is_same_job, scope=lambda task: task.job)
+    within_job = VictimSelection(session, of_same_job, arguments)
     # Within a job, each task is served by itself, unless room for it alone is known to be of no use.
     may_help = partial(between_jobs.may_make_room, one_by_one=not arguments.fewest_victims)
     starving = starving_jobs(session, lambda job: not asks_for_topology(job), may_help)

@@ -115,6 +115,7 @@ class Bound:
 
     `key` is all that the answer reads of the preempting task; what failed for one task need not be tried for the next
     with the same key while nothing moves.
+    An answer about a job of another queue may be kept until a task of that queue moves.
     """
 
     key: Hashable

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,11 +16,12 @@ from stromboli.engine.eviction.victim_selection import VictimSelection
 from stromboli.engine.plugin import Bound, Plugin
 from stromboli.engine.rules import Rules
 from stromboli.engine.transaction import EvictionReason
+from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.testing import World
 from tests.eviction_policies import STOCK
-from tests.manifests import group, node, pod, task_named
+from tests.manifests import group, node, pod, queue, task_named
 from tests.properties.strategies import contest, examples
 
 
@@ -44,6 +47,8 @@ def test_a_node_that_is_not_asked_could_not_have_served(seed: int) -> None:
         lambda task, job: job is not task.job and job.queue is task.job.queue,
         accepts=lambda task, victim: victim.best_effort or not task.best_effort,
     )
+    if chance.random() < 0.5:
+        candidates = replace(candidates, scope=session.queue_of)
     search = VictimSelection(session, candidates, EvictionOptions())
     takers = [task for task in cluster.tasks.values() if task.status is Status.PENDING and task.job]
 
@@ -53,6 +58,8 @@ def test_a_node_that_is_not_asked_could_not_have_served(seed: int) -> None:
             for place in cluster.columns.nodes:
                 if has_enough(session, task, place, candidates.on_node(task, place)):
                     assert place in asked, (task, place)
+            afresh = VictimSelection(session, candidates, EvictionOptions())
+            assert asked == set(afresh.nodes_in_order(task))
 
     check()
     for _ in range(3):
@@ -114,6 +121,68 @@ def test_if_no_harm_is_to_be_done_nodes_are_not_asked_for_whom_the_first_tier_sp
         return [place.name for place in nodes]
 
     assert (asked(no_harm=False), asked(no_harm=True)) == (["n0"], [])
+
+
+def test_a_queue_that_starves_costs_what_changed_since_another_one_did() -> None:
+    """Each running pod is looked at once, not once for each queue that takes from others."""
+    looked_at: list[Task] = []
+
+    def accepts(task: Task, victim: Task) -> bool:
+        looked_at.append(victim)
+        return True
+
+    world = World(nodes="n1 cpu=40,pods=80; n2 cpu=40,pods=80")
+    for number in range(8):
+        world.add(queue(f"holder-{number}"), queue(f"taker-{number}"))
+        world.job(f"old-{number}", pods=5, minimum=0, cpu=2, queue=f"holder-{number}", running_on="n1 n2")
+        world.add(
+            group(f"new-{number}", queue=f"taker-{number}"), pod(f"new-{number}", f"new-{number}", cpu=20)
+        )
+    session = world.session(Anybody)
+    candidates = VictimCandidates(
+        "preemptable", (Status.RUNNING,), lambda task, job: job.queue is not task.job.queue, accepts
+    )
+    search = VictimSelection(session, candidates, EvictionOptions())
+    for number in range(8):
+        asked = search.nodes_in_order(world.task(f"new-{number}"))
+        assert [place.name for place in asked] == ["n1", "n2"]
+        with session.statement() as trial:
+            victim = world.task(f"old-{number}-0")
+            trial.evict(victim, EvictionReason("test"))
+            trial.keep()
+        search.note_evicted([victim])
+    assert len(looked_at) <= 2 * 40
+
+
+class FailsOnce(Anybody):
+    """Fails when it is asked about a job for the second time."""
+
+    name = "fails-once"
+    asked = 0
+
+    def victim_bound(self, point: str, task: Task) -> Bound:
+        return Bound(None, self._may)
+
+    def _may(self, job: Job) -> bool:
+        FailsOnce.asked += 1
+        if FailsOnce.asked == 2:
+            raise ValueError("not now")
+        return True
+
+
+def test_a_plugin_that_fails_while_victims_are_listed_hides_none_from_the_next_job() -> None:
+    world = World(nodes="n1 cpu=4; n2 cpu=4").job("old", pods=2, minimum=0, cpu=4, running_on="n1 n2")
+    world.job("new", pods=1, cpu=4)
+    session = world.session(FailsOnce)
+    candidates = VictimCandidates("preemptable", (Status.RUNNING,), lambda task, job: job is not task.job)
+    search = VictimSelection(session, candidates, EvictionOptions())
+    assert len(list(search.nodes_in_order(world.task("new-0")))) == 2
+    with session.statement() as trial:
+        trial.evict(world.task("old-0"), EvictionReason("test"))
+        search.note_evicted([world.task("old-0")])
+    with pytest.raises(ValueError, match="not now"):
+        list(search.nodes_in_order(world.task("new-0")))
+    assert len(list(search.nodes_in_order(world.task("new-0")))) == 2
 
 
 # -- votes

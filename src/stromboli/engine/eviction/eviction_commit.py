@@ -97,12 +97,10 @@ def took_lately(session: Session, holder: Job, job: Job, options: EvictionOption
     Only with `holdFor`, and not for a job of a higher priority.
     """
     losses = session.cluster.memory.get(EVICTED)
-    if not losses or options.hold_seconds <= 0 or job.priority > holder.priority:
-        return False
-    if job.queue is None or holder.queue is None:
+    if not losses or job.priority > holder.priority or job.queue is None or holder.queue is None:
         return False
     loss = losses.get((job.queue.name, holder.queue.name))
-    return loss is not None and not session.has_come(loss.until)
+    return loss is not None and options.hold_seconds > 0 and not session.has_come(loss.until)
 
 
 def no_attempt_before(session: Session, job: Job) -> float | None:

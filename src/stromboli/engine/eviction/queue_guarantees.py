@@ -8,9 +8,12 @@ from stromboli.model.amounts import Amounts, Vector, less_equal, minus, shift
 from stromboli.model.queue import lineage
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from stromboli.engine.session import Session
     from stromboli.engine.statement import Statement
     from stromboli.model.queue import Queue
+    from stromboli.model.shape import Shape
 
 
 class QueueGuarantees:
@@ -27,6 +30,8 @@ class QueueGuarantees:
         """What queues held when they were last counted, without those below them."""
         self._held: dict[Queue, Amounts] = {}
         """What queues hold together with those below them."""
+        self._spared: dict[Queue, dict[Shape, bool]] = {}
+        """Whether a queue could lose a task of a shape, as of what it holds now."""
 
     def hold(self, trial: Statement, preemptor: Queue | None) -> bool:
         """Whether no queue that lost tasks in a statement, nor any above it, is below its guarantee."""
@@ -45,6 +50,25 @@ class QueueGuarantees:
             less_equal(above.guarantee, minus(self._held.get(above, {}), lost)) for above in guaranteed
         )
 
+    def can_spare(self, preemptor: Queue | None) -> Callable[[Queue | None, Iterable[Shape]], bool]:
+        """A quick check whether a queue itself could spare a task of one of some shapes; as of now."""
+        self._update()
+        gaining = lineage(preemptor, self._session.cluster.queues) if preemptor is not None else []
+
+        def check(queue: Queue | None, shapes: Iterable[Shape]) -> bool:
+            if queue is None or not queue.guarantee or queue in gaining:
+                return True
+            known = self._spared.setdefault(queue, {})
+            for shape in shapes:
+                if shape not in known:
+                    left = minus(self._held.get(queue, {}), shape.request)
+                    known[shape] = less_equal(queue.guarantee, left)
+                if known[shape]:
+                    return True
+            return False
+
+        return check
+
     def _update(self) -> None:
         cluster = self._session.cluster
         touched = (job.queue for job in cluster.touched[self._seen :] if job.queue is not None)
@@ -53,4 +77,5 @@ class QueueGuarantees:
             self._counted[queue] = dict(queue.allocated)
             for above in lineage(queue, cluster.queues) if gained else ():
                 shift(self._held.setdefault(above, {}), gained)
+                self._spared.pop(above, None)
         self._seen = len(cluster.touched)

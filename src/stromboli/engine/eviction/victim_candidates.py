@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cmp_to_key
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from stromboli.model.job import Job
+from stromboli.model.queue import Queue
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.engine.session import Session
-    from stromboli.model.job import Job
-    from stromboli.model.node_columns import Ints, Node
-    from stromboli.model.queue import Queue
+    from stromboli.model.node_columns import Columns, Ints, Node
+    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
 
@@ -30,6 +33,8 @@ class VictimCandidates:
     """Whether nodes without any candidate are passed over even if the task fits there."""
     key: Callable[[Task], Hashable] = field(default=lambda task: None)
     """All that the answer reads of a task, besides its queue and whether it is best-effort."""
+    scope: Callable[[Task], Queue | Job | None] = field(default=lambda task: None)
+    """The queue or the job in which all candidates for a task are; None: they may be anywhere."""
 
     def has_any(self, job: Job) -> bool:
         """Whether any task of a job could be a candidate by its status."""
@@ -49,6 +54,138 @@ class VictimCandidates:
             and self.may_take_from(task, victim.job)
             and self.accepts(task, victim)
         )
+
+
+class JobVictims(NamedTuple):
+    """The candidates of a job, and where they are."""
+
+    tasks: dict[Task, None]
+    rows: dict[Shape, list[int]]
+    """By shape, the row of the node of each of them."""
+    allowed: bool
+    """Whether plugins might allow any of them."""
+
+
+class VictimIndex:
+    """Candidates for tasks of one kind by job, with sums by node; jobs that moves touched are listed again.
+
+    If candidates may be anywhere, so are all jobs of their queues, as what is allowed depends on what a queue holds.
+    """
+
+    def __init__(self, session: Session, scope: Queue | Job | None):
+        self._session = session
+        self._scope = scope
+        self._seen = len(session.cluster.touched)
+        self._task: Task | None = None
+        self._by_job: dict[Job, JobVictims] = {}
+        """Jobs with candidates; the entry of a job is replaced, never changed."""
+        columns = session.cluster.columns
+        self._held: Ints = np.zeros_like(columns.idle)
+        """What the candidates that plugins might allow hold on each node."""
+        self._counts: Ints = np.zeros(len(columns), dtype=np.int64)
+        """How many candidates each node has."""
+
+    def update(
+        self, task: Task, candidates_of: Callable[[Job], Iterable[Task]], may: Callable[[Job], bool]
+    ) -> None:
+        """List the candidates of jobs that changed, and of the jobs of this task and the last one.
+
+        `may` says of which jobs plugins might allow any.
+        """
+        if self._task is None:
+            jobs = jobs_within(self._session, self._scope)
+        else:
+            jobs = self._changed(self._task, task)
+        self._seen, self._task = len(self._session.cluster.touched), task
+        before, now = [], []
+        for job in jobs:
+            known = self._by_job.pop(job, None)
+            if known is not None:
+                before.append(known)
+            tasks = dict.fromkeys(candidates_of(job)) if job.ready_count and job.visible else {}
+            if tasks:
+                victims = self._by_job[job] = JobVictims(tasks, rows_by_shape(tasks), may(job))
+                now.append(victims)
+        for sign, listed in ((-1, before), (1, now)):
+            if listed:
+                self._held += sign * self._held_by(each for each in listed if each.allowed)
+                self._counts += sign * self._number_of(listed)
+
+    def _changed(self, last: Task, task: Task) -> Iterable[Job]:
+        jobs = dict.fromkeys(self._session.cluster.touched[self._seen :])
+        if last.job is not task.job:
+            jobs |= dict.fromkeys(job for job in (last.job, task.job) if job is not None)
+        if self._scope is not None:
+            return [job for job in jobs if self._scope in (job, job.queue)]
+        queues = dict.fromkeys(job.queue for job in jobs if job.queue is not None)
+        return [job for queue in queues for job in queue.jobs]
+
+    def room(
+        self, may_take_from: Callable[[Job], bool], may_free: Callable[[Job, JobVictims], bool]
+    ) -> FreeableRoom:
+        """What the jobs could free that may be taken from."""
+        taken = {job: victims for job, victims in self._by_job.items() if may_take_from(job)}
+        freeing = {
+            job: victims for job, victims in taken.items() if victims.allowed and may_free(job, victims)
+        }
+        session = self._session
+        return FreeableRoom(
+            freeing,
+            taken,
+            self._part(freeing, self._held, self._held_by),
+            self._part(taken, self._counts, self._number_of),
+            len(session.journal),
+            len(session.rollbacks),
+        )
+
+    def _part(
+        self, jobs: dict[Job, JobVictims], whole: Ints, sum_up: Callable[[Iterable[JobVictims]], Ints]
+    ) -> Ints:
+        """A sum over some of the jobs; over the others, and taken off the whole, if those are fewer."""
+        if 2 * len(jobs) < len(self._by_job):
+            return sum_up(jobs.values())
+        return whole - sum_up(victims for job, victims in self._by_job.items() if job not in jobs)
+
+    def _held_by(self, listed: Iterable[JobVictims]) -> Ints:
+        rows: dict[Shape, list[int]] = {}
+        for victims in listed:
+            if victims.allowed:
+                for shape, of_shape in victims.rows.items():
+                    rows.setdefault(shape, []).extend(of_shape)
+        return held_by_node(self._session.cluster.columns, rows)
+
+    def _number_of(self, listed: Iterable[JobVictims]) -> Ints:
+        rows = [row for victims in listed for of_shape in victims.rows.values() for row in of_shape]
+        return count_by_node(self._session.cluster.columns, rows)
+
+
+def rows_by_shape(tasks: Iterable[Task]) -> dict[Shape, list[int]]:
+    """The row of the node of each task, by shape."""
+    rows: dict[Shape, list[int]] = {}
+    for task in tasks:
+        if task.node is not None:
+            rows.setdefault(task.shape, []).append(task.node.row)
+    return rows
+
+
+def held_by_node(columns: Columns, rows: Mapping[Shape, list[int]]) -> Ints:
+    """What tasks hold on each node, given the rows of their nodes by shape."""
+    held = np.zeros_like(columns.idle)
+    for shape, of_shape in rows.items():
+        held += shape.dense(len(held))[:, None] * count_by_node(columns, of_shape)
+    return held
+
+
+def count_by_node(columns: Columns, rows: list[int]) -> Ints:
+    """How often each node is named."""
+    return np.bincount(np.array(rows, dtype=np.int64), minlength=len(columns))
+
+
+def jobs_within(session: Session, scope: Queue | Job | None) -> Iterable[Job]:
+    """All jobs of a queue, a single job, or all jobs that take part in cycles."""
+    if isinstance(scope, Queue):
+        return scope.jobs
+    return session.jobs() if scope is None else (scope,)
 
 
 class JobRanks:
@@ -101,15 +238,15 @@ def in_victim_order(
 class FreeableRoom:
     """An upper bound on what each node could free for tasks of one kind, as of a position in the session's journal."""
 
+    freeing: dict[Job, JobVictims]
+    """The jobs of which victims count in `freed`."""
+    taken: dict[Job, JobVictims]
+    """The jobs of which candidates count in `counts`."""
     freed: Ints
-    preemptor: Task
-    """One of the tasks for which it was summed up."""
-    victims: set[Task]
-    """The candidates that count in `freed`."""
+    counts: Ints
+    """How many candidates each node has, whether plugins could allow them or not."""
     journal_length: int
     rollbacks_seen: int
-    candidate_counts: Ints | None = None
-    """How many candidates each node has, whether plugins could allow them or not; counted when first needed."""
 
     def is_valid(self, session: Session) -> bool:
         """Whether it is still an upper bound: not if an eviction that it counts as done was rolled back."""
@@ -119,10 +256,13 @@ class FreeableRoom:
         return True
 
     def remove(self, victim: Task, row: int, journal_length: int) -> None:
-        """A candidate was evicted: it can free nothing again."""
-        if self.candidate_counts is not None:
-            self.candidate_counts[row] -= 1
+        """A task was evicted: it can free nothing again."""
         self.journal_length = journal_length
-        if victim in self.victims:
-            self.victims.discard(victim)
+        if _has(self.taken, victim):
+            self.counts[row] -= 1
+        if _has(self.freeing, victim):
             self.freed[:, row] -= victim.shape.dense(len(self.freed))
+
+
+def _has(jobs: Mapping[Job, JobVictims], victim: Task) -> bool:
+    return victim.job is not None and victim.job in jobs and victim in jobs[victim.job].tasks

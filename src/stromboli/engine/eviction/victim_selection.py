@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import partial
 from math import ceil, log2
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,9 @@ from stromboli.engine.eviction.victim_candidates import (
     FreeableRoom,
     JobRanks,
     VictimCandidates,
+    VictimIndex,
     in_victim_order,
+    jobs_within,
 )
 from stromboli.engine.eviction.victim_votes import VictimVotes
 from stromboli.engine.placement.node_fit import fits, slots
@@ -36,7 +38,8 @@ if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.engine.waiting.room_waits import WaitGroup
     from stromboli.model.job import Job
-    from stromboli.model.node_columns import Ints, Node
+    from stromboli.model.node_columns import Node
+    from stromboli.model.queue import Queue
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
@@ -54,7 +57,8 @@ class VictimSelection:
         self._candidates = candidates
         self._ranks = JobRanks(session)
         self._votes = VictimVotes(session.rules, candidates.point)
-        self._freeable: dict[Hashable, FreeableRoom] = {}
+        self._indexes: dict[Hashable, VictimIndex] = {}
+        self._rooms: dict[Hashable, FreeableRoom] = {}
         self._failed: dict[Hashable, tuple[int, int]] = {}
         self._searches: list[VictimSelection] = [self]
         """This search, and those among its candidates up to some priority."""
@@ -69,6 +73,8 @@ class VictimSelection:
         self._max_loss: float | None = None
         """The share of the cluster that a job may lose at most, if it is limited."""
         self._priorities_for: dict[Job | None, list[int]] = {}
+        self._jobs_by_priority: dict[Queue | Job | None, dict[int, list[Job]]] = {}
+        """By the scope of candidates, its jobs by priority, the lowest first."""
 
     def run(
         self, task: Task, clear: Callable[[VictimSelection, Task], bool], within: Domain | None = None
@@ -166,7 +172,8 @@ class VictimSelection:
         """The same search among fewer candidates."""
         search = VictimSelection(self.session, replace(self._candidates, **limits), self.options)
         search._last_tier, search._max_loss = self._last_tier, self._max_loss
-        search._searches, search.guarantees = self._searches, self.guarantees
+        search._searches, search._indexes = self._searches, self._indexes
+        search.guarantees = self.guarantees
         self._searches.append(search)
         return search
 
@@ -177,18 +184,20 @@ class VictimSelection:
             candidates = self._candidates
             priorities = self._priorities_for[task.job] = [
                 priority
-                for priority, jobs in self._jobs_by_priority.items()
+                for priority, jobs in self._by_priority_within(candidates.scope(task)).items()
                 if any(candidates.has_any(job) and candidates.may_take_from(task, job) for job in jobs)
             ]
         return priorities
 
-    @cached_property
-    def _jobs_by_priority(self) -> dict[int, list[Job]]:
-        """All jobs by priority, the lowest first."""
-        jobs: dict[int, list[Job]] = {}
-        for job in self.session.jobs():
-            jobs.setdefault(job.priority, []).append(job)
-        return dict(sorted(jobs.items()))
+    def _by_priority_within(self, scope: Queue | Job | None) -> dict[int, list[Job]]:
+        known = self._jobs_by_priority.get(scope)
+        if known is None:
+            jobs: dict[int, list[Job]] = {}
+            for job in jobs_within(self.session, scope):
+                if job.visible:
+                    jobs.setdefault(job.priority, []).append(job)
+            known = self._jobs_by_priority[scope] = dict(sorted(jobs.items()))
+        return known
 
     # -- on which nodes it is worthwhile
 
@@ -215,7 +224,7 @@ class VictimSelection:
         worthwhile = reach & fits(task, future + room.freed)
         if not worthwhile.any():
             return worthwhile
-        has_candidates: Bools = self._candidate_counts(room, task) > 0
+        has_candidates: Bools = room.counts > 0
         if self._candidates.required:
             return worthwhile & has_candidates
         return worthwhile & (has_candidates | fits(task, future))
@@ -252,54 +261,37 @@ class VictimSelection:
         return bool(room.sum() >= group.needed)
 
     def _freeable_for(self, task: Task) -> FreeableRoom:
-        session = self.session
+        """What each node could free for a task at most: what victims hold that plugins and guarantees might allow."""
         first_tier_only = self._last_tier is not None
-        bound = session.rules.bound(
+        bound = self.session.rules.bound(
             self._candidates.point, task, self.options.no_harm, of_jobs=True, first_tier_only=first_tier_only
         )
-        job = task.job if self._depends_on_job(task) else None
-        key = (session.queue_of(task), task.best_effort, bound.key, self._candidates.key(task), job)
-        room = self._freeable.get(key)
-        if room is None or not room.is_valid(session):
-            room = self._freeable[key] = self._sum_freeable(task, bound.may)
+        kind = (task.best_effort, bound.key, first_tier_only, self._candidates.key(task))
+        key = (self.session.queue_of(task), task.job if self._depends_on_job(task) else None, kind)
+        room = self._rooms.get(key)
+        if room is None or not room.is_valid(self.session):
+            room = self._rooms[key] = self._sum_freeable(task, kind, bound.may)
         return room
+
+    def _sum_freeable(self, task: Task, kind: Hashable, may: Callable[[Job], bool]) -> FreeableRoom:
+        scope, no_harm = self._candidates.scope(task), self.options.no_harm
+        index = self._indexes.pop((scope, kind), None) or VictimIndex(self.session, scope)
+        index.update(task, partial(self._candidates_of, task), may)
+        self._indexes[scope, kind] = index  # not if a plugin failed on the way
+        can_spare = self.guarantees.can_spare(self.session.queue_of(task)) if no_harm else None
+        return index.room(
+            partial(self._candidates.may_take_from, task),
+            lambda job, victims: can_spare is None or can_spare(job.queue, victims.rows),
+        )
 
     def _depends_on_job(self, task: Task) -> bool:
         """The tasks of a job that has running ones see other candidates than the tasks of other jobs."""
         return task.job is not None and any(task.job.counts[status] for status in self._candidates.statuses)
 
-    def _sum_freeable(self, task: Task, may: Callable[[Job], bool]) -> FreeableRoom:
-        columns = self.session.cluster.columns
-        by_shape: dict[Any, list[Task]] = {}
-        for job in self._jobs_for(task):
-            if may(job):
-                for victim in self._candidates_of(task, job):
-                    by_shape.setdefault(victim.shape, []).append(victim)
-        freed = np.zeros_like(columns.idle)
-        for shape, victims in by_shape.items():
-            shape_rows = [victim.node.row for victim in victims if victim.node is not None]
-            freed += shape.dense(len(freed))[:, None] * np.bincount(shape_rows, minlength=len(columns))
-        return FreeableRoom(
-            freed,
-            task,
-            {victim for victims in by_shape.values() for victim in victims},
-            len(self.session.journal),
-            len(self.session.rollbacks),
-        )
-
-    def _candidate_counts(self, room: FreeableRoom, task: Task) -> Ints:
-        if room.candidate_counts is None:
-            candidates = (each for job in self._jobs_for(task) for each in self._candidates_of(task, job))
-            rows = [candidate.node.row for candidate in candidates if candidate.node is not None]
-            count = len(self.session.cluster.columns)
-            room.candidate_counts = np.bincount(np.array(rows, dtype=np.int64), minlength=count)
-            room.journal_length = len(self.session.journal)  # whom it counts as evicted must stay so
-        return room.candidate_counts
-
     def _jobs_for(self, task: Task) -> Iterator[Job]:
         """The jobs that have candidates for a task, if they have any."""
         may_take_from = self._candidates.may_take_from
-        for job in self.session.cluster.jobs.values():
+        for job in jobs_within(self.session, self._candidates.scope(task)):
             if job.ready_count and job.visible and may_take_from(task, job):
                 yield job
 
@@ -317,15 +309,12 @@ class VictimSelection:
             search._remove(evicted)
 
     def _remove(self, victims: list[Task]) -> None:
-        session, journal_length = self.session, len(self.session.journal)
-        for room in self._freeable.values():
-            for victim in victims:
-                if (
-                    victim.node is not None
-                    and self._candidates.includes(room.preemptor, victim)
-                    and room.is_valid(session)
-                ):
-                    room.remove(victim, victim.node.row, journal_length)
+        journal_length = len(self.session.journal)
+        for room in self._rooms.values():
+            if room.is_valid(self.session):
+                for victim in victims:
+                    if victim.node is not None:
+                        room.remove(victim, victim.node.row, journal_length)
 
     # -- the victims that plugins allow
 
