@@ -103,10 +103,11 @@ def test_a_moved_job_is_told_that_its_new_pod_is_awaited() -> None:
     assert moved(world.step()) == {"small-0": "n2"}
     waiting = world.step().pending["default/small"]
     assert (
-        waiting.message == "its pods were moved, and the new ones are awaited: room is held for 1 pod on n2"
+        waiting.message
+        == "its pods were moved and their replacements do not exist yet: capacity is held for 1 pod on n2"
     )
     assert waiting.sentence == (
-        "PodGroup small waits: its pods were moved, and the new ones are awaited; its controller makes them"
+        "PodGroup small waits: its pods were moved and their replacements do not exist yet; its controller creates them"
     )
 
 
@@ -444,8 +445,8 @@ def test_the_plan_says_who_moves_from_where_to_where_for_whom() -> None:
     result = world.gang("big", cpu=4).step()
     (move,) = moves(result)
     assert eviction_sentence(move) == (
-        "default/a-0 moves from n1 to n2: consolidate makes room for default/big, frees cpu 2, pods 1"
-        " (chosen by all tiers (priority, gang, conformance))"
+        "default/a-0 moves from n1 to n2: consolidate for default/big, frees cpu 2, pods 1 (chosen "
+        "by all tiers (priority, gang, conformance))"
     )
     events = [d.message for d in result.decisions if isinstance(d, Event) and d.reason == names.EVENT_EVICT]
     assert any("consolidate for default/big, to start again on n2" in message for message in events)

@@ -49,8 +49,8 @@ def test_why_a_job_waits_is_one_sentence_with_volcanos_words_behind_it() -> None
     world.job("old", queue="q", pods=3, cpu=8, running_on="n1 n2 n2").job("other", queue="r", pods=2, cpu=9)
     world.job("train", queue="q", pods=6, cpu=5)
     sentence = (
-        'PodGroup train waits: the deserved share of queue "q" leaves too little cpu; '
-        "wait for jobs to end or raise its weight"
+        'PodGroup train waits: the deserved share of queue "q" has too little cpu left; wait for '
+        "jobs to end or raise its weight"
     )
     decisions = world.run(PLACE, "gang | proportion").decisions
     (status,) = [d for d in decisions if isinstance(d, PodGroupStatus) and d.name == "train"]
@@ -77,8 +77,8 @@ def test_a_job_that_is_not_let_in_says_so_before_it_has_pods() -> None:
     (condition,) = status.conditions
     assert (status.phase, condition.type) == ("Pending", "Unschedulable")
     assert condition.message.startswith(
-        'PodGroup train waits: not let into queue "q": queue resource quota insufficient: insufficient cpu; '
-        'raise the capability of queue "q" (cpu 2) ('
+        'PodGroup train waits: not admitted to queue "q": queue resource quota insufficient: '
+        'insufficient cpu; raise the capability of queue "q" (cpu 2) ('
     )
 
 

@@ -30,9 +30,9 @@ def run_case(name: str) -> World:
         (
             "topology/hard-without-the-plugin",
             "default/j",
-            "no plugin of the policy honours a hard network topology",
+            "no plugin in the policy honours a hard network topology",
         ),
-        ("topology/no-hypernodes-at-all", "default/hard", "there are no HyperNodes"),
+        ("topology/no-hypernodes-at-all", "default/hard", "the cluster has no HyperNodes"),
     ],
 )
 def test_a_gang_whose_hard_topology_cannot_be_honoured_waits(case: str, job: str, reason: str) -> None:
@@ -51,7 +51,7 @@ def test_a_gang_that_names_a_tier_which_nobody_has_waits() -> None:
     result = world.step()
     assert "default/named" not in result.bound_per_job
     assert (
-        'highestTierName "galaxy"): no HyperNode has a tier of that name'
+        'highestTierName "galaxy"): no HyperNode has a tier with that name'
         in result.pending["default/named"].message
     )
 
@@ -72,7 +72,7 @@ def test_a_pod_whose_devices_nobody_shares_out_waits(plugins: str) -> None:
     world.job("j", cpu=1, resources={"volcano.sh/vgpu-number": 1})
     result = world.run(PLACE, plugins)
     assert result.binds == {}
-    assert "no plugin of the policy shares out parts of devices" in result.why("j-0")
+    assert "no plugin in the policy shares out parts of devices" in result.why("j-0")
 
 
 @pytest.mark.parametrize("resource", ["volcano.sh/gpu-memory", "huawei.com/Ascend310P-memory"])

@@ -88,9 +88,9 @@ def test_an_unready_gang_is_told_what_it_waits_for() -> None:
     (condition,) = status.conditions
     assert (condition.type, condition.reason) == ("Unschedulable", "NotEnoughResources")
     assert condition.message == (
-        "PodGroup job waits: nodes are unavailable: Insufficient cpu; "
-        "all nodes together have less cpu than its pods that must start together ask for: add nodes or ask for less "
-        "(3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable)"
+        "PodGroup job waits: nodes are unavailable: Insufficient cpu; all nodes together have less "
+        "cpu than its pods that must start together request: add nodes or request less (3/3 tasks "
+        "in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable)"
     )
 
 
@@ -122,7 +122,7 @@ def test_a_task_stands_where_its_last_trial_left_it() -> None:
         return wait_condition(session, task, JobMessages(WaitCauses(session), task.job))
 
     session.explain(task, verdict_text("no room"))
-    sentence = "PodGroup job waits: no room; change the nodes, or what its pods ask of them"
+    sentence = "PodGroup job waits: no room; change the nodes, or the requirements of its pods"
     assert condition() == ("Unschedulable", f"{sentence} (pod group is not ready)", "")
     with session.statement() as trial:
         trial.allocate(task, n0)
@@ -143,8 +143,8 @@ def test_a_pod_that_waits_is_told_why_with_a_condition_and_an_event() -> None:
     outcome = cycle(queue(), node("n0"), group("job", 1), pod("a", "job", cpu=9))
     (condition,) = of_kind(outcome, PodCondition)
     why = (
-        "PodGroup job waits: nodes are unavailable: Insufficient cpu; "
-        "no node is large enough: ask for less cpu per pod or add larger nodes (pod group is not ready)"
+        "PodGroup job waits: nodes are unavailable: Insufficient cpu; no node is large enough: "
+        "request less cpu per pod or add larger nodes (pod group is not ready)"
     )
     assert (condition.reason, condition.message) == ("Unschedulable", why)
     assert Event("Pod", "default", "a", "Warning", "FailedScheduling", why) in outcome.decisions
@@ -156,7 +156,8 @@ def test_a_pod_whose_room_is_being_freed_hears_volcanos_words() -> None:
     (condition,) = of_kind(outcome, PodCondition)
     possible = "can possibly be assigned to a node, once resource is released and minAvailable is satisfied"
     sentence = (
-        "PodGroup job waits: room is being freed for it; nothing to do: it starts once that room is free"
+        "PodGroup job waits: capacity is being freed for it; "
+        "no action needed: it starts once that capacity is free"
     )
     assert condition.message == f"{sentence} ({possible})"
 
@@ -221,8 +222,8 @@ def owned(manifest: Manifest) -> Manifest:
 def test_the_owner_of_a_group_gets_an_event_that_names_it() -> None:
     outcome = cycle(queue(), node("n0"), owned(group("job-1234", 1)), pod("a", "job-1234", cpu=9))
     sentence = (
-        "Job job waits: nodes are unavailable: Insufficient cpu; "
-        "no node is large enough: ask for less cpu per pod or add larger nodes"
+        "Job job waits: nodes are unavailable: Insufficient cpu; no node is large enough: request "
+        "less cpu per pod or add larger nodes"
     )
     identity = (OWNER["apiVersion"], "u", "owner", JobId("PodGroup", "default", "job-1234"))
     event = Event("Job", "default", "job", "Warning", "Unschedulable", sentence, *identity)  # type: ignore[arg-type]
@@ -283,7 +284,7 @@ def test_a_job_that_was_let_in_does_not_keep_the_reason_why_it_was_not() -> None
     (status,) = of_kind(cycle(queue(), node("n0"), manifest), PodGroupStatus)
     (condition,) = status.conditions
     assert (status.phase, condition.type, condition.status) == ("Inqueue", "Unschedulable", "False")
-    assert condition.message.startswith("let into its queue; its controller makes its pods")
+    assert condition.message.startswith("admitted to its queue; its controller creates its pods")
 
 
 def test_a_group_without_pods_and_without_a_controller_hears_that_they_are_missing() -> None:

@@ -138,7 +138,7 @@ def test_a_best_effort_pod_is_not_bound_either(asks: str) -> None:
         ([LATE, claim("v")], 'persistentvolume "v" not found'),
         (
             [LATE, claim("v"), volume("z1")],
-            "no plugin of the policy looks at the nodes from which its volume",
+            "no plugin in the policy checks from which nodes its volume",
         ),
     ],
 )
@@ -195,7 +195,7 @@ def test_a_gang_with_a_hard_topology_waits_without_a_plugin_for_it(group: Any, p
     assert result.binds == {}
     waits = explanation(result)
     assert (waits.gate, waits.reason) == ("requirements", "Unmet requirement: hard-network-topology")
-    assert "no plugin of the policy honours a hard network topology" in waits.message
+    assert "no plugin in the policy honours a hard network topology" in waits.message
     assert "mode: soft" in waits.hint
 
 
@@ -205,11 +205,11 @@ def test_a_gang_with_a_hard_topology_waits_without_a_plugin_for_it(group: Any, p
         (
             [],
             HARD,
-            "spec.networkTopology (hard, highestTierAllowed 1): there are no HyperNodes",
+            "spec.networkTopology (hard, highestTierAllowed 1): the cluster has no HyperNodes",
             "create HyperNodes",
         ),
-        ([hyper_node()], BY_NAME, '"spine"): no HyperNode has a tier of that name', "name one of: rack"),
-        ([hyper_node("")], BY_NAME, '"spine"): no HyperNode has a tier of that name', "give tiers names"),
+        ([hyper_node()], BY_NAME, '"spine"): no HyperNode has a tier with that name', "use one of: rack"),
+        ([hyper_node("")], BY_NAME, '"spine"): no HyperNode has a tier with that name', "name the tiers"),
     ],
 )
 def test_a_plugin_alone_is_not_enough_without_hyper_nodes_and_tiers(
@@ -226,7 +226,7 @@ def test_a_plugin_alone_is_not_enough_without_hyper_nodes_and_tiers(
 
 def test_hyper_nodes_are_no_way_out_while_no_plugin_honours_a_hard_topology() -> None:
     waits = explanation(world().job("j", pods=2, cpu=1, group=HARD).run(PLACE, "gang"))
-    assert "there are no HyperNodes" in waits.message
+    assert "the cluster has no HyperNodes" in waits.message
     assert waits.hint.startswith("add network-topology-aware to the policy")
 
 
@@ -260,7 +260,7 @@ def test_a_pod_that_its_queue_keeps_out_too_hears_of_its_requirement() -> None:
     asked = {"volcano.sh/gpu-memory": 100}
     small = World(nodes="n1 cpu=8").job("j", cpu=1, resources=asked, min_resources=asked)
     result = small.run(PLACE, "gang | proportion overcommit")
-    assert "no plugin of the policy shares out parts of devices" in result.pending["default/j"].message
+    assert "no plugin in the policy shares out parts of devices" in result.pending["default/j"].message
 
 
 def test_the_reason_stands_in_the_events_and_conditions_of_a_gang_and_is_not_repeated() -> None:
@@ -270,9 +270,9 @@ def test_the_reason_stands_in_the_events_and_conditions_of_a_gang_and_is_not_rep
     assert {"PodGroup", "Pod"} == {
         decision.kind for decision in first.decisions if isinstance(decision, Event)
     }
-    assert all("there are no HyperNodes" in text for text in texts)
+    assert all("the cluster has no HyperNodes" in text for text in texts)
     status = next(decision for decision in first.decisions if isinstance(decision, PodGroupStatus))
-    assert "there are no HyperNodes" in status.conditions[0].message
+    assert "the cluster has no HyperNodes" in status.conditions[0].message
     assert made.step().decisions == []
 
 

@@ -82,9 +82,9 @@ def test_a_gang_that_waits_says_why_and_what_volcano_says():
     condition = conditions_of(world.run(plugins="gang"), "train")["Unschedulable"]
     assert condition.reason == "NotEnoughResources"
     assert condition.message == (
-        "PodGroup train waits: nodes are unavailable: Insufficient cpu; all nodes together have less cpu than its "
-        "pods that must start together ask for: add nodes or ask for less "
-        "(3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable)"
+        "PodGroup train waits: nodes are unavailable: Insufficient cpu; all nodes together have "
+        "less cpu than its pods that must start together request: add nodes or request less (3/3 "
+        "tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable)"
     )
 
 

@@ -30,7 +30,7 @@ def test_a_gang_without_room_for_all_binds_nothing_and_says_why() -> None:
     waiting = result.pending["default/train"]
     assert waiting.reason == "Larger than the cluster"
     assert waiting.counts == {"Insufficient cpu": 2}
-    assert waiting.hint == ("it asks for cpu 7500m, all nodes together have cpu 6: add nodes or ask for less")
+    assert waiting.hint == ("it requests cpu 7500m, all nodes together have cpu 6: add nodes or request less")
 
 
 def test_decisions_have_come_true_by_the_next_cycle() -> None:

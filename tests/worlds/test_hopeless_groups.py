@@ -22,7 +22,7 @@ def test_both_jobs_that_fit_start_beside_a_hopeless_one(policy: str, world: str)
     (job,) = plan.pending
     waiting = plan.pending[job]
     assert (job, waiting.reason) == ("default/hopeless", "Larger than any node")
-    text = "hopeless-0 asks for nvidia.com/gpu 8, the largest node (n1) has nvidia.com/gpu 4"
+    text = "hopeless-0 requests nvidia.com/gpu 8, the largest node (n1) has nvidia.com/gpu 4"
     assert text in (waiting.message, waiting.hint)
 
 
@@ -127,7 +127,7 @@ def test_a_gang_that_the_nodes_hold_only_in_part_is_reported_as_larger_than_the_
     world.add(*hopeless(4, minimum=4, cpu=3))
     (waiting,) = world.step(2).pending.values()
     assert waiting.reason == "Larger than the cluster"
-    assert "hold fewer of its pods than the 4 that must start together" in waiting.sentence
+    assert "fit fewer of its pods than the 4 that must start together" in waiting.sentence
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -204,7 +204,7 @@ def test_a_job_at_the_gate_is_compared_with_the_nodes_that_it_selects() -> None:
     world.add(pod("new-0", "new", cpu=4, spec=SELECTOR))
     waiting = world.step().pending["default/new"]
     assert waiting.reason == "Larger than any node"
-    assert waiting.message == "new-0 asks for cpu 4, the largest node that it selects (n2) has cpu 1"
+    assert waiting.message == "new-0 requests cpu 4, the largest node that it selects (n2) has cpu 1"
 
 
 @OURS
@@ -270,4 +270,4 @@ def test_a_job_refused_for_what_is_reserved_is_told_so() -> None:
 def test_a_job_refused_as_the_cluster_is_full_is_told_of_no_reservation() -> None:
     world = gate("stock").add(group("first", 1, phase="Running"), pod("first-0", "first", on="n1", cpu=4))
     hint = world.add(*newcomer()).step().pending["default/new"].hint
-    assert "cpu 0 free; wait until running and admitted jobs end, add nodes or ask for less" in hint
+    assert "cpu 0 free; wait until running and admitted jobs end, add nodes or request less" in hint

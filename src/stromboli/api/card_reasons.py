@@ -42,10 +42,10 @@ OTHER_TYPE = CardReason(
     "change nvidia.com/use-gputype or nvidia.com/nouse-gputype of the pod",
 )
 CARD_TOO_SMALL = CardReason(
-    "node(s) had no card as large as {}", "ask for less of a card, or add nodes with larger cards"
+    "node(s) had no card as large as {}", "request less of a card, or add nodes with larger cards"
 )
 FEW_CARDS = CardReason(
-    "node(s) had fewer cards than {}", "ask for fewer cards per container, or add nodes with more"
+    "node(s) had fewer cards than {}", "request fewer cards per container, or add nodes with more"
 )
 EXCLUSIVE = CardReason(
     "node(s) had no card free of pods of the same deviceshare.GPUExclusiveRules",
@@ -63,18 +63,18 @@ SAME_GROUP = CardReason(
     True,
 )
 MEMORY = CardReason(
-    "node(s) had no card with {} free", "wait until a pod on a card ends, or ask for less memory", True
+    "node(s) had no card with {} free", "wait until a pod on a card ends, or request less memory", True
 )
 CORES = CardReason(
     "node(s) had no card with free cores for {}",
-    "wait until a pod on a card ends, or ask for fewer cores",
+    "wait until a pod on a card ends, or request fewer cores",
     True,
 )
 SLOTS = CardReason(
-    "node(s) had no free MIG slot with {}", "wait until a pod on a card ends, or ask for less memory", True
+    "node(s) had no free MIG slot with {}", "wait until a pod on a card ends, or request less memory", True
 )
 IDLE_CARDS = CardReason(
-    "node(s) had fewer idle cards than {}", "wait until pods with cards end, or ask for fewer", True
+    "node(s) had fewer idle cards than {}", "wait until pods with cards end, or request fewer", True
 )
 HELD = CardReason(
     "node(s) had no card with enough beside what is held for other pods",
@@ -83,7 +83,7 @@ HELD = CardReason(
 )
 PARTS_OF_SEVERAL = CardReason(
     "node(s) had NPUs, of which only whole ones can be given out several at a time",
-    "ask for one NPU per container, or for all memory of each",
+    "request one NPU per container, or for all memory of each",
 )
 LOCKED = CardReason(
     "node(s) have been locked within 5 minutes",

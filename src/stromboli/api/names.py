@@ -181,7 +181,9 @@ PREEMPTION_BY_SCHEDULER = "PreemptionByScheduler"
 # --- reasons on PodGroup conditions ---
 NOT_ENOUGH_RESOURCES = "NotEnoughResources"
 LET_IN = "LetIn"
-PODS_TO_COME = "let into its queue; its controller makes its pods, and says in events why if it cannot"
+PODS_TO_COME = (
+    "admitted to its queue; its controller creates its pods, and its events report why if it cannot"
+)
 NOT_ENOUGH_TASKS = "NotEnoughTasks"
 NOT_ENOUGH_PODS_OF_TASK = "NotEnoughPodsOfTask"
 GROUP_SCHEDULED = "Scheduled"

@@ -50,7 +50,7 @@ class Failure:
 
     @property
     def way_out(self) -> str:
-        return "mend the plugin or take it out of the policy" if self.plugin else ""
+        return "fix the plugin or remove it from the policy" if self.plugin else ""
 
     @property
     def _where(self) -> str:

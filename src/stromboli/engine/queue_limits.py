@@ -172,4 +172,4 @@ def _ways_to_raise(dims: Dimensions, limits: Mapping[Queue, Amounts], missing: l
     return ["add nodes", _LOWER_GUARANTEES]
 
 
-_LOWER_GUARANTEES = "lower what other queues are guaranteed"
+_LOWER_GUARANTEES = "lower the guarantees of other queues"

@@ -90,15 +90,15 @@ def _unmet_topology(session: Session, topology: NetworkTopology, demand: Demand)
     problems, ways_out = [], []
     tier, name = topology.highest_tier_allowed, topology.highest_tier_name
     if not tree:
-        problems.append("there are no HyperNodes")
+        problems.append("the cluster has no HyperNodes")
         problems.append(left_out(tree, lambda _: True))
         ways_out.append(correct_left_out(tree, lambda _: True) or "create HyperNodes")
     elif tier is None and name not in tree.tier_of_name:
         known = sorted(tree.tier_of_name)
-        problems.append("no HyperNode has a tier of that name")
+        problems.append("no HyperNode has a tier with that name")
         problems.append(left_out(tree, lambda spec: spec.tier_name == name))
-        ways_out.append(f"name one of: {', '.join(known[:MOST_NAMES])}" if known else "give tiers names")
-    ways_out.append("set mode: soft, so that it may start anywhere")
+        ways_out.append(f"use one of: {', '.join(known[:MOST_NAMES])}" if known else "name the tiers")
+    ways_out.append("set mode: soft to allow any placement")
     if requirement.name not in session.rules.honoured:
         problems.append(requirement.unmet)
         ways_out = [requirement.way_out]  # the others would not be enough

@@ -79,7 +79,7 @@ class Overcommit(Plugin):
             job,
             self.name,
             text,
-            f"{cause}wait until running and admitted jobs end, add nodes or ask for less",
+            f"{cause}wait until running and admitted jobs end, add nodes or request less",
         )
         return Vote.REJECT
 

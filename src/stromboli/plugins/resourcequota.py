@@ -72,7 +72,7 @@ class ResourceQuotas(Plugin):
         )
         short = ", ".join(sorted(exceeded))
         summary = (
-            f'resource quota insufficient: quota "{quota.name}" of its namespace leaves too little {short}'
+            f'resource quota insufficient: quota "{quota.name}" of its namespace has too little {short} left'
         )
         way_out = "wait until pods of the namespace end, or raise that quota"
         self.session.refuse(job, self.name, text, way_out, summary)

@@ -42,14 +42,14 @@ def test_what_a_request_lacks_is_told_by_nodes() -> None:
     text = hint(world)
     assert "on 1 node request r: 2 devices of class gpu, only 1 can be had" in text
     assert "on 1 node request r: 2 devices of class gpu: 2 not selected by" in text
-    assert text.endswith("the most that one has is 1: ask for fewer, or add nodes with more")
+    assert text.endswith("the most on one node is 1: request fewer, or add nodes with more")
 
 
 def test_no_node_of_any_group_is_left_out() -> None:
     world = World().add(gpu_class(), group("j", 1), *claiming("p", 9))
     for number in range(5):
         world.add(node(f"n{number}"), gpus(f"n{number}", number + 1))
-    assert "; on 2 nodes something else is short: " in hint(world)
+    assert "; on 2 nodes something else is missing: " in hint(world)
 
 
 def sentence(world: World) -> str:
@@ -62,14 +62,14 @@ def sentence(world: World) -> str:
         (
             9,
             "true",
-            "no node has 9 devices of class gpu for request r, even with none in use; the most that one has is 8: ask "
-            "for fewer, or add nodes with more",
+            "no node has 9 devices of class gpu for request r, even with none in use; the most on one "
+            "node is 8: request fewer, or add nodes with more",
         ),
         (
             1,
             'device.attributes["d"].model == "z"',
-            'no node has a device that request r selects by \'device.attributes["d"].model == "z"\': change it, or '
-            "add nodes with such devices",
+            'no node has a device that matches selector \'device.attributes["d"].model == "z"\' of '
+            "request r: change the selector, or add nodes with such devices",
         ),
     ],
 )
@@ -92,7 +92,7 @@ def test_devices_that_others_have_are_waited_for() -> None:
     held[1] = pod("held", "k", spec={"resourceClaims": [{"name": "c", "resourceClaimName": "held"}]})
     text = sentence(world.add(*held, *waiting))
     assert text.endswith(
-        "; wait until devices of class gpu are free, ask for others, or add nodes that have them"
+        "; wait until devices of class gpu are free, request others, or add nodes that have them"
     )
 
 
@@ -100,24 +100,27 @@ def test_a_mistake_in_a_selector_is_told_alone() -> None:
     world = World().add(node("n1"), node("n2"), gpus("n1", 1), gpu_class(), group("j", 1))
     text = sentence(world.add(*claiming("p", 1, 'device.attributes["d"].modell == "a"')))
     assert text.endswith(
-        'no such key: "modell"; mend the selector of the claim or of its class: kubectl get resourceslices -o yaml '
-        "shows the attributes of devices, and has() tells whether a device has one"
+        'no such key: "modell"; fix the selector of the claim or of its class: kubectl get '
+        "resourceslices -o yaml shows the attributes of devices, and has() tests whether a device "
+        "has one"
     )
 
 
 def test_of_a_gang_it_is_told_how_many_of_its_pods_find_devices() -> None:
     world = World().add(node("n1"), gpus("n1", 2), gpu_class(), group("j", 3))
     world.add(*claiming("p0"), *claiming("p1"), *claiming("p2"))
-    assert hint(world).startswith("there are devices for 2 of 3 pods: nodes have devices for 2 of the 3 pods")
+    assert hint(world).startswith(
+        "devices are available for 2 of 3 pods: nodes have devices for 2 of the 3 pods"
+    )
 
 
 @pytest.mark.parametrize(
     ("objects", "way_out"),
     [
-        ([gpus("n1", 1)], "create the DeviceClass, or ask for one that exists: kubectl get deviceclasses"),
+        ([gpus("n1", 1)], "create the DeviceClass, or request an existing one: kubectl get deviceclasses"),
         (
             [gpus("n1", 1), gpu_class("device.nothing +")],
-            "mend the selector of the claim or of its class",
+            "fix the selector of the claim or of its class",
         ),
     ],
 )

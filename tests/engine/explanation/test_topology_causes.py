@@ -26,8 +26,8 @@ from tests.properties.living import LivingWorld, engine, events
 PLUGINS = "priority gang conformance | predicates proportion nodeorder network-topology-aware"
 POLICY = policy("enqueue, allocate, backfill", PLUGINS)
 WAYS = (
-    "wait until one has, allow a higher tier or set mode: soft, "
-    "or add gangpreempt or consolidate to the actions of the policy"
+    "wait until one has capacity, allow a higher tier or set mode: soft, or add gangpreempt or "
+    "consolidate to the policy actions"
 )
 RACKS = [hyper_node(f"r{rack}", 1, nodes=[f"{rack}1", f"{rack}2"], tier_name="rack") for rack in "abcd"]
 ROWS = [hyper_node("left", 2, children=["ra", "rb"]), hyper_node("right", 2, children=["rc", "rd"])]
@@ -58,7 +58,7 @@ def test_the_sentence_names_the_tier_and_the_pods_and_no_number_that_moves() -> 
     assert explanation.gate == "topology"
     assert explanation.reason == "No HyperNode with room"
     assert explanation.sentence == (
-        f"PodGroup g waits: no HyperNode of tier 1 or below has room for 7 pods; {WAYS}"
+        f"PodGroup g waits: no HyperNode of tier 1 or below has capacity for 7 pods; {WAYS}"
     )
 
 
@@ -70,23 +70,23 @@ def test_the_closest_is_named_with_what_it_lacks_and_who_holds_that() -> None:
     assert closest.lacks == {"cpu": "1"}
     assert closest.holders == (DomainHolder("default/old", "cpu", "2"),)
     assert explanation.message.endswith(
-        "; closest: HyperNode rd (tier 1) has room for 6 of 7 pods and lacks cpu 1, "
-        "held there by default/old (cpu 2)"
+        "; closest: HyperNode rd (tier 1) has capacity for 6 of 7 pods and lacks cpu 1, held there "
+        "by default/old (cpu 2)"
     )
-    assert explanation.hint.startswith("tier 2 has room (HyperNode left): wait until one has, ")
+    assert explanation.hint.startswith("tier 2 has capacity (HyperNode left): wait until one has capacity, ")
 
 
 def test_the_way_out_says_how_far_one_would_have_to_go() -> None:
-    assert why(world(*gang("g", 11))).hint.startswith("all nodes together have room: ")
+    assert why(world(*gang("g", 11))).hint.startswith("all nodes together have capacity: ")
 
 
 def test_a_gang_that_no_tier_has_room_for_is_told_what_all_nodes_have() -> None:
     made = world(*gang("g", 10, cpu=2))
-    assert why(made).hint.startswith("all nodes together have room for 9 of 10 pods: ")
+    assert why(made).hint.startswith("all nodes together have capacity for 9 of 10 pods: ")
 
 
 def test_a_tier_by_name_is_told_by_name() -> None:
-    assert "no HyperNode of tier 1 (rack) or below has room" in why(world(*gang("g", 7, "rack"))).sentence
+    assert "no HyperNode of tier 1 (rack) or below has capacity" in why(world(*gang("g", 7, "rack"))).sentence
 
 
 def test_the_sentence_stays_while_room_comes_and_goes() -> None:
@@ -143,20 +143,20 @@ def test_a_soft_gang_waits_for_nodes() -> None:
     soft = group("g", 10, networkTopology={"mode": "soft"})
     explanation = why(world(soft, *(pod(f"g-{n}", "g", cpu=2) for n in range(10))))
     assert explanation.sentence == (
-        "PodGroup g waits: nodes are unavailable: Insufficient cpu; "
-        "wait until enough cpu is free, add nodes or ask for less"
+        "PodGroup g waits: nodes are unavailable: Insufficient cpu; wait until enough cpu is free, "
+        "add nodes or request less"
     )
-    assert explanation.message == "all nodes together have room for 9 of 10 pods and lack cpu 2"
+    assert explanation.message == "all nodes together have capacity for 9 of 10 pods and lack cpu 2"
 
 
 def test_the_way_out_of_a_gang_that_has_no_room_anywhere_is_not_to_be_farther_apart() -> None:
     assert why(world(*gang("g", 2, cpu=4))).hint == (
-        "all nodes together have room for 1 of 2 pods: wait until one has, ask for less, "
-        "or add gangpreempt or consolidate to the actions of the policy"
+        "all nodes together have capacity for 1 of 2 pods: wait until one has capacity, request "
+        "less, or add gangpreempt or consolidate to the policy actions"
     )
     assert why(world(*gang("g", 10, cpu=2))).hint == (
-        "all nodes together have room for 9 of 10 pods: "
-        "ask for less, or allow a higher tier or set mode: soft and wait"
+        "all nodes together have capacity for 9 of 10 pods: request less, or allow a higher tier "
+        "or set mode: soft and wait"
     )
 
 
@@ -177,14 +177,12 @@ def test_the_topology_of_a_job_is_changed_in_its_pod_group() -> None:
 def test_nodes_that_cannot_be_used_are_told_from_hyper_nodes_that_are_too_small() -> None:
     cordoned = [node(f"{rack}1", labels={"rack": rack}, spec={"unschedulable": True}) for rack in "abcd"]
     explanation = why(world(*cordoned, *gang("g", 7)))
-    assert explanation.summary == (
-        "no HyperNode of tier 1 or below has enough nodes that can be used for 7 pods"
-    )
-    assert explanation.message.endswith("; 1 of its 2 nodes cannot be used (d1)")
+    assert explanation.summary == ("no HyperNode of tier 1 or below has enough usable nodes for 7 pods")
+    assert explanation.message.endswith("; 1 of its 2 nodes are unusable (d1)")
     assert "uncordon nodes" in explanation.hint
     assert "is large enough for 9 pods" in why(world(*cordoned, *gang("g", 9))).summary
     label = why(world(*cordoned, *near(7))).summary
-    assert label == "no value of the node label rack has enough nodes that can be used for 7 pods"
+    assert label == "no value of node label rack has enough usable nodes for 7 pods"
 
 
 def test_hyper_nodes_without_nodes_are_named_where_none_is_large_enough() -> None:
@@ -211,9 +209,12 @@ def elastic(mode: dict[str, Any], count: int, minimum: int) -> list[Manifest]:
 def test_a_gang_that_needs_room_for_all_its_pods_is_told_so() -> None:
     explanation = why(world(*elastic({"mode": "hard", "highestTierAllowed": 1}, 4, 2)))
     assert explanation.summary == (
-        "no HyperNode of tier 1 or below has room for all 4 pods that wait, though 2 would be enough to start"
+        "no HyperNode of tier 1 or below has capacity for all 4 pending pods, although 2 would be enough to start"
     )
-    assert "wait until one has, set startWithMinimum of network-topology-aware, allow" in explanation.sentence
+    assert (
+        "wait until one has capacity, set startWithMinimum of network-topology-aware, allow"
+        in explanation.sentence
+    )
     assert explanation.closest is not None
     assert (explanation.closest.fits, explanation.closest.needed) == (3, 4)
 
@@ -221,18 +222,22 @@ def test_a_gang_that_needs_room_for_all_its_pods_is_told_so() -> None:
 def test_so_is_a_soft_one() -> None:
     explanation = why(world(*elastic({"mode": "soft"}, 12, 2)))
     assert explanation.summary == (
-        "all nodes together have no room for all 12 pods that wait, though 2 would be enough to start: "
-        "Insufficient cpu"
+        "all nodes together have no capacity for all 12 pending pods, although 2 would be enough "
+        "to start: Insufficient cpu"
     )
     assert explanation.hint.startswith(
         "set startWithMinimum of network-topology-aware, wait until enough cpu"
     )
-    assert explanation.message.startswith("all nodes together have room for 9 of 12 pods and lack cpu 6; ")
+    assert explanation.message.startswith(
+        "all nodes together have capacity for 9 of 12 pods and lack cpu 6; "
+    )
 
 
 def test_hyper_nodes_that_are_left_out_are_named() -> None:
     twice = hyper_node("other", 2, children=["ra"])
-    assert "has room for 7 pods, and HyperNode ra is left out (" in why(world(twice, *gang("g", 7))).summary
+    assert (
+        "has capacity for 7 pods, and HyperNode ra is left out (" in why(world(twice, *gang("g", 7))).summary
+    )
 
 
 def test_hyper_nodes_from_labels_are_named_by_the_value_of_the_label() -> None:
@@ -242,7 +247,7 @@ def test_hyper_nodes_from_labels_are_named_by_the_value_of_the_label() -> None:
     closest = waits.pending["default/g"].closest
     assert closest is not None
     assert closest.name == "hypernode-racks-tier1-5q82h"
-    assert closest.text.startswith("HyperNode rack-1 (tier 1) has room for 5 of 8 pods")
+    assert closest.text.startswith("HyperNode rack-1 (tier 1) has capacity for 5 of 8 pods")
 
 
 # -- gangs that run in part, and sub-groups
@@ -253,7 +258,7 @@ def test_a_replacement_is_told_that_it_must_stay_with_its_gang() -> None:
     running += [pod("g-0", "g", on="a1"), pod("g-1", "g", on="a2"), pod("g-2", "g", cpu=2)]
     explanation = why(world(*running))
     assert explanation.summary == (
-        "it must stay in HyperNode ra, where its other pods are, and that has no room for the rest"
+        "it must stay in HyperNode ra, where its other pods are, which has no capacity for its remaining pods"
     )
     assert explanation.closest is not None
     assert explanation.closest.holders == (DomainHolder("default/old", "cpu", "4"),)
@@ -262,13 +267,13 @@ def test_a_replacement_is_told_that_it_must_stay_with_its_gang() -> None:
 def test_a_gang_that_is_torn_is_told_so() -> None:
     running = [group("g", 2, networkTopology={"mode": "hard", "highestTierAllowed": 1})]
     running += [pod("g-0", "g", on="a1"), pod("g-1", "g", on="c1"), pod("g-2", "g")]
-    assert why(world(*running)).summary == "its pods that run are in no HyperNode of tier 1 or below"
+    assert why(world(*running)).summary == "its running pods share no HyperNode of tier 1 or below"
 
 
 def test_a_gang_whose_nodes_are_lost_is_told_so() -> None:
     running = [group("g", 2, networkTopology={"mode": "hard", "highestTierAllowed": 1})]
     running += [pod("g-0", "g", on="gone"), pod("g-1", "g"), pod("g-2", "g")]
-    lost = "the nodes of its other pods are gone, so nobody knows where it must stay"
+    lost = "the nodes of its other pods were deleted, so its domain is unknown"
     assert why(world(*running)).summary == lost
     assert why(world(*near(2, on="gone"), pod("more", native="g"))).summary == lost
 
@@ -278,7 +283,7 @@ def test_a_sub_group_is_told_by_the_name_of_its_policy() -> None:
     parts = {**sub_group_policy("part", "part", size=6, least=2), **topology}
     pods = [pod(f"g-{number}", "g", labels={"part": str(number // 6)}) for number in range(12)]
     explanation = why(world(group("g", 12, subGroupPolicy=[parts]), *pods))
-    assert "tier 1 or below has room for 6 pods of a sub-group part" in explanation.summary
+    assert "tier 1 or below has capacity for 6 pods of subgroup part" in explanation.summary
     assert explanation.closest is not None
     assert explanation.closest.fits == 4  # rd would be the place of the other one
 
@@ -294,10 +299,13 @@ def in_halves(*limits: int, count: int = 8) -> list[Manifest]:
 def test_a_higher_tier_is_no_way_out_where_the_sub_groups_keep_to_their_own() -> None:
     explanation = why(world(*in_halves(2, 1)))
     assert explanation.hint.startswith(
-        "no higher tier has room within the other limits of its job and sub-groups: wait until one has, ask"
+        "no higher tier has capacity within the other limits of its job and subgroups: "
+        "wait until one has capacity, request"
     )
     roomy = why(world(*in_halves(2, 2, count=6)))
-    assert roomy.hint.startswith("all nodes together have room: wait until one has, allow a higher tier")
+    assert roomy.hint.startswith(
+        "all nodes together have capacity: wait until one has capacity, allow a higher tier"
+    )
 
 
 # -- native groups
@@ -310,13 +318,13 @@ def near(count: int, key: str = "rack", **terms: Any) -> list[Manifest]:
 
 def test_a_native_group_is_told_the_same_of_its_label() -> None:
     explanation = why(world(*near(7)))
-    assert explanation.summary == "no value of the node label rack has nodes with room for 7 pods"
+    assert explanation.summary == "no value of node label rack has nodes with capacity for 7 pods"
     assert explanation.message.endswith(
-        "; closest: rack=d has room for 6 of 7 pods and lacks cpu 1, held there by default/old (cpu 2)"
+        "; closest: rack=d has capacity for 6 of 7 pods and lacks cpu 1, held there by default/old (cpu 2)"
     )
     assert why(world(*near(2, "zone"))).sentence == (
-        "PodGroup g waits: no node has the label zone; "
-        "label the nodes with zone, or leave schedulingConstraints out of a new PodGroup"
+        "PodGroup g waits: no node has the label zone; label the nodes with zone, or create a new "
+        "PodGroup without schedulingConstraints"
     )
 
 
@@ -324,4 +332,4 @@ def test_a_native_group_that_runs_is_told_where_it_must_stay() -> None:
     more = [pod("more", native="g", cpu=3)]
     assert "it must stay on nodes with rack=a" in why(world(*near(2, on="a1"), *more)).summary
     torn = [*near(1, on="a1"), pod("b", native="g", on="b1"), *more]
-    assert why(world(*torn)).summary == "its pods that run have no common value of the node label rack"
+    assert why(world(*torn)).summary == "its running pods have no common value of node label rack"

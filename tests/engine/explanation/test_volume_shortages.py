@@ -36,8 +36,9 @@ def hint_of(
 def test_volumes_of_the_class_are_too_small() -> None:
     hint = hint_of(storage_class(), volume("v", "3Gi", "n1"), claim("data", "5Gi"))
     assert hint == (
-        "claim data asks for 5Gi of class local, of which 1 volume is free, the largest with 3Gi; 0 of 2 nodes reach "
-        "one that serves it: create a PersistentVolume of class local with 5Gi or more where there is room"
+        "claim data requests 5Gi of class local, of which 1 volume is free, the largest with 3Gi; "
+        "0 of 2 nodes reach a suitable one: create a PersistentVolume of class local with 5Gi or "
+        "more where nodes have capacity"
     )
 
 
@@ -47,8 +48,8 @@ def test_a_class_provisions_elsewhere() -> None:
         storage_class("made", "example.com/made", allowedTopologies=allowed), claim("data", of="made")
     )
     assert hint.endswith(
-        "class made provisions volumes within its allowedTopologies alone: add nodes there, widen them, or create a "
-        "PersistentVolume with 5Gi or more"
+        "class made provisions volumes only within its allowedTopologies: add nodes there, widen "
+        "them, or create a PersistentVolume with 5Gi or more"
     )
 
 
@@ -60,15 +61,16 @@ def test_drivers_have_too_little_storage_left() -> None:
     ]
     hint = hint_of(*objects, claim("a", of="csi"), claim("b", of="csi"), claims=("a", "b"))
     assert hint == (
-        "the most that is left of class csi for one node is 6Gi: it asks for 10Gi of class csi on one node, more than "
-        "drivers report as left: ask for less or add storage"
+        "the most free storage of class csi on one node is 6Gi: it requests 10Gi of class csi on "
+        "one node, more than drivers report as free: request less or add storage"
     )
 
 
 def test_the_node_that_was_selected_for_a_claim_is_gone() -> None:
     hint = hint_of(storage_class("csi", "hostpath.csi.k8s.io"), claim("data", of="csi", node="old"))
     assert hint.endswith(
-        "node old, selected for claim data, is gone: kubectl annotate pvc data volume.kubernetes.io/selected-node-"
+        "node old, selected for claim data, no longer exists: kubectl annotate pvc data "
+        "volume.kubernetes.io/selected-node-"
     )
 
 
@@ -83,21 +85,21 @@ def test_no_node_has_the_driver() -> None:
 def test_a_driver_attaches_no_more() -> None:
     objects = [*disk("data"), *disk("more"), csi_node("n1", 1), csi_node("n2", 1)]
     assert hint_of(*objects, claims=("data", "more")) == (
-        "2 of 2 nodes have the CSI driver disk.example.com, 0 of them are full: disk.example.com attaches no more "
-        "volumes to these nodes: wait until pods with such volumes end, or add nodes"
+        "2 of 2 nodes have the CSI driver disk.example.com, 0 of them are full: the volume limit of "
+        "disk.example.com is reached on these nodes: wait until pods with such volumes end or add nodes"
     )
 
 
 def test_a_bound_volume_names_the_nodes_that_reach_it() -> None:
     objects = [volume("pv", "10Gi", "n1", claimed_by="data"), claim("data", volume="pv")]
     hint = hint_of(*objects, nodes="n1 cpu=4 +down=; n2 cpu=4; n3 cpu=4")
-    assert hint == "volume pv can be reached from n1: make room there"
+    assert hint == "volume pv is reachable from n1: free capacity there"
 
 
 def test_a_bound_volume_names_its_zone() -> None:
     objects = [volume("pv", labels={ZONE: "a__b"}, claimed_by="data"), claim("data", volume="pv")]
     hint = hint_of(*objects, nodes=f"n1 cpu=4 {ZONE}=c; n2 cpu=4 {ZONE}=c")
-    assert hint == "volume pv lies in a, b: add nodes there"
+    assert hint == "volume pv is in a, b: add nodes there"
 
 
 def test_who_has_a_claim_for_a_single_pod_is_named() -> None:
@@ -107,7 +109,7 @@ def test_who_has_a_claim_for_a_single_pod_is_named() -> None:
     )
     world.job("old", cpu=1, running_on="n", spec=claiming("data")).job("j", cpu=1, spec=claiming("data"))
     hint = world.run(PLACE, PLUGINS).pending["default/j"].hint
-    assert hint.startswith("pod default/old-0 has claim data: ")
+    assert hint.startswith("pod default/old-0 uses claim data: ")
 
 
 @pytest.mark.parametrize("free", [0, 3])
@@ -116,8 +118,8 @@ def test_what_a_condition_tells_stays_the_same_while_volumes_come_and_go(free: i
     world.add(*(volume(f"v{number}", "1Gi") for number in range(free)))
     sentence = world.job("j", cpu=1, spec=claiming("data")).run(PLACE, PLUGINS).pending["default/j"].sentence
     assert sentence.endswith(
-        "node(s) didn't find available persistent volumes to bind; create a PersistentVolume of class local with "
-        "5Gi or more where there is room"
+        "node(s) didn't find available persistent volumes to bind; create a PersistentVolume of "
+        "class local with 5Gi or more where nodes have capacity"
     )
 
 
@@ -137,8 +139,8 @@ def test_nodes_without_the_driver_are_not_told_to_attach_no_more() -> None:
         world.run(PLACE, PLUGINS)
         .pending["default/j"]
         .sentence.endswith(
-            "1 of 2 nodes list the CSI driver disk.example.com in their CSINode: make room for the pod and its volumes "
-            "there, or install the driver on other nodes"
+            "1 of 2 nodes list the CSI driver disk.example.com in their CSINode: free capacity for the "
+            "pod and its volumes there, or install the driver on other nodes"
         )
     )
 
@@ -148,8 +150,8 @@ def test_a_claim_for_a_single_pod_is_no_claim_for_a_gang(provisioner: str) -> No
     alone = {"accessModes": ["ReadWriteOncePod"]}
     objects = [storage_class("c", provisioner), claim("data", of="c", **alone), volume("pv", of="c", **alone)]
     assert sentence_of(*objects, pods=2).endswith(
-        "; claim data is for a single pod (ReadWriteOncePod), and 2 pods that must start together ask for it: give "
-        "each a claim of its own, or choose another access mode"
+        "; claim data is for a single pod (ReadWriteOncePod), and 2 pods that must start together "
+        "use it: give each its own claim, or choose another access mode"
     )
 
 
@@ -158,13 +160,13 @@ def test_a_claim_for_a_single_pod_is_no_claim_for_a_gang(provisioner: str) -> No
     [
         (
             [storage_class("c", "example.com/made", "Immediate"), claim("data", of="c")],
-            "claim data of class c waits to be provisioned by example.com/made: see that it runs (kubectl describe pvc "
-            "data)",
+            "claim data of class c waits to be provisioned by example.com/made: check that the "
+            "provisioner runs (kubectl describe pvc data)",
         ),
         (
             [claim("data", of="")],
-            "claim data has no storage class, and got none as a default: make it anew with storageClassName, or create "
-            "a PersistentVolume without a class for it",
+            "claim data has no storage class and no default applies: recreate it with "
+            "storageClassName, or create a PersistentVolume without a class for it",
         ),
         (
             [storage_class("c", mode="Immediate"), claim("data", of="c")],
@@ -183,6 +185,6 @@ def test_a_gang_hears_how_many_volumes_it_lacks() -> None:
     explained = world.run(PLACE, PLUGINS).pending["default/j"]
     assert "1 volume is free, the largest with 5Gi, 2 too few for the 3 claims of its gang" in explained.hint
     assert explained.sentence.endswith(
-        "its pods ask for 3 volumes of class local with 5Gi or more: create the missing PersistentVolumes where there "
-        "is room"
+        "its pods request 3 volumes of class local with 5Gi or more: create the missing "
+        "PersistentVolumes where nodes have capacity"
     )

@@ -27,16 +27,16 @@ def test_a_pod_larger_than_what_is_free_hears_how_much_that_is() -> None:
     world = World(nodes="n1 cpu=4; n2 cpu=8").job("old", pods=2, cpu=3, running_on="n1 n2")
     explanation = world.job("a", cpu=6).run("enqueue, allocate", "gang").pending["default/a"]
     assert explanation.reason == "Insufficient cpu"
-    assert explanation.hint == "each pod asks for cpu 6; the largest free amount on one node is cpu 5 (n2)"
+    assert explanation.hint == "each pod requests cpu 6; the largest free amount on one node is cpu 5 (n2)"
 
 
 def test_a_gang_hears_how_much_of_it_would_fit() -> None:
     world = World(nodes="n1 cpu=4; n2 cpu=2; n3 cpu=8").job("old", cpu=8, running_on="n3")
     explanation = world.job("a", pods=3, cpu=2.5).run("enqueue, allocate", "gang").pending["default/a"]
-    assert explanation.hint == "1 of 3 pods would fit: together they ask for cpu 7500m, cpu 6 is free"
+    assert explanation.hint == "1 of 3 pods fit: they request cpu 7500m in total; cpu 6 is free"
     world = World(nodes="n1 cpu=4; n2 cpu=4; n3 cpu=8").job("old", cpu=8, running_on="n3")
     explanation = world.job("a", pods=3, cpu=2.5).run("enqueue, allocate", "gang").pending["default/a"]
-    assert explanation.hint.endswith("cpu 7500m, cpu 8 is free, but in pieces too small")
+    assert explanation.hint.endswith("they request cpu 7500m in total; cpu 8 is free but fragmented")
 
 
 @pytest.mark.parametrize("policy", ["default", "basic", "fair-share", "full", "high-priority"])
@@ -45,15 +45,15 @@ def test_what_evicting_actions_try_in_vain_does_not_spoil_what_a_gang_hears(poli
     world.job("train", queue="research", pods=3, cpu=3, running_on="n1 n1 n2")
     explanation = waiting(world.job("a", queue="production", pods=2, cpu=3.5), policy=policy)
     assert explanation.message == "a-1: 0/2 nodes are unavailable: 2 Insufficient cpu."
-    free = "together they ask for cpu 7, cpu 7 is free, but in pieces too small"
-    assert explanation.hint == f"1 of 2 pods would fit: {free}"
+    free = "they request cpu 7 in total; cpu 7 is free but fragmented"
+    assert explanation.hint == f"1 of 2 pods fit: {free}"
 
 
 def test_room_that_somebody_took_since_a_gang_was_tried_does_not_count() -> None:
     world = World(nodes="n1 cpu=4; n2 cpu=4; n3 cpu=4").job("old", cpu=4, running_on="n3")
     world.job("a", pods=3, cpu=3).job("b", cpu=4)
     explanation = world.run("enqueue, allocate", "gang").pending["default/a"]
-    assert explanation.hint == "1 of 3 pods would fit: together they ask for cpu 9, cpu 4 is free"
+    assert explanation.hint == "1 of 3 pods fit: they request cpu 9 in total; cpu 4 is free"
 
 
 def test_what_a_gang_holds_while_it_waits_does_not_count_as_free() -> None:
@@ -61,7 +61,7 @@ def test_what_a_gang_holds_while_it_waits_does_not_count_as_free() -> None:
     world.job("first", pods=2, cpu=3).job("a", cpu=2)
     result = world.run("enqueue, allocate", "gang")
     assert result.pipelined == {"default/first-1": "n2"}
-    hint = "each pod asks for cpu 2; the largest free amount on one node is cpu 1 (n1)"
+    hint = "each pod requests cpu 2; the largest free amount on one node is cpu 1 (n1)"
     assert result.pending["default/a"].hint == hint
 
 
@@ -70,7 +70,7 @@ def test_what_a_gang_holds_while_it_waits_does_not_count_as_free() -> None:
     [
         ("n1 cpu=4 +gpu=yes:NoSchedule", {}, "tolerate a taint or remove it: gpu=yes:NoSchedule"),
         ("n1 cpu=4", {"nodeSelector": {"disk": "ssd"}}, "label a node with disk=ssd"),
-        ("n1 cpu=4,pods=0", {}, "every node has its full number of pods"),
+        ("n1 cpu=4,pods=0", {}, "every node is at its pod limit"),
         (
             "n1 cpu=4",
             {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
@@ -95,22 +95,22 @@ def test_a_job_at_the_gate_hears_which_resource_is_short() -> None:
     explanation = waiting(world.job("old", cpu=2, running_on="n1"))
     assert explanation.reason == "resource in cluster is overused"
     assert explanation.hint == (
-        "it asks for cpu 3 (spec.minResources), the cluster has cpu 2 free; "
-        "wait until running and admitted jobs end, add nodes or ask for less"
+        "it requests cpu 3 (spec.minResources), the cluster has cpu 2 free; wait until running and "
+        "admitted jobs end, add nodes or request less"
     )
 
 
 def test_a_job_at_the_gate_that_can_never_fit_is_not_told_to_wait() -> None:
     explanation = waiting(World(nodes="n1 cpu=4").job("a", cpu=1, min_resources={"cpu": 100}))
     assert explanation.reason == "Larger than the cluster"
-    assert explanation.hint == "it asks for cpu 100, all nodes together have cpu 4: add nodes or ask for less"
+    assert explanation.hint == "it requests cpu 100, all nodes together have cpu 4: add nodes or request less"
 
 
 def test_a_job_at_the_gate_with_a_pod_larger_than_any_node_is_not_told_to_wait() -> None:
     world = World(nodes="n1 cpu=4\nn2 cpu=4").job("a", cpu=6, min_resources={"cpu": 6})
     explanation = waiting(world.job("old", cpu=3, running_on="n1"))
     assert explanation.sentence.endswith(
-        "no node is large enough for its cpu; ask for less, or add a larger node"
+        "no node is large enough for its cpu request; request less, or add a larger node"
     )
 
 
@@ -119,7 +119,7 @@ def test_a_job_at_the_gate_of_its_queue_hears_how_that_lets_it_in() -> None:
     world.job("a", cpu=1, queue="q", min_resources={"cpu": 2})
     explanation = world.run("enqueue, allocate", "gang proportion").pending["default/a"]
     assert explanation.hint == (
-        'it asks for cpu 2 (spec.minResources), the cluster has cpu 4 free; raise the capability of queue "q" (cpu 1)'
+        'it requests cpu 2 (spec.minResources), the cluster has cpu 4 free; raise the capability of queue "q" (cpu 1)'
     )
 
 
@@ -148,16 +148,16 @@ def test_a_queue_that_had_its_share_says_what_it_holds() -> None:
     world.job("old", pods=2, cpu=1, queue="q", running_on="n1 n1").job("a", cpu=1, queue="q")
     explanation = waiting(world)
     assert explanation.reason == "Queue overused"
-    assert explanation.message.endswith("another pod of this size: its capability is cpu 2, it holds cpu 2")
-    end = "wait for its jobs or raise its capability"
-    assert explanation.hint == f"cpu 1 is asked for and the queue holds cpu 2: {end}"
+    assert explanation.message.endswith("a pod of this size: its capability is cpu 2, cpu 2 is in use")
+    end = "wait for its jobs to end or raise its capability"
+    assert explanation.hint == f"it requests cpu 1 and the queue holds cpu 2: {end}"
 
 
 def test_a_queue_that_had_its_deserved_share_says_how_much_that_is() -> None:
     world = World(nodes="n1 cpu=8", queues="q; r").job("other", pods=8, minimum=1, cpu=1, queue="r")
     world.job("old", pods=4, cpu=1, queue="q", running_on="n1 n1 n1 n1").job("a", cpu=1, queue="q")
     explanation = waiting(world)
-    assert explanation.message.endswith("of this size: its deserved share is cpu 4, it holds cpu 4")
+    assert explanation.message.endswith("of this size: its deserved share is cpu 4, cpu 4 is in use")
     assert explanation.hint.endswith("raise its weight")
 
 
@@ -167,7 +167,7 @@ def test_what_a_queue_promised_to_a_gang_counts_as_held(plugin: str) -> None:
     world.job("first", pods=2, cpu=3, queue="q").job("a", cpu=1, queue="q")
     result = world.run("enqueue, allocate", f"gang {plugin}")
     assert result.pending["default/first"].reason == "Pipelined"
-    assert result.pending["default/a"].message.endswith("its capability is cpu 6, it holds cpu 6")
+    assert result.pending["default/a"].message.endswith("its capability is cpu 6, cpu 6 is in use")
 
 
 def test_a_limit_above_a_queue_is_named_with_its_owner() -> None:
@@ -175,7 +175,7 @@ def test_a_limit_above_a_queue_is_named_with_its_owner() -> None:
     world = World(nodes="n1 cpu=8", queues=queues).job("a", pods=3, cpu=1, queue="q")
     tree = "tiers: [{plugins: [{name: gang}, {name: capacity, enableHierarchy: true}]}]"
     explanation = waiting(world, policy=f'actions: "enqueue, allocate"\n{tree}\n')
-    text = 'queue "q" may take 1 of its 3 pods now: the capability of "eng" is cpu 2, it holds cpu 0'
+    text = 'queue "q" has capacity for 1 of 3 pods: the capability of "eng" is cpu 2, cpu 0 is in use'
     assert (explanation.reason, explanation.message) == ("Queue overused", text)
 
 
@@ -195,7 +195,7 @@ def test_a_queue_whose_limit_nobody_names_says_what_it_holds() -> None:
 
 
 def test_a_pod_larger_than_any_node_is_told_so() -> None:
-    text = "a-0 asks for cpu {}, the largest node (n1) has cpu 8"
+    text = "a-0 requests cpu {}, the largest node (n1) has cpu 8"
     for cpu in (9, 99):
         explanation = waiting(World(nodes="n1 cpu=8; n2 cpu=4").job("a", cpu=cpu))
         assert (explanation.reason, explanation.message) == ("Larger than any node", text.format(cpu))
@@ -208,21 +208,21 @@ def test_pods_that_exceed_no_node_by_one_resource_may_exceed_all_by_several() ->
     made = World(nodes="n1 cpu=8,memory=1Gi; n2 cpu=2,memory=64Gi").job("a", cpu=8, memory="8Gi")
     explanation = made.run("allocate", "gang").pending["default/a"]
     assert explanation.reason == "Larger than any node"
-    assert explanation.hint == "a-0 asks for cpu 8, memory 8Gi, and no node has all of that"
+    assert explanation.hint == "a-0 requests cpu 8, memory 8Gi, and no node has all of these"
 
 
 def test_a_gang_that_empty_nodes_could_not_hold_is_larger_than_the_cluster() -> None:
     made = World(nodes="n1 cpu=4; n2 cpu=4; n3 cpu=4").job("a", pods=4, cpu=3)
     explanation = made.run("allocate", "gang").pending["default/a"]
     assert explanation.reason == "Larger than the cluster"
-    text = "even empty nodes hold fewer of its pods than the 4 that must start together"
+    text = "even empty nodes fit fewer of its pods than the 4 that must start together"
     assert text in explanation.sentence
 
 
 def test_all_that_no_node_has_enough_of_is_told_at_once() -> None:
     explanation = waiting(World(nodes="n1 cpu=8; n2 cpu=4").job("a", cpu=99, gpu=3))
     assert explanation.message == (
-        "a-0 asks for cpu 99, nvidia.com/gpu 3, the most that a node has is cpu 8, nvidia.com/gpu 0"
+        "a-0 requests cpu 99, nvidia.com/gpu 3, the most on one node is cpu 8, nvidia.com/gpu 0"
     )
     assert [short.resource for short in explanation.shortages] == ["cpu", "nvidia.com/gpu"]
 
@@ -231,7 +231,7 @@ def test_room_that_is_being_freed_is_worth_waiting_for() -> None:
     world = World(nodes="n1 cpu=2").add(leaving("n1", cpu=2))
     result = world.job("a", cpu=2).run("enqueue, allocate", "gang")
     assert result.pipelined == {"default/a-0": "n1"}
-    assert result.pending["default/a"].message == "room is being freed on n1"
+    assert result.pending["default/a"].message == "capacity is being freed on n1"
 
 
 def test_whoever_waits_for_nothing_is_not_listed() -> None:
@@ -278,5 +278,5 @@ def test_of_two_jobs_that_are_too_large_each_hears_of_its_own_pod() -> None:
     world = World(nodes="n1 cpu=4", queues="small capability=cpu:1")
     result = world.job("a", cpu=6, queue="small").job("b", cpu=6, queue="small").run(policy="basic")
     messages = {name: explanation.message for name, explanation in result.pending.items()}
-    assert messages["default/a"].startswith("a-0 asks for cpu 6")
-    assert messages["default/b"].startswith("b-0 asks for cpu 6")
+    assert messages["default/a"].startswith("a-0 requests cpu 6")
+    assert messages["default/b"].startswith("b-0 requests cpu 6")

@@ -83,7 +83,7 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
     ),
     (
         "pipeline",
-        "room is being freed for it; nothing to do: it starts once that room is free",
+        "capacity is being freed for it; no action needed: it starts once that capacity is free",
         lambda: sentence(world(cpu=4).add(LEAVING)),
     ),
     (
@@ -98,33 +98,34 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
     ),
     (
         "validity",
-        "plugin 'broken' failed in job_ready: ValueError; mend the plugin or take it out of the policy",
+        "plugin 'broken' failed in job_ready: ValueError; fix the plugin or remove it from the policy",
         lambda: sentence(world(), plugins="gang broken"),
     ),
     (
         "scheduling-gates",
-        "its pods have scheduling gates: example.com/licence; "
-        "it goes on when whoever set the gates removes them",
+        "its pods have scheduling gates: example.com/licence; it continues when the controller "
+        "that set the gates removes them",
         lambda: sentence(world(spec={"schedulingGates": [{"name": "example.com/licence"}]})),
     ),
     (
         "scheduling-gates",
-        "it waits for other jobs: afterok:prepare; nothing to do: it goes on when those have ended as it asks "
-        "for, and its events tell if they cannot",
+        "it waits for other jobs: afterok:prepare; no action needed: it continues when these jobs "
+        "end as required, and its events report if they cannot",
         lambda: sentence(world(spec={"schedulingGates": [{"name": names.AFTER}]}).add(AFTER)),
     ),
     (
         "enqueue",
-        'not let into queue "default": resource in cluster is overused: overused cpu; '
-        "wait until running and admitted jobs end, add nodes or ask for less",
+        'not admitted to queue "default": resource in cluster is overused: overused cpu; wait '
+        "until running and admitted jobs end, add nodes or request less",
         lambda: sentence(
             world(cpu=3, min_resources={"cpu": 3}).job("old", cpu=3, running_on="n1"), plugins="overcommit"
         ),
     ),
     (
         "enqueue",
-        'not let into queue "research": queue resource quota insufficient: insufficient cpu; '
-        'wait for jobs of queue "research" to end or raise the capability of queue "research" (cpu 2)',
+        'not admitted to queue "research": queue resource quota insufficient: insufficient cpu; '
+        'wait for jobs of queue "research" to end or raise the capability of queue "research" (cpu '
+        "2)",
         lambda: sentence(
             world(queues="research capability=cpu:2", queue="research", cpu=2, min_resources={"cpu": 2}).job(
                 "old", queue="research", cpu=1, running_on="n1", min_resources={"cpu": 1}
@@ -134,8 +135,8 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
     ),
     (
         "enqueue",
-        'not let into queue "team": queue resource quota insufficient: insufficient cpu; '
-        'wait for jobs of queue "team" to end or raise the capability of queue "lab" (cpu 2)',
+        'not admitted to queue "team": queue resource quota insufficient: insufficient cpu; wait '
+        'for jobs of queue "team" to end or raise the capability of queue "lab" (cpu 2)',
         lambda: sentence(
             world(
                 queues="lab capability=cpu:2; team parent=lab", queue="team", cpu=2, min_resources={"cpu": 2}
@@ -145,8 +146,8 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
     ),
     (
         "enqueue",
-        'not let into queue "team": queue resource quota insufficient: insufficient cpu; '
-        'raise the capability of queue "lab" (cpu 2) or lower what other queues are guaranteed',
+        'not admitted to queue "team": queue resource quota insufficient: insufficient cpu; raise '
+        'the capability of queue "lab" (cpu 2) or lower the guarantees of other queues',
         lambda: sentence(
             world(
                 queues="lab capability=cpu:2 guarantee=cpu:1; team parent=lab; other parent=lab guarantee=cpu:1",
@@ -159,19 +160,20 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
     ),
     (
         "enqueue",
-        'not let into queue "default": resource quota insufficient: quota "team" of its namespace leaves too '
-        "little cpu; wait until pods of the namespace end, or raise that quota",
+        'not admitted to queue "default": resource quota insufficient: quota "team" of its '
+        "namespace has too little cpu left; wait until pods of the namespace end, or raise that "
+        "quota",
         lambda: sentence(world(cpu=2, min_resources={"cpu": 2}).add(QUOTA), plugins="resourcequota"),
     ),
     (
         "nodes",
-        "nodes are unavailable: Insufficient cpu; wait until enough cpu is free, add nodes or ask for less",
+        "nodes are unavailable: Insufficient cpu; wait until enough cpu is free, add nodes or request less",
         lambda: sentence(world(cpu=3).job("old", cpu=3, running_on="n1")),
     ),
     (
         "nodes",
-        "nodes are unavailable: Insufficient cpu; "
-        "no node is large enough: ask for less cpu per pod or add larger nodes",
+        "nodes are unavailable: Insufficient cpu; no node is large enough: request less cpu per "
+        "pod or add larger nodes",
         lambda: sentence(world(cpu=9)),
     ),
     (
@@ -183,18 +185,18 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
     ("nodes", "the cluster has no nodes; add nodes", lambda: sentence(world(nodes=""), policy="default")),
     (
         "nodes",
-        "all nodes together have less cpu than its pods that must start together ask for; add nodes or ask for less",
+        "all nodes together have less cpu than its pods that must start together request; add nodes or request less",
         lambda: sentence(world(pods=3, cpu=2), policy="default"),
     ),
     (
         "policy",
-        "its pods request no resources, and the policy lacks the action backfill, which places such pods; "
-        "add backfill to the actions of the policy, or give the pods requests",
+        "its pods request no resources, and the policy lacks the action backfill, which places "
+        "such pods; add backfill to the policy actions, or set resource requests on the pods",
         lambda: sentence(world(cpu=0)),
     ),
     (
         "queue-limits",
-        'the capability of queue "research" leaves too little cpu; wait for jobs to end or raise its capability',
+        'the capability of queue "research" has too little cpu left; wait for jobs to end or raise its capability',
         lambda: sentence(
             world(queues="research capability=cpu:1", queue="research").job(
                 "old", queue="research", cpu=1, running_on="n1"
@@ -204,7 +206,7 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
     ),
     (
         "queue-limits",
-        'the deserved share of queue "research" leaves too little cpu; wait for jobs to end or raise its weight',
+        'the deserved share of queue "research" has too little cpu left; wait for jobs to end or raise its weight',
         lambda: sentence(
             world(queues="research; other", queue="research", pods=2, cpu=1)
             .job("old", queue="research", pods=2, cpu=1, running_on="n1 n1")
@@ -214,8 +216,8 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
     ),
     (
         "queue-limits",
-        'the deserved share of queue "default" leaves too little cpu, and cannot be higher in this cluster; '
-        "wait for jobs to end, add nodes or ask for less",
+        'the deserved share of queue "default" has too little cpu left, and cannot be raised in '
+        "this cluster; wait for jobs to end, add nodes or request less",
         lambda: sentence(
             world(nodes="n1 cpu=2; n2 cpu=2", pods=2, cpu=2).job("old", cpu=1, running_on="n1"),
             plugins="gang proportion",
@@ -238,32 +240,30 @@ def in_one_rack(pods: int, *running_on: str) -> str:
     return result.pending["default/train"].sentence
 
 
-_WAYS = (
-    "allow a higher tier or set mode: soft, or add gangpreempt or consolidate to the actions of the policy"
-)
+_WAYS = "allow a higher tier or set mode: soft, or add gangpreempt or consolidate to the policy actions"
 SENTENCES += [
     (
         "topology",
-        f"no HyperNode of tier 1 or below has room for 3 pods; wait until one has, {_WAYS}",
+        f"no HyperNode of tier 1 or below has capacity for 3 pods; wait until one has capacity, {_WAYS}",
         lambda: in_one_rack(3),
     ),
     (
         "topology",
-        "no HyperNode of tier 1 or below is large enough for 5 pods; "
-        "ask for less, allow a higher tier or set mode: soft",
+        "no HyperNode of tier 1 or below is large enough for 5 pods; request less, allow a higher "
+        "tier or set mode: soft",
         lambda: in_one_rack(5),
     ),
     (
         "topology",
-        "it runs below its minimum (2 of 3 pods): "
-        "it must stay in HyperNode s1, where its other pods are, and that has no room for the rest; "
-        f"wait until room is free there, {_WAYS}",
+        "it runs below its minimum (2 of 3 pods): it must stay in HyperNode s1, where its other "
+        "pods are, which has no capacity for its remaining pods; wait until capacity is free "
+        f"there, {_WAYS}",
         lambda: in_one_rack(3, "n1", "n2"),
     ),
     (
         "topology",
-        "it runs below its minimum (2 of 3 pods): its pods that run are in no HyperNode of tier 1 or below; "
-        "delete its pods, so that all of them start in one",
+        "it runs below its minimum (2 of 3 pods): its running pods share no HyperNode of tier 1 or "
+        "below; delete its pods so that they all start in one",
         lambda: in_one_rack(3, "n1", "n3"),
     ),
 ]
@@ -286,14 +286,14 @@ def beside_a_running_job(cpu: int, *before: int) -> str:
 SENTENCES += [
     (
         "backfill",
-        "reserved to start at 2026-11-01T13:00:00Z at the latest, on n1, when default/first has ended; "
-        "nothing to do: it may start earlier if others end earlier",
+        "reserved to start by 2026-11-01T13:00:00Z on n1, after default/first ends; no action "
+        "needed: it may start earlier if other jobs end earlier",
         lambda: beside_a_running_job(8),
     ),
     (
         "backfill",
-        "there is room for it now, but it would delay a job before it for which that room is reserved; "
-        "a shorter time limit (annotation stromboli.sh/time-limit) lets it start earlier",
+        "it fits now, but would delay an earlier job for which that capacity is reserved; a "
+        "shorter time limit (annotation stromboli.sh/time-limit) lets it start earlier",
         lambda: beside_a_running_job(4, 8),
     ),
 ]

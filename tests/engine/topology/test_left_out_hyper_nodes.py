@@ -37,7 +37,7 @@ def test_an_event_on_a_bad_hyper_node_says_why_it_is_left_out_and_is_not_repeate
     made.add(hyper_node("other", 1, nodes=["a"]))
     assert events(made.run("allocate", POLICY, cycles=2)) == []
     made.remove(TWO_PARENTS[2])
-    well = "nothing is wrong with it any more: it is part of the tree, with all of its members"
+    well = "all problems are resolved: it is part of the tree with all of its members"
     assert events(made.run("allocate", POLICY)) == [("s0", "HyperNodeUsed", well)]
     made.remove(TWO_PARENTS[0])
     unknown = "members that do not exist are left out: HyperNode s0"
@@ -107,7 +107,7 @@ def test_the_way_out_names_the_hyper_nodes_to_correct() -> None:
     made = world(*loops)
     made.job("j", pods=2, cpu=1, group={"networkTopology": {"mode": "hard", "highestTierAllowed": 1}})
     assert made.run("enqueue, allocate", POLICY).pending["default/j"].hint == (
-        "correct HyperNode h0, h1, h2 and others, or set mode: soft, so that it may start anywhere"
+        "correct HyperNode h0, h1, h2 and others, or set mode: soft to allow any placement"
     )
 
 
@@ -135,14 +135,15 @@ def test_a_limit_holds_though_all_hyper_nodes_of_its_tier_are_left_out() -> None
 
 def test_a_gang_that_names_a_tier_hears_that_its_hyper_nodes_are_left_out() -> None:
     message = waits(world(*TWO_PARENTS), highestTierName="rack")
-    assert f'highestTierName "rack"): no HyperNode has a tier of that name and {WHY}' in message
+    assert f'highestTierName "rack"): no HyperNode has a tier with that name and {WHY}' in message
 
 
 def test_a_gang_hears_that_all_hyper_nodes_are_left_out() -> None:
     loop = [hyper_node("x", 1, children=["y"]), hyper_node("y", 2, children=["x"])]
     message = waits(world(*loop), highestTierAllowed=1)
     assert (
-        "there are no HyperNodes and HyperNode x is left out (it is a member of itself: x > y > x)" in message
+        "the cluster has no HyperNodes and HyperNode x is left out (it is a member of itself: x > y > x)"
+        in message
     )
 
 

@@ -40,7 +40,7 @@ def test_in_strict_order_nobody_starts_before_the_first_that_waits() -> None:
     job(here, "short", 1, "1m")
     result = step(here)
     assert result.bound_per_job == {}
-    assert "default/head waits for room before it" in result.why("short-0")
+    assert "default/head waits for capacity before it" in result.why("short-0")
 
 
 def test_a_job_that_can_never_fit_blocks_nobody() -> None:
@@ -69,7 +69,7 @@ def test_the_first_that_waits_reads_when_it_starts_at_the_latest() -> None:
     result = step(here)
     promise = result.promised["default/head"]
     assert (promise.start, promise.nodes, promise.after) == (NOON + 3600, ("n1",), ("default/running",))
-    head = "reserved to start at 2026-11-01T13:00:00Z at the latest, on n1, when default/running has ended"
+    head = "reserved to start by 2026-11-01T13:00:00Z on n1, after default/running ends"
     assert result.pending["default/head"].message == head
     assert result.pending["default/long"].message.startswith("it would delay default/head")
 

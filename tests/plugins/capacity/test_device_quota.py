@@ -47,8 +47,8 @@ def test_a_queue_gets_no_more_devices_than_its_capability_says_and_why() -> None
     result = made.run(PLACE, FLAT)
     assert sorted(result.binds) == ["default/c-0", "default/d-0"]
     explained = result.pending["default/e"]
-    assert "its capability is deviceclass/gpu 2, it holds deviceclass/gpu 2" in explained.message
-    assert 'the capability of queue "q" leaves too little deviceclass/gpu' in explained.sentence
+    assert "its capability is deviceclass/gpu 2, deviceclass/gpu 2 is in use" in explained.message
+    assert 'the capability of queue "q" has too little deviceclass/gpu left' in explained.sentence
     assert "raise that capability" in explained.sentence
 
 
@@ -57,8 +57,8 @@ def test_a_gang_that_asks_for_more_devices_than_its_queue_may_have_can_never_sta
     made.add(*(pod(name, "j", spec=uses(name)) for name in "cdefg"))
     explained = made.run(PLACE, FLAT).pending["default/j"]
     told = (
-        "it asks for deviceclass/gpu 5 and the capability is deviceclass/gpu 4, so it can never start: ask for less "
-        "or raise that capability"
+        "it requests deviceclass/gpu 5 and the capability is deviceclass/gpu 4, so it can never "
+        "start: request less or raise that capability"
     )
     assert explained.sentence.endswith(told)
     assert explained.hint == told
@@ -111,7 +111,7 @@ def test_a_queue_gets_no_more_device_memory_than_its_capability_says() -> None:
     result = made.run(PLACE, FLAT)
     assert sorted(result.binds) == ["default/c-0", "default/e-0"]
     explained = result.pending["default/d"].sentence
-    assert 'the capability of queue "q" leaves too little memory.deviceclass/gpu' in explained
+    assert 'the capability of queue "q" has too little memory.deviceclass/gpu left' in explained
 
 
 def test_a_queue_that_limits_a_class_gives_none_of_the_capacities_that_it_leaves_out() -> None:
@@ -179,7 +179,7 @@ def test_extended_resources_that_devices_serve_count_against_the_limit_too(resou
         made.job(name, cpu=1, queue="q", resources={resource: 2})
     result = made.run(PLACE, FLAT)
     assert sorted(result.binds) == ["default/one-0", "default/two-0"]
-    assert "its capability is deviceclass/gpu 4, it holds deviceclass/gpu 4" in (
+    assert "its capability is deviceclass/gpu 4, deviceclass/gpu 4 is in use" in (
         result.pending["default/three"].message
     )
     assert made.step().binds == {}  # the claims that were made for them count, and only once

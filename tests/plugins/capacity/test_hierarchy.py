@@ -182,7 +182,7 @@ def test_shares_that_do_not_fit_are_logged_once_and_scheduling_goes_on(
     world.job("k", queue="q", cpu=1)
     world.step(2)
     assert [record.message for record in caplog.records] == [
-        'queue "q": its guarantee of cpu 4 exceeds its capability of 2; lower the one or raise the other'
+        'queue "q": its guarantee of cpu 4 exceeds its capability of 2; lower the former or raise the latter'
     ]
 
 

@@ -138,22 +138,22 @@ def test_a_long_loop_is_told_in_a_few_words() -> None:
     [
         (
             [queue("q", guarantee={CPU: 4_000}, capability={CPU: 2_000})],
-            'queue "q": its guarantee of cpu 4 exceeds its capability of 2; lower the one or raise the other',
+            'queue "q": its guarantee of cpu 4 exceeds its capability of 2; lower the former or raise the latter',
         ),
         (
             [queue("top", capability={CPU: 2_000}), queue("q", "top", capability={CPU: 4_000})],
-            'queue "q": its capability of cpu 4 exceeds that of its parent "top" of 2; '
-            "lower the one or raise the other",
+            'queue "q": its capability of cpu 4 exceeds that of its parent "top" of 2; lower the '
+            "former or raise the latter",
         ),
         (
             [queue("top", deserved={CPU: 2_000}), *(queue(name, "top", deserved={CPU: 1_500}) for name in "ab")],
             'queue "top": its children\'s deserved together of cpu 3 exceeds its own deserved of 2; '
-            "lower the one or raise the other",
+            "lower the former or raise the latter",
         ),
         (
             [queue("top", guarantee={CPU: 2_000}), *(queue(name, "top", guarantee={CPU: 1_500}) for name in "ab")],
             'queue "top": its children\'s guarantee together of cpu 3 exceeds its own guarantee of 2; '
-            "lower the one or raise the other",
+            "lower the former or raise the latter",
         ),
     ],
 )  # fmt: skip

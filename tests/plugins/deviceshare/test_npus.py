@@ -117,6 +117,6 @@ def test_slices_of_mind_cluster_wait() -> None:
     result = world.step()
     assert result.binds == {}
     assert (
-        "no plugin of the policy shares out NPUs by MindCluster's templates"
+        "no plugin in the policy shares out NPUs by MindCluster's templates"
         in result.pending["default/p"].message
     )

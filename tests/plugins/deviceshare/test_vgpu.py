@@ -97,7 +97,7 @@ def test_a_refusal_says_what_is_short_and_what_would_help(
 @pytest.mark.parametrize(
     ("limits", "annotations", "helps"),
     [
-        (vgpu(8001), {}, "ask for less of a card, or add nodes with larger cards"),
+        (vgpu(8001), {}, "request less of a card, or add nodes with larger cards"),
         (
             vgpu(1000),
             {"nvidia.com/use-gputype": "T4"},

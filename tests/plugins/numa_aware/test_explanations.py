@@ -19,9 +19,9 @@ def hint(world: World) -> str:
         ([numa_topology("n", manager="none")], "cpuManagerPolicy: static"),
         (
             [numa_topology("n", "best-effort")],
-            "set topologyPolicy of the task to what the kubelets of the nodes have",
+            "set the task's topologyPolicy to the topologyManagerPolicy of the kubelets",
         ),
-        ([numa_topology("n", allocatable=None)], "containers have all CPUs for themselves"),
+        ([numa_topology("n", allocatable=None)], "all CPUs are exclusively assigned to containers"),
     ],
 )
 def test_what_the_nodes_lack_is_told(topologies: list, helps: str) -> None:
@@ -36,8 +36,8 @@ def test_a_container_that_finds_no_cpus_is_told_how_many_there_are_and_where() -
         nodes="m n",
     )
     assert hint(world) == (
-        "it asks for 6 CPUs of one NUMA node (single-numa-node on 2 nodes), and the largest has 5 (node n): ask "
-        "for less, or use best-effort"
+        "it requests 6 CPUs from one NUMA node (single-numa-node on 2 nodes), and the largest has "
+        "5 (node n): request less, or use best-effort"
     )
 
 
@@ -47,8 +47,8 @@ def test_nodes_without_a_numatopology_do_not_hide_what_those_with_one_lack() -> 
     world.add(node("small", cpu=2))
     explained = world.step().pending["default/j"]
     told = (
-        "it asks for 6 CPUs of one NUMA node (single-numa-node on 1 node), and the largest has 4 (node m): ask for "
-        "less, or use best-effort"
+        "it requests 6 CPUs from one NUMA node (single-numa-node on 1 node), and the largest has 4 "
+        "(node m): request less, or use best-effort"
     )
     assert explained.hint == told
     assert explained.sentence.endswith(f"; {told}")
@@ -60,13 +60,13 @@ def test_how_many_cpus_are_free_at_the_moment_stands_in_no_condition() -> None:
     assert world.step().binds
     world.add(group("k", 1), numa_pod("q", 2, group="k", policy="single-numa-node"))
     explained = world.step().pending["default/k"]
-    assert "the most that one has free is 1 (node n): wait" in explained.hint
-    assert explained.sentence.endswith("(single-numa-node on 1 node): wait, ask for less, or use best-effort")
+    assert "at most 1 are free on one (node n): wait" in explained.hint
+    assert explained.sentence.endswith("(single-numa-node on 1 node): wait, request less, or use best-effort")
 
 
 def test_the_policies_of_the_nodes_count_where_the_pod_has_none() -> None:
     world = numa_world(numa_pod("p", 12), numa_topology("n", "restricted"))
-    assert "of as few NUMA nodes as can hold them (restricted on 1 node)" in hint(world)
+    assert "from the fewest possible NUMA nodes (restricted on 1 node)" in hint(world)
 
 
 def test_without_the_plugin_the_way_out_is_to_add_it() -> None:

@@ -349,8 +349,8 @@ def test_a_node_is_told_all_that_is_wrong_with_volumes_there() -> None:
     assert result.why("j-0") == f"0/2 nodes are unavailable: 1 Insufficient cpu, 1 {reasons}."
     way_out = way_to_volumes(world.cluster, world.task("j-0"), reasons)
     assert way_out == (
-        "volume v can be reached from b: make room there; "
-        "create a PersistentVolume of class local with 5Gi or more where there is room"
+        "volume v is reachable from b: free capacity there; create a PersistentVolume of class "
+        "local with 5Gi or more where nodes have capacity"
     )
 
 

@@ -115,15 +115,13 @@ class EvictionOptions:
         if job is None or holder is None:
             return ""
         if (moment := no_eviction_before(session, job, self)) is not None:
-            return f"the job that waits was evicted itself and evicts no other before {_time_text(moment)}"
+            return f"the waiting job was itself evicted and may not evict others before {_time_text(moment)}"
         if holder.queue is not job.queue and (moment := no_attempt_before(session, job)) is not None:
-            return (
-                f"other jobs took what was reclaimed for the waiting job; it waits until {_time_text(moment)}"
-            )
+            return f"other jobs took the capacity reclaimed for the waiting job; it retries at {_time_text(moment)}"
         if not self.has_waited(session, task):
-            return "the pod that waits has only just been created"
+            return "the waiting pod was created only just now"
         if holder.queue is not job.queue and took_lately(session, holder, job, self):
-            return "its queue reclaimed from the queue of the job that waits a short time ago"
+            return "its queue recently reclaimed from the waiting job's queue"
         if not all(self.is_protected(session, task, victim) for victim in victims):
             return ""
         if self.respect_priority and all(victim.outranks(task) for victim in victims):

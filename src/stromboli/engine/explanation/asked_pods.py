@@ -27,7 +27,7 @@ class Asked(NamedTuple):
     needed: int
     """How many of them it has to have to start."""
     text: str
-    """`16 pods`, `4 pods of a sub-group worker`, `all 4 pods that wait, though 1 would be enough to start`."""
+    """`16 pods`, `4 pods of subgroup worker`, `all 4 pending pods, although 1 would be enough to start`."""
 
     @property
     def more_than_needed(self) -> bool:
@@ -65,7 +65,7 @@ class AskedPods:
 
 
 def _text(unit: Job | SubJob, asked: int, needed: int) -> str:
-    text = f"all {pods(asked)} that wait" if asked > needed else pods(max(unit.minimum, 1))
+    text = f"all {asked} pending pods" if asked > needed else pods(max(unit.minimum, 1))
     if isinstance(unit, SubJob) and unit.policy is not None:
-        text += f" of a sub-group {unit.policy.name}"
-    return f"{text}, though {needed} would be enough to start" if asked > needed else text
+        text += f" of subgroup {unit.policy.name}"
+    return f"{text}, although {needed} would be enough to start" if asked > needed else text

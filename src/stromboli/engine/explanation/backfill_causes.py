@@ -25,9 +25,9 @@ def promised_start(session: Session, job: Job) -> Cause | None:
     promise = session.rules.promised(job)
     if promise is None:
         return None
-    summary, hint = _promise_text(promise), "nothing to do: it may start earlier if others end earlier"
+    summary, hint = _promise_text(promise), "no action needed: it may start earlier if other jobs end earlier"
     if promise.overdue:
-        hint = "wait until they end, or end them; jobs that keep to their time limits keep promises"
+        hint = "wait until these jobs end, or end them"
     shortage = partial(Details, "Reserved", summary, hint)
     return Cause("backfill", summary, hint, shortage)
 
@@ -35,12 +35,16 @@ def promised_start(session: Session, job: Job) -> Cause | None:
 def _promise_text(promise: Promise) -> str:
     nodes, after = _some(promise.nodes), _some(promise.after)
     if promise.overdue:
-        return f"room is reserved for it on {nodes} as soon as {after} end, which are over their time limit"
+        return f"capacity on {nodes} is reserved for it until {after} end, which are over their time limits"
     if not promise.nodes:
-        when = f" at {time_text(promise.start)} at the latest, when {after} end" if after else ""
-        return f"the limits of its queue are reserved for it{when}"
-    when = f", when {after} {'has' if len(promise.after) == 1 else 'have'} ended" if after else ""
-    return f"reserved to start at {time_text(promise.start)} at the latest, on {nodes}{when}"
+        when = f" by {time_text(promise.start)}, after {after} {_verb(promise)}" if after else ""
+        return f"queue quota is reserved for it{when}"
+    when = f", after {after} {_verb(promise)}" if after else ""
+    return f"reserved to start by {time_text(promise.start)} on {nodes}{when}"
+
+
+def _verb(promise: Promise) -> str:
+    return "ends" if len(promise.after) == 1 else "end"
 
 
 def time_text(seconds: float) -> str:

@@ -55,18 +55,16 @@ class ClosestDomain(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """`HyperNode s3 (tier 1) has room for 12 of 16 pods and lacks cpu 8, of which default/a holds cpu 24`."""
+        """`HyperNode s3 (tier 1) has capacity for 12 of 16 pods and lacks cpu 8, held there by default/a (cpu 24)`."""
         where = self.name if self.tier is None else f"HyperNode {self.title} (tier {self.tier})"
-        text = f"{where} has room for {self.fits} of {pods(self.needed)}"
+        text = f"{where} has capacity for {self.fits} of {pods(self.needed)}"
         if self.lacks:
             text += f" and lacks {', '.join(f'{name} {amount}' for name, amount in self.lacks.items())}"
         if self.holders:
             held = ", ".join(f"{each.job} ({each.resource} {each.amount})" for each in self.holders)
             text += f", held there by {held}"
         if self.unusable:
-            text += (
-                f"; {len(self.unusable)} of its {self.nodes} nodes cannot be used ({_first(self.unusable)})"
-            )
+            text += f"; {len(self.unusable)} of its {self.nodes} nodes are unusable ({_first(self.unusable)})"
         return text
 
 

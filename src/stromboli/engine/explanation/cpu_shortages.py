@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 _PLAIN = {
-    names.NUMA_INFO_EMPTY: "run Volcano's resource exporter, which makes a Numatopology for each node",
-    names.CPU_MANAGER_NOT_STATIC: "let the kubelets give out whole CPUs: cpuManagerPolicy: static",
-    names.NUMA_CPUS_EMPTY: "containers have all CPUs for themselves: wait or add nodes",
+    names.NUMA_INFO_EMPTY: "run Volcano's resource exporter, which creates a Numatopology for each node",
+    names.CPU_MANAGER_NOT_STATIC: "set cpuManagerPolicy: static in the kubelet configuration",
+    names.NUMA_CPUS_EMPTY: "all CPUs are exclusively assigned to containers: wait or add nodes",
 }
 _POLICY_DIFFERS = names.NUMA_POLICY_DIFFERS.partition("{")[0]
 
@@ -29,7 +29,7 @@ def way_to_cpus(ledger: CpuLedger, task: Task, reason: str, in_numbers: bool = F
     if reason in _PLAIN:
         return _PLAIN[reason]
     if reason.startswith(_POLICY_DIFFERS):
-        return "set topologyPolicy of the task to what the kubelets of the nodes have (topologyManagerPolicy)"
+        return "set the task's topologyPolicy to the topologyManagerPolicy of the kubelets"
     for container in task.shape.spec.containers:
         if reason == names.NUMA_UNASSIGNABLE.format(container=container.name[:63]):
             return _of_container(ledger, task, whole_cpus(container), in_numbers)
@@ -47,14 +47,14 @@ def _of_container(ledger: CpuLedger, task: Task, asked: int, in_numbers: bool) -
     policies = Counter(cpus.policies.topology for cpus in nodes.values())
     where = ", ".join(f"{policy} on {_nodes(count)}" for policy, count in sorted(policies.items()))
     single = set(policies) == {_STRICT[1]}
-    among = "one NUMA node" if single else "as few NUMA nodes as can hold them"
-    asks = f"it asks for {_cpus(asked)} of {among} ({where})"
+    among = "one NUMA node" if single else "the fewest possible NUMA nodes"
+    asks = f"it requests {_cpus(asked)} from {among} ({where})"
     largest, node = _most(ledger, nodes, free=False)
     if single and asked > largest:
-        return f"{asks}, and the largest has {largest} (node {node}): ask for less, or use best-effort"
+        return f"{asks}, and the largest has {largest} (node {node}): request less, or use best-effort"
     free, node = _most(ledger, nodes, free=True)
-    number = f", and the most that one has free is {free} (node {node})" if in_numbers else ""
-    return f"{asks}{number}: wait, ask for less, or use best-effort"
+    number = f", and at most {free} are free on one (node {node})" if in_numbers else ""
+    return f"{asks}{number}: wait, request less, or use best-effort"
 
 
 def _most(ledger: CpuLedger, nodes: Iterable[str], free: bool) -> tuple[int, str]:

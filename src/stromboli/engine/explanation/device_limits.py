@@ -81,19 +81,22 @@ def _closest(shortages: list[Shortage]) -> str:
     most = max(shortages, key=lambda shortage: (shortage.claim, shortage.had, len(shortage.rejections)))
     request, of_class = f"request {most.request}", f"of class {most.device_class}"
     if not most.request:
-        return f"{most.message}: ask for fewer"
+        return f"{most.message}: request fewer"
     if most.had:
         return (
-            f"no node has {most.asked} devices {of_class} for {request}, even with none in use; the most that one has "
-            f"is {most.had}: ask for fewer, or add nodes with more"
+            f"no node has {most.asked} devices {of_class} for {request}, even with none in use; the most on one node "
+            f"is {most.had}: request fewer, or add nodes with more"
         )
     lacks = {rejection.lack for each in shortages for rejection in each.rejections}
     if lacks == {Lack.SELECTOR}:
         selector = " ".join(most.rejections[0].detail.split())[:_SELECTOR_SHOWN]
-        return f"no node has a device that {request} selects by {selector!r}: change it, or add nodes with such devices"
+        return (
+            f"no node has a device that matches selector {selector!r} of {request}: change the selector, or add nodes "
+            "with such devices"
+        )
     if lacks:
-        return f"{most.message}; so it is on every node, even with none in use: ask for others, or add nodes with them"
-    return f"no node has devices {of_class}: add nodes with them, or see that their driver publishes ResourceSlices"
+        return f"{most.message}; every node lacks them, even with none in use: request others, or add nodes with them"
+    return f"no node has devices {of_class}: add nodes with them, or check that their driver publishes ResourceSlices"
 
 
 def never_for_gang(cluster: Cluster, job: Job) -> str:
@@ -104,7 +107,7 @@ def never_for_gang(cluster: Cluster, job: Job) -> str:
         return ""
     return (
         f"nodes have devices for {served} of the {needed} pods that must start together, even with none in use: "
-        "ask for fewer, or add nodes with more"
+        "request fewer, or add nodes with more"
     )
 
 

@@ -30,18 +30,18 @@ SHOWN = 3
 _MISTAKES = (
     (
         "ResourceClaim not created yet",
-        "create the ResourceClaimTemplate that it names: its claim is made of it",
+        "create the ResourceClaimTemplate that it references: its claim is generated from it",
     ),
     ("could not find ResourceClaim", "create the ResourceClaim"),
-    ("device class", "create the DeviceClass, or ask for one that exists: kubectl get deviceclasses"),
+    ("device class", "create the DeviceClass, or request an existing one: kubectl get deviceclasses"),
     (
         "no such key",
-        "mend the selector of the claim or of its class: kubectl get resourceslices -o yaml shows the attributes of "
-        "devices, and has() tells whether a device has one",
+        "fix the selector of the claim or of its class: kubectl get resourceslices -o yaml shows the attributes of "
+        "devices, and has() tests whether a device has one",
     ),
-    ("CEL", "mend the selector of the claim or of its class"),
-    ("exceeds the claim limit", "ask for fewer devices in a claim"),
-    ("are allowed for a pod", "ask for fewer devices in the claims of a pod"),
+    ("CEL", "fix the selector of the claim or of its class"),
+    ("exceeds the claim limit", "request fewer devices in a claim"),
+    ("are allowed for a pod", "request fewer devices in the claims of a pod"),
 )
 
 
@@ -55,9 +55,9 @@ def way_to_devices(cluster: Cluster, task: Task, reason: str) -> str:
     if reason == messages.CANNOT_ALLOCATE:
         return _way_to_free_devices(cluster, task)
     if reason == messages.NOT_AVAILABLE:
-        return "a claim of it has devices that other nodes cannot reach: make room where they are"
+        return "its claim has devices that other nodes cannot reach: free capacity on the nodes that can"
     if reason == messages.IN_USE:
-        return "wait until another pod is done with the claim, or use a claim of its own"
+        return "wait until the other pod releases the claim, or use a separate claim"
     return next((way_out for words, way_out in _MISTAKES if words in reason), "")
 
 
@@ -80,7 +80,7 @@ def _way_to_free_devices(cluster: Cluster, task: Task) -> str:
     classes = " or ".join(list(device_classes(*(use.content.spec for use in uses if use.content)))[:SHOWN])
     return (
         never
-        or f"wait until devices of class {classes} are free, ask for others, or add nodes that have them"
+        or f"wait until devices of class {classes} are free, request others, or add nodes that have them"
     )
 
 
@@ -101,7 +101,7 @@ def _by_nodes(cluster: Cluster, uses: list[ClaimUse]) -> str:
     shown = counts.most_common(SHOWN)
     texts = [f"on {_nodes(count)} {text}" for text, count in shown]
     if others := len(cluster.columns) - sum(count for _, count in shown):
-        texts.append(f"on {_nodes(others)} something else is short")
+        texts.append(f"on {_nodes(others)} something else is missing")
     return "; ".join(texts)
 
 
@@ -114,7 +114,9 @@ def _of_gang(cluster: Cluster, job: Job) -> str:
     waiting = job.counts[Status.PENDING]
     served = served_pods(cluster, job, waiting, given)
     return (
-        f"there are devices for {served} of {waiting} pods" if served is not None and served < waiting else ""
+        f"devices are available for {served} of {waiting} pods"
+        if served is not None and served < waiting
+        else ""
     )
 
 

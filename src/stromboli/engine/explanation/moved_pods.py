@@ -27,10 +27,13 @@ class MovedPods:
         nodes = self._nodes.get(job.id) if len(job.tasks) < job.minimum else None
         if not nodes:
             return None
-        summary, way_out = "its pods were moved, and the new ones are awaited", "its controller makes them"
+        summary, way_out = (
+            "its pods were moved and their replacements do not exist yet",
+            "its controller creates them",
+        )
         some = sorted(set(nodes))
         where = ", ".join(some[:MOST_NODES]) + (", ..." if len(some) > MOST_NODES else "")
-        text = f"{summary}: room is held for {pods(len(nodes))} on {where}"
+        text = f"{summary}: capacity is held for {pods(len(nodes))} on {where}"
         return Cause("gang", summary, way_out, partial(Details, "Moved", text, way_out))
 
     @cached_property

@@ -35,9 +35,9 @@ LARGER_THAN_ANY_NODE = "Larger than any node"
 """The reason of a pod that no end of other pods lets start."""
 LARGER_THAN_CLUSTER = "Larger than the cluster"
 """The reason of a job that no end of other jobs lets start."""
-_NOT_ENOUGH_NODES = "even empty nodes hold fewer of its pods than the {minimum} that must start together"
-_NO_USABLE_NODE = "no node that its pod may use is large enough, even when empty"
-UNKNOWN_WAY_OUT = "change the nodes, or what its pods ask of them"
+_NOT_ENOUGH_NODES = "even empty nodes fit fewer of its pods than the {minimum} that must start together"
+_NO_USABLE_NODE = "no usable node is large enough for its pod, even when empty"
+UNKNOWN_WAY_OUT = "change the nodes, or the requirements of its pods"
 
 
 def no_nodes(session: Session, job: Job) -> Cause | None:
@@ -54,13 +54,13 @@ def _too_few_nodes(job: Job) -> str:
 
 def _cluster_too_small(session: Session, short: list[int]) -> str:
     resources = resources_text(session.cluster.dims, short)
-    return f"all nodes together have less {resources} than its pods that must start together ask for"
+    return f"all nodes together have less {resources} than its pods that must start together request"
 
 
 def _exceeding_details(session: Session, text: str, asked: Amounts) -> Details:
     dims, total = session.cluster.dims, {dim: session.total.get(dim, 0) for dim in asked}
     shortages = tuple(shortage(dims, dim, asked[dim], total[dim]) for dim in asked)
-    amounts = f"it asks for {amounts_text(dims, asked)}, all nodes together have {amounts_text(dims, total)}"
+    amounts = f"it requests {amounts_text(dims, asked)}, all nodes together have {amounts_text(dims, total)}"
     return Details(LARGER_THAN_CLUSTER, text, f"{amounts}: {LESS_OR_NODES}", {}, shortages)
 
 
@@ -102,8 +102,8 @@ class NodeCauses:
         too_large = self._larger_than_any_node(task) if task else None
         if task is not None and too_large is not None:
             lacking = " and ".join(each.resource for each in too_large.shortages)
-            summary = f"no node is large enough for its {lacking or 'pods'}"
-            hint = "ask for less, or add a larger node"
+            summary = f"no node is large enough for its {f'{lacking} request' if lacking else 'pods'}"
+            hint = "request less, or add a larger node"
             return Cause("nodes", summary, hint, partial(self._too_large_details, task, hint))
         if task is not None and session.needs.is_hopeless(job) and selects_no_node(session.cluster, task):
             text, count = names.NODE_AFFINITY_MISMATCH, len(session.cluster.columns)
@@ -169,7 +169,7 @@ class NodeCauses:
     def _way_to_room(self, job: Job, task: Task, short: list[int]) -> str:
         resources = resources_text(self._session.cluster.dims, short)
         if self._larger_than_any_node(task):
-            return f"no node is large enough: ask for less {resources} per pod or add larger nodes"
+            return f"no node is large enough: request less {resources} per pod or add larger nodes"
         if exceeding := exceeds_cluster(self._session, job):
             return f"{_cluster_too_small(self._session, exceeding)}: {LESS_OR_NODES}"
         if self._session.needs.is_hopeless(job):

@@ -40,15 +40,15 @@ class Hit(NamedTuple):
         most = amounts_text(dims, {dim: self.limit.most[dim] for dim in self.asked})
         held = amounts_text(dims, {dim: self.held.get(dim, 0) for dim in self.asked})
         limit_name = f"its {name}" if owner is queue else f'the {name} of "{owner.name}"'
-        return f"{limit_name} is {most}, it holds {held}"
+        return f"{limit_name} is {most}, {held} is in use"
 
     def never(self, session: Session, asked: Vector) -> str:
         """That the limit is too low for what is asked whoever leaves, and what would help."""
         dims, remedy = session.cluster.dims, self.remedy
         most = amounts_text(dims, {dim: self.limit.most[dim] for dim in asked})
         return (
-            f"it asks for {amounts_text(dims, asked)} and the {self.limit.name} is {most}, so it can never start: "
-            f"{remedy if remedy is LESS_OR_NODES else f'ask for less or {remedy}'}"
+            f"it requests {amounts_text(dims, asked)} and the {self.limit.name} is {most}, so it can never start: "
+            f"{remedy if remedy is LESS_OR_NODES else f'request less or {remedy}'}"
         )
 
     def shortages(self, session: Session) -> tuple[Shortage, ...]:
@@ -83,12 +83,12 @@ def limit_hit(session: Session, queue: Queue, asked: Vector) -> Hit | None:
 
 def _hit(session: Session, limit: QueueLimit, short: Vector, held: Vector) -> Hit:
     resources = resources_text(session.cluster.dims, short)
-    summary = f'the {limit.name} of queue "{limit.queue.name}" leaves too little {resources}'
+    summary = f'the {limit.name} of queue "{limit.queue.name}" has too little {resources} left'
     total = session.total
     highest = total if limit.raised_to is None else limit.raised_to
     claimed = any(class_of(session.cluster.dims.names[dim]) for dim in short)  # nodes do not list devices
     if not claimed and all(limit.most[dim] >= min(highest.get(dim, 0), total.get(dim, 0)) for dim in short):
-        return Hit(limit, short, held, f"{summary}, and cannot be higher in this cluster", LESS_OR_NODES)
+        return Hit(limit, short, held, f"{summary}, and cannot be raised in this cluster", LESS_OR_NODES)
     return Hit(limit, short, held, summary, limit.remedy)
 
 
@@ -117,9 +117,9 @@ class QueueLimitCauses:
         if overused:
             message = f'queue "{queue.name}" has used up its share'
         elif not allocatable or (hit and queue in session.uncommitted.held):
-            message = f'queue "{queue.name}" cannot take another pod of this size'
+            message = f'queue "{queue.name}" has no capacity left for a pod of this size'
         elif placed := had_room(session, job):
-            message = f'queue "{queue.name}" may take {placed} of its {waiting_count(job)} pods now'
+            message = f'queue "{queue.name}" has capacity for {placed} of {waiting_count(job)} pods'
             hit = limit_hit(session, queue, plus(job.pending, _claimed_by_gang(session, job)))
         else:
             return None
@@ -153,8 +153,8 @@ def _cause(session: Session, job: Job, queue: Queue, hit: Hit | None, message: s
         asked = amounts_text(session.cluster.dims, job.pending)
         held = amounts_text(session.cluster.dims, session.uncommitted.held.get(queue, queue.held))
         remedy = hit.remedy if hit else UNNAMED_REMEDY
-        way_out = f"wait for its jobs or {remedy}" if held else remedy
-        hint = never or f"{asked} is asked for and the queue holds {held or 'nothing'}: {way_out}"
+        way_out = f"wait for its jobs to end or {remedy}" if held else remedy
+        hint = never or f"it requests {asked} and the queue holds {held or 'nothing'}: {way_out}"
         text = f"{message}: {hit.text(session, queue)}" if hit else message
         shortages, holders = (hit.shortages(session), hit.holders(session)) if hit else ((), ())
         return Details("Queue overused", text, hint, {}, shortages, holders)

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 GANG_ACTIONS = ("gangpreempt", "consolidate")
 """Actions that make room for a gang within a domain."""
-LESS = "ask for less"
+LESS = "request less"
 _ROOM = (names.INSUFFICIENT.format(""), names.POD_NUMBER_EXCEEDED)
 """How reasons of nodes begin that more room would cure."""
 
-_USE_NODES = "uncordon nodes, remove their taints or let its pods use them"
+_USE_NODES = "uncordon nodes, remove their taints or allow its pods to use them"
 _LOST = (
-    "the nodes of its other pods are gone, so nobody knows where it must stay",
-    "it goes on when these pods are deleted",
+    "the nodes of its other pods were deleted, so its domain is unknown",
+    "it continues when these pods are deleted",
 )
 
 
@@ -93,7 +93,9 @@ class TopologyCauses:
         summary = f"nodes are unavailable: {', '.join(reasons)}"
         way_out = f"wait until enough {resources_text(dims, short)} is free, {LESS_OR_NODES}"
         if self._asked.of(unit).more_than_needed:
-            summary = f"all nodes together have no room for {self._asked.of(unit).text}: {', '.join(reasons)}"
+            summary = (
+                f"all nodes together have no capacity for {self._asked.of(unit).text}: {', '.join(reasons)}"
+            )
             way_out = f"{SET_MINIMUM}, {way_out}"
         details = partial(self._room_details, unit, reasons[0], way_out)
         return Cause("nodes", summary, way_out, details)
@@ -102,10 +104,10 @@ class TopologyCauses:
         session, search = self._session, DomainSearch(self._session, self._asked.of(unit).tasks)
         top, dims = session.cluster.hyper_nodes.top, session.cluster.dims
         lacking = search.lacking(top)
-        room = f"all nodes together have room for {search.fits([top])[0]} of {pods(search.needed)}"
+        room = f"all nodes together have capacity for {search.fits([top])[0]} of {pods(search.needed)}"
         text = f"{room} and lack {amounts_text(dims, lacking)}" if lacking else room
         if self._asked.of(unit).more_than_needed:
-            text += f"; {PLUGIN} asks for room for {self._asked.of(unit).text}"
+            text += f"; {PLUGIN} requires capacity for {self._asked.of(unit).text}"
         return Details(reason, text, way_out, holders=largest_holders(session.cluster, dims.ordered(lacking)))
 
     def _unit(self, job: Job) -> Job | SubJob | None:
@@ -136,19 +138,19 @@ class TopologyCauses:
             if not domains and _nodes_are_lost(unit):
                 return _LOST
             if not domains:
-                text = f"its pods that run are in no HyperNode of {tier} or below{bad}"
-                return text, "delete its pods, so that all of them start in one"
+                text = f"its running pods share no HyperNode of {tier} or below{bad}"
+                return text, "delete its pods so that they all start in one"
             where = f"HyperNode {domains[-1].title}, where its other pods are"
-            text = f"it must stay in {where}, and that has no room for {_rest(unit)}{bad}"
-            return text, self._ways(f"wait until room is free there, {wider}")
+            text = f"it must stay in {where}, which has no capacity for {_rest(unit)}{bad}"
+            return text, self._ways(f"wait until capacity is free there, {wider}")
         size, gang = self._size(unit, limit), self._asked.of(unit).text
         fewer = f"{SET_MINIMUM}, " if self._asked.of(unit).more_than_needed else ""
         if size is _Size.ENOUGH:
-            text = f"no HyperNode of {tier} or below has room for {gang}{bad}"
-            return text, self._ways(f"wait until one has, {fewer}{wider}")
+            text = f"no HyperNode of {tier} or below has capacity for {gang}{bad}"
+            return text, self._ways(f"wait until one has capacity, {fewer}{wider}")
         bad += self._without_nodes(limit)
         if size is _Size.WITH_ALL_NODES:
-            text = f"no HyperNode of {tier} or below has enough nodes that can be used for {gang}{bad}"
+            text = f"no HyperNode of {tier} or below has enough usable nodes for {gang}{bad}"
             return text, f"{_USE_NODES}, {fewer}{wider}"
         text = f"no HyperNode of {tier} or below is large enough for {gang}{bad}"
         later = f"or {_farther_apart(unit)} and wait"
@@ -162,7 +164,7 @@ class TopologyCauses:
 
     def _label_words(self, job: Job, wider: str) -> tuple[str, str]:
         key, columns = label_key(job), self._session.cluster.columns
-        anew = "leave schedulingConstraints out of a new PodGroup"
+        anew = "create a new PodGroup without schedulingConstraints"
         if not label_domains(columns, key).by_value:
             return f"no node has the label {key}", f"label the nodes with {key}, or {anew}"
         if any(placed(job)):
@@ -170,19 +172,19 @@ class TopologyCauses:
             if not domains and _nodes_are_lost(job):
                 return _LOST
             if not domains:
-                text = f"its pods that run have no common value of the node label {key}"
-                return text, "delete its pods, so that all of them start with the same"
-            text = f"it must stay on nodes with {domains[0].name}, where its other pods are, and these have no room"
-            return f"{text} for {_rest(job)}", self._ways("wait until room is free there")
+                text = f"its running pods have no common value of node label {key}"
+                return text, "delete its pods so that they all start with the same value"
+            text = f"it must stay on nodes with {domains[0].name}, where its other pods are, which have no capacity"
+            return f"{text} for {_rest(job)}", self._ways("wait until capacity is free there")
         size, gang = self._size(job, key), self._asked.of(job).text
         if size is _Size.TOO_SMALL:
-            text = f"no value of the node label {key} has enough nodes for {gang}"
-            return text, f"add nodes, ask for less, or {anew}"
+            text = f"no value of node label {key} has enough nodes for {gang}"
+            return text, f"add nodes, request less, or {anew}"
         if size is _Size.WITH_ALL_NODES:
-            text = f"no value of the node label {key} has enough nodes that can be used for {gang}"
+            text = f"no value of node label {key} has enough usable nodes for {gang}"
             return text, f"{_USE_NODES}, or {anew}"
-        text = f"no value of the node label {key} has nodes with room for {gang}"
-        return text, self._ways(f"wait until one has, or {anew}")
+        text = f"no value of node label {key} has nodes with capacity for {gang}"
+        return text, self._ways(f"wait until one has capacity, or {anew}")
 
     def _size(self, unit: Job | SubJob, limit: int | str) -> _Size:
         """Whether any domain up to a tier, or of a label, could take it if it were empty; the same for equal gangs."""
@@ -203,7 +205,7 @@ class TopologyCauses:
 
     def _ways(self, known: str) -> str:
         missing = [action for action in GANG_ACTIONS if action not in self._session.policy.actions]
-        return f"{known}, or add {' or '.join(missing)} to the actions of the policy" if missing else known
+        return f"{known}, or add {' or '.join(missing)} to the policy actions" if missing else known
 
     # -- numbers, when somebody asks
 
@@ -229,16 +231,16 @@ class TopologyCauses:
         if domain is None:
             return ""
         if domain is self._session.cluster.hyper_nodes.top:
-            return "all nodes together have room"
-        return f"tier {domain.tier} has room (HyperNode {domain.title})"
+            return "all nodes together have capacity"
+        return f"tier {domain.tier} has capacity (HyperNode {domain.title})"
 
     def _all_nodes(self, unit: Job | SubJob) -> str:
         """Why it would not help to let it farther apart."""
         search = DomainSearch(self._session, self._asked.of(unit).tasks)
         fits = int(search.fits([self._session.cluster.hyper_nodes.top])[0])
         if fits >= search.needed:
-            return "no higher tier has room within the other limits of its job and sub-groups"
-        return f"all nodes together have room for {fits} of {pods(search.needed)}"
+            return "no higher tier has capacity within the other limits of its job and subgroups"
+        return f"all nodes together have capacity for {fits} of {pods(search.needed)}"
 
     def _candidates(self, job: Job, unit: Job | SubJob) -> list[Domain]:
         """The domains that it may use; of a sub-group, below those that its job may use."""
@@ -263,8 +265,8 @@ def _tier_text(unit: Job | SubJob, limit: int) -> str:
 
 def _rest(unit: Job | SubJob) -> str:
     if isinstance(unit, SubJob) and unit.policy is not None:
-        return f"the rest of a sub-group {unit.policy.name}"
-    return "the rest"
+        return f"the remaining pods of subgroup {unit.policy.name}"
+    return "its remaining pods"
 
 
 def _farther_apart(unit: Job | SubJob) -> str:

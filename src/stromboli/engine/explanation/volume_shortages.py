@@ -32,9 +32,9 @@ _ATTACHMENTS = names.INSUFFICIENT_ATTACHMENTS.format(driver="")
 _UNBOUND = (names.VOLUME_WITHOUT_NAME, names.CLAIM_WITHOUT_VOLUME_OR_CLASS, names.UNBOUND_IMMEDIATE_CLAIMS)
 """How messages end about a claim that others bind, whatever the nodes."""
 _PLAIN = {
-    names.BOUND_TO_MISSING_VOLUME: "its claim is bound to a volume that is gone: restore it, or make the claim anew",
-    names.DISK_CONFLICT: "pods with the same disk are on these nodes: wait until they end, or add nodes",
-    names.CLAIM_IN_USE: "its ReadWriteOncePod claim is for a single pod, and another has it: wait until that ends",
+    names.BOUND_TO_MISSING_VOLUME: "its claim is bound to a deleted volume: restore the volume, or recreate the claim",
+    names.DISK_CONFLICT: "pods on these nodes use the same disk: wait until they end, or add nodes",
+    names.CLAIM_IN_USE: "its ReadWriteOncePod claim is in use by another pod: wait until that pod ends",
 }
 
 
@@ -61,7 +61,7 @@ def claim_of_several(cluster: Cluster, task: Task) -> str:
             if len(job.tasks) - pods + 1 < job.minimum:
                 return (
                     f"claim {claim.name} is for a single pod (ReadWriteOncePod), and {pods} pods that must start "
-                    "together ask for it: give each a claim of its own, or choose another access mode"
+                    "together use it: give each its own claim, or choose another access mode"
                 )
     return ""
 
@@ -115,13 +115,13 @@ def _bound(cluster: Cluster, task: Task, reason: str) -> str:
             continue
         if reason == names.VOLUME_ZONE_MISMATCH and (zones := zones_of(volume)):
             listed = ", ".join(sorted({zone for values in zones.values() for zone in values})[:SHOWN])
-            texts.append(f"volume {volume.name} lies in {listed}: add nodes there")
+            texts.append(f"volume {volume.name} is in {listed}: add nodes there")
         elif reason == names.VOLUME_AFFINITY_MISMATCH and volume.spec.node_affinity is not None:
             reaching = nodes_with_affinity(cluster.columns, cluster.objects, volume)
             rows = np.flatnonzero(reaching).tolist()
             nodes = ", ".join(cluster.columns.nodes[row].name for row in rows[:SHOWN])
-            reach = f"{nodes}{', ...' if len(rows) > SHOWN else ''}" if rows else "no node that is there"
-            texts.append(f"volume {volume.name} can be reached from {reach}: make room there")
+            reach = f"{nodes}{', ...' if len(rows) > SHOWN else ''}" if rows else "no existing node"
+            texts.append(f"volume {volume.name} is reachable from {reach}: free capacity there")
     return "; ".join(texts[:SHOWN])
 
 
@@ -147,7 +147,7 @@ def _awaited(cluster: Cluster, task: Task) -> str:
             return f"claim {claim.name} waits to be bound to volume {claim.spec.volume_name}: {look}"
         if not name:
             return (
-                f"claim {claim.name} has no storage class, and got none as a default: make it anew with "
+                f"claim {claim.name} has no storage class and no default applies: recreate it with "
                 "storageClassName, or create a PersistentVolume without a class for it"
             )
         if storage_class is None:
@@ -156,8 +156,8 @@ def _awaited(cluster: Cluster, task: Task) -> str:
             size = format_bytes(kind_of(claim).request)
             return f"claim {claim.name} waits for a PersistentVolume of class {name} with {size} or more: create it"
         return (
-            f"claim {claim.name} of class {name} waits to be provisioned by {storage_class.provisioner}: see that it "
-            f"runs ({look})"
+            f"claim {claim.name} of class {name} waits to be provisioned by {storage_class.provisioner}: check that "
+            f"the provisioner runs ({look})"
         )
     return ""
 
@@ -175,20 +175,22 @@ def _unbindable(cluster: Cluster, task: Task) -> str:
     for claim, delayed in _unserved(cluster, task):
         name, size = delayed.kind.storage_class, format_bytes(delayed.kind.request)
         if delayed.volume:
-            return f"its claim has volume {delayed.volume}: make room on a node that reaches it"
+            return f"its claim has volume {delayed.volume}: free capacity on a node that can reach it"
         if delayed.node and not _is_known(cluster, delayed.node):
             deselect = f"kubectl annotate pvc {claim.name} {names.SELECTED_NODE}-"
-            return f"node {delayed.node}, selected for claim {claim.name}, is gone: {deselect}"
+            return f"node {delayed.node}, selected for claim {claim.name}, no longer exists: {deselect}"
         if delayed.node:
-            return f"its claim of class {name} is being provisioned on node {delayed.node}: make room there"
+            return (
+                f"its claim of class {name} is being provisioned on node {delayed.node}: free capacity there"
+            )
         storage_class = cluster.objects.storage_classes.get(name)
         if storage_class is None or storage_class.provisioner in ("", names.NO_PROVISIONER):
             if (asked := _of_gang(cluster, task, delayed)) > 1:
-                asks = f"its pods ask for {asked} volumes of class {name} with {size} or more"
-                return f"{asks}: create the missing PersistentVolumes where there is room"
-            return f"create a PersistentVolume of class {name} with {size} or more where there is room"
+                asks = f"its pods request {asked} volumes of class {name} with {size} or more"
+                return f"{asks}: create the missing PersistentVolumes where nodes have capacity"
+            return f"create a PersistentVolume of class {name} with {size} or more where nodes have capacity"
         return (
-            f"class {name} provisions volumes within its allowedTopologies alone: add nodes there, widen them, or "
+            f"class {name} provisions volumes only within its allowedTopologies: add nodes there, widen them, or "
             f"create a PersistentVolume with {size} or more"
         )
     return ""
@@ -207,9 +209,9 @@ def _volumes_left(cluster: Cluster, task: Task, claim: PersistentVolumeClaim, de
     asked = _of_gang(cluster, task, delayed)
     few = f", {asked - serving} too few for the {asked} claims of its gang" if 1 < asked > serving else ""
     return (
-        f"claim {claim.name} asks for {format_bytes(kind.request)} of class {kind.storage_class}, of which "
+        f"claim {claim.name} requests {format_bytes(kind.request)} of class {kind.storage_class}, of which "
         f"{_count(len(free), 'volume')} {'is' if len(free) == 1 else 'are'} free{largest}{few}; "
-        f"{reached} of {_count(len(cluster.columns), 'node')} reach one that serves it"
+        f"{reached} of {_count(len(cluster.columns), 'node')} reach a suitable one"
     )
 
 
@@ -227,12 +229,12 @@ def _storage(cluster: Cluster, task: Task) -> str:
     asked = ", ".join(
         f"{format_bytes(n)} of class {name}" for name, n in _asked_storage(cluster, task).items()
     )
-    return f"it asks for {asked} on one node, more than drivers report as left: ask for less or add storage"
+    return f"it requests {asked} on one node, more than drivers report as free: request less or add storage"
 
 
 def _storage_left(cluster: Cluster, name: str) -> str:
     left = cluster.volumes.capacity.of_class(name).most_free()
-    return f"the most that is left of class {name} for one node is {format_bytes(max(left, 0))}"
+    return f"the most free storage of class {name} on one node is {format_bytes(max(left, 0))}"
 
 
 # -- attachments
@@ -258,11 +260,11 @@ def _attachments(cluster: Cluster, task: Task, reason: str) -> str:
                 "name it in --ignored-provisioners if it attaches nothing"
             )
         return (
-            f"{having} of {_count(len(taken), 'node')} list the CSI driver {driver} in their CSINode: make room for "
-            "the pod and its volumes there, or install the driver on other nodes"
+            f"{having} of {_count(len(taken), 'node')} list the CSI driver {driver} in their CSINode: free capacity "
+            "for the pod and its volumes there, or install the driver on other nodes"
         )
     listed = ", ".join(drivers)
-    return f"{listed} attaches no more volumes to these nodes: wait until pods with such volumes end, or add nodes"
+    return f"the volume limit of {listed} is reached on these nodes: wait until pods with such volumes end or add nodes"
 
 
 def _attached(cluster: Cluster, driver: str) -> str:
@@ -279,7 +281,7 @@ def _claim_users(cluster: Cluster, task: Task) -> str:
         if names.READ_WRITE_ONCE_POD in claim.spec.access_modes:
             user = cluster.volumes.a_user(claim.key)
             if user is not None:
-                return f"pod {user.key} has claim {claim.name}"
+                return f"pod {user.key} uses claim {claim.name}"
     return ""
 
 

@@ -77,7 +77,7 @@ def explain_task(causes: WaitCauses, task: Task, lost: Failure | None = None) ->
     if task.status is not Status.PENDING:
         return ""
     if task.job is None:
-        return "belongs to no PodGroup"
+        return "it does not belong to a PodGroup"
     verdict = causes.verdicts(task.job).get(task)
     explanation = None if verdict else explain_job(causes, task.job, lost)
     return verdict.message if verdict else explanation.message if explanation else ""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
 
 _UNMET = "Unmet requirement"
-MORE = "`stromboli plan` tells more"
+MORE = "run `stromboli plan` for details"
 """Where no way out is known."""
 
 
@@ -155,12 +155,12 @@ def _room_is_coming(session: Session, job: Job) -> Cause | None:
     nodes = sorted({pipelined[task.key] for task in tasks if task.key in pipelined})
     if not nodes:
         return None
-    hint = "nothing to do: it starts once that room is free"
+    hint = "no action needed: it starts once that capacity is free"
     return Cause(
         "pipeline",
-        "room is being freed for it",
+        "capacity is being freed for it",
         hint,
-        lambda: Details("Pipelined", f"room is being freed on {', '.join(nodes[:5])}", hint),
+        lambda: Details("Pipelined", f"capacity is being freed on {', '.join(nodes[:5])}", hint),
     )
 
 
@@ -191,16 +191,16 @@ def _all_gated(job: Job) -> Cause | None:
     if gates == [names.AFTER]:
         return _waits_for_jobs(job)
     text = f"its pods have scheduling gates: {', '.join(gates)}"
-    hint = "it goes on when whoever set the gates removes them"
+    hint = "it continues when the controller that set the gates removes them"
     return Cause("scheduling-gates", text, hint, lambda: Details("SchedulingGated", text, hint))
 
 
 def _waits_for_jobs(job: Job) -> Cause:
     """Its controller holds its pods until other jobs have ended."""
-    others = job.annotations.get(names.AFTER, "")[:200] or "its annotation names none"
+    others = job.annotations.get(names.AFTER, "")[:200] or "none, its annotation is empty"
     text = f"it waits for other jobs: {others}"
     hint = (
-        "nothing to do: it goes on when those have ended as it asks for, and its events tell if they cannot"
+        "no action needed: it continues when these jobs end as required, and its events report if they cannot"
     )
     return Cause("scheduling-gates", text, hint, lambda: Details("SchedulingGated", text, hint))
 
@@ -219,9 +219,9 @@ def _not_enqueued(session: Session, job: Job) -> Cause | None:
     if not job.waits_for_queue:
         return None
     refusal = next(reversed(session.refusals.get(job, {}).values()), None)
-    message = refusal.message if refusal else "not let into its queue yet"
-    summary = f'not let into queue "{job.queue.name if job.queue else ""}"'
-    summary += f": {refusal.summary}" if refusal else " by a plugin of the policy that gives no reason"
+    message = refusal.message if refusal else "not admitted to its queue yet"
+    summary = f'not admitted to queue "{job.queue.name if job.queue else ""}"'
+    summary += f": {refusal.summary}" if refusal else ": a plugin rejected it without giving a reason"
     way_out = refusal.way_out if refusal else ""
 
     def details() -> Details:
@@ -237,7 +237,7 @@ def _no_action(session: Session, job: Job) -> Cause | None:
     if not pending or job.pending_best_effort < pending or "backfill" in session.policy.actions:
         return None
     text = "its pods request no resources, and the policy lacks the action backfill, which places such pods"
-    hint = "add backfill to the actions of the policy, or give the pods requests"
+    hint = "add backfill to the policy actions, or set resource requests on the pods"
     return Cause("policy", text, hint, lambda: Details("No backfill", text, hint))
 
 

@@ -33,20 +33,20 @@ if TYPE_CHECKING:
     from stromboli.engine.session import Session
 
 MANY = 3
-LESS_OR_NODES = "add nodes or ask for less"
+LESS_OR_NODES = "add nodes or request less"
 CLAIM_FOR_A_PLAN = "create it, or add it to the files: kubectl get -A -o yaml pvc,pv,storageclasses"
 _STORAGE_MISSING = '" not found'
 """How messages about a missing claim, volume or class end."""
 
 _PLAIN = {
     names.NODE_UNSCHEDULABLE: "uncordon one of the nodes: kubectl uncordon NODE",
-    names.POD_NUMBER_EXCEEDED: "every node has its full number of pods: wait, add nodes or raise their limit",
-    names.INSUFFICIENT.format(names.PODS): "every node has its full number of pods: wait or add nodes",
-    names.PORTS_TAKEN: "another pod has the host port on every node: choose another port",
-    names.POD_AFFINITY_MISMATCH: "no node is near the pods that its podAffinity asks for",
-    names.POD_ANTI_AFFINITY_MISMATCH: "its podAntiAffinity keeps it from every node: add nodes or relax the rule",
-    names.EXISTING_ANTI_AFFINITY: "pods that run already keep it away by their podAntiAffinity",
-    names.SPREAD_MISMATCH: "its topologySpreadConstraints forbid every node: add nodes or raise maxSkew",
+    names.POD_NUMBER_EXCEEDED: "every node is at its pod limit: wait, add nodes or raise the limit",
+    names.INSUFFICIENT.format(names.PODS): "every node is at its pod limit: wait or add nodes",
+    names.PORTS_TAKEN: "the host port is in use on every node: choose another port",
+    names.POD_AFFINITY_MISMATCH: "no node satisfies its podAffinity",
+    names.POD_ANTI_AFFINITY_MISMATCH: "its podAntiAffinity excludes every node: add nodes or relax the rule",
+    names.EXISTING_ANTI_AFFINITY: "the podAntiAffinity of running pods excludes it",
+    names.SPREAD_MISMATCH: "its topologySpreadConstraints exclude every node: add nodes or raise maxSkew",
     names.SPREAD_MISSING_LABEL: "label the nodes with the topologyKey of its topologySpreadConstraints",
 }
 
@@ -106,10 +106,12 @@ def enqueue_way_out(session: Session, job: Job, known: str) -> WayOut:
     short = {dim: amount for dim, amount in wanted.items() if amount > free.get(dim, 0)}
     asked = amounts_text(cluster.dims, short or wanted)
     left = amounts_text(cluster.dims, {dim: free.get(dim, 0) for dim in short or wanted})
-    taken = "" if short else ", so jobs let in before it or a limit of its queue or namespace hold it back"
+    taken = (
+        "" if short else ", so it is blocked by jobs admitted earlier or by a limit of its queue or namespace"
+    )
     next_step = f"; {known}" if known else taken
     return WayOut(
-        f"it asks for {asked} ({source}), the cluster has {left} free{next_step}",
+        f"it requests {asked} ({source}), the cluster has {left} free{next_step}",
         tuple(shortage(cluster.dims, dim, amount, free.get(dim, 0)) for dim, amount in short.items()),
         largest_holders(cluster, short),
     )
@@ -129,17 +131,15 @@ def larger_than_any_node(cluster: Cluster, task: Task) -> WayOut | None:
     selected = " that it selects" if selects else ""
     if not short:
         asked = amounts_text(dims, {dim: amount for dim, amount in task.request.items() if amount > 0})
-        return WayOut(f"{task.name} asks for {asked}, and no node{selected} has all of that")
+        return WayOut(f"{task.name} requests {asked}, and no node{selected} has all of these")
     asked = amounts_text(dims, {dim: task.request[dim] for dim in short})
     if len(short) == 1:
         ((dim, size),) = short.items()
         node = columns.nodes[rows[int(allocatable[dim].argmax())]].name
         largest = f"the largest node{selected} ({node})"
-        text = f"{task.name} asks for {asked}, {largest} has {amount_text(dims, dim, size)}"
+        text = f"{task.name} requests {asked}, {largest} has {amount_text(dims, dim, size)}"
     else:
-        text = (
-            f"{task.name} asks for {asked}, the most that a node{selected} has is {amounts_text(dims, short)}"
-        )
+        text = f"{task.name} requests {asked}, the most on one node{selected} is {amounts_text(dims, short)}"
     return WayOut(text, tuple(shortage(dims, dim, task.request[dim], size) for dim, size in short.items()))
 
 
@@ -156,13 +156,15 @@ def _free_way_out(session: Session, task: Task, dim: int) -> WayOut:
     request = task.request.get(dim, 0)
     asked = amount_text(dims, dim, request)
     if not len(idle):
-        return WayOut(f"it asks for {asked}, and there is no node", (shortage(dims, dim, request, 0),))
+        return WayOut(
+            f"it requests {asked}, and the cluster has no nodes", (shortage(dims, dim, request, 0),)
+        )
     row = int(idle.argmax())
     if idle[row] >= request:
         return _gang_way_out(session, task, dim, idle)
     left, node = max(int(idle[row]), 0), cluster.columns.nodes[row].name
     free = amount_text(dims, dim, left)
-    text = f"each pod asks for {asked}; the largest free amount on one node is {free} ({node})"
+    text = f"each pod requests {asked}; the largest free amount on one node is {free} ({node})"
     return WayOut(text, (shortage(dims, dim, request, left),), largest_holders(cluster, (dim,)))
 
 
@@ -178,8 +180,8 @@ def _gang_way_out(session: Session, task: Task, dim: int, idle: NDArray[np.int64
     smallest = min(pending.request.get(dim, 0) for pending in job.by_status[Status.PENDING])
     if smallest > 0:  # others may have taken room since then
         fit = min(fit, int((idle.clip(min=0) // smallest).sum()))
-    scattered = ", but in pieces too small" if wanted <= left else ""
-    text = f"{fit} of {waiting} pods would fit: together they ask for {asked}, {free} is free{scattered}"
+    scattered = " but fragmented" if wanted <= left else ""
+    text = f"{fit} of {waiting} pods fit: they request {asked} in total; {free} is free{scattered}"
     return WayOut(text, (shortage(cluster.dims, dim, wanted, left),), largest_holders(cluster, (dim,)))
 
 
@@ -220,4 +222,4 @@ def _selector(task: Task) -> str:
     if selector:
         labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
         return f"label a node with {labels}, or change the pod's nodeSelector"
-    return "no node has the labels that its node affinity asks for"
+    return "no node matches its node affinity"

@@ -18,7 +18,7 @@ MOST_NAMED = 3
 MOST_EXAMINED = 1000
 MOST_EVENTS = 50
 """Events about HyperNodes in one cycle; those about others follow in the next."""
-_USED = "nothing is wrong with it any more: it is part of the tree, with all of its members"
+_USED = "all problems are resolved: it is part of the tree with all of its members"
 
 
 def left_out(tree: HyperNodeTree, concerns: Callable[[HyperNodeSpec], bool]) -> str:

@@ -52,15 +52,15 @@ HARD_NETWORK_TOPOLOGY = PlacementRequirement(
     "hard-network-topology",
     True,
     "PodGroup: `networkTopology` of `spec` or of a `subGroupPolicy`, with `mode: hard` and a tier",
-    "no plugin of the policy honours a hard network topology",
-    "add network-topology-aware to the policy, or set mode: soft, so that it may start anywhere",
+    "no plugin in the policy honours a hard network topology",
+    "add network-topology-aware to the policy, or set mode: soft to allow any placement",
     "network-topology-aware",
 )
 SOFT_NETWORK_TOPOLOGY = PlacementRequirement(
     "soft-network-topology",
     False,
     "PodGroup: `networkTopology` of `spec` or of a `subGroupPolicy`, with `mode: soft`",
-    "no plugin of the policy prefers nodes that are close in the network, so the pods may lie anywhere",
+    "no plugin in the policy prefers nodes that are close in the network, so pods may be placed anywhere",
     "add network-topology-aware to the policy",
     "network-topology-aware",
 )
@@ -68,14 +68,14 @@ TOPOLOGY_WITHOUT_TIER = PlacementRequirement(
     "network-topology-without-tier",
     False,
     "PodGroup: `networkTopology` with `mode: hard` and no tier",
-    "without a tier it asks for nothing, so the pods may lie anywhere",
+    "it has no effect without a tier, so pods may be placed anywhere",
     "set highestTierAllowed or highestTierName",
 )
 TASK_TOPOLOGY = PlacementRequirement(
     "task-topology",
     False,
     "PodGroup: annotations `volcano.sh/task-topology-affinity`, `-anti-affinity`, `-task-order`",
-    "no plugin of the policy prefers nodes by the roles of a job",
+    "no plugin in the policy prefers nodes by the roles of a job",
     "add task-topology to the policy, or use podAffinity and podAntiAffinity",
     "task-topology",
 )
@@ -83,7 +83,7 @@ RESOURCE_CLAIMS = PlacementRequirement(
     "resource-claims",
     True,
     "Pod: `spec.resourceClaims`, `resources.claims` of containers, resources `deviceclass.resource.kubernetes.io/*`",
-    "no plugin of the policy allocates devices to resource claims",
+    "no plugin in the policy allocates devices to resource claims",
     "add predicates to the policy",
     "predicates",
 )
@@ -92,22 +92,22 @@ DEVICE_SHARING = PlacementRequirement(
     True,
     "Pod: resources `volcano.sh/gpu-memory`, `volcano.sh/gpu-number`, `huawei.com/*-memory`, and `volcano.sh/vgpu-*`"
     " where any node has the annotation `volcano.sh/node-vgpu-register`",
-    "no plugin of the policy shares out parts of devices",
-    "add deviceshare to the policy, or ask for whole devices such as nvidia.com/gpu",
+    "no plugin in the policy shares out parts of devices",
+    "add deviceshare to the policy, or request whole devices such as nvidia.com/gpu",
     "deviceshare",
 )
 NPU_CORES = PlacementRequirement(
     "npu-cores",
     True,
     "Pod: resource `huawei.com/npu-core`, a slice of an Ascend 310P by MindCluster",
-    "no plugin of the policy shares out NPUs by MindCluster's templates",
-    "ask for whole NPUs, or share them by HAMi's device plugin (MindCluster's slices are not there yet)",
+    "no plugin in the policy shares out NPUs by MindCluster's templates",
+    "request whole NPUs, or share them with HAMi's device plugin (MindCluster slices are not supported)",
 )
 NUMA_POLICY = PlacementRequirement(
     "numa-policy",
     True,
     "Pod of class Guaranteed: annotation `volcano.sh/numa-topology-policy`, `restricted` or `single-numa-node`",
-    "no plugin of the policy places pods by NUMA nodes",
+    "no plugin in the policy places pods by NUMA nodes",
     "add numa-aware to the policy, or set the annotation to none or best-effort",
     "numa-aware",
 )
@@ -115,7 +115,7 @@ PREFERRED_NUMA_POLICY = PlacementRequirement(
     "preferred-numa-policy",
     False,
     "Pod of class Guaranteed: annotation `volcano.sh/numa-topology-policy`, `best-effort`",
-    "no plugin of the policy prefers nodes by their NUMA nodes",
+    "no plugin in the policy prefers nodes by their NUMA nodes",
     "add numa-aware to the policy",
     "numa-aware",
 )
@@ -123,8 +123,8 @@ VOLUME_BINDING = PlacementRequirement(
     "volume-binding",
     True,
     "Pod: `spec.volumes` with a claim that is missing, lost, being deleted or not bound",
-    "no plugin of the policy binds volumes",
-    "add predicates to the policy; kubectl get pvc tells whether the claim is bound",
+    "no plugin in the policy binds volumes",
+    "add predicates to the policy; kubectl get pvc shows whether the claim is bound",
     "predicates",
     depends_on_cluster=True,
 )
@@ -132,7 +132,7 @@ VOLUME_TOPOLOGY = PlacementRequirement(
     "volume-topology",
     True,
     "Pod: `spec.volumes` with a bound claim whose volume is reachable from some nodes only",
-    "no plugin of the policy looks at the nodes from which its volume can be reached",
+    "no plugin in the policy checks from which nodes its volume is reachable",
     "add predicates to the policy",
     "predicates",
     depends_on_cluster=True,
@@ -142,7 +142,7 @@ VOLUME_LIMITS = PlacementRequirement(
     False,
     "Pod: `spec.volumes` of `csi`, `awsElasticBlockStore`, `azureDisk`, `cinder`, `gcePersistentDisk`, `iscsi`, "
     "`portworxVolume`, `rbd`, `vsphereVolume`",
-    "no plugin of the policy counts the volumes of a node, or knows who else uses one",
+    "no plugin in the policy counts the volumes of a node, or knows who else uses one",
     "add predicates to the policy",
     "predicates",
 )
@@ -150,7 +150,7 @@ NODE_FILTERS = PlacementRequirement(
     "node-filters",
     False,
     "Pod: `nodeSelector`, required node and pod affinity, host ports, spread constraints with `DoNotSchedule`",
-    "no plugin of the policy filters nodes by it, so the pod may come onto any",
+    "no plugin in the policy filters nodes by it, so the pod may be placed on any node",
     "add predicates to the policy",
     "predicates",
 )
@@ -158,7 +158,7 @@ NODE_PREFERENCES = PlacementRequirement(
     "node-preferences",
     False,
     "Pod: preferred node and pod affinity, spread constraints with `ScheduleAnyway`",
-    "no plugin of the policy prefers nodes by it",
+    "no plugin in the policy prefers nodes by it",
     "add nodeorder to the policy",
     "nodeorder",
 )
@@ -186,7 +186,7 @@ REVOCABLE_ZONE = PlacementRequirement(
     "revocable-zone",
     False,
     "Pod: annotation `volcano.sh/revocable-zone`",
-    "no plugin of the policy knows revocable nodes",
+    "no plugin in the policy supports revocable nodes",
     "add tdm to the policy",
     "tdm",
 )
@@ -194,7 +194,7 @@ RESOURCE_STRATEGY = PlacementRequirement(
     "resource-strategy",
     False,
     "Pod: annotations `volcano.sh/resource-strategy-scoring-type`, `volcano.sh/resource-strategy-weight`",
-    "no plugin of the policy scores nodes by a strategy of the pod",
+    "no plugin in the policy scores nodes by a strategy of the pod",
     "add resource-strategy-fit to the policy",
     "resource-strategy-fit",
 )
@@ -202,7 +202,7 @@ WAITING_TIME = PlacementRequirement(
     "waiting-time",
     False,
     "PodGroup: annotation `volcano.sh/sla-waiting-time`",
-    "no plugin of the policy looks at how long a job has waited",
+    "no plugin in the policy looks at how long a job has waited",
     "add sla to the policy",
     "sla",
 )
@@ -210,15 +210,15 @@ NODE_GROUPS = PlacementRequirement(
     "node-groups",
     True,
     "Queue: `spec.affinity` with required node groups, or groups required to be avoided",
-    "no plugin of the policy keeps a queue to its node groups",
-    "add nodegroup to the policy, or take spec.affinity out of the queue",
+    "no plugin in the policy keeps a queue to its node groups",
+    "add nodegroup to the policy, or remove spec.affinity from the queue",
     "nodegroup",
 )
 PREFERRED_NODE_GROUPS = PlacementRequirement(
     "preferred-node-groups",
     False,
     "Queue: `spec.affinity` with preferred node groups",
-    "no plugin of the policy prefers the node groups of a queue",
+    "no plugin in the policy prefers the node groups of a queue",
     "add nodegroup to the policy",
     "nodegroup",
 )
@@ -226,7 +226,7 @@ DEQUEUE_STRATEGY = PlacementRequirement(
     "dequeue-strategy",
     False,
     "Queue: `spec.dequeueStrategy: fifo`",
-    "no plugin of the policy keeps jobs behind one that waits, so others of the queue may start before it",
+    "no plugin in the policy enforces FIFO order, so other jobs of the queue may start before a waiting one",
     "set it to traverse",
 )
 

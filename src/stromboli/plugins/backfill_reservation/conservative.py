@@ -243,12 +243,12 @@ class ConservativeBackfill(PromisedStarts):
 
 
 _HAS_ITS_TURN = (
-    "many jobs before it are promised a start first",
-    "many jobs before it are promised a start first",
-    "nothing to do: it has its turn in one of the next cycles",
+    "many earlier jobs have a reserved start",
+    "many earlier jobs have a reserved start",
+    "no action needed: it is considered in one of the next cycles",
 )
 _WOULD_DELAY = (
-    "it would delay jobs to which a start is promised already",
-    "it would delay jobs to which a start is promised already",
+    "it would delay jobs that have a reserved start",
+    "it would delay jobs that have a reserved start",
     "a shorter time limit lets it start earlier",
 )

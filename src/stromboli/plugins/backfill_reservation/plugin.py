@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 PLACED = (Status.ALLOCATED, Status.PIPELINED, Status.BINDING)
 MAX_UNPROMISED_JOBS = 32
 """After so many jobs in a cycle without a known start, or held by their queue's limits, no start is promised."""
-RESERVED = "node(s) are reserved for a job that waits before it"
+RESERVED = "node(s) are reserved for an earlier job"
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,9 +392,9 @@ class BackfillReservation(Plugin):
         if head is None or job is head:
             return None
         if reservation is None:
-            message = f"{head.key} waits for room before it, and the policy lets nobody overtake"
-            summary = "a job before it waits for room, and the policy lets nobody overtake"
-            return HeldBack(message, summary, f"set `mode: easy` of the plugin {self.name}, or wait")
+            message = f"{head.key} waits for capacity before it, and the policy allows no backfill"
+            summary = "an earlier job waits for capacity, and the policy allows no backfill"
+            return HeldBack(message, summary, f"set `mode: easy` for plugin {self.name}, or wait")
         return self._would_delay(job, reservation) if self._delays(job, reservation) else None
 
     def _delays(self, job: Job, reservation: Reservation) -> bool:
@@ -411,10 +411,8 @@ class BackfillReservation(Plugin):
         return int(slots(first.shape, reservation.beside(free)).sum()) < needed
 
     def _would_delay(self, job: Job, reservation: Reservation | ShareReservation) -> HeldBack:
-        summary = (
-            "there is room for it now, but it would delay a job before it for which that room is reserved"
-        )
-        message = f"it would delay {reservation.job.key}, for which the room that it needs is reserved"
+        summary = "it fits now, but would delay an earlier job for which that capacity is reserved"
+        message = f"it would delay {reservation.job.key}, for which the capacity that it needs is reserved"
         way_out = f"a shorter time limit (annotation {names.TIME_LIMIT}) lets it start earlier"
         return HeldBack(message, summary, way_out)
 
@@ -511,4 +509,4 @@ def _unreadable_of(job: Job) -> str | None:
 
 
 def _message(text: str) -> str:
-    return f"annotation {names.TIME_LIMIT}: {quoted(text[:63])} is no time limit: give {EXAMPLE}; it counts as none"
+    return f"annotation {names.TIME_LIMIT}: {quoted(text[:63])} is not a valid time limit and is ignored: use {EXAMPLE}"

@@ -172,7 +172,7 @@ class Capacity(Plugin):
         amounts = [dim for dim, name in names_of_dims if not class_of(name)]
         for share in shares:
             limit = {dim: share.limit.get(dim, 0) for dim in amounts}
-            remedy = "raise the capability of queues above it or lower what is guaranteed to others"
+            remedy = "raise the capability of parent queues or lower the guarantees of other queues"
             yield QueueLimit(share.queue, "limit", limit, share.held, remedy)
 
     def preemptive(self, queue: Queue, tasks: Sequence[Task]) -> bool:

@@ -183,7 +183,7 @@ class ShareWarning(NamedTuple):
     remedy: str
 
     def text(self, dims: Dimensions) -> str:
-        """`queue "eng": its guarantee of cpu 12 exceeds its capability of 8; lower the one or raise the other`."""
+        """`queue "eng": its guarantee of cpu 12 exceeds its capability of 8; lower the former or raise the latter`."""
         over = dims.ordered(self.over)
         high = resource_list(dims.named({dim: int(self.amounts[dim]) for dim in over}))
         low = resource_list(dims.named({dim: int(self.limit[dim]) for dim in over}))
@@ -207,7 +207,7 @@ def share_warnings(queue: Queue, capability: Vector, children: Sequence[Queue]) 
 
 
 def _possible_warnings(queue: Queue, capability: Vector, children: Sequence[Queue]) -> Iterator[ShareWarning]:
-    remedy = "lower the one or raise the other"
+    remedy = "lower the former or raise the latter"
     own = {dim: most for dim, most in capability.items() if most > 0}
     yield ShareWarning(queue, "its guarantee", queue.guarantee, "its capability", own, remedy)
     for child in children:

@@ -17,11 +17,11 @@ BETWEEN_QUEUES = ("reclaim", "gangreclaim")
 EVICTING = (*WITHIN_QUEUE, *BETWEEN_QUEUES)
 """Actions that evict for the sake of jobs that wait."""
 _OBJECTIONS = {
-    "gang": "it would be left with fewer pods than must run together",
-    "conformance": "its pods are critical for the cluster",
+    "gang": "its gang would fall below its minimum",
+    "conformance": "its pods are critical to the cluster",
     "pdb": "a PodDisruptionBudget protects its pods",
-    "cdp": "its pods are in their cooldown time",
-    "tdm": "it may stay while its zone is open",
+    "cdp": "its pods are in their cooldown period",
+    "tdm": "its revocable zone is open",
 }
 
 
@@ -37,10 +37,10 @@ class EvictionAnswers:
     def policy_text(self) -> str:
         """Whether the policy evicts for the job at all."""
         if not self._actions:
-            return f"The policy has no action that evicts others for it: {', '.join(EVICTING)}."
+            return f"The policy has no action that evicts: {', '.join(EVICTING)}."
         if not self._waiting.may_preempt:
             return "It may not preempt: preemptionPolicy is Never."
-        return f"The policy evicts for jobs that wait: {', '.join(self._actions)}."
+        return f"The policy can evict for waiting jobs: {', '.join(self._actions)}."
 
     def why_not(self, holder: Job, tasks: Sequence[Task]) -> str:
         """Why a job that holds what is short is not evicted."""
@@ -52,17 +52,21 @@ class EvictionAnswers:
     def _why_not(self, holder: Job, tasks: Sequence[Task]) -> str:
         leaving = sum(task.status is Status.RELEASING for task in tasks)
         if leaving:
-            return "it is leaving already" if leaving == len(tasks) else f"{leaving} of its pods are leaving"
+            return (
+                "it is already terminating"
+                if leaving == len(tasks)
+                else f"{leaving} of its pods are terminating"
+            )
         if not self._actions:
-            return "no action of the policy evicts"
+            return "the policy does not evict"
         if not self._waiting.may_preempt:
-            return "the job that waits may not preempt"
+            return "the waiting job may not preempt"
         job = self._waiting.job
         same_queue = job is not None and holder.queue is job.queue
         wanted = WITHIN_QUEUE if same_queue else BETWEEN_QUEUES
         if not any(action in self._actions for action in wanted):
             where = "in the same queue" if same_queue else "in another queue"
-            return f"it is {where}, and the policy has none of {' and '.join(wanted)}"
+            return f"it is {where}, and the policy has neither {' nor '.join(wanted)}"
         return self._by_queue(holder, same_queue) or self._by_votes(holder, tasks, same_queue)
 
     def _by_queue(self, holder: Job, same_queue: bool) -> str:
@@ -72,9 +76,9 @@ class EvictionAnswers:
         if same_queue or job is None or job.queue is None:
             return ""
         if self._session.rules.overused(job.queue):
-            return f'queue "{job.queue.name}" has used up its share, so it takes nothing back'
+            return f'queue "{job.queue.name}" has used up its share, so it reclaims nothing'
         if not self._session.rules.preemptive(job.queue, [self._waiting]):
-            return f'queue "{job.queue.name}" would have more than it deserves'
+            return f'queue "{job.queue.name}" would exceed its deserved share'
         return ""
 
     def _by_votes(self, holder: Job, tasks: Sequence[Task], same_queue: bool) -> str:
@@ -83,7 +87,7 @@ class EvictionAnswers:
         running = [task for task in tasks if task.status in statuses]
         candidates = [task for task in running if task.preemptable]
         if not candidates:
-            return "its pods are not preemptable" if running else "its pods do not run yet"
+            return "its pods are not preemptable" if running else "its pods are not running yet"
         wanted = WITHIN_QUEUE if same_queue else BETWEEN_QUEUES
         options = self._session.arguments(next(action for action in self._actions if action in wanted))
         protection: str = options.why_protected(self._session, self._waiting, candidates)
@@ -92,17 +96,19 @@ class EvictionAnswers:
         point = "preemptable" if same_queue else "reclaimable"
         choice = (rules.preemptable if same_queue else rules.reclaimable)(self._waiting, candidates)
         if choice.victims:
-            return "it may be evicted, but that would not make enough room"
+            return "it may be evicted, but that would not free enough"
         against = [
             plugin.name for plugin, answer in rules.votes(point, self._waiting, candidates) if answer == []
         ]
         if "priority" in against and job is not None:
             return f"its priority {holder.priority} is not lower than {job.priority}"
         if not same_queue and any(name in against for name in ("proportion", "capacity")):
-            return f'its queue "{holder.queue.name if holder.queue else ""}" uses no more than it deserves'
+            return f'its queue "{holder.queue.name if holder.queue else ""}" is within its deserved share'
         if "drf" in against:
             return "its share of the cluster is not larger"
         known = next((_OBJECTIONS[name] for name in against if name in _OBJECTIONS), "")
         return (
-            known or f"the plugins of the policy do not agree ({', '.join(against) or 'nobody votes for it'})"
+            known or f"plugins object ({', '.join(against)})"
+            if known or against
+            else "no plugin selects it as a victim"
         )

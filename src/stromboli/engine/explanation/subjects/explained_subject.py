@@ -48,6 +48,6 @@ def _lone_pod(outcome: EndedCycle, task: Task) -> JobExplanation:
         state="runs" if task.node else "waits",
         pods=PodCounts(total=1, waiting=not task.node, running=bool(task.node)),
         summary=f"Pod {task.key} {where}",
-        notes=[] if task.ours else ["Another scheduler places it."],
+        notes=[] if task.ours else ["It is assigned to another scheduler."],
         pod=task.name,
     )

@@ -213,27 +213,21 @@ def _add_places(outcome: EndedCycle, job: Job, explained: JobExplanation) -> Non
 def _summary(explained: JobExplanation) -> str:
     title = f"{explained.kind} {explained.namespace}/{explained.name}"
     nodes = _node_list(explained.places)
-    since = f" since {explained.since}" if explained.since else ""
+    since = f" (since {explained.since})" if explained.since else ""
     match explained.state:
         case "waits" | "partly-runs" if explained.wait is not None:
-            rest = (
-                f"{explained.pods.waiting} more of its pods wait"
-                if explained.state == "partly-runs"
-                else "it waits"
-            )
-            runs = f"{title} runs{since}, and " if explained.state == "partly-runs" else f"{title} waits: "
             text = explained.wait.message
-            return f"{runs}{rest}: {text}" if explained.state == "partly-runs" else f"{runs}{text}"
+            if explained.state == "waits":
+                return f"{title} waits: {text}"
+            return f"{title} is running{since}, {explained.pods.waiting} more pods wait: {text}"
         case "partly-runs":
-            return (
-                f"{title} runs{since}{nodes}, and {explained.pods.waiting} more of its pods are on their way"
-            )
+            return f"{title} is running{nodes}{since}, {explained.pods.waiting} more pods are starting"
         case "starts":
-            return f"{title} starts with the next cycle{nodes}"
+            return f"{title} starts in the next cycle{nodes}"
         case "runs":
-            return f"{title} runs{since}{nodes}"
+            return f"{title} is running{nodes}{since}"
         case "leaving":
-            return f"{title} is leaving{nodes}"
+            return f"{title} is terminating{nodes}"
         case "ended":
             return f"{title} has ended: {explained.pods.succeeded} pods succeeded, {explained.pods.failed} failed"
         case _:

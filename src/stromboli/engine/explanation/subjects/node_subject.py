@@ -52,10 +52,10 @@ def node_explanation(outcome: EndedCycle, node: Node) -> NodeExplanation:
 
 def _objections(node: Node) -> list[str]:
     if node.object is None:
-        return ["there is no Node object of this name"]
+        return ["no Node object with this name exists"]
     spec, conditions = node.object.spec, node.object.status.conditions
     reasons = (
-        ["it is cordoned (spec.unschedulable): kubectl uncordon lets pods come again"]
+        ["it is cordoned (spec.unschedulable): run kubectl uncordon to allow new pods"]
         if spec.unschedulable
         else []
     )
@@ -66,7 +66,7 @@ def _objections(node: Node) -> list[str]:
             reasons.append(f"it reports {condition.type}")
     taints = [taint for taint in _taints(node) if taint.rpartition(":")[2] in _KEEPS_OUT]
     if taints:
-        reasons.append(f"only pods come that tolerate {', '.join(taints)}")
+        reasons.append(f"it accepts only pods that tolerate {', '.join(taints)}")
     return reasons
 
 
@@ -148,8 +148,8 @@ def _waiting(session: Session, job: Job) -> WaitingJob:
 
 
 def _summary(explained: NodeExplanation, pods: int) -> str:
-    state = "does not say whether it is ready" if explained.state == "Unknown" else f"is {explained.state}"
+    state = "has no Ready condition" if explained.state == "Unknown" else f"is {explained.state}"
     jobs = "1 job" if explained.running_total == 1 else f"{explained.running_total} jobs"
-    on_it = f"1 pod of {jobs} is on it" if pods == 1 else f"{pods} pods of {jobs} are on it"
-    head = f"Node {explained.name} {state}: {on_it if pods else 'nobody is on it'}"
+    on_it = f"it runs 1 pod of {jobs}" if pods == 1 else f"it runs {pods} pods of {jobs}"
+    head = f"Node {explained.name} {state}: {on_it if pods else 'it runs no pods'}"
     return f"{head}; {explained.takes_nobody[0]}" if explained.takes_nobody else head

@@ -50,15 +50,16 @@ def gate_states(session: Session, job: Job, wait: WaitExplanation) -> list[GateS
     return states
 
 
+_UNKNOWN = "not checked yet"
 _LATER = {
-    "rules": ("not looked at yet", "no rule of the policy holds it back"),
-    "share": ("not looked at yet", "its queue may have more"),
-    "room": ("not looked at yet", "there is room"),
+    "rules": (_UNKNOWN, "no plugin rejects it"),
+    "share": (_UNKNOWN, "below its limit"),
+    "room": (_UNKNOWN, "sufficient"),
 }
 
 
 def _group(job: Job) -> tuple[bool, str]:
-    return job.group is not None, f"PodGroup {job.name}" + ("" if job.group else " does not exist")
+    return job.group is not None, f"{job.name} {'exists' if job.group else 'does not exist'}"
 
 
 def _queue(job: Job) -> tuple[bool, str]:
@@ -71,7 +72,7 @@ def _queue(job: Job) -> tuple[bool, str]:
 
 def _admission(job: Job) -> tuple[bool, str]:
     let_in = not job.waits_for_queue
-    return let_in, f"{'let in' if let_in else 'not let in yet'} (phase {job.phase or 'none'})"
+    return let_in, f"{'admitted' if let_in else 'not admitted yet'} (phase {job.phase or 'none'})"
 
 
 def _gang(job: Job) -> tuple[bool, str]:

@@ -56,7 +56,7 @@ def queue_explanation(outcome: EndedCycle, queue: Queue) -> QueueExplanation:
             other.name for other in session.cluster.queues.values() if other.parent == queue.name
         )
         if children and queue.name != "root":
-            explained.notes.append(f"Queues below it: {', '.join(children[:MOST_JOBS])}.")
+            explained.notes.append(f"Child queues: {', '.join(children[:MOST_JOBS])}.")
     explained.summary = _summary(explained)
     return explained
 
@@ -121,7 +121,9 @@ def _borrowers(session: Session, queue: Queue) -> list[str]:
             share = sum(amount / max(total.get(dim, 0), 1) for dim, amount in beyond.items())
             listed = ", ".join(f"{name} {text}" for name, text in quantities(session.cluster, beyond).items())
             fixed = "" if other.reclaimable else ", and is not reclaimable"
-            borrowing.append((share, other.name, f"{other.name} uses {listed} more than it deserves{fixed}"))
+            borrowing.append(
+                (share, other.name, f"{other.name} uses {listed} above its deserved share{fixed}")
+            )
     return [text for *_, text in heapq.nlargest(MOST_BORROWERS, borrowing)]
 
 
@@ -131,5 +133,5 @@ def _summary(explained: QueueExplanation) -> str:
         "1 job holds" if running == 1 else f"{running} jobs hold",
         "waits" if waiting == 1 else "wait",
     )
-    jobs = f"{hold} room in it, {waiting} {wait}"
+    jobs = f"{hold} resources, {waiting} {wait}"
     return f"Queue {explained.name} is {explained.state.lower()}: {jobs}"

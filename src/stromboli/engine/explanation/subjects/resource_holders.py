@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_HOLDERS = 5
 LOOKED_AT = 20
 """Jobs that hold most, of which it is looked at what they hold where it matters."""
-NO_JOB = "pods of no job"
+NO_JOB = "pods without a job"
 
 
 def holding_tasks(job: Job) -> list[Task]:
@@ -109,7 +109,7 @@ def _without_job(cluster: Cluster, dims: Collection[int], usable: Bools) -> list
             nodes.add(node)
     if not count:
         return []
-    text = "they belong to no job that this scheduler knows"
+    text = "this scheduler does not manage them"
     listed = quantities(cluster, held, dims)
     return [
         ResourceHolder(job=NO_JOB, queue="", pods=count, nodes=len(nodes), holds=listed, not_evicted=text)

@@ -85,7 +85,7 @@ def look_up(cluster: Cluster, text: str, namespace: str = "") -> tuple[Found, li
         wanted = KINDS.get(type_name.partition(".")[0].lower(), "")
         if not wanted:
             listed = "job, podgroup, pod, queue, node, deployment, replicaset, statefulset, daemonset"
-            raise UnknownType(f"{text}: no type {type_name!r}; it is one of {listed}")
+            raise UnknownType(f"{text}: unknown type {type_name!r}; valid types: {listed}")
     found = list(_candidates(cluster, wanted, name, namespace))
     if not found:
         raise NotFound(_missing(cluster, wanted, name, namespace))
@@ -96,7 +96,7 @@ def look_up(cluster: Cluster, text: str, namespace: str = "") -> tuple[Found, li
     if same_kind and not namespace:
         where = sorted({_namespace(each) for each in (first, *same_kind)})
         raise NotFound(
-            f"{text}: there is one in each of the namespaces {', '.join(where[:MOST_NAMED])}; give -n"
+            f"{text} exists in several namespaces ({', '.join(where[:MOST_NAMED])}); choose one with -n"
         )
     return first, [other.full_name for other in others if other.kind != first.kind or _differs(first, other)]
 
@@ -169,5 +169,5 @@ def _missing(cluster: Cluster, wanted: str, name: str, namespace: str) -> str:
     kind = (wanted or "job, PodGroup, pod, queue or node").replace(ANY_WORKLOAD, "workload")
     where = f" in namespace {namespace}" if namespace and wanted not in ("Queue", "Node") else ""
     elsewhere = sorted({_namespace(found) for found in _candidates(cluster, wanted, name, "")} - {""})
-    hint = f"; there is one in namespace {', '.join(elsewhere[:MOST_NAMED])}" if elsewhere else ""
-    return f'there is no {kind} "{name}"{where}{hint}'
+    hint = f"; found in namespace {', '.join(elsewhere[:MOST_NAMED])}" if elsewhere else ""
+    return f'no {kind} named "{name}"{where}{hint}'
