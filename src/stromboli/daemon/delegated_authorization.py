@@ -89,7 +89,7 @@ class PathAccess(NamedTuple):
 
     @property
     def right(self) -> str:
-        return f'{self.verb} path "{self.path}": a ClusterRole with nonResourceURLs gives the right'
+        return f'{self.verb} path "{self.path}": grant access with a ClusterRole that has nonResourceURLs'
 
 
 RequiredAccess = ObjectAccess | ListAccess | PathAccess

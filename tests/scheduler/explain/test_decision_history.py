@@ -80,9 +80,9 @@ def test_what_becomes_of_a_job_is_told_in_its_order() -> None:
     ):
         history.note_decisions(cluster, decisions, NOW + moment)
     assert told(history.of(TRAIN)) == [
-        "let-in: let into its queue",
+        "let-in: admitted to its queue",
         "bound: 2 pods (train-0, train-1) bound to n1",
-        "phase: its PodGroup became Running",
+        "phase: its PodGroup changed to Running",
     ]
     assert history.of(TRAIN).entries[0].time == "2026-09-21T14:13:21Z"
     assert all(entry.source == "leader" for entry in history.of(TRAIN).entries)
@@ -106,7 +106,7 @@ def test_an_eviction_names_the_action_for_whom_and_who_chose() -> None:
         "2 pods (train-0, train-1) evicted from n1: preempt for default/urgent, chosen by tier 1 (gang)"
     )
     assert told(history.of(URGENT)) == [
-        "room-made: 2 pods of others evicted for it by preempt, chosen by tier 1 (gang)"
+        "room-made: 2 pods of other jobs evicted for it by preempt, chosen by tier 1 (gang)"
     ]
 
 
@@ -148,7 +148,9 @@ def test_policies_that_were_read_are_told_without_what_they_say() -> None:
     history, cluster = DecisionHistory(NOW), cluster_with()
     secret = Event("Queue", "", "root", "Warning", names.EVENT_POLICY_REFUSED, "/etc/policy: line 3: hunter2")
     history.note_decisions(cluster, [secret], NOW)
-    assert told(history.policies) == ["policy: a changed policy was refused; the one before stays in force"]
+    assert told(history.policies) == [
+        "policy: a policy change was rejected; the previous policy stays active"
+    ]
 
 
 # -- bounds
@@ -220,7 +222,7 @@ def test_a_new_job_of_the_same_name_does_not_inherit_the_history() -> None:
     assert job.group is not None
     job.group.metadata.uid = "another"
     history.note_decisions(again, [phase("train", names.GROUP_INQUEUE)], NOW + 5)
-    assert told(history.of(TRAIN)) == ["let-in: let into its queue"]
+    assert told(history.of(TRAIN)) == ["let-in: admitted to its queue"]
 
 
 def test_what_is_remembered_is_counted_to_the_byte_whatever_happens(

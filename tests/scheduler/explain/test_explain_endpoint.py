@@ -204,7 +204,11 @@ def test_what_cannot_be_told_now_is_refused(tmp_path: Path, failure: Exception, 
 
 
 @pytest.mark.parametrize(
-    ("leader", "text"), [("other_1", "me stands by: other_1 leads"), ("", "me stands by: nobody leads yet")]
+    ("leader", "text"),
+    [
+        ("other_1", "me is on standby: the leader is other_1"),
+        ("", "me is on standby: no leader is elected yet"),
+    ],
 )
 def test_a_standby_replica_says_who_leads_to_those_who_may_know(
     tmp_path: Path, leader: str, text: str
@@ -281,7 +285,7 @@ def test_before_the_first_cycle_there_is_no_policy_to_tell_and_no_cycle(tmp_path
     async def story() -> None:
         async with endpoint(tmp_path, cycles=0) as served:
             status, refusal = await served.get(POLICY, served.api.server.token)
-            assert (status, refusal["message"]) == (503, "no cycle has ended yet")
+            assert (status, refusal["message"]) == (503, "no cycle has completed yet")
             assert await served.get(CYCLES, served.api.server.token) == (200, {"leader": "me", "since": 0.0})
 
     asyncio.run(story())

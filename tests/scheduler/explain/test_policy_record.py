@@ -81,7 +81,7 @@ def test_the_policy_is_told_with_defaults_and_switches_as_they_are_in_force(file
 
 
 def test_before_the_first_cycle_nothing_is_told() -> None:
-    with pytest.raises(Unavailable, match="no cycle has ended yet"):
+    with pytest.raises(Unavailable, match="no cycle has completed yet"):
         PolicyRecord().told()
 
 

@@ -153,7 +153,7 @@ def test_a_plain_pod_hears_once_that_it_waits(seen_first: bool) -> None:
     assert counts(world) == {"binds": 0, "statuses": 1, "conditions": 1, "queues": 0, "events": 1}
     ((kind, name, message),) = world.server.events("FailedScheduling")
     assert (kind, name) == ("Pod", "train-0")
-    assert message.startswith("Pod train-0 waits: no node is large enough for its cpu")
+    assert message.startswith("Pod train-0 waits: no node is large enough for its cpu request")
 
 
 def test_what_was_held_back_when_the_process_died_is_written_by_the_next_leader() -> None:

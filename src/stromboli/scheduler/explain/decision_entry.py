@@ -69,17 +69,17 @@ def _text(entry: DecisionEntry) -> str:
     nodes = f"{', '.join(entry.nodes)}{' and others' if len(entry.nodes) < _least_nodes(entry) else ''}"
     chosen_by = f", chosen by {entry.chosen_by}" if entry.chosen_by else ""
     texts = {
-        "let-in": "let into its queue",
-        "gate-removed": f"{pods} let out of the scheduling gate of the queue",
+        "let-in": "admitted to its queue",
+        "gate-removed": f"queue scheduling gate removed from {pods}",
         "waits": f"waits: {entry.text}",
-        "promised": f"promised: {entry.text}",
+        "promised": f"start reserved: {entry.text}",
         "bound": f"{pods} bound to {nodes}",
         "bind-failed": f"binding {pods} to {nodes} failed: {entry.text}",
         "evicted": f"{pods} evicted from {nodes}: {entry.text}",
         "moved": f"{pods} moved away from {nodes}: {entry.text}",
         "eviction-failed": f"evicting {pods} from {nodes} failed: {entry.text}",
-        "room-made": f"{_plural('pod', entry.pods)} of others evicted for it by {entry.action}{chosen_by}",
-        "phase": f"its PodGroup became {entry.text}",
+        "room-made": f"{_plural('pod', entry.pods)} of other jobs evicted for it by {entry.action}{chosen_by}",
+        "phase": f"its PodGroup changed to {entry.text}",
         "policy": entry.text,
     }
     times = f" ({entry.count} times)" if entry.count > 1 else ""

@@ -44,9 +44,9 @@ SWEEP_INTERVAL = 60.0
 SWEPT_AT_ONCE = 200
 """Jobs that are looked at after a cycle."""
 _POLICY_EVENTS = {
-    names.EVENT_POLICY_LOADED: "another policy was put in force",
-    names.EVENT_POLICY_WARNING: "another policy was put in force, with warnings",
-    names.EVENT_POLICY_REFUSED: "a changed policy was refused; the one before stays in force",
+    names.EVENT_POLICY_LOADED: "the policy changed",
+    names.EVENT_POLICY_WARNING: "the policy changed, with warnings",
+    names.EVENT_POLICY_REFUSED: "a policy change was rejected; the previous policy stays active",
 }
 
 

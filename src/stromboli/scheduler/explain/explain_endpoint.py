@@ -84,7 +84,7 @@ class ExplainEndpoint:
                     return refuse(429, str(error))
                 except Unavailable as error:
                     return refuse(503, str(error))
-            return refuse(500, "the explanation failed; see the log of the scheduler")
+            return refuse(500, "the explanation failed; see the scheduler log")
 
         return respond
 
@@ -121,8 +121,8 @@ class ExplainEndpoint:
                 return refuse(refusal.status, refusal.message)
         leader = self._standing_by()
         if leader is not None:
-            who = f"{leader} leads" if leader else "nobody leads yet"
-            return refuse(503, f"{self._identity} stands by: {who}")
+            who = f"the leader is {leader}" if leader else "no leader is elected yet"
+            return refuse(503, f"{self._identity} is on standby: {who}")
         return None
 
 

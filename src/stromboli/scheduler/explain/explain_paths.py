@@ -12,13 +12,13 @@ PREFIX = "/explain/"
 CYCLES = f"{PREFIX}cycles"
 POLICY = f"{PREFIX}policy"
 BAD_PATH = (
-    f"the path is none of {PREFIX}podgroups/NAMESPACE/NAME, {PREFIX}jobs/NAMESPACE/NAME,"
+    f"unknown path; valid paths: {PREFIX}podgroups/NAMESPACE/NAME, {PREFIX}jobs/NAMESPACE/NAME,"
     f" {PREFIX}pods/NAMESPACE/NAME, {PREFIX}queues/NAME, {PREFIX}nodes/NAME, {CYCLES} and {POLICY}"
 )
-BAD_CYCLE_QUERY = f"{CYCLES} takes ?after=NUMBER and limit=NUMBER, whole numbers from 0 on, and nothing else"
-NOT_SEEN = "the scheduler does not see it"
+BAD_CYCLE_QUERY = f"{CYCLES} accepts only ?after=NUMBER and limit=NUMBER, which must be non-negative integers"
+NOT_SEEN = "unknown to the scheduler"
 """Ends the refusal if an object is not known, which tells it from that of an API server without our path."""
-NO_PATH_RIGHT = "a ClusterRole with nonResourceURLs gives the right"
+NO_PATH_RIGHT = "grant access with a ClusterRole that has nonResourceURLs"
 """Ends the refusal if a path takes a right, which tells it from that of an API server without our path."""
 LONGEST_PATH = 1024
 """Characters of a path, before it is decoded."""

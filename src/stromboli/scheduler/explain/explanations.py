@@ -67,13 +67,13 @@ class Explanations:
     async def answer(self, question: Question) -> LeaderAnswer:
         """What the scheduler knows of an object; `Unavailable` if it cannot be told now."""
         if self._waiting >= MOST_QUESTIONS:
-            raise TooManyQuestions(f"{MOST_QUESTIONS} others wait for an answer; try again")
+            raise TooManyQuestions(f"{MOST_QUESTIONS} requests are already pending; try again")
         self._waiting += 1
         try:
             return await asyncio.wait_for(self._in_turn(question), ANSWER_TIMEOUT)
         except TimeoutError:
             raise Unavailable(
-                f"a cycle has been running for too long, or too many ask: no answer within {ANSWER_TIMEOUT:g} seconds"
+                f"no answer within {ANSWER_TIMEOUT:g} seconds: the cycle is slow or too many requests are pending"
             ) from None
         finally:
             self._waiting -= 1

@@ -29,7 +29,7 @@ LONGEST_REMEMBERED = 500
 """Characters of each of them."""
 MOST_PROMISED_NAMES = 5
 """Nodes or jobs of a promise that are named: as many as in its event."""
-ELSEWHERE = "a job of another namespace"
+ELSEWHERE = "a job in another namespace"
 """In place of its name, which events do not tell either."""
 _GROUP_KINDS = {"podgroups": VOLCANO_GROUP, "podgroups.scheduling.k8s.io": KIND}
 _VOLCANO_JOBS = "batch.volcano.sh/"

@@ -67,7 +67,7 @@ class PolicyRecord:
         """The document; from any thread. `Unavailable` before the first cycle."""
         document = self._document
         if document is None:
-            raise Unavailable("no cycle has ended yet")
+            raise Unavailable("no cycle has completed yet")
         return document
 
 
