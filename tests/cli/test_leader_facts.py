@@ -36,9 +36,9 @@ def test_a_promised_start_is_told_before_the_forecast() -> None:
     job = waiting_job()
     add_leader_facts(job, answer(promise=PromisedStart(AT_ONE, ("n1",), ("default/long",))))
     lines = [line.strip() for line in text_of(job).splitlines()]
-    place = lines.index("When")
-    assert lines[place + 1] == "Promised by the leader: a start by 2026-11-01T13:00:00Z at the latest."
-    assert lines[place + 2] == "After the end of default/long, on n1."
+    place = lines.index("Expected start")
+    assert lines[place + 1] == "The leader reserved a start by 2026-11-01T13:00:00Z."
+    assert lines[place + 2] == "After default/long ends, on n1."
 
 
 def test_the_room_of_jobs_over_their_limits_has_no_time() -> None:
@@ -53,7 +53,7 @@ def test_what_the_leader_sees_otherwise_is_a_note() -> None:
     job = waiting_job()
     held = WaitExplanation("backfill", "held back", "it would delay \x1b[31mdefault/other")
     add_leader_facts(job, answer(explanation=held))
-    assert job.notes[-1].startswith("The leader said at 2026-11-01T13:00:00Z: it would delay ")
+    assert job.notes[-1].startswith("The leader reported at 2026-11-01T13:00:00Z: it would delay ")
     assert "\x1b" not in text_of(job)
 
 
@@ -69,4 +69,4 @@ def test_what_the_leader_sees_alike_is_told_once() -> None:
 def test_a_lost_cycle_of_the_leader_is_told() -> None:
     job = waiting_job()
     add_leader_facts(job, answer(lost="plugin mine failed: boom"))
-    assert job.notes == ["The leader's last cycle came to nothing: plugin mine failed: boom"]
+    assert job.notes == ["The leader's last cycle failed: plugin mine failed: boom"]

@@ -75,7 +75,7 @@ def test_the_table_tells_people(run: Run, cluster: Path, policy: Path) -> None:
     text = run("plan", "-f", cluster, "--policy", policy).stdout
     assert "default/train-0  n" in text
     assert "default/huge  (2 pods, queue default)  Larger than the cluster" in text
-    assert "-> even empty nodes hold fewer of its pods than the 2 that must start together: add nodes" in text
+    assert "-> even empty nodes fit fewer of its pods than the 2 that must start together: add nodes" in text
     assert "3 bound, 0 evicted, 1 job waiting; PodGroups: 2 Inqueue" in text
 
 
@@ -134,7 +134,7 @@ def test_pods_that_nobody_will_place_are_told(run: Run, tmp_path: Path) -> None:
     assert plan["other_schedulers"] == {"default-scheduler": 1}
     assert plan["unread_kinds"] == {"Widget": 1}
     text = run("plan", "-f", case).stdout
-    assert "No PodGroup, so no cycle sees them: default/loner-0" in text
+    assert "Not scheduled (no PodGroup): default/loner-0" in text
     assert "set spec.schedulerName: volcano" in text
 
 
@@ -162,7 +162,7 @@ def test_what_jobs_ask_for_without_effect_is_a_warning_and_what_cannot_be_had_a_
     )
     assert len(document["binds"]) == 5
     waits = document["pending"]["default/hard"]
-    assert "there are no HyperNodes" in waits["message"]
+    assert "the cluster has no HyperNodes" in waits["message"]
     assert waits["hint"].startswith("add network-topology-aware to the policy")
 
 

@@ -33,7 +33,7 @@ def test_ephemeral_volumes_get_their_claims_and_count_against_the_storage(
     result = plan(*documents("volumes/cluster.yaml"), *documents("volumes/sweep.yaml"))
     assert len(result["binds"]) == 3
     assert (
-        "the most that is left of class network for one node is 20Gi"
+        "the most free storage of class network on one node is 20Gi"
         in result["pending"]["default/sweep"]["hint"]
     )
 

@@ -17,8 +17,8 @@ from tests.manifests import policy
 
 Run = Callable[..., Result]
 SENTENCE = (
-    "default/old-1 leaves n1: preempt makes room for default/new, frees cpu 1, memory 1Gi, pods 1"
-    " (chosen by tier 1 (priority, gang, conformance))"
+    "default/old-1 is evicted from n1: preempt for default/new, frees cpu 1, memory 1Gi, pods "
+    "1 (chosen by tier 1 (priority, gang, conformance))"
 )
 
 
@@ -51,7 +51,7 @@ def test_an_eviction_is_a_sentence(run: Run, full: Path, preempting: Path) -> No
     text = run("plan", "-f", full, "--policy", preempting, env={"COLUMNS": "200"}).stdout
     assert SENTENCE in " ".join(text.split())
     assert "1 evicted" in text
-    assert "1 held for room being freed" in text
+    assert "1 waiting for capacity being freed" in text
 
 
 def test_json_has_its_parts(run: Run, full: Path, preempting: Path) -> None:
@@ -78,6 +78,4 @@ def test_in_the_next_cycle_the_beneficiary_starts(run: Run, full: Path, preempti
 
 
 def test_a_preset_evicts_too(run: Run, full: Path) -> None:
-    assert (
-        "leaves n1: preempt makes room for default/new" in run("plan", "-f", full, "--preset", "full").stdout
-    )
+    assert "is evicted from n1: preempt for default/new" in run("plan", "-f", full, "--preset", "full").stdout

@@ -76,7 +76,9 @@ def test_a_gang_that_waits_has_the_closest(planned: Callable[..., Any]) -> None:
     text = planned(*objects, output="table")
     assert "Topology\n  default/f  HyperNode ra (tier 1)\n" in text
     assert "No HyperNode with room" in text
-    assert "closest: HyperNode rb (tier 1) has room for 5 of 8 pods and lacks cpu 3" in " ".join(text.split())
+    assert "closest: HyperNode rb (tier 1) has capacity for 5 of 8 pods and lacks cpu 3" in " ".join(
+        text.split()
+    )
     assert [line for line in text.splitlines() if line != line.rstrip()] == []
 
 

@@ -55,7 +55,7 @@ def test_a_job_is_answered_under_its_own_name(run: Run, tmp_path: Path) -> None:
     text = run("plan", "-f", cluster, small, large).stdout
     assert "default/train-worker-2" in text
     assert "  default/large  (3 pods, queue default)  " in text
-    assert "made as controllers do: Job default/train (3 pods), Job default/large (3 pods)" in text
+    assert "pods created for Job default/train (3 pods), Job default/large (3 pods)" in text
     assert text.splitlines()[-1].startswith("4 objects in")
 
 

@@ -98,7 +98,7 @@ def test_what_does_not_start_has_an_exit_status_of_its_own(run: Run, tmp_path: P
     job = write(tmp_path, "j.yaml", waiting("mine", "30m", cpu=4))
     result = run("simulate", "--submit", job, "-f", cluster, *NOON, "--policy", gangs)
     assert result.exit_code == 3
-    assert "default/mine starts nobody knows when" in result.stdout
+    assert "default/mine: start time unknown" in result.stdout
     assert "not before default/web has ended, which has no time limit" in result.stdout
     assert "not before 12:00:00 (now)" in result.stdout
     assert "--assume-run-time 2h lets it end (default/web)" in result.stdout
@@ -183,7 +183,7 @@ def test_what_comes_after_a_job_without_a_limit_is_unknown_and_not_never() -> No
         *waiting("next", "1h", cpu=4, priority=1),
     ]
     text = text_of(ask(cluster, waiting("mine", cpu=4, priority=100), PREEMPTION))
-    assert "loses 40m of work and runs again nobody knows when" in text
+    assert "loses 40m of work and runs again at an unknown time" in text
     assert ["default/next", "default", "unknown", "13:20:00", "unknown"] in [
         line.split() for line in text.splitlines()
     ]
@@ -200,7 +200,7 @@ def test_pods_that_start_later_than_the_job_are_told() -> None:
     assert lines[2] == "  ends by 15:00:00 (in 3h), each pod at its time limit of 2h"
     assert "  all its pods have started by 13:00:00 (in 1h)" in lines
     lines = text_of(ask(cluster, waiting("mine", pods=4, minimum=1, cpu=2))).splitlines()
-    assert "  2 of its 4 pods start nobody knows when" in lines
+    assert "  2 of its 4 pods have no known start time" in lines
 
 
 def test_moments_are_clock_times_with_the_date_on_another_day() -> None:

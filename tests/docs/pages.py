@@ -28,7 +28,7 @@ _BLOCK = re.compile(
     r"(?:^<!-- (?P<mark>[^\n]+) -->\n\n?)?^(?P<indent> *)```(?P<language>\w*)\n(?P<body>.*?)^ *```$",
     re.M | re.S,
 )
-_COMPLAINT = re.compile(r"^error:|, [1-9]\d* problems?$| (?:does not start|starts nobody knows when) \(")
+_COMPLAINT = re.compile(r"^error:|, [1-9]\d* problems?$| (?:does not start|start time unknown) \(")
 _VOLATILE = re.compile(r"\d+(\.\d+)? (s|ms)\b")
 
 

@@ -22,7 +22,15 @@ def test_first_line_has_the_reason(output: str) -> None:
 
 @pytest.mark.parametrize(
     "title",
-    ["Gates", "Short", "Room by nodes", "Who holds it", "It would start if", "When", "So far"],
+    [
+        "Checks",
+        "Shortage",
+        "Capacity by node group",
+        "Held by",
+        "It would start if",
+        "Expected start",
+        "History",
+    ],
 )
 def test_output_has_all_sections(output: str, title: str) -> None:
     assert title in output.splitlines()
@@ -39,4 +47,4 @@ def test_remedies_cover_requests_other_jobs_nodes_and_policy(output: str) -> Non
 
 
 def test_start_is_forecast_from_the_deadline_of_the_running_job(output: str) -> None:
-    assert "2030-01-01T14:00:00Z" in output.partition("\nWhen\n")[2]
+    assert "2030-01-01T14:00:00Z" in output.partition("\nExpected start\n")[2]

@@ -45,7 +45,7 @@ def test_a_job_that_has_no_pods_yet_is_told_what_would_let_it_start(cluster: Com
     (job,) = document["subjects"]
     assert (job["kind"], job["state"], job["pods"]["waiting"]) == ("Job", "waits", 3)
     texts = {remedy["kind"]: remedy["text"] for remedy in job["remedies"]}
-    assert texts["minimum"] == "2 of its 3 pods are enough to start (minMember 2)"
+    assert texts["minimum"] == "minMember is 2 instead of 3"
     assert any("do not exist yet" in note for note in job["notes"])
 
 
@@ -56,7 +56,7 @@ def test_a_suspended_job_is_explained_although_the_scheduler_does_not_see_it(clu
     cluster.output("job", "suspend", "held", "-n", "suspended", "--wait")
     cluster.wait(lambda: not cluster.names("podgroups", "suspended"), "no PodGroup of held")
     text = cluster.output("explain", "job/held", "-n", "suspended")
-    assert "Job suspended/held is suspended (Aborted): `stromboli job resume -n suspended held`" in text
+    assert "Job suspended/held is suspended (Aborted): run `stromboli job resume -n suspended held`" in text
 
 
 def test_a_job_whose_pods_the_cluster_refuses_is_told_why_it_has_none(cluster: CommandCluster) -> None:
@@ -87,8 +87,8 @@ def has_no_group(cluster: CommandCluster, namespace: str) -> bool:
 @pytest.mark.smoke
 def test_a_queue_and_a_node_are_explained_beside_it(cluster: CommandCluster) -> None:
     text = cluster.output("explain", "queue/default", "node/n1", "-n", "explained")
-    assert "Queue default is open: 0 jobs hold room in it, 1 waits" in text
-    assert "Node n1 is Ready: nobody is on it" in text
+    assert "Queue default is open: 0 jobs hold resources, 1 waits" in text
+    assert "Node n1 is Ready: it runs no pods" in text
 
 
 def test_a_user_who_may_not_list_nodes_is_told_which_right_is_missing(cluster: CommandCluster) -> None:

@@ -54,7 +54,7 @@ def test_a_gang_whose_requirement_nobody_honours_waits_and_says_why_and_a_wish_i
     cluster.plane.apply(sliced)
     cluster.submit("sliced", pods=0, minimum=1)
     cluster.wait_for_running("soft", 1)
-    for name, reason in (("hard-0", "there are no HyperNodes"), ("sliced-0", NPU_SLICES)):
+    for name, reason in (("hard-0", "the cluster has no HyperNodes"), ("sliced-0", NPU_SLICES)):
         cluster.wait(
             lambda name=name, reason=reason: reason in str(cluster.events(name)), f"the event of {name}"
         )
@@ -94,8 +94,8 @@ def test_a_gang_that_its_queue_does_not_let_in_says_so_everywhere_and_then_nothi
     cluster.submit("other", pods=2, cpu=9, queue="production")
     cluster.plane.apply(group, *(cluster.pod("train-group", number, cpu=5) for number in range(6)))
     sentence = (
-        'Job train waits: the deserved share of queue "research" leaves too little cpu; '
-        "wait for jobs to end or raise its weight"
+        'Job train waits: the deserved share of queue "research" has too little cpu left; wait for '
+        "jobs to end or raise its weight"
     )
     volcano = "6/6 tasks in gang unschedulable: pod group is not ready, 6 Pending, 6 minAvailable"
     told = {"train": ("Unschedulable", sentence), "train-group": ("Unschedulable", f"{sentence} ({volcano})")}

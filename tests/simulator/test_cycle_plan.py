@@ -58,9 +58,11 @@ def test_several_cycles_together_hold_all_decisions_and_the_last_state() -> None
 
 
 def test_an_eviction_is_a_sentence() -> None:
-    text = "default/low-0 leaves n1: preempt makes room for default/high, frees cpu 2 (chosen by gang)"
+    text = "default/low-0 is evicted from n1: preempt for default/high, frees cpu 2 (chosen by gang)"
     assert eviction_sentence(VICTIM) == text
-    assert eviction_sentence(Evict("d", "p", "u", "n1", "d/j", "shuffle")) == "d/p leaves n1: shuffle"
+    assert (
+        eviction_sentence(Evict("d", "p", "u", "n1", "d/j", "shuffle")) == "d/p is evicted from n1: shuffle"
+    )
 
 
 def test_what_was_left_out_is_in_the_document(tmp_path: Path) -> None:

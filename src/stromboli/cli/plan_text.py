@@ -46,7 +46,7 @@ def _warn_of_hyper_nodes(plan: Plan) -> None:
     for name, sentences in islice(hyper_nodes.items(), MAX_LINES):
         print_warning(printable(f"HyperNode {name}: {'; '.join(sentences)}"))
     if len(hyper_nodes) > MAX_LINES:
-        print_warning(f"{len(hyper_nodes) - MAX_LINES} more HyperNodes like these (-o json has them all)")
+        print_warning(f"{len(hyper_nodes) - MAX_LINES} more HyperNodes with problems (-o json has them all)")
 
 
 def _print_cycle(out: Console, cycle: Report, number: int) -> None:
@@ -72,12 +72,12 @@ def _print_binds(out: Console, binds: dict[str, str]) -> None:
 def eviction_sentence(eviction: Evict) -> str:
     """Which pod leaves which node, because of which action, for which job and in which domain."""
     why = eviction.action or eviction.reason
-    leaves = f"leaves {eviction.node}"
+    leaves = f"is evicted from {eviction.node}"
     if eviction.destination:
         leaves = f"moves from {eviction.node} to {eviction.destination}"
     text = f"{eviction.key} {leaves}: {why}"
     if eviction.beneficiary:
-        text += f" makes room for {eviction.beneficiary}"
+        text += f" for {eviction.beneficiary}"
     if eviction.domain:
         text += f" in {eviction.domain}"
     if eviction.frees:
@@ -146,7 +146,10 @@ def _pods(waiting: WaitExplanation) -> str:
 def _print_workloads(out: Console, plan: Plan) -> None:
     """What the plan made of workloads, and what it did not."""
     made = [f"{name} ({_count(pods)})" for name, pods in plan.loaded.made.items()]
-    notes = [*([f"made as controllers do: {first_few(made)}"] if made else []), *plan.loaded.notes]
+    notes = [
+        *([f"pods created for {first_few(made)}"] if made else []),
+        *plan.loaded.notes,
+    ]
     if notes:
         out.print(Text("Workloads", style="bold"))
     for note in notes[:MAX_LINES]:
@@ -162,14 +165,14 @@ def _print_unscheduled(out: Console, plan: Plan) -> None:
     """Pods that no cycle schedules, and objects that were not read, with the remedy."""
     loaded = plan.loaded
     if loaded.ungrouped:
-        out.print(Text(f"No PodGroup, so no cycle sees them: {first_few(loaded.ungrouped)}", "yellow"))
-        out.print(Text("  -> give them the annotation scheduling.k8s.io/group-name and add that PodGroup"))
+        out.print(Text(f"Not scheduled (no PodGroup): {first_few(loaded.ungrouped)}", "yellow"))
+        out.print(Text("  -> add the annotation scheduling.k8s.io/group-name and create that PodGroup"))
     for scheduler, count in sorted(loaded.foreign.items()):
         out.print(Text(f"Pending pods of another scheduler ({scheduler}): {count}", "yellow"))
         out.print(Text("  -> set spec.schedulerName: volcano"))
     if loaded.unread:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(loaded.unread.items()))
-        out.print(Text(f"Not read, as a scheduler does not look at them: {kinds}", "dim"))
+        out.print(Text(f"Ignored (not used by the scheduler): {kinds}", "dim"))
         for hint in filter(None, map(_unread_hint, sorted(loaded.unread))):
             out.print(Text(f"  -> {hint}"))
 
@@ -195,7 +198,7 @@ def _print_summary(out: Console, plan: Plan) -> None:
         f"{len(whole.pending)} {'job' if len(whole.pending) == 1 else 'jobs'} waiting",
     ]
     if whole.pipelined:
-        parts.append(f"{len(whole.pipelined)} held for room being freed")
+        parts.append(f"{len(whole.pipelined)} waiting for capacity being freed")
     out.print(Text(", ".join(parts), "bold").append(f"; PodGroups: {groups}" if groups else "", "not bold"))
     seconds = sum(plan.cycles[-1].seconds.values())
     out.print(

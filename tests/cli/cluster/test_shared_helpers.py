@@ -155,7 +155,7 @@ def group(phase: str, message: str = "", minimum: int = 2) -> Manifest:
     [
         (group("Running", "old news"), [], ""),
         (group("Pending"), None, "queue q has not let it in yet"),
-        (group("Inqueue", "Job a waits: 2 cpu short; ask for less (0/3 nodes)"), None, "2 cpu short"),
+        (group("Inqueue", "Job a waits: 2 cpu short; request less (0/3 nodes)"), None, "2 cpu short"),
         (group("Inqueue", "3/3 tasks in gang unschedulable"), None, "3/3 tasks in gang unschedulable"),
         (group("Inqueue"), [{}], "1 of the 2 pods that must start together exist"),
         (group("Inqueue"), [{}, {}], "it was let in, and its pods are not placed yet"),

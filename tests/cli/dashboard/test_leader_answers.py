@@ -93,7 +93,7 @@ def test_each_viewer_is_answered_by_his_own_rights_and_a_refused_one_asks_less_o
         ann, bob = viewers
         answers = LeaderAnswers(clock)
         assert isinstance(await answers.cycles(ann), CycleList)
-        leader.refusal = 'users "bob" is forbidden: list pods: the scheduler does not see it'
+        leader.refusal = 'users "bob" is forbidden: list pods: unknown to the scheduler'
         assert isinstance(await answers.cycles(bob), Unreachable)
         leader.refusal = ""
         clock.now += UNREACHABLE_SECONDS / 2

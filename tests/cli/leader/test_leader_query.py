@@ -150,7 +150,7 @@ def test_the_scheduler_of_a_running_cluster_tells_why_a_job_waits_and_what_happe
                 "podgroups/default/%1b%5b",
                 "x" * 2000,
             ):
-                with pytest.raises(ApiError, match="the path is none of"):
+                with pytest.raises(ApiError, match="unknown path; valid paths"):
                     await client.send(Request("GET", f"/explain/{path}"))
             with pytest.raises(ApiError) as refusal:
                 await client.send(Request("POST", "/explain/podgroups/default/train", b"{}"))
@@ -339,7 +339,7 @@ def test_who_has_no_token_gets_one_of_the_leaders_own_account(tmp_path: Path) ->
     ("text", "status", "why"),
     [
         ('{"kind":"Status","code":403,"reason":"Forbidden","message":"no right"}', 403, "no right"),
-        ('{"message":"me stands by: other leads"}', 503, "me stands by: other leads"),
+        ('{"message":"me is on standby: the leader is other"}', 503, "me is on standby: the leader is other"),
         ("no JSON", 200, "no explanation"),
         ("[" * 100_000, 200, "no explanation"),
         ('{"resource": 1}', 200, "no explanation"),

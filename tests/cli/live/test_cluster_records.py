@@ -78,7 +78,7 @@ def test_what_runs_and_what_waits_is_counted() -> None:
     rows = {row["name"]: row for row in content.nodes()}
     assert (rows["g1"]["pods"], rows["g1"]["used"]["gpu"]) == (2, 4.0)
     waiting = [row["waitsFor"] for row in content.jobs() if row["name"] == "more"]
-    assert waiting == ["not let into queue research yet"]
+    assert waiting == ["not admitted to queue research yet"]
 
 
 POD_STATES = st.tuples(
@@ -227,7 +227,7 @@ def elastic_gang(reason: str = "") -> list[Manifest]:
 
 
 def test_a_gang_that_runs_says_why_its_other_pods_wait():
-    short = 'the capability of queue "spare" leaves too little cpu'
+    short = 'the capability of queue "spare" has too little cpu left'
     (row,) = content_of(*elastic_gang(f"Pod default/serve-1 waits: {short}; wait for room")).all_jobs()
     assert (row["phase"], row["waitsFor"]) == ("Running", short)
     (row,) = content_of(*elastic_gang()).all_jobs()

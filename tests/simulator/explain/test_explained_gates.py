@@ -55,22 +55,22 @@ def test_a_queue_over_its_share_names_its_limit_and_what_would_raise_it():
     world.job("old", cpu=3, queue="small", running_on="n1").job("next", cpu=2, queue="small")
     job = explain_job(world, "next")
     assert holding(job) == "share"
-    assert "its capability is cpu 4, it holds cpu 3" in job.summary
+    assert "its capability is cpu 4, cpu 3 is in use" in job.summary
     assert remedies(job)["capability"] == 'the capability of queue "small" is cpu 5 instead of cpu 4'
-    assert remedies(job)["requests"] == "its pod asks for cpu 1 instead of cpu 2"
-    assert remedies(job)["end"] == "default/old has ended"
+    assert remedies(job)["requests"] == "its pod requests cpu 1 instead of cpu 2"
+    assert remedies(job)["end"] == "default/old ends"
 
 
 def test_an_incomplete_gang_would_start_with_a_smaller_minimum():
     job = explain_job(World("n1 cpu=8").job("part", pods=2, minimum=5, cpu=1), "part")
     assert holding(job) == "gang"
-    assert remedies(job)["minimum"] == "2 of its 5 pods are enough to start (minMember 2)"
+    assert remedies(job)["minimum"] == "minMember is 2 instead of 5"
 
 
 def test_the_minimum_that_the_capability_of_a_queue_leaves_room_for_is_named():
     world = World("n1 cpu=32", "small capability=cpu:4").job("big", pods=8, cpu=1, queue="small")
     job = explain_job(world, "big", "enqueue, allocate", "gang | predicates capacity")
-    assert remedies(job)["minimum"] == "4 of its 8 pods are enough to start (minMember 4)"
+    assert remedies(job)["minimum"] == "minMember is 4 instead of 8"
 
 
 def test_a_gang_without_room_is_told_what_is_short_where_and_who_holds_it_until_when():
@@ -89,10 +89,10 @@ def test_a_gang_without_room_is_told_what_is_short_where_and_who_holds_it_until_
     assert (holder.job, holder.holds, holder.not_evicted) == (
         "default/old",
         {"cpu": "12"},
-        "no action of the policy evicts",
+        "the policy does not evict",
     )
-    assert remedies(job)["requests"] == "each of its pods asks for cpu 1 instead of cpu 3"
-    assert remedies(job)["nodes"].startswith("there are 2 more nodes like n1")
+    assert remedies(job)["requests"] == "each pod requests cpu 1 instead of cpu 3"
+    assert remedies(job)["nodes"].startswith("2 more nodes like n1")
     assert job.forecast is not None
     assert job.forecast.start == "2026-11-01T13:00:00Z"
     assert job.forecast.after == ["default/old"]
@@ -101,7 +101,7 @@ def test_a_gang_without_room_is_told_what_is_short_where_and_who_holds_it_until_
 def test_a_pod_larger_than_any_node_would_start_if_it_asked_for_less():
     job = explain_job(World("n1 cpu=4; n2 cpu=8").job("huge", cpu=9), "huge")
     assert holding(job) == "room"
-    assert remedies(job) == {"requests": "its pod asks for cpu 8 instead of cpu 9"}
+    assert remedies(job) == {"requests": "its pod requests cpu 8 instead of cpu 9"}
 
 
 def test_a_cordoned_node_would_do_if_it_were_uncordoned():
@@ -121,7 +121,7 @@ def test_the_end_of_other_jobs_does_not_let_a_pod_onto_a_cordoned_node():
     node.spec.unschedulable = True
     forecast = explain_job(world.add(node), "waits").forecast
     assert forecast is not None
-    assert forecast.text == "It does not start, even when all jobs that run now have ended."
+    assert forecast.text == "It does not start, even after all running jobs end."
 
 
 def test_whoever_waits_for_a_job_without_a_time_limit_is_told_that_nobody_knows():
@@ -129,14 +129,14 @@ def test_whoever_waits_for_a_job_without_a_time_limit_is_told_that_nobody_knows(
     world.job("endless", cpu=4, running_on="n2").job("waits", pods=2, cpu=4)
     forecast = explain_job(world, "waits").forecast
     assert forecast is not None
-    assert forecast.text == "Nobody knows: it does not start before jobs have ended that have no time limit."
+    assert forecast.text == "Start time unknown: it waits for jobs without a time limit."
 
 
 def test_a_job_that_is_larger_than_the_cluster_does_not_start_by_waiting():
     world = World("n1 cpu=4; n2 cpu=4").job("endless", cpu=4, running_on="n2")
     forecast = explain_job(world.job("huge", pods=3, cpu=4), "huge").forecast
     assert forecast is not None
-    assert forecast.text == "Not by waiting: all nodes together have less than it asks for."
+    assert forecast.text == "It does not start by waiting: it requests more than all nodes have."
 
 
 def test_a_tainted_node_would_do_for_pods_that_tolerate_the_taint():
@@ -157,7 +157,7 @@ def test_a_job_held_back_by_a_rule_waits_for_one_that_was_promised_a_start():
     plugins = "priority gang | predicates backfill-reservation"
     job = explain_job(world, "long", "enqueue, allocate, backfill", plugins)
     assert (job.state, holding(job)) == ("waits", "rules")
-    limit = "it ends before the jobs start that it would delay (annotation stromboli.sh/time-limit: 3600s)"
+    limit = "its time limit is 3600s, so that it delays no reserved job (annotation stromboli.sh/time-limit)"
     assert remedies(job)["time-limit"] == limit
 
 
@@ -166,7 +166,7 @@ def test_scheduling_gates_hold_pods_until_somebody_removes_them():
     job = explain_job(world.job("old", cpu=1, running_on="n1", annotations=HOUR), "held")
     assert holding(job) == "gang"
     assert job.forecast is not None
-    assert "its pods wait at scheduling gates" in job.forecast.text
+    assert "its pods have scheduling gates" in job.forecast.text
     assert remedies(job) == {
         "scheduling-gates": "the scheduling gates of its pods are removed (example.com/review)"
     }
@@ -233,7 +233,7 @@ def test_nobody_is_evicted_from_a_queue_that_is_not_reclaimable():
         ("protectFor: 1h", 5, "its pods are protected until 2026-11-01T12:30:00Z"),
         ("respectPriority: true", 5, ""),
         ("respectPriority: true", 4, "its priority 5 is higher than 4"),
-        ("minWaitTime: 10000h", 5, "the pod that waits has only just been created"),
+        ("minWaitTime: 10000h", 5, "the waiting pod was created only just now"),
     ],
 )
 def test_a_holder_that_is_protected_by_an_option_is_reported_so(arguments: str, priority: int, why: str):
@@ -250,7 +250,7 @@ def test_nobody_is_evicted_by_a_policy_without_the_action_for_it():
         World("n1 cpu=4", "a; b").job("old", cpu=4, queue="a", running_on="n1").job("new", cpu=2, queue="b")
     )
     why = reason_not_evicted(world, "new", "enqueue, allocate, preempt")
-    assert why == "it is in another queue, and the policy has none of reclaim and gangreclaim"
+    assert why == "it is in another queue, and the policy has neither reclaim nor gangreclaim"
 
 
 def test_an_action_that_the_policy_lacks_is_tried_and_names_the_victims():

@@ -18,7 +18,7 @@ def two_queues() -> World:
 def test_a_job_that_starts_with_the_next_cycle_is_told_where():
     job = explain_job(World("n1 cpu=8").job("soon", pods=2, cpu=2), "soon")
     assert (job.state, job.wait, job.remedies) == ("starts", None, [])
-    assert job.summary == "PodGroup default/soon starts with the next cycle on n1 (2)"
+    assert job.summary == "PodGroup default/soon starts in the next cycle on n1 (2)"
 
 
 def test_a_running_job_is_told_where_and_since_when():
@@ -46,8 +46,8 @@ def test_a_queue_tells_its_shares_what_waits_in_it_and_who_borrows():
     assert (cpu.used, cpu.waiting) == ("0", "8")
     assert [(each.job, each.pods) for each in queue.waiting] == [("default/new", 2)]
     assert queue.waiting[0].reason
-    assert queue.borrowers == ["a uses cpu 2 more than it deserves"]
-    assert queue.summary == "Queue b is open: 0 jobs hold room in it, 1 waits"
+    assert queue.borrowers == ["a uses cpu 2 above its deserved share"]
+    assert queue.summary == "Queue b is open: 0 jobs hold resources, 1 waits"
     borrowing = explain_queue(two_queues(), "a")
     assert [(share.borrowed, share.used) for share in borrowing.shares if share.resource == "cpu"] == [
         ("2", "8")
@@ -66,7 +66,7 @@ def test_a_node_tells_what_it_holds_and_who_would_fit():
 
 def test_a_node_says_why_it_takes_nobody():
     world = World("n1 cpu=4 +team=ml:NoSchedule")
-    assert explain_node(world, "n1").takes_nobody == ["only pods come that tolerate team=ml:NoSchedule"]
+    assert explain_node(world, "n1").takes_nobody == ["it accepts only pods that tolerate team=ml:NoSchedule"]
 
 
 # -- names
@@ -81,19 +81,19 @@ def test_a_plain_name_is_a_job_before_it_is_a_queue_and_that_is_told():
 
 def test_a_name_in_several_namespaces_asks_for_one_of_them():
     world = World("n1 cpu=4").job("same", cpu=1, namespace="x").job("same", cpu=1, namespace="y")
-    with pytest.raises(NotFound, match="one in each of the namespaces x, y; give -n"):
+    with pytest.raises(NotFound, match="exists in several namespaces \\(x, y\\)"):
         look_up(world.cluster, "same")
     assert look_up(world.cluster, "same", "y")[0].job.namespace == "y"
 
 
 def test_a_name_that_is_in_another_namespace_is_told_where():
     world = World("n1 cpu=4").job("there", cpu=1, namespace="x")
-    with pytest.raises(NotFound, match="there is one in namespace x"):
+    with pytest.raises(NotFound, match="found in namespace x"):
         look_up(world.cluster, "there", "default")
 
 
 def test_an_unknown_type_is_wrong_usage():
-    with pytest.raises(UnknownType, match="no type 'secret'"):
+    with pytest.raises(UnknownType, match="unknown type 'secret'"):
         look_up(World("n1 cpu=4").cluster, "secret/x")
 
 

@@ -1,4 +1,4 @@
-"""The pods of a Job that is not let in yet are thought to be there, as its controller would make them."""
+"""The pods of a Job that is not admitted yet are thought to be there, as its controller would make them."""
 
 from stromboli.simulator.explain.pods_to_come import add_pods_to_come
 from stromboli.testing.world import World
@@ -39,7 +39,7 @@ def test_a_job_without_pods_is_told_what_would_let_them_start():
     assert add_pods_to_come(world.rehearsal.intake, job, job_of("3")) == 3
     explained = explain_job(world, "train")
     assert (explained.kind, explained.state, explained.pods.waiting) == ("Job", "waits", 3)
-    assert remedies(explained)["requests"] == "each of its pods asks for cpu 2 instead of cpu 3"
+    assert remedies(explained)["requests"] == "each pod requests cpu 2 instead of cpu 3"
     assert not [entry for entry in explained.history.entries if "pods were created" in entry.text]
 
 

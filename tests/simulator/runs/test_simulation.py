@@ -53,7 +53,7 @@ def test_jobs_that_can_never_run_are_told_and_the_simulation_ends() -> None:
     assert times(record) == {"large": (None, None), "b": (1, 11), "lost": (None, None)}
     assert record.notes == [
         "1 job never started: nodes are unavailable: Insufficient cpu; no node is large enough: "
-        "ask for less cpu per pod or add larger nodes (large)",
+        "request less cpu per pod or add larger nodes (large)",
         '1 job never started: queue "nowhere" does not exist; create it, or set spec.queue of the PodGroup (lost)',
     ]
 

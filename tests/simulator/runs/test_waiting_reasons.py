@@ -15,8 +15,8 @@ from tests.simulator.runs.small_runs import BATCH, CATALOG, job, run
 
 GPU_JOBS = [SubmittedJob(f"gpu-{n}", n, 10.0, requests={"nvidia.com/gpu": 1}) for n in range(60)]
 NO_GPUS = (
-    "nodes are unavailable: Insufficient nvidia.com/gpu; "
-    "no node is large enough: ask for less nvidia.com/gpu per pod or add larger nodes"
+    "nodes are unavailable: Insufficient nvidia.com/gpu; no node is large enough: request less "
+    "nvidia.com/gpu per pod or add larger nodes"
 )
 
 

@@ -1,4 +1,4 @@
-"""`stromboli explain`: the engine's one explanation of a job, a pod, a queue or a node, in full."""
+"""The `stromboli explain` command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stromboli.engine.explanation.subjects.explanation_document import Explanation
 
 NOT_FOUND = 1
-"""Exit status if there is nothing of a name, or the cluster refuses."""
+"""Exit status if an object is not found or the API server denies access."""
 COMPLETED = {
     "pod": "PODS",
     "po": "PODS",
@@ -73,7 +73,7 @@ def explain(
         "-f",
         "--filename",
         metavar="PATH",
-        help="A cluster from a file, a folder or a dump; may be repeated.",
+        help="Read the cluster from a file, a directory or a dump. Can be repeated.",
     ),
     namespace: str = typer.Option(
         "",
@@ -81,20 +81,20 @@ def explain(
         "-n",
         metavar="NAME",
         show_default=False,
-        help="The namespace; that of the context unless given, of files any.",
+        help="Namespace. Default: that of the context; with -f, all namespaces.",
         autocompletion=complete_namespaces,
     ),
-    output: Format = typer.Option(Format.TABLE, "-o", "--output", help="How to show it."),
+    output: Format = typer.Option(Format.TABLE, "-o", "--output", help="Output format."),
     policy: Path | None = POLICY,
     preset: str | None = PRESET,
     trials: bool = typer.Option(
-        True, "--trials/--no-trials", help="Try what would let a job start, and foresee when it will."
+        True, "--trials/--no-trials", help="Try remedies and forecast when the job starts."
     ),
     now: str | None = typer.Option(
-        None, "--now", metavar="TIME", help="The clock for files, such as 2026-11-01T12:00:00Z."
+        None, "--now", metavar="TIME", help="Current time with -f, such as 2026-11-01T12:00:00Z."
     ),
     leader: str = typer.Option(
-        "", "--leader", metavar="URL", show_default=False, help="The address of the leading scheduler."
+        "", "--leader", metavar="URL", show_default=False, help="Address of the leading scheduler."
     ),
     data: Path | None = _DATA,
     kubeconfig: str = _KUBECONFIG,
@@ -102,11 +102,11 @@ def explain(
     lenient: bool = LENIENT,
     plugins_dir: Path | None = PLUGINS_DIR,
 ) -> None:
-    """Why does a job wait, and what would let it start? Where does it run? What does a queue have, a node hold?
+    """Explain why a job waits, what would let it start and when; also explains pods, queues and nodes.
 
-    A plain name is that of a job or workload, else of a PodGroup, a pod, a queue, a node; job/NAME, pod/NAME,
-    queue/NAME and so on say which. Nothing is changed: what would help is tried on a copy in memory.
-    Exit status: 0 explained, 1 there is nothing of that name or the cluster refuses, 2 wrong usage.
+    A plain name is looked up as a job or workload, then as a PodGroup, a pod, a queue and a node; job/NAME, pod/NAME,
+    queue/NAME and so on select a type. Nothing is changed: remedies are tried on a copy in memory.
+    Exit status: 0 explained, 1 not found or access denied, 2 invalid usage.
     """
     target = ClusterTarget(data, kubeconfig, context, namespace)
     options = ExplainOptions(names, files, target, policy, preset, lenient, plugins_dir, now, trials, leader)
@@ -130,9 +130,9 @@ def _check(options: ExplainOptions) -> None:
         "--leader": options.leader,
     }
     if options.files and (named := [name for name, value in live.items() if value]):
-        raise Usage(f"{', '.join(named)}: a cluster comes from files or is live; give one of them")
+        raise Usage(f"{', '.join(named)} cannot be combined with -f")
     if options.now is not None and not options.files:
-        raise Usage("--now: a live cluster has its own clock; give it with -f")
+        raise Usage("--now requires -f")
 
 
 def _show(explanation: Explanation, output: Format) -> None:

@@ -1,4 +1,4 @@
-"""An explanation as text: the answer first, then what is short, who holds it, what would help, what happened."""
+"""An explanation as text: the reason, the shortage, its holders, remedies, the expected start and history."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from stromboli.engine.explanation.subjects.explanation_document import (
 MOST_LINES = 10
 """Lines of a list; JSON has them all."""
 MARKS = {"passed": "✓", "holds": "✗", "unknown": "·"}
+CHECKS = {"rules": "policy", "share": "queue share", "room": "capacity"}
+"""Checks as they are shown, where that is not the name in the document."""
 STYLES = {"passed": "green", "holds": "bold red", "unknown": "dim"}
 
 
@@ -68,43 +70,46 @@ class SubjectText:
             pods = f"{request.pods} pods{role}, each" if request.pods != 1 else f"1 pod{role},"
             selector = ", ".join(f"{key}={value}" for key, value in request.node_selector.items())
             where = f", on nodes with {selector}" if selector else ""
-            self._line(f"  {pods} asking for {_amounts(request.requests) or 'nothing'}{where}")
+            self._line(f"  {pods} requesting {_amounts(request.requests) or 'no resources'}{where}")
         if job.wait is not None:
             self._print_wait(job)
         if job.places:
-            self._title("Where it runs")
+            self._title("Placement")
             rows = [[place.node, place.pods, place.since or ""] for place in job.places[:MOST_LINES]]
             self._table(["NODE", "PODS", "SINCE"], rows, len(job.places))
             if job.until:
-                self._line(f"  It ends by {job.until}, its time limit.")
+                self._line(f"  It ends by {job.until} (time limit).")
 
     def _print_wait(self, job: JobExplanation) -> None:
         wait = job.wait
         assert wait is not None
         if job.gates:
-            self._title("Gates")
+            self._title("Checks")
         for gate in job.gates:
-            self._line(f"  {MARKS[gate.state]} {gate.gate}: {gate.text}", STYLES[gate.state])
+            self._line(
+                f"  {MARKS[gate.state]} {CHECKS.get(gate.gate, gate.gate)}: {gate.text}", STYLES[gate.state]
+            )
         if wait.hint:
             self._line(f"  {wait.hint[:1].upper()}{wait.hint[1:]}")
         if wait.shortages:
-            self._title("Short")
+            self._title("Shortage")
             rows = [[each.resource, each.asked, each.available, each.missing] for each in wait.shortages]
-            self._table(["RESOURCE", "ASKED", "AVAILABLE", "MISSING"], rows)
+            self._table(["RESOURCE", "REQUESTED", "FREE", "MISSING"], rows)
         self._print_room(job)
         self._print_holders(job)
         self._print_remedies(job)
         starts = [start for start in (job.promise, job.forecast) if start is not None]
         if starts:
-            self._title("When")
+            self._title("Expected start")
         for start in starts:
             self._line(f"  {start.text}")
             if start.after:
-                self._line(f"  After the end of {_some(start.after)}, on {_some(start.nodes)}.")
+                verb = "ends" if len(start.after) == 1 else "end"
+                self._line(f"  After {_some(start.after)} {verb}, on {_some(start.nodes)}.")
 
     def _print_room(self, job: JobExplanation) -> None:
         if job.room:
-            self._title("Room by nodes")
+            self._title("Capacity by node group")
             rows = [
                 [
                     group.name,
@@ -116,10 +121,10 @@ class SubjectText:
                 ]
                 for group in job.room[:MOST_LINES]
             ]
-            titles = ["NODES", "USABLE", "PODS WITH ROOM", "FREE", "MOST ON ONE", "LACKS"]
+            titles = ["NODES", "USABLE", "PODS THAT FIT", "FREE", "LARGEST FREE NODE", "MISSING"]
             self._table(titles, rows, len(job.room))
         if job.hyper_nodes:
-            self._title("Room by HyperNode")
+            self._title("Capacity by HyperNode")
             rows = [
                 [
                     each.title or each.name,
@@ -131,13 +136,13 @@ class SubjectText:
                 ]
                 for each in job.hyper_nodes[:MOST_LINES]
             ]
-            titles = ["HYPERNODE", "TIER", "NODES", "PODS WITH ROOM", "LACKS", "HELD BY"]
+            titles = ["HYPERNODE", "TIER", "NODES", "PODS THAT FIT", "MISSING", "HELD BY"]
             self._table(titles, rows, len(job.hyper_nodes))
 
     def _print_holders(self, job: JobExplanation) -> None:
         if not job.holders:
             return
-        self._title("Who holds it")
+        self._title("Held by")
         rows = [
             [
                 each.job,
@@ -149,7 +154,7 @@ class SubjectText:
             ]
             for each in job.holders
         ]
-        self._table(["JOB", "QUEUE", "PODS", "HOLDS", "UNTIL", "WHY IT IS NOT EVICTED"], rows)
+        self._table(["JOB", "QUEUE", "PODS", "HOLDS", "UNTIL", "NOT EVICTED BECAUSE"], rows)
         self._line(f"  {job.evicting}")
 
     def _print_remedies(self, job: JobExplanation) -> None:
@@ -158,16 +163,15 @@ class SubjectText:
             for remedy in job.remedies:
                 self._line(f"  - {_remedy(remedy)}", "green")
         if job.in_vain:
-            head = "It would still wait with" if job.remedies else "Tried in vain"
-            self._line(f"  {head}: {'; '.join(job.in_vain)}.", "dim")
+            self._line(f"  Did not help: {'; '.join(job.in_vain)}.", "dim")
         if job.untried:
             more = "1 more remedy was" if job.untried == 1 else f"{job.untried} more remedies were"
-            self._line(f"  {more} not tried: that would take too long.", "dim")
+            self._line(f"  {more} not tried to save time.", "dim")
 
     # -- queues and nodes
 
     def _print_queue(self, queue: QueueExplanation) -> None:
-        parent = f", below {queue.parent}" if queue.parent else ""
+        parent = f", parent {queue.parent}" if queue.parent else ""
         back = "" if queue.reclaimable else ", not reclaimable"
         self._line(f"  Weight {queue.weight}{parent}{back}")
         rows = [
@@ -184,21 +188,21 @@ class SubjectText:
         ]
         self._title("Shares")
         self._table(["RESOURCE", "USED", "DESERVED", "GUARANTEE", "CAPABILITY", "WAITING", "BORROWED"], rows)
-        self._print_waiting("What waits in it", queue.waiting, queue.waiting_total)
-        self._print_holding("Who holds room in it", queue.running, queue.running_total)
+        self._print_waiting("Waiting jobs", queue.waiting, queue.waiting_total)
+        self._print_holding("Jobs that hold resources", queue.running, queue.running_total)
         if queue.borrowers:
-            self._title("Who borrows")
+            self._title("Borrowing queues")
             for borrower in queue.borrowers:
                 self._line(f"  Queue {borrower}")
 
     def _print_node(self, node: NodeExplanation) -> None:
         if node.takes_nobody:
-            self._title("Why it takes nobody, or not everybody")
+            self._title("Unavailable because")
             for reason in node.takes_nobody:
                 self._line(f"  {reason[:1].upper()}{reason[1:]}")
         if node.hyper_nodes:
             self._line(f"  In HyperNode {', '.join(node.hyper_nodes)}")
-        self._title("What it has")
+        self._title("Resources")
         rows = [
             [
                 each.resource,
@@ -210,15 +214,15 @@ class SubjectText:
             ]
             for each in node.shares
         ]
-        self._table(["RESOURCE", "ALLOCATABLE", "USED", "FREE", "LEAVING", "PROMISED"], rows)
-        self._print_holding("Who is on it", node.running, node.running_total)
-        self._print_waiting("Waiting jobs of which a pod would fit", node.could_fit, len(node.could_fit))
+        self._table(["RESOURCE", "ALLOCATABLE", "USED", "FREE", "RELEASING", "RESERVED"], rows)
+        self._print_holding("Jobs on this node", node.running, node.running_total)
+        self._print_waiting("Waiting jobs with a pod that fits", node.could_fit, len(node.could_fit))
 
     def _print_waiting(self, title: str, jobs: Sequence[WaitingJob], total: int) -> None:
         if jobs:
             self._title(title)
             rows = [[each.job, each.pods, _amounts(each.requests), each.reason] for each in jobs]
-            self._table(["JOB", "PODS", "ASKS FOR", "WHY"], rows, total)
+            self._table(["JOB", "PODS", "REQUESTS", "REASON"], rows, total)
 
     def _print_holding(self, title: str, jobs: Sequence[HoldingJob], total: int) -> None:
         if jobs:
@@ -232,7 +236,7 @@ class SubjectText:
 
     def _print_remembered(self, subject: Subject) -> None:
         if subject.remembered:
-            self._title("What plugins remember")
+            self._title("Plugin state")
             for plugin, texts in subject.remembered.items():
                 self._line(f"  {plugin}: {'; '.join(f'{key} {text}' for key, text in texts.items())}")
 
@@ -240,9 +244,9 @@ class SubjectText:
         history = subject.history
         if not history.entries:
             return
-        self._title("So far")
+        self._title("History")
         if history.dropped:
-            self._line(f"  {history.dropped} older entries are not kept.", "dim")
+            self._line(f"  {history.dropped} older entries are omitted.", "dim")
         for entry in history.entries:
             times = f" (x{entry.count})" if entry.count > 1 and entry.source == "events" else ""
             self._line(f"  {entry.time}  {entry.text}{times}")
@@ -272,7 +276,7 @@ def _job_facts(job: JobExplanation) -> str:
     if job.kind != "PodGroup" or job.name != job.pod_group:
         parts.insert(0, f"PodGroup {job.pod_group}")
     counts = job.pods
-    together = f", of which {counts.minimum} must start together" if counts.minimum > 1 else ""
+    together = f" ({counts.minimum} must start together)" if counts.minimum > 1 else ""
     parts.append(f"1 pod{together}" if counts.total == 1 else f"{counts.total} pods{together}")
     done = [("waiting", counts.waiting), ("running", counts.running), ("leaving", counts.leaving)]
     done += [("succeeded", counts.succeeded), ("failed", counts.failed)]

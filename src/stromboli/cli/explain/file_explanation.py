@@ -78,5 +78,7 @@ def subjects_in(cluster: Cluster, names: list[str], namespace: str) -> list[Note
     subjects: list[NotedSubject] = []
     for name in names:
         found, others = look_up(cluster, name, namespace)
-        subjects.append((found, [f"Of the same name: {', '.join(others[:5])}."] if others else []))
+        subjects.append(
+            (found, [f"Other objects with this name: {', '.join(others[:5])}."] if others else [])
+        )
     return subjects

@@ -53,14 +53,14 @@ def _explanation(job: Manifest, namespace: str) -> JobExplanation:
     state: State = "empty"
     if phase in SUSPENDED:
         summary = (
-            f"{title} is suspended ({phase}): `stromboli job resume -n {namespace} {name}` starts it again"
+            f"{title} is suspended ({phase}): run `stromboli job resume -n {namespace} {name}` to resume it"
         )
     elif phase in FINISHED:
         state, summary = "ended", f"{title} is {phase}" + (f": {why}" if why else "")
     else:
         summary = (
-            f"{title} has no PodGroup{f' ({why})' if why else ''}: its controller makes it;"
-            " `stromboli check` says whether that runs"
+            f"{title} has no PodGroup{f' ({why})' if why else ''}: the job controller creates it;"
+            " run `stromboli check` to see whether the controller is running"
         )
     return JobExplanation(
         kind=JOBS.kind,

@@ -15,7 +15,7 @@ def add_leader_facts(subject: Subject, answer: LeaderAnswer) -> None:
     subject.history = subject.history.merged(history)
     subject.remembered = answer.remembered
     if answer.lost:
-        subject.notes.append(f"The leader's last cycle came to nothing: {shown(answer.lost)}")
+        subject.notes.append(f"The leader's last cycle failed: {shown(answer.lost)}")
     if isinstance(subject, JobExplanation) and subject.state in ("waits", "starts"):
         subject.promise = _promise(answer.promise) if answer.promise is not None else None
         _add_other_cause(subject, answer)
@@ -23,9 +23,9 @@ def add_leader_facts(subject: Subject, answer: LeaderAnswer) -> None:
 
 def _promise(promised: PromisedStart) -> StartPromise:
     start = time_text(promised.start)
-    text = f"Promised by the leader: a start by {start} at the latest."
+    text = f"The leader reserved a start by {start}."
     if promised.overdue:
-        text = "The leader has promised it the room of jobs that are over their time limits: they may end any time."
+        text = "The leader reserved the capacity of jobs over their time limits for it; they may end at any time."
     return StartPromise(
         text,
         None if promised.overdue else start,
@@ -39,4 +39,4 @@ def _add_other_cause(job: JobExplanation, answer: LeaderAnswer) -> None:
     """The leader may see what objects do not tell, such as what its plugins remember."""
     wait = answer.explanation
     if wait is not None and (job.wait is None or job.wait.gate != wait.gate):
-        job.notes.append(f"The leader said at {time_text(answer.time)}: {shown(wait.message)}")
+        job.notes.append(f"The leader reported at {time_text(answer.time)}: {shown(wait.message)}")

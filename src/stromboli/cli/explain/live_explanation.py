@@ -125,7 +125,7 @@ async def _within_rights(wish: ExplanationWish, session: ClusterSession, refusal
             job.summary = shown(f"{job.kind} {job.namespace}/{job.name} waits: {job.wait.message}")
         job.history.entries = without_wrappings(job.history.entries)
     explanation.warnings.append(
-        f"what would help cannot be tried, as that takes reading the whole cluster: {refusal_text(refusal)}"
+        f"remedies cannot be tried without read access to the whole cluster: {refusal_text(refusal)}"
     )
     return explanation
 
@@ -144,7 +144,7 @@ async def _add_pods_to_come(session: ClusterSession, intake: Intake, found: Foun
     count = add_pods_to_come(intake, job, manifest) if manifest is not None else 0
     if count:
         pods = "pod does not exist yet: it is" if count == 1 else f"{count} pods do not exist yet: they are"
-        notes.append(f"Its {pods} made when it is let in, as Job {owner.name} says.")
+        notes.append(f"Its {pods} created from Job {owner.name} when it is admitted.")
 
 
 async def _add_events(session: ClusterSession, subject: Subject) -> None:

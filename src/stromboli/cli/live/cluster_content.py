@@ -332,7 +332,7 @@ def _waits_for(group: GroupRecord, sums: PodSums) -> str:
     if group.reason:
         return group.reason
     if group.phase == names.GROUP_PENDING:
-        return f"not let into queue {group.queue} yet"
+        return f"not admitted to queue {group.queue} yet"
     exist = sums.placed + sums.pending
     if exist < group.minimum:
         return f"{exist} of {group.minimum} pods exist"

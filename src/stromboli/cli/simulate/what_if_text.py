@@ -63,7 +63,7 @@ class AnswerText:
         pods = f"{job.pods} pod{'s' if job.pods != 1 else ''}, queue {job.queue}"
         if job.started is None:
             unknown = job.not_before is not None or self._answer.partial
-            self._title(f"{job.name} {'starts nobody knows when' if unknown else 'does not start'} ({pods})")
+            self._title(f"{job.name}{': start time unknown' if unknown else ' does not start'} ({pods})")
             self._print_bound(job)
         else:
             self._title(f"{job.name} starts at {self._clock.full(job.started)} ({pods})")
@@ -76,9 +76,9 @@ class AnswerText:
         end = self._clock.full(job.ended)
         match job.run_time.basis:
             case _ if job.ended is None and not isfinite(job.run_time.seconds):
-                return "ends nobody knows when: it has no time limit"
+                return "end time unknown: it has no time limit"
             case _ if job.ended is None:
-                return "ends nobody knows when: not all its pods start"
+                return "end time unknown: not all its pods start"
             case Basis.TIME_LIMIT:
                 whose = "its" if job.complete == job.started else "each pod at its"
                 return f"ends by {end}, {whose} time limit of {span_text(job.run_time.seconds)}"
@@ -90,7 +90,7 @@ class AnswerText:
     def _print_later_pods(self, job: SubmittedJobAnswer, started: float) -> None:
         """When the pods beyond its minimum start, if that is later."""
         if job.complete is None:
-            start = "do not start" if self._answer.tells_never else "start nobody knows when"
+            start = "do not start" if self._answer.tells_never else "have no known start time"
             self._line(f"  {job.pods - len(job.placement)} of its {job.pods} pods {start}")
         elif job.complete > started:
             self._line(f"  all its pods have started by {self._clock.full(job.complete)}")
@@ -200,7 +200,7 @@ class AnswerText:
             again = f"runs again from {self._clock.full(eviction.restart)}"
             if eviction.restart is None:
                 tells_never = self._answer.tells_never
-                again = "does not run again" if tells_never else "runs again nobody knows when"
+                again = "does not run again" if tells_never else "runs again at an unknown time"
             self._line(
                 f"  {printable(eviction.pod)} leaves {eviction.node} at {self._clock.time(eviction.time)}{whom}, "
                 f"loses {span_text(eviction.lost_work)} of work and {again}"

@@ -30,7 +30,7 @@ from stromboli.sources.usage_feed import LOCAL, UsageFeed
 
 WITHOUT_REMEDIES = ("cycle", "pod-group", "pipeline")
 """Gates at which there is nothing to try: something is missing, or it starts anyway."""
-NEVER = "Not by waiting: all nodes together have less than it asks for."
+NEVER = "It does not start by waiting: it requests more than all nodes have."
 Histories = Mapping[str, History]
 """What is known of subjects besides their objects, by `namespace/name` of a PodGroup or the name of a queue or node."""
 

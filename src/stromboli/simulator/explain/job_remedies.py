@@ -71,8 +71,7 @@ def _start_with(trials: RemedyTrials, minimum: int) -> bool:
     job = trials.job
     if job.native is not None or job.group is None:
         return False
-    verb = "is" if minimum == 1 else "are"
-    text = f"{minimum} of its {job.minimum} pods {verb} enough to start (minMember {minimum})"
+    text = f"minMember is {minimum} instead of {job.minimum}"
     return trials.attempt(Remedy("minimum", text, [fewer_at_once(trials.cluster, job, minimum)]))
 
 
@@ -89,9 +88,9 @@ def lower_requests(trials: RemedyTrials) -> None:
             continue
         less = listed(quantities(cluster, most))
         now = listed(quantities(cluster, {dim: asked[dim] for dim in most}))
-        each = "each of its pods asks" if len(clues.tasks) > 1 else "its pod asks"
+        each = "each pod requests" if len(clues.tasks) > 1 else "its pod requests"
         changes += group_with_less(cluster.dims, trials.job, asked, most)
-        text = f"{each} for {less} instead of {now}"
+        text = f"{each} {less} instead of {now}"
         if trials.attempt(Remedy("requests", text, changes), f"requests of {less}"):
             return
 
@@ -124,6 +123,6 @@ def shorten_time(trials: RemedyTrials) -> None:
     if seconds < 1 or job.native is not None or job.group is None:
         return
     limit = f"{seconds}s"
-    text = f"it ends before the jobs start that it would delay (annotation {names.TIME_LIMIT}: {limit})"
+    text = f"its time limit is {limit}, so that it delays no reserved job (annotation {names.TIME_LIMIT})"
     change = group_patch(job, {"metadata": {"annotations": {names.TIME_LIMIT: limit}}})
     trials.attempt(Remedy("time-limit", text, [change]), f"a time limit of {limit}")

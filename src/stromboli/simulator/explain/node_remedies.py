@@ -31,7 +31,7 @@ def use_more_nodes(trials: RemedyTrials) -> None:
     if names.UNTOLERATED_TAINT in reasons:
         _tolerate(trials)
     if names.NODE_AFFINITY_MISMATCH in reasons:
-        text = "its pods ask for no node by labels (nodeSelector, node affinity)"
+        text = "its pods have no nodeSelector or node affinity"
         change = pods_patch(
             trials.clues.tasks, {"spec": {"nodeSelector": None, "affinity": {"nodeAffinity": None}}}
         )
@@ -97,7 +97,7 @@ def add_nodes(trials: RemedyTrials) -> None:
             continue
         changes = [_new_node(trials.cluster, node, number) for number in range(count)]
         verb, group = "is" if count == 1 else "are", NodeGroupNames(trials.cluster).of(node)
-        text = f"there {verb} {counted(count, 'more node')} like {node.name} ({group})"
+        text = f"{counted(count, 'more node')} like {node.name} ({group}) {verb} added"
         if trials.attempt(Remedy("nodes", text, changes)):
             return
     if not trials.exhausted:

@@ -52,7 +52,7 @@ def _end_of(trials: RemedyTrials, holders: Holding) -> Remedy:
         changes.append(ObjectChange("delete", "Pod", _pods_of(job), job.namespace))
         end = _end(trials, tasks)
         texts.append(f"{job.key} (by {time_text(end)})" if isfinite(end) else job.key)
-    return Remedy("end", f"{first_few(texts)} {'has' if len(texts) == 1 else 'have'} ended", changes)
+    return Remedy("end", f"{first_few(texts)} {'ends' if len(texts) == 1 else 'end'}", changes)
 
 
 def raise_priority(trials: RemedyTrials) -> None:
@@ -78,5 +78,5 @@ def evict(trials: RemedyTrials) -> None:
     if any(action in actions for action in EVICTING):
         return
     for added in (WITHIN_QUEUE[0], BETWEEN_QUEUES[0]):
-        text = f"the policy evicts for it (action {added})"
-        trials.attempt(Remedy("actions", text, actions=[*actions, added]), f"the action {added}")
+        text = f"action {added} is added to the policy"
+        trials.attempt(Remedy("actions", text, actions=[*actions, added]), f"action {added}")

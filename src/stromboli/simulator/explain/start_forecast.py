@@ -24,7 +24,7 @@ from stromboli.simulator.what_if.run_times import RunTimes
 MOST_NODES = 20
 WORK = 250_000
 """What a run may look at: moments times nodes, jobs, and four times the pods that wait."""
-GATED = "Nobody knows: its pods wait at scheduling gates, whatever room there is."
+GATED = "Start time unknown: its pods have scheduling gates."
 FEWEST_MOMENTS, MOST_MOMENTS = 3, 2_000
 
 
@@ -42,9 +42,9 @@ def forecast_starts(
     """
     cluster = loaded.intake.cluster
     if not _has_known_end(cluster, now):
-        text = "Nobody knows: none of the jobs that run has a time limit."
+        text = "Start time unknown: no running job has a time limit."
         if not any(job.allocated_count for job in cluster.jobs.values()):
-            text = "Not by waiting: no job runs whose end would make room."
+            text = "It does not start by waiting: no running job would free capacity."
         return {name: StartForecast(text) for name in names}
     gated = {job.key for job in cluster.jobs.values() if job.key in names and _is_gated(job)}
     settings = SimulationSettings()
@@ -95,12 +95,10 @@ def _unstarted(until: float, ended: bool, held: bool) -> StartForecast:
     """`held`: jobs hold room at the end of all that is known."""
     if not ended:
         moment = time_text(until)
-        return StartForecast(f"Not before {moment}; what comes later was not looked at.", not_before=moment)
+        return StartForecast(f"Not before {moment}, where the forecast ends.", not_before=moment)
     if held:
-        return StartForecast(
-            "Nobody knows: it does not start before jobs have ended that have no time limit."
-        )
-    return StartForecast("It does not start, even when all jobs that run now have ended.")
+        return StartForecast("Start time unknown: it waits for jobs without a time limit.")
+    return StartForecast("It does not start, even after all running jobs end.")
 
 
 def _started(run: RunRecord, record: JobRecord, job: Job, now: float) -> StartForecast:
@@ -108,7 +106,7 @@ def _started(run: RunRecord, record: JobRecord, job: Job, now: float) -> StartFo
     assert record.started is not None
     when = time_text(now + record.started)
     return StartForecast(
-        f"Probably by {when}, if jobs run until their time limits and nothing else is submitted.",
+        f"Probably by {when}, if jobs run until their time limits and no other jobs are submitted.",
         when,
         round(record.started, 3),
         nodes[:MOST_NODES],

@@ -185,7 +185,7 @@ def test_times_of_charts_end_now_with_few_ticks() -> None:
 def test_what_waits_is_told_by_cause() -> None:
     waiting = rendered(overview, view_request("/", *CLUSTER)).regions["waiting"]
     text = text_of(PageContent("", {"waiting": waiting}))
-    assert "not let into queue production yet 1 2 8 CPU" in text
+    assert "not admitted to queue production yet 1 2 8 CPU" in text
 
 
 def test_the_pods_of_a_gang_that_is_not_let_in_are_to_come() -> None:

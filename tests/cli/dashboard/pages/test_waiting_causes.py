@@ -47,16 +47,16 @@ def test_jobs_whose_reasons_differ_in_numbers_alone_wait_for_the_same_cause():
 def test_names_of_queues_are_taken_out_where_they_differ():
     (cause,) = waiting_causes(
         [
-            row('the capability of queue "a" leaves too little cpu', queue="a"),
-            row('the capability of queue "b" leaves too little cpu', queue="b"),
+            row('the capability of queue "a" has too little cpu left', queue="a"),
+            row('the capability of queue "b" has too little cpu left', queue="b"),
         ]
     )
-    assert cause.text == "the capability of queue … leaves too little cpu"
+    assert cause.text == "the capability of queue … has too little cpu left"
     assert cause.queues == {"a": 1, "b": 1}
     (cause,) = waiting_causes(
-        [row("not let into queue a yet", queue="a"), row("not let into queue b yet", queue="b")]
+        [row("not admitted to queue a yet", queue="a"), row("not admitted to queue b yet", queue="b")]
     )
-    assert cause.text == "not let into queue … yet"
+    assert cause.text == "not admitted to queue … yet"
 
 
 def test_a_cause_says_what_its_jobs_want_and_how_long_the_oldest_waits():

@@ -185,9 +185,7 @@ def test_without_a_kept_policy_the_built_in_one_is_shown():
 
 
 def test_a_viewer_without_the_right_is_told_which_one_it_is():
-    refused = (
-        'User "ann" cannot get path "/explain/policy": a ClusterRole with nonResourceURLs gives the right'
-    )
+    refused = 'User "ann" cannot get path "/explain/policy": grant access with a ClusterRole that has nonResourceURLs'
     assert "stromboli-explain-cluster" in text_of(page_of(told(), TEXT, refusal=refused))
 
 

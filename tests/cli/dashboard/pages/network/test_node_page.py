@@ -160,7 +160,7 @@ def test_who_may_not_read_the_node_is_told_which_right_is_missing(tmp_path: Path
 def test_the_explanation_is_that_of_the_command(tmp_path: Path) -> None:
     async def look(cluster: ServedCluster) -> None:
         page = await cluster.page(node_view, "/nodes/n-1", {"node": "n-1"}, tab="explanation")
-        assert "Node n-1 is Ready: nobody is on it" in text_of(page)
-        assert "only pods come that tolerate" in text_of(page)
+        assert "Node n-1 is Ready: it runs no pods" in text_of(page)
+        assert "it accepts only pods that tolerate" in text_of(page)
 
     on_cluster(look, tmp_path)
