@@ -27,7 +27,7 @@ def test_a_pod_larger_than_what_is_free_hears_how_much_that_is() -> None:
     world = World(nodes="n1 cpu=4; n2 cpu=8").job("old", pods=2, cpu=3, running_on="n1 n2")
     explanation = world.job("a", cpu=6).run("enqueue, allocate", "gang").pending["default/a"]
     assert explanation.reason == "Insufficient cpu"
-    assert explanation.hint == "each pod requests cpu 6; the largest free amount on one node is cpu 5 (n2)"
+    assert explanation.hint == "each pod requests cpu 6; at most cpu 5 is free on one node (n2)"
 
 
 def test_a_gang_hears_how_much_of_it_would_fit() -> None:
@@ -61,7 +61,7 @@ def test_what_a_gang_holds_while_it_waits_does_not_count_as_free() -> None:
     world.job("first", pods=2, cpu=3).job("a", cpu=2)
     result = world.run("enqueue, allocate", "gang")
     assert result.pipelined == {"default/first-1": "n2"}
-    hint = "each pod requests cpu 2; the largest free amount on one node is cpu 1 (n1)"
+    hint = "each pod requests cpu 2; at most cpu 1 is free on one node (n1)"
     assert result.pending["default/a"].hint == hint
 
 

@@ -89,7 +89,7 @@ def test_a_gang_without_room_is_told_what_is_short_where_and_who_holds_it_until_
     assert (holder.job, holder.holds, holder.not_evicted) == (
         "default/old",
         {"cpu": "12"},
-        "the policy does not evict",
+        "no evicting action",
     )
     assert remedies(job)["requests"] == "each pod requests cpu 1 instead of cpu 3"
     assert remedies(job)["nodes"].startswith("2 more nodes like n1")

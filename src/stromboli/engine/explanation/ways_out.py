@@ -164,7 +164,7 @@ def _free_way_out(session: Session, task: Task, dim: int) -> WayOut:
         return _gang_way_out(session, task, dim, idle)
     left, node = max(int(idle[row]), 0), cluster.columns.nodes[row].name
     free = amount_text(dims, dim, left)
-    text = f"each pod requests {asked}; the largest free amount on one node is {free} ({node})"
+    text = f"each pod requests {asked}; at most {free} is free on one node ({node})"
     return WayOut(text, (shortage(dims, dim, request, left),), largest_holders(cluster, (dim,)))
 
 

@@ -89,7 +89,7 @@ class DeviceSearch:
                 message = f"number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}"
                 raise SearchStopped(Shortage(message, True, claim))
         if total > MAX_DEVICES:
-            message = f"the claims ask for up to {total} devices, at most {MAX_DEVICES} are allowed for a pod"
+            message = f"the claims request up to {total} devices, at most {MAX_DEVICES} are allowed for a pod"
             raise SearchStopped(Shortage(message, True))
 
     def _count(self, claim: int, option: Option) -> int:
@@ -216,7 +216,7 @@ class DeviceSearch:
         if self._budget.is_exceeded:
             message = (
                 f"no devices found within {self._budget.limit} steps: "
-                "ask for fewer devices at once, or select them more narrowly"
+                "request fewer devices at once, or select them more narrowly"
             )
             raise self._stop(message, claim, option)
 

@@ -51,8 +51,10 @@ def _end_of(trials: RemedyTrials, holders: Holding) -> Remedy:
     for job, tasks in holders:
         changes.append(ObjectChange("delete", "Pod", _pods_of(job), job.namespace))
         end = _end(trials, tasks)
-        texts.append(f"{job.key} (by {time_text(end)})" if isfinite(end) else job.key)
-    return Remedy("end", f"{first_few(texts)} {'ends' if len(texts) == 1 else 'end'}", changes)
+        texts.append((job.key, f" (by {time_text(end)})" if isfinite(end) else ""))
+    listed = first_few([f"{key}{when}" for key, when in texts])
+    text = f"{texts[0][0]} ends{texts[0][1]}" if len(texts) == 1 else f"{listed} end"
+    return Remedy("end", text, changes)
 
 
 def raise_priority(trials: RemedyTrials) -> None:

@@ -106,7 +106,7 @@ def _started(run: RunRecord, record: JobRecord, job: Job, now: float) -> StartFo
     assert record.started is not None
     when = time_text(now + record.started)
     return StartForecast(
-        f"Probably by {when}, if jobs run until their time limits and no other jobs are submitted.",
+        f"Probably by {when}, if jobs run until their time limits and no new jobs arrive.",
         when,
         round(record.started, 3),
         nodes[:MOST_NODES],

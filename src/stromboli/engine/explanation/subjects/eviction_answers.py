@@ -58,7 +58,7 @@ class EvictionAnswers:
                 else f"{leaving} of its pods are terminating"
             )
         if not self._actions:
-            return "the policy does not evict"
+            return "no evicting action"
         if not self._waiting.may_preempt:
             return "the waiting job may not preempt"
         job = self._waiting.job
