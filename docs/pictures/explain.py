@@ -10,7 +10,7 @@ from stromboli.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 COMMAND = "explain -f examples/explain train"
-SECTIONS = ("Shortage", "Held by", "It would start if", "When")
+SECTIONS = ("Shortage", "Held by", "It would start if", "Expected start")
 """The sections that the picture shows; it marks others with dots."""
 MAX_COLUMNS = 112
 LINE, MARGIN, TOP = 18, 16, 34
