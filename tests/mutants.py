@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 import ast
 import compileall
+import math
 import os
 import py_compile
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -37,8 +39,10 @@ PACKAGES = {
     "controllers/job": ("tests/controllers/job",),
 }
 """What is mutated, and its unit tests."""
-SLACK = 10
-"""A mutant is killed by its time limit if its tests take as many times as long as those of the code."""
+SLACK = 3
+"""A mutant is killed if its tests take as many times the processor time that the tests of the code take."""
+PATIENCE = 20
+"""The same of wall time, for mutants that wait."""
 
 
 class Mutant(NamedTuple):
@@ -100,21 +104,27 @@ def _compiled(source: Path) -> Path:
     return source
 
 
-def passes(source: Path, tests: Sequence[str], seconds: float | None) -> bool:
-    """Whether tests pass on a copy of the source."""
+def passes(source: Path, tests: Sequence[str], cpu: float, seconds: float | None) -> bool:
+    """Whether tests pass on a copy of the source within so much processor and wall time."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tier", "fast", *tests]
     environment = os.environ | {
         "PYTHONPATH": f"{source}{os.pathsep}{ROOT}",
         "PYTHONDONTWRITEBYTECODE": "1",
         "CI": "1",
     }
+    limited = ["prlimit", f"--cpu={math.ceil(cpu)}", *command] if math.isfinite(cpu) else command
     try:
         done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, timeout=seconds, check=False
+            limited, cwd=ROOT, env=environment, capture_output=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
         return False
     return done.returncode == 0
+
+
+def _cpu_of_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def survivors(package: str, size: int, seed: int, workers: int) -> tuple[int, list[Mutant]]:
@@ -124,10 +134,10 @@ def survivors(package: str, size: int, seed: int, workers: int) -> tuple[int, li
         copies: SimpleQueue[Path] = SimpleQueue()
         for number in range(workers):
             copies.put(_compiled(Path(shutil.copytree(SOURCE, Path(directory) / str(number)))))
-        started = time.monotonic()
-        if not passes(SOURCE, tests, None):
+        started, cpu = time.monotonic(), _cpu_of_children()
+        if not passes(SOURCE, tests, math.inf, None):
             sys.exit(f"{' '.join(tests)}: these tests fail without any mutant")
-        limit = SLACK * (time.monotonic() - started)
+        limits = SLACK * (_cpu_of_children() - cpu), PATIENCE * (time.monotonic() - started)
 
         def survives(pair: tuple[Mutant, str]) -> bool:
             mutant, code = pair
@@ -136,7 +146,7 @@ def survivors(package: str, size: int, seed: int, workers: int) -> tuple[int, li
             original = file.read_text()
             try:
                 file.write_text(code)
-                return passes(copy, tests, limit)
+                return passes(copy, tests, *limits)
             finally:
                 file.write_text(original)
                 copies.put(copy)
@@ -166,9 +176,12 @@ def main() -> None:
         started = time.monotonic()
         tested, alive = survivors(package, arguments.mutants, arguments.seed, arguments.workers)
         seconds = time.monotonic() - started
-        print(f"{package}: {tested - len(alive)} of {tested} killed, seed {arguments.seed}, {seconds:.0f} s")
+        print(
+            f"{package}: {tested - len(alive)} of {tested} killed, seed {arguments.seed}, {seconds:.0f} s",
+            flush=True,
+        )
         for mutant in alive:
-            print(f"  survived: {mutant}")
+            print(f"  survived: {mutant}", flush=True)
 
 
 if __name__ == "__main__":
