@@ -55,5 +55,5 @@ class DisruptionController(Controller):
 
     async def reconcile(self, key: Key) -> None:
         if key.resource == BUDGETS and (record := self._objects.store.get(*key)) is not None:
-            status = disruption_budgets.status(record, disruption_budgets.count_pods(self._objects, record))
+            status = disruption_budgets.status(record, self._objects.budgets.count(record))
             self._objects.system_update(record, lambda content: content.update(status=status))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -12,8 +13,9 @@ from stromboli.api.selectors import matches_labels
 from stromboli.api.types.meta import LabelSelector
 from stromboli.embedded.api_status import StatusError
 from stromboli.embedded.kinds.kind import Content
-from stromboli.embedded.objects.object_verbs import Objects
-from stromboli.embedded.store.records import Record
+from stromboli.embedded.kinds.kind_registry import KindRegistry
+from stromboli.embedded.store.object_store import Store
+from stromboli.embedded.store.records import Change, Record
 
 BUDGETS = "poddisruptionbudgets.policy"
 _FINISHED = ("Succeeded", "Failed")
@@ -31,7 +33,7 @@ class Budget(NamedTuple):
         return max(self.healthy - self.desired, 0) if self.expected else 0
 
 
-class _Owner(msgspec.Struct, rename="camel", gc=False):
+class _Owner(msgspec.Struct, rename="camel", gc=False, frozen=True):
     api_version: str = ""
     kind: str = ""
     name: str = ""
@@ -79,73 +81,129 @@ def _selector(budget: Content) -> LabelSelector | None:
         return None
 
 
-def count_pods(objects: Objects, record: Record) -> Budget:
-    """The counts of a budget for its current pods."""
-    budget = record.object()
-    selector = _selector(budget)
-    namespace, healthy, owners = record.key.namespace, 0, list[_Owner | None]()
-    for candidate in objects.store.list("pods", namespace):
-        if matches_labels(selector, candidate.labels):
-            pod = _decode_pod(candidate.data)
-            if pod.status is None or pod.status.phase not in _FINISHED:
-                owners.append(pod.owner)
-                healthy += pod.ready and not candidate.meta.deletion_timestamp
-    expected = _expected(objects, namespace, owners)
-    spec = budget.get("spec") or {}
-    if spec.get("maxUnavailable") is not None:
-        desired = max(expected - scaled_value(spec["maxUnavailable"], expected, round_up=True), 0)
-    else:
-        desired = scaled_value(spec.get("minAvailable", 1), expected, round_up=True)
-    return Budget(expected, healthy, desired)
+class _PodCounts:
+    """The pods that a budget selects and that have not finished: how many are healthy, how many of each owner."""
+
+    def __init__(self, selector: LabelSelector | None) -> None:
+        self._selector = selector
+        self.healthy = 0
+        self.owners: Counter[_Owner | None] = Counter()
+
+    def add(self, record: Record, sign: int = 1) -> None:
+        if not matches_labels(self._selector, record.labels):
+            return
+        pod = _decode_pod(record.data)
+        if pod.status is not None and pod.status.phase in _FINISHED:
+            return
+        self.healthy += sign * (pod.ready and not record.meta.deletion_timestamp)
+        self.owners[pod.owner] += sign
+        if not self.owners[pod.owner]:
+            del self.owners[pod.owner]
 
 
-def _expected(objects: Objects, namespace: str, owners: Iterable[_Owner | None]) -> int:
-    """The replicas of the pods' controllers; a pod without such a controller counts as one."""
-    replicas_by_owner: dict[str, int] = {}
-    uncontrolled = 0
-    for owner in owners:
-        kind = objects.registry.by_kind(owner.api_version, owner.kind) if owner else None
-        controller = objects.store.get(kind.id, namespace, owner.name) if owner and kind else None
-        replicas = controller.field("spec.replicas") if controller is not None else ""
-        if owner and replicas.isdecimal():
-            replicas_by_owner[owner.uid] = int(replicas)
-        else:
-            uncontrolled += 1
-    return uncontrolled + sum(replicas_by_owner.values())
+class DisruptionBudgets:
+    """The pods of all budgets, counted once and kept up to date with every write."""
 
+    def __init__(self, store: Store, registry: KindRegistry) -> None:
+        self._store = store
+        self._registry = registry
+        self._counts: dict[str, dict[str, _PodCounts]] = {}
+        """By namespace and name of the budget; missing ones are counted when they are needed."""
+        store.on_apply(self._on_apply)
 
-def is_healthy(pod: Record) -> bool:
-    return _decode_pod(pod.data).ready and not pod.meta.deletion_timestamp
-
-
-def check_eviction(objects: Objects, pod: Record) -> None:
-    """Refuse an eviction that a budget does not allow."""
-    if pod.field("status.phase") in (*_FINISHED, "Pending", "") or pod.meta.deletion_timestamp:
-        return
-    budgets = [
-        record
-        for record in objects.store.list(BUDGETS, pod.key.namespace)
-        if matches_labels(_selector(record.object()), pod.labels)
-    ]
-    if len(budgets) > 1:
-        raise StatusError(
-            500,
-            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
-        )
-    for record in budgets:
-        budget = count_pods(objects, record)
-        if not is_healthy(pod):
-            policy = (record.object().get("spec") or {}).get("unhealthyPodEvictionPolicy")
-            if policy == "AlwaysAllow" or (budget.healthy >= budget.desired and budget.desired > 0):
-                return
-        if budget.allowed < 1:
-            needed = f"needs {budget.desired} healthy pods and has {budget.healthy} currently"
-            message = f"The disruption budget {record.key.name} {needed}"
-            raise StatusError(
-                429,
-                "Cannot evict pod as it would violate the pod's disruption budget.",
-                details={"causes": [{"reason": "DisruptionBudget", "message": message}]},
+    def _on_apply(self, change: Change) -> None:
+        """A write took effect (or was undone)."""
+        resource, namespace, name = change.key
+        counts = self._counts.get(namespace)
+        if counts is None:
+            return
+        if resource == BUDGETS:
+            before, after = (
+                version and _selector(version.object()) for version in (change.before, change.after)
             )
+            if before != after or change.after is None:
+                counts.pop(name, None)
+                if not counts:
+                    del self._counts[namespace]
+        elif resource == "pods":
+            try:
+                for budget in counts.values():
+                    if change.before is not None:
+                        budget.add(change.before, -1)
+                    if change.after is not None:
+                        budget.add(change.after)
+            except (
+                msgspec.DecodeError
+            ):  # a pod of damaged data stops no write, but an eviction that has to count it
+                del self._counts[namespace]
+
+    def _pods_of(self, record: Record) -> _PodCounts:
+        namespace, name = record.key[1:]
+        counts = self._counts.get(namespace, {}).get(name)
+        if counts is None:
+            counts = _PodCounts(_selector(record.object()))
+            for pod in self._store.list("pods", namespace):
+                counts.add(pod)
+            self._counts.setdefault(namespace, {})[name] = counts
+        return counts
+
+    def count(self, record: Record) -> Budget:
+        """The counts of a budget for its current pods."""
+        pods = self._pods_of(record)
+        expected = self._expected(record.key.namespace, pods.owners)
+        spec = record.object().get("spec") or {}
+        if spec.get("maxUnavailable") is not None:
+            desired = max(expected - scaled_value(spec["maxUnavailable"], expected, round_up=True), 0)
+        else:
+            desired = scaled_value(spec.get("minAvailable", 1), expected, round_up=True)
+        return Budget(expected, pods.healthy, desired)
+
+    def _expected(self, namespace: str, owners: Mapping[_Owner | None, int]) -> int:
+        """The replicas of the pods' controllers; a pod without such a controller counts as one."""
+        replicas_by_owner: dict[str, int] = {}
+        uncontrolled = 0
+        for owner, pods in owners.items():
+            kind = self._registry.by_kind(owner.api_version, owner.kind) if owner else None
+            controller = self._store.get(kind.id, namespace, owner.name) if owner and kind else None
+            replicas = controller.field("spec.replicas") if controller is not None else ""
+            if owner and replicas.isdecimal():
+                replicas_by_owner[owner.uid] = int(replicas)
+            else:
+                uncontrolled += pods
+        return uncontrolled + sum(replicas_by_owner.values())
+
+    def check_eviction(self, pod: Record) -> None:
+        """Refuse an eviction that a budget does not allow."""
+        if pod.field("status.phase") in (*_FINISHED, "Pending", "") or pod.meta.deletion_timestamp:
+            return
+        budgets = [
+            record
+            for record in self._store.list(BUDGETS, pod.key.namespace)
+            if matches_labels(_selector(record.object()), pod.labels)
+        ]
+        if len(budgets) > 1:
+            raise StatusError(
+                500,
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+            )
+        for record in budgets:
+            budget = self.count(record)
+            if not _is_healthy(pod):
+                policy = (record.object().get("spec") or {}).get("unhealthyPodEvictionPolicy")
+                if policy == "AlwaysAllow" or (budget.healthy >= budget.desired and budget.desired > 0):
+                    return
+            if budget.allowed < 1:
+                needed = f"needs {budget.desired} healthy pods and has {budget.healthy} currently"
+                message = f"The disruption budget {record.key.name} {needed}"
+                raise StatusError(
+                    429,
+                    "Cannot evict pod as it would violate the pod's disruption budget.",
+                    details={"causes": [{"reason": "DisruptionBudget", "message": message}]},
+                )
+
+
+def _is_healthy(pod: Record) -> bool:
+    return _decode_pod(pod.data).ready and not pod.meta.deletion_timestamp
 
 
 def status(record: Record, budget: Budget) -> Content:

@@ -34,6 +34,7 @@ from stromboli.embedded.kinds.status_errors import (
     too_large_object,
     version_required,
 )
+from stromboli.embedded.objects.disruption_budgets import DisruptionBudgets
 from stromboli.embedded.objects.kind_versions import to_served_version, to_storage_version
 from stromboli.embedded.objects.service_addresses import SERVICES, ServiceAddresses
 from stromboli.embedded.patching.document_bounds import check_document
@@ -83,6 +84,7 @@ class Objects:
         self.registry = registry
         self.admission = admission
         self.service_addresses = ServiceAddresses(store)
+        self.budgets = DisruptionBudgets(store, registry)
 
     def get(self, kind: Kind, namespace: str, name: str) -> Record:
         record = self.store.get(kind.id, namespace, name)

@@ -13,7 +13,6 @@ from stromboli.embedded.auth.identity import DEFAULT_LIFETIME, Tokens
 from stromboli.embedded.kinds import object_metadata, object_schemas
 from stromboli.embedded.kinds.kind import Content, Kind, ScalePaths
 from stromboli.embedded.kinds.status_errors import bad_request, conflict, invalid, invalid_options
-from stromboli.embedded.objects import disruption_budgets
 from stromboli.embedded.objects.deletion import delete, read_options
 from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Record, read_field
@@ -92,11 +91,8 @@ async def evict(objects: Objects, request: WriteRequest, body: Content) -> bytes
     delete_options = read_options(body.get("deleteOptions"), {})
     request = request._replace(dry_run=request.dry_run or bool(delete_options.dry_run))
 
-    def check(pod: Record) -> None:
-        disruption_budgets.check_eviction(objects, pod)
-
-    check(objects.get(request.kind, request.namespace, request.name))
-    await delete(objects, request, delete_options, check)
+    objects.budgets.check_eviction(objects.get(request.kind, request.namespace, request.name))
+    await delete(objects, request, delete_options, objects.budgets.check_eviction)
     return msgspec.json.encode(SUCCESS)
 
 
