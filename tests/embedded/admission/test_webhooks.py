@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 
 from tests.embedded.api_requests import MERGE, ApiCaller, config_map, pod, running
-from tests.embedded.kube_controllers.test_controller_loop import eventually, is_, names, owned
+from tests.embedded.kube_controllers.test_controller_loop import conditions_of, eventually, is_, names, owned
 from tests.embedded.test_custom_resources import (
     DEFINITIONS,
     TOYS,
@@ -408,6 +408,10 @@ def test_what_may_not_be_deleted_does_not_hold_the_rest_of_its_namespace_or_owne
             await register(api, "validating", url)
             await api.delete("/api/v1/namespaces/team")
             await eventually(lambda: is_(names(api, path), ["a"]))
+            conditions = await conditions_of(api, "/api/v1/namespaces/team")
+            failure = conditions["NamespaceDeletionContentFailure"]
+            assert (failure["status"], failure["reason"]) == ("True", "ContentDeletionFailed")
+            assert 'admission webhook "hook.example.com" denied the request' in failure["message"]
             await api.delete(f"{MAPS}/owner", {"propagationPolicy": "Foreground"})
             await eventually(lambda: is_(names(api, MAPS), ["a", "owner"]))
 

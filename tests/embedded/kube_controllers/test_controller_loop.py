@@ -119,6 +119,18 @@ def test_an_owner_waits_in_the_foreground(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+async def conditions_of(api: ApiCaller, path: str) -> dict[str, dict[str, Any]]:
+    """Of an object that will have some, by type."""
+    found: list[dict[str, Any]] = []
+
+    async def reported() -> bool:
+        found[:] = (await api.get(path))["status"].get("conditions", ())
+        return bool(found)
+
+    await eventually(reported)
+    return {condition["type"]: condition for condition in found}
+
+
 def test_a_namespace_comes_with_an_account_and_goes_when_it_is_empty(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as api:
@@ -130,6 +142,20 @@ def test_a_namespace_comes_with_an_account_and_goes_when_it_is_empty(tmp_path: P
             await api.post(path, config_map("a"))
             assert (await api.delete(f"{SPACES}/team"))["status"]["phase"] == "Terminating"
             await eventually(lambda: is_(names(api, path), ["held"]))
+            conditions = await conditions_of(api, f"{SPACES}/team")
+            assert {name: condition["status"] for name, condition in conditions.items()} == {
+                "NamespaceDeletionDiscoveryFailure": "False",
+                "NamespaceDeletionGroupVersionParsingFailure": "False",
+                "NamespaceDeletionContentFailure": "False",
+                "NamespaceContentRemaining": "True",
+                "NamespaceFinalizersRemaining": "True",
+            }
+            assert conditions["NamespaceContentRemaining"]["message"] == (
+                "Some resources are remaining: configmaps. has 1 resource instances"
+            )
+            assert conditions["NamespaceFinalizersRemaining"]["message"] == (
+                "Some content in the namespace has finalizers remaining: example.com/x in 1 resource instances"
+            )
             status, answer = await api.request("POST", path, config_map("b"))
             assert (status, answer["details"]["causes"][0]["reason"]) == (403, "NamespaceTerminating")
             await api.patch(f"{path}/held", {"metadata": {"finalizers": None}})

@@ -46,9 +46,14 @@ class DefinitionController(Controller):
             return
         self._terminating.add(key.name)
         kind = self._objects.registry.by_id(key.name)
-        if kind is None or not await delete_all(self._objects, [kind]):
-            self._objects.system_update(record, lambda content: remove_finalizer(content, CRD_FINALIZER))
-            self._terminating.discard(key.name)
+        if kind is not None:
+            remainder = await delete_all(self._objects, [kind])
+            if remainder.failure is not None:
+                raise remainder.failure
+            if remainder.records:
+                return
+        self._objects.system_update(record, lambda content: remove_finalizer(content, CRD_FINALIZER))
+        self._terminating.discard(key.name)
 
     def _migrate(self, resource: str) -> None:
         """Write all objects in the storage version; they were all stored in one version before, too."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -106,9 +106,16 @@ async def delete(
     return msgspec.json.encode(success(kind, name, content["metadata"]["uid"]))
 
 
-async def delete_all(objects: Objects, kinds: Iterable[Kind], namespace: str = "") -> int:
-    """Delete all objects of some kinds; returns how many are left. A failure is raised after the last object."""
-    left = 0
+class Remainder(NamedTuple):
+    """What is left of objects that were to be deleted, and the last failure to delete one."""
+
+    records: list[Record]
+    failure: StatusError | None
+
+
+async def delete_all(objects: Objects, kinds: Iterable[Kind], namespace: str = "") -> Remainder:
+    """Delete all objects of some kinds."""
+    left = list[Record]()
     failure: StatusError | None = None
     slices = TimeSlices()
     for kind in kinds:
@@ -121,10 +128,9 @@ async def delete_all(objects: Objects, kinds: Iterable[Kind], namespace: str = "
                     await delete(objects, request, DeleteOptions())
                 except StatusError as error:
                     failure = error if error.code != 404 else failure
-            left += objects.store.get(*record.key) is not None
-    if failure is not None:
-        raise failure
-    return left
+            if (current := objects.store.get(*record.key)) is not None:
+                left.append(current)
+    return Remainder(left, failure)
 
 
 def _check_preconditions(kind: Kind, record: Record, preconditions: Preconditions | None) -> None:
