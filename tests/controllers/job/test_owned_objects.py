@@ -14,7 +14,7 @@ from stromboli.controllers.job.job_volumes import generated_claim_name
 from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import ApiError, Request
 from tests.controllers.in_memory_api import InMemoryApi
-from tests.controllers.job.simulated_job import job_manifest, make_job, task
+from tests.controllers.job.simulated_job import job_manifest, make_job, policy, task
 from tests.controllers.job.submitted_jobs import admit, at_work, live, phase, run, submitted, touch
 from tests.controllers.running import names, wait_until, wait_until_idle
 
@@ -270,6 +270,40 @@ def test_a_job_reports_that_its_group_cannot_be_created_until_it_can(monkeypatch
             await wait_until(lambda: len(api.every("pods")) == 1 and not state(api).get("reason"))
             await wait_until_idle(api, runner)
         assert ("FailedCreate", f"The PodGroup cannot be created, and is tried again: {cause}") in api.events
+
+    run(story())
+
+
+def restarted(api: InMemoryApi) -> int:
+    return int(api.find("jobs", "j", "team")["status"].get("retryCount", 0))
+
+
+def test_an_event_is_recorded_once_however_often_the_writes_after_it_fail(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(api_writer, "ATTEMPTS", 1)
+
+    async def story() -> None:
+        api = submitted(task(replicas=1), policies=[policy("RestartJob", "PodFailed")])
+        async with at_work(api) as runner:
+            admit(api)
+            await wait_until(lambda: len(api.every("pods")) == 1)
+            await wait_until_idle(api, runner)
+            recorded: list[str] = []
+            monkeypatch.setattr(runner.recorder, "record", lambda job, event: recorded.append(event.message))
+            rejecting(api, "PATCH", "/jobs/j/status", 500, "etcd is busy")
+            before = attempts(api, "PATCH", "/jobs/j/status")
+            live(api, "Failed")
+            await wait_until(lambda: attempts(api, "PATCH", "/jobs/j/status") > before + 3)
+            api.before = lambda _: None
+            for restarts in (1, 2):
+                await wait_until(lambda expected=restarts: restarted(api) == expected)
+                assert recorded == ["Start to execute action RestartJob "] * restarts
+                await wait_until(lambda: bool(api.every("podgroups")))
+                admit(api)
+                await wait_until(lambda: len(api.every("pods")) == 1)
+                await wait_until_idle(api, runner)
+                live(api, "Failed")
 
     run(story())
 

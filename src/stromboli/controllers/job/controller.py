@@ -139,6 +139,7 @@ class JobController(Controller[str]):
                 return LARGE_RETRY
             for event in outcome.events:
                 self.context.recorder.record(job, event)
+            record.events_recorded(outcome)
             delay = self._status_delay(observed, outcome, record)
             if delay > 0:
                 outcome = replace(outcome, writes=outcome.writes[:-1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from stromboli.api.types.volcano_job import Job
@@ -62,6 +62,10 @@ class JobRecord:
         if was is None and remains is None:
             return now is None
         return self.expectations.pods.stored(was, remains)
+
+    def events_recorded(self, outcome: Outcome) -> None:
+        """The events of a reconcile are recorded, and not repeated when its writes fail and are tried again."""
+        self.cache = replace(self.cache, recorded=outcome.cache.recorded)
 
     def carried_out(self, observed: ObservedState, outcome: Outcome) -> None:
         """All writes of a reconcile were executed."""
