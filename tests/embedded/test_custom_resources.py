@@ -280,6 +280,31 @@ def test_a_kind_is_served_in_several_versions_and_stored_in_one(tmp_path: Path) 
     asyncio.run(scenario())
 
 
+def test_a_former_storage_version_stays_listed_until_it_is_removed(tmp_path: Path) -> None:
+    path = f"{DEFINITIONS}/toys.example.com"
+
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+
+            async def stored_versions() -> Any:
+                return (await api.get(path))["status"]["storedVersions"]
+
+            both = two_versions()
+            await api.post(DEFINITIONS, both)
+            assert await stored_versions() == ["v1"]
+            for entry in both["spec"]["versions"]:
+                entry["storage"] = not entry["storage"]
+            await api.patch(path, {"spec": {"versions": both["spec"]["versions"]}})
+            assert await stored_versions() == ["v1", "v2"]
+            await api.patch(path, {"metadata": {"labels": {"x": "y"}}})
+            assert await stored_versions() == ["v1", "v2"]
+            await api.patch(f"{path}/status", {"status": {"storedVersions": ["v2"]}})
+            await api.patch(path, {"metadata": {"labels": {"x": "z"}}})
+            assert await stored_versions() == ["v2"]
+
+    asyncio.run(scenario())
+
+
 def test_watches_end_when_their_definition_changes(tmp_path: Path) -> None:
     newer, path = TOYS.replace("v1", "v2"), f"{DEFINITIONS}/toys.example.com"
 

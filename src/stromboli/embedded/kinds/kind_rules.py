@@ -206,6 +206,14 @@ def _prepare_definition(content: Content) -> None:
         finalizers.append(CRD_FINALIZER)
 
 
+def _stored_versions(definition: Content, old: Content) -> list[str]:
+    """A storage version stays listed until a client removes it; objects are never left in a version that is dropped."""
+    versions = [version.get("name") for version in (definition.get("spec") or {}).get("versions") or ()]
+    listed = [name for name in old["status"].get("storedVersions") or () if name in versions]
+    current = definition["status"]["storedVersions"]
+    return [*listed, *(name for name in current if name not in listed)]
+
+
 CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _PREPARE_FOR_CREATE: dict[str, Callable[[Content], None]] = {
     "pods": _prepare_pod,
@@ -249,6 +257,7 @@ def prepare_for_update(kind: Kind, content: Content, old: Content, subresource: 
         _prepare_definition(content)
         if "status" in old:
             content["status"]["conditions"] = old["status"].get("conditions", [])
+            content["status"]["storedVersions"] = _stored_versions(content, old)
     if kind.id == "secrets":
         _prepare_secret(content)
     if kind.id == "services" and subresource == "":
