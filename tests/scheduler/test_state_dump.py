@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from stromboli.api.types.meta import ObjectMeta
+from stromboli.api.types.meta import Object, ObjectMeta
 from stromboli.api.types.node import Node
 from stromboli.daemon.telemetry_guard import TelemetryGuard
 from stromboli.kube.api_resources import RESOURCES
@@ -19,7 +21,7 @@ from stromboli.model.cluster import Cluster
 from stromboli.model.lookup_objects import LookupObjects
 from stromboli.scheduler import state_dump
 from stromboli.scheduler.granted_objects import GrantedObjects
-from stromboli.scheduler.state_dump import write_dump
+from stromboli.scheduler.state_dump import encoded_memory, write_dump
 
 NOTHING = GrantedObjects(Cluster(LookupObjects()))
 
@@ -29,16 +31,17 @@ def test_a_plugin_whose_memory_cannot_be_encoded_is_left_out_of_the_dump(tmp_pat
     memory = {"object": object(), "infinite": math.inf, "fine": {"a": 1}}
     cyclic: list[object] = []
     cyclic.append(cyclic)
+    guard = TelemetryGuard(failed.append)
     dump = write_dump(
         None,  # type: ignore[arg-type]  # nothing is listed
         {},
         NOTHING,
         ["volcano"],
         "actions: allocate",
-        {**memory, "cyclic": cyclic},
+        encoded_memory({**memory, "cyclic": cyclic}, guard),
         tmp_path,
         1000.0,
-        TelemetryGuard(failed.append),
+        guard,
     )
     content = json.loads(asyncio.run(dump).read_text())
     assert content["memory"] == {"infinite": None, "fine": {"a": 1}}
@@ -46,12 +49,51 @@ def test_a_plugin_whose_memory_cannot_be_encoded_is_left_out_of_the_dump(tmp_pat
     assert len(failed) == 2
 
 
-def test_a_dump_that_grows_too_large_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nodes(*_: object) -> AsyncIterator[Node]:
-        for number in range(10):
-            yield Node(ObjectMeta(name=f"node-{number}"))
+async def pages_of_nodes(*_: object) -> AsyncIterator[list[Object]]:
+    for number in range(10):
+        yield [Node(ObjectMeta(name=f"node-{number}-{which}")) for which in range(3)]
 
-    monkeypatch.setattr(state_dump, "_all", nodes)
+
+def test_a_dump_is_encoded_page_by_page_beside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_manifest, threads, turns = state_dump._as_manifest, set[int](), 0
+
+    def noted(*arguments: Any) -> Any:
+        threads.add(threading.get_ident())
+        return as_manifest(*arguments)
+
+    monkeypatch.setattr(state_dump, "_as_manifest", noted)
+    monkeypatch.setattr(state_dump, "_pages", pages_of_nodes)
+    kinds = {Node: (RESOURCES[Node], EVERYTHING)}
+
+    async def dump() -> Path:
+        nonlocal turns
+        writing = asyncio.ensure_future(
+            write_dump(None, kinds, NOTHING, [], "", {}, tmp_path, 1.0, TelemetryGuard())  # type: ignore[arg-type]
+        )
+        while not writing.done():
+            turns += 1
+            await asyncio.sleep(0)
+        return await writing
+
+    content = json.loads(asyncio.run(dump()).read_text())
+    assert [entry["metadata"]["name"] for entry in content["objects"]] == [
+        f"node-{number}-{which}" for number in range(10) for which in range(3)
+    ]
+    assert threading.get_ident() not in threads
+    assert turns >= 10
+
+
+def test_a_dump_has_what_plugins_remembered_when_it_was_asked_for() -> None:
+    usage = {"a": 1}
+    encoded = encoded_memory({"fairshare": usage}, TelemetryGuard())
+    usage["b"] = 2
+    assert json.loads(bytes(encoded["fairshare"])) == {"a": 1}
+
+
+def test_a_dump_that_grows_too_large_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_dump, "_pages", pages_of_nodes)
     monkeypatch.setattr(state_dump, "LARGEST_DUMP", 200)
     kinds = {Node: (RESOURCES[Node], EVERYTHING)}
     dump = write_dump(None, kinds, NOTHING, [], "", {}, tmp_path, 1000.0, TelemetryGuard())  # type: ignore[arg-type]

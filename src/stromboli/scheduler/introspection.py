@@ -18,7 +18,7 @@ from stromboli.scheduler.granted_objects import GrantedObjects
 from stromboli.scheduler.options import Options
 from stromboli.scheduler.replica import Replica
 from stromboli.scheduler.scheduler_metrics import Metrics
-from stromboli.scheduler.state_dump import write_dump
+from stromboli.scheduler.state_dump import encoded_memory, write_dump
 from stromboli.scheduler.thread_seam import Unavailable
 
 log = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ class Introspection:
             granted, memory, policy = await self._replica.seam.result_from_cycle(
                 lambda: (
                     GrantedObjects(world.cluster),
-                    dict(world.cluster.memory),
+                    encoded_memory(world.cluster.memory, self.guard),
                     scheduler.engine.policy.source,
                 )
             )

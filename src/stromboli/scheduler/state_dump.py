@@ -6,6 +6,7 @@ written as it stands, with a password if it has one for a source of node usage.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
 from collections.abc import AsyncIterator, Collection, Mapping
@@ -36,30 +37,35 @@ async def write_dump(
     granted: GrantedObjects,
     schedulers: Collection[str],
     policy: str,
-    memory: Mapping[str, Any],
+    memory: Mapping[str, msgspec.Raw],
     folder: Path,
     now: float,
     guard: TelemetryGuard,
 ) -> Path:
-    """List everything and write it to a new file that only we may read; what cannot be encoded is left out."""
+    """List everything and write it to a new file that only we may read; what cannot be encoded is left out.
+
+    Pages are encoded in other threads, so that the event loop goes on meanwhile. `memory` is what plugins remember, as
+    `encoded_memory` returns it.
+    """
     path = folder / f"{PREFIX}{now:.0f}.json"
     handle, unfinished = tempfile.mkstemp(prefix=path.name, dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:
-            head = {
-                "name": path.stem,
-                "time": timestamp(now),
-                "config": policy,
-                "memory": _encodable(memory, guard),
-            }
+            head = {"name": path.stem, "time": timestamp(now), "config": policy, "memory": memory}
             file.write(msgspec.json.encode(head)[:-1] + b',"objects":[')
             separator = b"\n"
-            async for object in _all(client, kinds, granted):
-                with guard("dump of an object"):
-                    manifest = _as_manifest(granted.complete(object), kinds[type(object)][0], schedulers)
-                    encoded = msgspec.json.encode(manifest)
-                    file.write(separator + encoded)
-                    separator = b",\n"
+
+            def write(objects: list[Object]) -> None:
+                nonlocal separator
+                for object in objects:
+                    with guard("dump of an object"):
+                        resource = kinds[type(object)][0]
+                        manifest = _as_manifest(granted.complete(object), resource, schedulers)
+                        file.write(separator + msgspec.json.encode(manifest))
+                        separator = b",\n"
+
+            async for objects in _pages(client, kinds, granted):
+                await asyncio.to_thread(write, objects)
                 if file.tell() > LARGEST_DUMP:
                     raise OSError(f"the dump is larger than {LARGEST_DUMP} bytes, so it is not kept")
             file.write(b"]}\n")
@@ -70,18 +76,16 @@ async def write_dump(
     return path
 
 
-async def _all(
+async def _pages(
     client: Client, kinds: Mapping[type[Object], tuple[Resource, WatchScope]], granted: GrantedObjects
-) -> AsyncIterator[Object]:
+) -> AsyncIterator[list[Object]]:
     for kind in sorted(kinds, key=lambda kind: kind.__name__):
         resource, scope = kinds[kind]
         async for page in list_pages(client, resource, kind, scope=scope):
-            for decoded in page.objects:
-                if decoded.object is not None:  # a replay leaves out unusable objects too
-                    yield decoded.object
+            # a replay leaves out unusable objects too
+            yield [decoded.object for decoded in page.objects if decoded.object is not None]
         if kind is ResourceClaim:
-            for claim in granted.made():
-                yield claim
+            yield list(granted.made())
 
 
 def _as_manifest(object: Object, resource: Resource, schedulers: Collection[str]) -> dict[str, Any]:
@@ -95,8 +99,8 @@ def _as_manifest(object: Object, resource: Resource, schedulers: Collection[str]
     return {**content, "apiVersion": resource.api_version, "kind": resource.kind}
 
 
-def _encodable(memory: Mapping[str, Any], guard: TelemetryGuard) -> dict[str, msgspec.Raw]:
-    """What plugins remember, as far as it can be encoded."""
+def encoded_memory(memory: Mapping[str, Any], guard: TelemetryGuard) -> dict[str, msgspec.Raw]:
+    """What plugins remember, as far as it can be encoded. In the cycle's thread, as plugins change it there."""
     encoded = {}
     for plugin, content in memory.items():
         with guard("dump of a plugin's memory"):
