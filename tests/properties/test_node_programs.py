@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -324,3 +325,21 @@ class TestCompiling:
         assert not self.is_compiled(
             lambda task, nodes: nodes.zeros() + isinstance(nodes.idle, np.ndarray) * 1.0
         )
+
+    def test_a_score_that_cannot_be_recorded_is_not_and_an_unexpected_error_is_logged(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def expects_an_array(task: Task, nodes: Nodes) -> Column:
+            if isinstance(nodes, SymbolicNodes):
+                raise TypeError("an array is expected")
+            return nodes.idle[CPU] / 8
+
+        def branches(task: Task, nodes: Nodes) -> Column:
+            return nodes.zeros() if nodes.idle[CPU][0] > 3 else nodes.zeros() + 1
+
+        caplog.set_level(logging.DEBUG)
+        assert not self.is_compiled(branches)
+        assert caplog.messages == []
+        assert not self.is_compiled(expects_an_array)
+        assert ["cannot be compiled" in message for message in caplog.messages] == [True]
+        assert caplog.records[0].exc_info is not None

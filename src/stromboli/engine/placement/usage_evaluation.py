@@ -7,13 +7,14 @@ program, where a few changed (`node_program.py`); else as arrays. The naive eval
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stromboli.engine.placement.node_answers import MOST_SCORE, one_per_node, passes, scored, within_bounds
-from stromboli.engine.placement.node_expressions import Recorder
+from stromboli.engine.placement.node_expressions import NotRecordable, Recorder
 from stromboli.engine.placement.node_fit import fits, fits_into
 from stromboli.engine.placement.node_functions import Bools, Column, Floats, NodeFilter, Nodes, NodeScore
 from stromboli.engine.placement.node_program import Program, compiled
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
+log = logging.getLogger(__name__)
 
 BUSY_AFTER = 8
 """Placements of a shape, each after another, after which all nodes are evaluated ahead for it."""
@@ -203,8 +205,10 @@ class UsageEvaluation:
             program = compiled([nodes.expression(column) for column in results])
             if not recorder.failed and self._agrees(program):
                 self._program = program
-        except Exception:
-            pass  # not all functions can be recorded; arrays will do
+        except NotRecordable:
+            pass  # arrays will do
+        except Exception:  # a function of a plugin may do anything with symbolic nodes
+            log.debug("the filters and scores of %r cannot be compiled", self._shape, exc_info=True)
 
     def _agrees(self, program: Program) -> bool:
         """Whether a program says of some nodes what arrays said, as it does unless a node function cheats."""
