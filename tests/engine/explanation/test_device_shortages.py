@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from stromboli.engine.explanation import device_limits
 from stromboli.testing import World
 from tests.manifests import group, node, pod
 
@@ -126,3 +127,32 @@ def test_of_a_gang_it_is_told_how_many_of_its_pods_find_devices() -> None:
 )
 def test_what_is_missing_or_wrong_has_a_way_out(objects: list[Manifest], way_out: str) -> None:
     assert hint(World().add(node("n1"), group("j", 1), *objects, *claiming("p"))) == way_out
+
+
+def test_what_no_node_has_is_told_no_longer_once_a_node_has_it() -> None:
+    """Only the ResourceSlice of the node changes, and other pods hold its devices."""
+    world = World().add(node("n1"), gpus("n1", 1), gpu_class(), group("j", 1), *claiming("p", 2))
+    assert "the most that one has is 1" in sentence(world)
+    holder = [{**claiming(f"h{number}")[0]} for number in range(2)]
+    for number, claim in enumerate(holder):
+        device = {"request": "r", "driver": "d", "pool": "n1", "device": f"g{number}"}
+        claim["status"] = {"allocation": {"devices": {"results": [device]}}}
+        world.add(claim)
+    world.add(gpus("n1", 2))
+    assert "even with none in use" not in sentence(world)
+
+
+def test_what_was_found_is_not_found_again_for_claims_that_ask_for_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World().add(node("n1"), gpus("n1", 1), gpu_class(), group("j", 1), *claiming("p", 2))
+    searches = []
+    sought = device_limits._sought_on_nodes
+    monkeypatch.setattr(
+        device_limits, "_sought_on_nodes", lambda *asked: searches.append(1) or sought(*asked)
+    )
+    told = sentence(world)
+    world.add(*claiming("q", 2))
+    assert (sentence(world), len(searches)) == (told, 1)
+    other = World().add(node("n1"), gpus("n1", 3), gpu_class(), group("j", 1), *claiming("p", 4))
+    assert "the most that one has is 3" in sentence(other)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from stromboli.model.devices.allocator import DevicesInUse, Lack, Shortage, StepBudget
 from stromboli.model.devices.task_claims import task_claims
@@ -16,9 +15,9 @@ from stromboli.model.status import Status
 if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
     from stromboli.model.devices.allocator import ClaimSearch
-    from stromboli.model.devices.claim_use import ClaimContent, ClaimUse
+    from stromboli.model.devices.claim_use import ClaimUse
     from stromboli.model.job import Job
-    from stromboli.model.node_columns import Node
+    from stromboli.model.node_columns import Columns, Node
 
 STEPS = 20_000
 """Steps of a search for what is short; nodes that are left then are not told of."""
@@ -28,8 +27,12 @@ PODS_TRIED = 128
 """Pods of a gang that are given devices in turn, to see how many of them find some."""
 _SELECTOR_SHOWN = 100
 
-_never: WeakKeyDictionary[ClaimContent, tuple[Hashable, str]] = WeakKeyDictionary()
-"""What was found of claims of which this is the first, with what it depends on: no device comes or goes often."""
+_MAX_ANSWERS = 1000
+
+
+def _answers(columns: Columns) -> dict[Hashable, str]:
+    """What was found for claims, by what they ask for; made anew when nodes change."""
+    return {}
 
 
 def unallocated(claims: list[ClaimUse]) -> list[ClaimUse]:
@@ -51,15 +54,14 @@ def nodes_with_devices(cluster: Cluster) -> list[Node] | None:
 def never_on_a_node(cluster: Cluster, uses: list[ClaimUse]) -> str:
     """What no node has for these claims, even if no device is in use; empty if some node has it, or that is unknown."""
     contents = tuple(use.content for use in uses)
-    first = contents[0]
-    if first is None:
+    if contents[0] is None:
         return ""
-    columns, devices = cluster.columns, cluster.devices
-    state = (columns.layout, columns.objects, devices.objects_version, *map(id, contents))
-    known = _never.get(first)
-    if known is None or known[0] != state:
-        known = _never[first] = (state, _sought_on_nodes(cluster, uses))
-    return known[1]
+    answers, key = cluster.columns.derived(_answers), (cluster.devices.published, contents)
+    if key not in answers:
+        if len(answers) >= _MAX_ANSWERS:
+            answers.clear()
+        answers[key] = _sought_on_nodes(cluster, uses)
+    return answers[key]
 
 
 def _sought_on_nodes(cluster: Cluster, uses: list[ClaimUse]) -> str:

@@ -59,6 +59,8 @@ class DeviceLedger:
         self.allocator = Allocator(objects.device_classes, self.pools)
         self.objects_version = 0
         """Counts changes to classes, and to pools that many nodes may see."""
+        self.published = 0
+        """Counts changes to classes and to all pools."""
         self.extended: dict[str, str] = {}
         """The class that serves each extended resource."""
         self.changes: ChangeLog[PoolId | str] = ChangeLog()
@@ -97,6 +99,7 @@ class DeviceLedger:
         self._note_slice(slice)
 
     def _note_slice(self, slice: ResourceSlice) -> None:
+        self.published += 1
         spec, id = slice.spec, PoolId(slice.spec.driver, slice.spec.pool.name)
         if spec.node_name and not spec.shared_counters and not self.pools.is_selected(id):
             self.changes.note(spec.node_name)
@@ -108,6 +111,7 @@ class DeviceLedger:
     def class_changed(self) -> bool:
         """A DeviceClass was added, changed or deleted; whether devices serve other extended resources from now on."""
         self.objects_version += 1
+        self.published += 1
         before, self.extended = self.extended, extended_classes(self._objects.device_classes.values())
         return before != self.extended
 
