@@ -294,7 +294,8 @@ def test_an_object_that_fails_half_way_leaves_no_trace_and_is_named(monkeypatch:
     apply(failing.mirror, pod("e"))
     assert failing.names == {"a", "b", "c", "d", "e"}
     assert len(failing.problems) == 1
-    assert checked(failing.mirror, ObjectServer(*WORLD, pod("d", "n1"), pod("e"))) == []
+    listed = ObjectServer(*WORLD, pod("bad", "n1"), pod("d", "n1"), pod("e"))
+    assert checked(failing.mirror, listed) == []
 
 
 def test_an_object_is_not_blamed_for_a_model_that_was_broken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ class ClusterMirror:
                 ):
                     for decoded in page.objects:
                         if decoded.object is not None and self.watches.wanted(decoded.object):
-                            with suppress(BadObject):  # the live model has reported the same
+                            with suppress(BadObject, IntakeFailed):  # the live model has reported the same
                                 intake.put(decoded.object)
                     await asyncio.sleep(0)
             except (Expired, ApiError, NoResponse) as error:
