@@ -222,7 +222,9 @@ def acts(world: LivingWorld, outcome: Outcome) -> object:
 def forgotten(world: LivingWorld) -> list[Job]:
     """The jobs with work to do, or to be reported, that the next cycle neither passes over knowingly nor looks at."""
     waits, cluster = world.engine._waits, world.intake.cluster
-    looked_at = {**(waits._others or {}), **cluster.dirty.jobs}
+    if waits._others is None:
+        return []  # all are looked at
+    looked_at = {**waits._others, **cluster.dirty.jobs}
     jobs = {**cluster.backlog, **cluster.unsettled}
     return [job for job in jobs if job not in waits._of_job and job not in looked_at]
 

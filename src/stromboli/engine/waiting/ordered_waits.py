@@ -73,6 +73,9 @@ class OrderedWaits(RoomWaits):
             for job in cluster.touched:
                 self._wake_up(job)
 
+    def _list_others(self, cluster: Cluster, anew: bool) -> None:
+        """They are not listed: jobs that are asleep here are among those that base methods look at."""
+
     def _wake_up(self, job: Job) -> None:
         self._awake[job] = None
         known = self._keys.pop(job, None)

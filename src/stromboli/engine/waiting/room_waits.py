@@ -64,7 +64,7 @@ class RoomWaits:
         self._others: dict[Job, None] | None = None
         """All others of the backlog and of the unsettled jobs, but for those that changed since.
 
-        A cycle with one change walks these, and not the whole backlog. None before the first cycle.
+        A cycle with one change walks these, and not the whole backlog. None: not listed.
         """
         self.bound = RoomBound()
 
@@ -95,17 +95,22 @@ class RoomWaits:
 
     def open(self, cluster: Cluster) -> None:
         """A session opens: forget all of which anything changed since the last one; with a node, that is everybody."""
-        dirty = cluster.dirty
-        if dirty.everything or dirty.nodes or self._others is None:
+        anew = cluster.dirty.everything or cluster.dirty.nodes
+        if anew:
             self._groups.clear()
             self._of_job.clear()
-            self._others = {**cluster.backlog, **cluster.unsettled}
-        elif cluster.touched or dirty.jobs:
+        else:
             self.wake(cluster.touched)
-            backlog, unsettled, asleep = cluster.backlog, cluster.unsettled, self._of_job
-            known = {**self._others, **dirty.jobs}
+        self._list_others(cluster, anew)
+
+    def _list_others(self, cluster: Cluster, anew: bool) -> None:
+        backlog, unsettled, waiting = cluster.backlog, cluster.unsettled, self._of_job
+        if anew or self._others is None:
+            self._others = {**backlog, **unsettled}
+        elif cluster.touched or cluster.dirty.jobs:
+            known = {**self._others, **cluster.dirty.jobs}
             self._others = {
-                job: None for job in known if (job in backlog or job in unsettled) and job not in asleep
+                job: None for job in known if (job in backlog or job in unsettled) and job not in waiting
             }
 
     def worth_placing(self, session: Session) -> list[Job]:
