@@ -32,7 +32,7 @@ MORE_JOBS = 100
     ("actions", "steps_of_a_job"),
     [
         ("enqueue, allocate, backfill", 0),
-        ("allocate, preempt, backfill", 6),  # the search for victims asks each job whether it runs
+        ("allocate, preempt, backfill", 9),  # the search for victims asks each job whether it runs
     ],
 )
 def test_a_pod_that_comes_costs_the_same_whoever_waits(actions: str, steps_of_a_job: int) -> None:

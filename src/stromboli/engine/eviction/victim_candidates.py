@@ -93,7 +93,7 @@ class VictimIndex:
         `may` says of which jobs plugins might allow any.
         """
         if self._task is None:
-            jobs = jobs_within(self._session, self._scope)
+            jobs = [job for job in jobs_within(self._session, self._scope) if job.ready_count]
         else:
             jobs = self._changed(self._task, task)
         self._seen, self._task = len(self._session.cluster.touched), task
@@ -111,7 +111,7 @@ class VictimIndex:
                 self._held += sign * self._held_by(each for each in listed if each.allowed)
                 self._counts += sign * self._number_of(listed)
 
-    def _changed(self, last: Task, task: Task) -> Iterable[Job]:
+    def _changed(self, last: Task, task: Task) -> list[Job]:
         jobs = dict.fromkeys(self._session.cluster.touched[self._seen :])
         if last.job is not task.job:
             jobs |= dict.fromkeys(job for job in (last.job, task.job) if job is not None)
