@@ -35,6 +35,9 @@ def tidy(session):
     '''Tidy up.'''
 """
 
+BASELINES = {"bestfit", "dotprod", "gpu-clustering", "gpu-packing", "random"}
+"""Plugins of the simulator."""
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -56,8 +59,7 @@ def refusal(folder: Path) -> str:
 
 def test_built_in_actions_and_plugins_are_those_of_volcano_by_name_and_ours() -> None:
     catalog = load_catalog()
-    baselines = {"bestfit", "dotprod", "gpu-clustering", "gpu-packing", "random"}
-    ours = {"backfill-reservation", "fairshare", "fgd", *baselines}
+    ours = {"backfill-reservation", "fairshare", "fgd", *BASELINES}
     assert set(catalog.actions) - set(VOLCANO_ACTIONS) == {"consolidate"}
     assert ours.isdisjoint(VOLCANO_PLUGINS)
     assert catalog.planned_actions.isdisjoint(catalog.actions)
@@ -160,6 +162,12 @@ def test_an_installed_package_is_found_by_its_entry_point(
     monkeypatch.delitem(sys.modules, "house_rules", raising=False)
     install(monkeypatch, value)
     assert "spread" in load_catalog().plugins
+
+
+def test_the_gpu_baselines_are_known_by_their_entry_point_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_baselines = load_catalog().plugins
+    monkeypatch.setattr("stromboli.extension_loading.entry_points", lambda group: ())
+    assert set(with_baselines) - set(load_catalog().plugins) == BASELINES
 
 
 @pytest.mark.parametrize(

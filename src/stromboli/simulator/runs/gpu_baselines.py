@@ -2,6 +2,8 @@
 
 Each scores nodes from 0 to 100 by what is free on them before the task is placed: CPU and GPUs, a part of a GPU being
 one of a card that `deviceshare` shares out. A part is taken of the GPU with the least that is free and enough.
+
+They are registered as a third party's plugins are: by an entry point in `pyproject.toml`.
 """
 
 from __future__ import annotations
