@@ -11,7 +11,7 @@ import pytest
 
 from stromboli.api.types.native_group import NativePodGroup
 from stromboli.api.types.pod import Pod
-from stromboli.kube.api_client import Client, TooLarge
+from stromboli.kube.api_client import ATTEMPTS, Client, TooLarge
 from stromboli.kube.api_resources import RESOURCES, discover
 from stromboli.kube.cluster_access import Access, Trust
 from stromboli.kube.credentials import Certificate, Identity, NoCredentials, StaticCredentials, bearer
@@ -129,8 +129,8 @@ def test_an_object_that_etcd_does_not_take_is_sent_once(message: str) -> None:
 
 def test_patience_ends() -> None:
     with serving(lambda asked: refused(503)) as server, pytest.raises(ApiError):
-        talk(server.url, lambda client: client.send_with_retries(GET, attempts=3))
-    assert len(server.asked) == 3
+        talk(server.url, lambda client: client.send_with_retries(GET))
+    assert len(server.asked) == ATTEMPTS
 
 
 @pytest.mark.parametrize(("status", "times"), [(500, 1), (429, 2), (409, 1)])

@@ -182,7 +182,7 @@ class Client:
 
     # -- with retries
 
-    async def send_with_retries(self, request: Request, attempts: int = ATTEMPTS) -> bytes:
+    async def send_with_retries(self, request: Request) -> bytes:
         """Send until it succeeds, with backoff, as long as repeating it can help and does no harm."""
         failures = 0
         while True:
@@ -190,7 +190,7 @@ class Client:
                 return await self.send(request)
             except (ApiError, NoResponse) as error:
                 failures += 1
-                if failures >= attempts or not _is_retriable(request, error):
+                if failures >= ATTEMPTS or not _is_retriable(request, error):
                     raise
                 retry_after = error.retry_after if isinstance(error, ApiError) else None
                 await self._sleep(self._backoff.pause(failures, retry_after))

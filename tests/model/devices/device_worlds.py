@@ -97,7 +97,9 @@ class DeviceWorld:
         in_use: DevicesInUse | None = None,
     ) -> Allocation | Shortage:
         place = Node(node, labels=dict(labels or {}))
-        return self.allocator.allocate(claims, place, in_use or DevicesInUse())
+        search = self.allocator.prepare([claim.spec for claim in claims])
+        uids = [claim.metadata.uid or claim.key for claim in claims]
+        return search.allocate(place, in_use or DevicesInUse(), uids)
 
     def devices(self, *claims: ResourceClaim, **where: Any) -> list[list[str]] | str:
         """`request=device` by claim, or what is short."""

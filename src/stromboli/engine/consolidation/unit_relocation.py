@@ -48,7 +48,7 @@ class UnitRelocation:
         with session.statement() as attempt:
             if unit.whole:
                 _forget_hyper_nodes(session, unit.job)
-                placed = self._place_gang(attempt, unit)
+                placed = self._place_gang(unit)
             else:
                 placed = self._place_single(attempt, unit.tasks[0], origins[unit.tasks[0]])
             if placed:
@@ -64,7 +64,7 @@ class UnitRelocation:
                 return True
         return False
 
-    def _place_gang(self, attempt: Statement, unit: MoveUnit) -> bool:
+    def _place_gang(self, unit: MoveUnit) -> bool:
         by_sub_job: dict[SubJob, list[Task]] = {}
         for task in unit.tasks:
             if task.sub_job is not None:

@@ -82,7 +82,6 @@ class Surplus:
     """What a gang can lose without falling below any of its minimums."""
 
     def __init__(self, job: Job):
-        self._job = job
         self._left = job.ready_count - job.minimum
         self._roles = {
             role: sum(job.role_counts.get(role, ())[status] for status in READY_STATUSES) - minimum

@@ -55,7 +55,6 @@ class Evaluation:
         """The nodes that are evaluated, ascending; none for all."""
         self.resource_fit = resource_fit
         self.filters = tuple(filters)
-        self.scores = tuple(scores)
         self._watched = [filter for filter in filters if filter.reads not in ("static", "usage")]
         steady = [score for score in scores if score.finish is None and score.reads in ("static", "usage")]
         self._raw = [score for score in scores if score not in steady]

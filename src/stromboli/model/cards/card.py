@@ -81,10 +81,6 @@ class Card:
     network: int | None = None
     """The network of cards that it belongs to, if it tells."""
 
-    def thousandths(self, cores: int) -> int:
-        """So many of its cores as thousandths of the card."""
-        return cores * 1000 // self.cores if self.cores else 0
-
     def slot_memory(self, slot: Slot) -> int | None:
         """The memory of a slot; none if it has no such slot."""
         for geometry in self.geometries:

@@ -32,13 +32,13 @@ from stromboli.model.devices.claim_shape import ClaimShape
 from stromboli.model.devices.device_search import DeviceSearch
 from stromboli.model.devices.device_selection import SelectorTable
 from stromboli.model.devices.devices_in_use import DevicesInUse
-from stromboli.model.devices.pools.pool_devices import DeviceId, PoolId
+from stromboli.model.devices.pools.pool_devices import PoolId
 from stromboli.model.devices.search_candidates import usable_devices
 from stromboli.model.devices.shortage import Lack, Rejection, SearchStopped, Shortage
 from stromboli.model.devices.solution import Solution, StepBudget
 
 if TYPE_CHECKING:
-    from stromboli.api.types.devices import AllocationResult, DeviceClass, ResourceClaim, ResourceClaimSpec
+    from stromboli.api.types.devices import AllocationResult, DeviceClass, ResourceClaimSpec
     from stromboli.model.devices.claim_plan import Option
     from stromboli.model.devices.pools.pool_devices import PoolDevice
     from stromboli.model.devices.pools.pool_index import PoolIndex
@@ -52,7 +52,6 @@ __all__ = [
     "Allocation",
     "Allocator",
     "ClaimSearch",
-    "DeviceId",
     "DevicesInUse",
     "Lack",
     "PoolId",
@@ -131,13 +130,6 @@ class Allocator:
     def prepare(self, specs: Sequence[ResourceClaimSpec]) -> ClaimSearch:
         """The search for devices of all these claims together; it stays right when classes and slices change."""
         return ClaimSearch(self, specs)
-
-    def allocate(
-        self, claims: Sequence[ResourceClaim], node: Node, in_use: DevicesInUse
-    ) -> Allocation | Shortage:
-        """Devices for all claims on a node, or what is short there."""
-        search = self.prepare([claim.spec for claim in claims])
-        return search.allocate(node, in_use, [claim.metadata.uid or claim.key for claim in claims])
 
     def shape(
         self, key: bytes, specs: Sequence[ResourceClaimSpec], budget: StepBudget

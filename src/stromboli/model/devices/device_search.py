@@ -310,7 +310,6 @@ class DeviceSearch:
             option.name,
             option.asked.device_class_name,
             rejections,
-            bool(invalid),
             0 if option.takes_all else option.asked.devices,
             index,
         )

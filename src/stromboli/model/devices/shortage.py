@@ -46,8 +46,6 @@ class Shortage(NamedTuple):
     device_class: str = ""
     rejections: tuple[Rejection, ...] = ()
     """Why the devices that the node has could not be had, the most frequent reason first."""
-    has_invalid_pools: bool = False
-    """Whether the node has pools that are invalid, of which no device is given out."""
     asked: int = 0
     """How many devices the request asks for; 0 if it takes all."""
     had: int = 0

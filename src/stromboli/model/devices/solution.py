@@ -32,8 +32,8 @@ class StepBudget:
     def is_exceeded(self) -> bool:
         return self.steps < 0
 
-    def spend(self, steps: int = 1) -> None:
-        self.steps -= steps
+    def spend(self) -> None:
+        self.steps -= 1
 
     def spend_cost(self, cost: int) -> None:
         """A selector was evaluated, at this cost."""

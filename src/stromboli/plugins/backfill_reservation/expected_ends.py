@@ -59,7 +59,7 @@ class ExpectedEnds:
 
     def update(self, cluster: Cluster, dirty: Dirty, now: float) -> None:
         """Follow what changed since the last session."""
-        self._now, self._cluster = now, cluster
+        self._now = now
         dims = len(cluster.columns.idle)
         limits_changed = self._limits.update(cluster, dirty)
         self.was_rebuilt = (

@@ -244,7 +244,7 @@ class DeviceShare(Plugin):
     def node_filters(self, task: Task) -> Iterator[NodeFilter]:
         for request in self._requests(task):
             fits = self._fits_of(request)
-            yield NodeFilter(partial(_checks, fits), self.name, "pods", self._version)
+            yield NodeFilter(fits.checks, self.name, "pods", self._version)
             if self.arguments.node_lock and request.lock:
                 yield NodeFilter(
                     partial(self._lock_check, request.lock), self.name, "pods", self._lock_version
@@ -294,10 +294,6 @@ class DeviceShare(Plugin):
         return (
             None if order is None else [card for card in dict.fromkeys(order) if 0 <= card < len(cards.cards)]
         )
-
-
-def _checks(fits: CardFits, task: Task, nodes: Nodes) -> Iterator[Check]:
-    yield from fits.checks(task, nodes)
 
 
 def _score(fits: list[CardFits], task: Task, nodes: Nodes) -> Column:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -33,8 +32,6 @@ from stromboli.scheduler.explain.explanations import Explanations, TooManyQuesti
 from stromboli.scheduler.explain.leader_answer import LeaderAnswer
 from stromboli.scheduler.explain.leader_record import LeaderRecord
 from stromboli.scheduler.thread_seam import Unavailable
-
-log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 RIGHTS = "deploy/components/explain"

@@ -58,7 +58,7 @@ def wait_clues(outcome: Outcome, job: Job, wait: WaitExplanation) -> WaitClues:
     usable: Bools = np.zeros(len(session.cluster.columns), dtype=bool)
     for kind in kinds:
         usable |= kind.usable
-    short = short_dims(session, job, wait, kinds)
+    short = short_dims(session, wait, kinds)
     clues = WaitClues(
         id=job.id,
         wait=wait,

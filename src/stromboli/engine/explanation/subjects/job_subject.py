@@ -105,7 +105,7 @@ def job_state(outcome: EndedCycle, job: Job, wait: WaitExplanation | None) -> St
     return "empty"
 
 
-def short_dims(session: Session, job: Job, wait: WaitExplanation, kinds: Sequence[WaitingKind]) -> list[int]:
+def short_dims(session: Session, wait: WaitExplanation, kinds: Sequence[WaitingKind]) -> list[int]:
     """What is short: as the explanation says, else what no node has enough of, else all that is asked for."""
     dims = session.cluster.dims
     named = [dims.index[each.resource] for each in wait.shortages if each.resource in dims.index]
@@ -144,7 +144,7 @@ def wait_reason(wait: WaitExplanation) -> WaitReason:
 def _add_wait(outcome: EndedCycle, job: Job, wait: WaitExplanation, explained: JobExplanation) -> None:
     session = outcome.session
     explained.wait = wait_reason(wait)
-    explained.gates = gate_states(session, job, wait)
+    explained.gates = gate_states(job, wait)
     tasks = waiting_tasks(job)
     if not tasks or wait.gate not in ROOM_GATES or not len(session.cluster.columns):
         return
@@ -155,7 +155,7 @@ def _add_wait(outcome: EndedCycle, job: Job, wait: WaitExplanation, explained: J
         session, tasks[:needed] if needed < len(tasks) else tasks, needed
     )
     usable = np.logical_or.reduce([kind.usable for kind in kinds])
-    explained.holders = resource_holders(session, tasks[0], short_dims(session, job, wait, kinds), usable)
+    explained.holders = resource_holders(session, tasks[0], short_dims(session, wait, kinds), usable)
     explained.evicting = EvictionAnswers(session, tasks[0]).policy_text
 
 

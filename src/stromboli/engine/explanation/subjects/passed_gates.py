@@ -8,7 +8,6 @@ from stromboli.engine.explanation.subjects.explanation_document import GateState
 
 if TYPE_CHECKING:
     from stromboli.engine.explanation.wait_explanation import WaitExplanation
-    from stromboli.engine.session import Session
     from stromboli.model.job import Job
 
 _PLACE = {
@@ -31,7 +30,7 @@ _PLACE = {
 _NAMES = ("PodGroup", "queue", "admission", "gang", "rules", "share", "room")
 
 
-def gate_states(session: Session, job: Job, wait: WaitExplanation) -> list[GateState]:
+def gate_states(job: Job, wait: WaitExplanation) -> list[GateState]:
     """All gates; those behind the one that holds it, or that it has not reached, are unknown."""
     holding = _PLACE.get(wait.gate, 6)
     told = [_group(job), _queue(job), _admission(job), _gang(job)]

@@ -25,12 +25,6 @@ class PoolId(NamedTuple):
     pool: str
 
 
-class DeviceId(NamedTuple):
-    driver: str
-    pool: str
-    device: str
-
-
 class DeviceContent:
     """All of a device but its name; equal devices of a driver share it."""
 
