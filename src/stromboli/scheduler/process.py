@@ -34,13 +34,10 @@ from stromboli.scheduler.thread_seam import Unavailable
 from stromboli.scheduler.watched_objects import watch_cluster
 
 if TYPE_CHECKING:
-    from aiohttp import web
-
     from stromboli.engine.catalog import Catalog
     from stromboli.policy.policy import Policy
     from stromboli.policy.policy_file import PolicyFile
     from stromboli.scheduler.cycle_metrics import CycleMetrics
-    from stromboli.scheduler.introspection import Introspection
     from stromboli.scheduler.replica import Replica
 
     PolicySource = Callable[[], tuple[Catalog, Policy | PolicyFile]]

@@ -21,7 +21,6 @@ from stromboli.engine.placement.node_program import Program, compiled
 from stromboli.engine.placement.symbolic_nodes import SymbolicNodes
 
 if TYPE_CHECKING:
-    from stromboli.engine.placement.node_functions import Bools, Floats
     from stromboli.model.node_columns import Columns, Ints
     from stromboli.model.reservations import OwnRoom
     from stromboli.model.shape import Shape

@@ -38,7 +38,7 @@ from stromboli.model.devices.shortage import Lack, Rejection, SearchStopped, Sho
 from stromboli.model.devices.solution import Solution, StepBudget
 
 if TYPE_CHECKING:
-    from stromboli.api.types.devices import AllocationResult, DeviceClass, ResourceClaimSpec
+    from stromboli.api.types.devices import DeviceClass, ResourceClaimSpec
     from stromboli.model.devices.claim_plan import Option
     from stromboli.model.devices.pools.pool_devices import PoolDevice
     from stromboli.model.devices.pools.pool_index import PoolIndex

@@ -24,7 +24,6 @@ from stromboli.model.topology.parent_claims import shortened
 if TYPE_CHECKING:
     from stromboli.api.types.scheduling import HyperNode
     from stromboli.model.node_columns import Columns, Ints, Node
-    from stromboli.model.topology.domain import Domain
     from stromboli.model.topology.name_patterns import Age
 
 

@@ -25,12 +25,10 @@ from stromboli.plugins.fgd.fgd_arguments import FgdArguments, listed_tasks
 if TYPE_CHECKING:
     from stromboli.engine.placement.node_functions import Floats
     from stromboli.engine.session import Session
-    from stromboli.model.cards.fragmentation import NodeFragmentation
     from stromboli.model.cards.node_cards import NodeCards
     from stromboli.model.cluster import Dirty
     from stromboli.model.node_columns import Ints, Node
     from stromboli.model.task import Task
-    from stromboli.plugins.fgd.fgd_arguments import FgdArguments
 
 
 MOST_SCORES = 512

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from stromboli.model.constraints.pod_counts import PodCount
     from stromboli.model.lookup_objects import LookupObjects
     from stromboli.model.node_columns import Columns, Ints, Node
-    from stromboli.model.task import Task
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from stromboli.plugins.predicates.device_column import DeviceColumn, SearchLimit
 if TYPE_CHECKING:
     from stromboli.api.types.devices import AllocationResult
     from stromboli.api.types.pod import NodeSelector
-    from stromboli.engine.placement.node_functions import Bools, Column, Nodes
+    from stromboli.engine.placement.node_functions import Bools, Column
     from stromboli.engine.session import Session
     from stromboli.model.cluster import Cluster
     from stromboli.model.devices.claim_use import ClaimContent, ClaimUse

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from stromboli.api.types.pod import NodeSelectorTerm, PodSpec
     from stromboli.model.cluster import Cluster
     from stromboli.model.constraints.pod_counts import PodCount
-    from stromboli.model.node_columns import Node
-    from stromboli.model.task import Task
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,6 @@ from stromboli.model.node_columns import Node
 if TYPE_CHECKING:
     from stromboli.api.types.devices import ResourceSlice
     from stromboli.api.types.pod import NodeSelector
-    from stromboli.model.devices.pools.pool_devices import PoolId, PoolSlice
-    from stromboli.model.node_columns import Node
 
 
 _NO_NODE = Node("")
