@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.model.amounts import (
+    add_to,
     dominant_share,
     excess,
     fits,
@@ -167,3 +168,11 @@ def test_too_many_resource_names_are_refused() -> None:
     dims = Dimensions()
     with pytest.raises(TooManyResources, match="more than 512 different resource names"):
         dims.rows({f"x.com/{number}": 1 for number in range(600)})
+
+
+def test_a_count_that_becomes_zero_is_dropped() -> None:
+    counts = {"a": 2}
+    add_to(counts, "b", 1)
+    add_to(counts, "a", -2)
+    add_to(counts, "c", 0)
+    assert counts == {"b": 1}

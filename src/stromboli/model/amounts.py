@@ -5,14 +5,24 @@ so that a vector updated by moves equals one summed from zero. Whole numbers sta
 """
 
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from stromboli.model.dimensions import CPU, MEMORY, PODS
 
+K = TypeVar("K")
 Amounts = dict[int, float]
 Vector = Mapping[int, float]
 
 EPSILON = 0.1
 UNLIMITED = float("inf")
+
+
+def add_to(counts: dict[K, int], key: K, amount: int) -> None:
+    """Add to one count, in place; a count that becomes zero is dropped."""
+    if left := counts.get(key, 0) + amount:
+        counts[key] = left
+    else:
+        counts.pop(key, None)
 
 
 def shift(total: Amounts, request: Vector, sign: int = 1) -> None:

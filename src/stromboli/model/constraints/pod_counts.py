@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from stromboli.model.amounts import add_to
 from stromboli.model.change_log import ChangeLog
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class PodCounts:
     def add(self, task: Task, row: int, sign: int) -> None:
         """A task entered the pod view of a node, or left it."""
         task_class = self._class_of(task)
-        _shift(task_class.rows, row, sign)
+        add_to(task_class.rows, row, sign)
         for count in task_class.counts:
             count.by_node[row] += sign
             count.changes.note(row)
@@ -159,7 +160,7 @@ class PodCounts:
         for row, node in enumerate(self._columns.nodes):
             for task in node.tasks:
                 if task.in_view:
-                    _shift(self._class_of(task).rows, row, 1)
+                    add_to(self._class_of(task).rows, row, 1)
         self._by_key = counts
 
     def _class_of(self, task: Task) -> _EquivalenceClass:
@@ -188,14 +189,6 @@ class PodCounts:
                 del self._classes[id]
                 for key in task_class.index_keys:
                     _drop(self._classes_by_key, key, task_class)
-
-
-def _shift(rows: dict[int, int], row: int, by: int) -> None:
-    count = rows.get(row, 0) + by
-    if count:
-        rows[row] = count
-    else:
-        rows.pop(row, None)
 
 
 def _union(index: dict[Hashable, dict[T, None]], keys: IndexKeys) -> list[T]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from stromboli.api.resources.quantity import QuantityError, milli
 from stromboli.api.types.devices import EXACT_COUNT
+from stromboli.model.amounts import add_to
 
 if TYPE_CHECKING:
     from stromboli.api.types.devices import ResourceClaimSpec
@@ -28,10 +29,10 @@ def device_amounts(spec: ResourceClaimSpec) -> dict[str, int]:
         if exactly is None or not exactly.device_class_name or exactly.allocation_mode != EXACT_COUNT:
             continue
         name, count = exactly.device_class_name, max(exactly.devices, 0)
-        _add(amounts, COUNT_PREFIX + name, 1000 * count)
+        add_to(amounts, COUNT_PREFIX + name, 1000 * count)
         for capacity, quantity in (exactly.capacity.requests if exactly.capacity else {}).items():
             try:
-                _add(amounts, f"{capacity}{CAPACITY_INFIX}{name}", max(milli(quantity), 0) * count)
+                add_to(amounts, f"{capacity}{CAPACITY_INFIX}{name}", max(milli(quantity), 0) * count)
             except QuantityError:
                 continue  # the allocator refuses the claim, as it does those below zero, and says why
     return amounts
@@ -43,14 +44,6 @@ def class_of(name: str) -> str:
     if infix and before:
         return after
     return name.removeprefix(COUNT_PREFIX) if name.startswith(COUNT_PREFIX) else ""
-
-
-def _add(amounts: dict[str, int], name: str, amount: int) -> None:
-    left = amounts.get(name, 0) + amount
-    if left:
-        amounts[name] = left
-    else:
-        amounts.pop(name, None)
 
 
 class DeviceUsage:
@@ -87,7 +80,7 @@ class DeviceUsage:
             self._claims[use.key] = (left, amounts)
         if (users > 0) is not (left > 0) or (users < 0) is not (left < 0):
             for name, amount in amounts.items():
-                _add(self.amounts, name, sign * amount)
+                add_to(self.amounts, name, sign * amount)
 
     def added_by(self, claims: Iterable[ClaimUse]) -> dict[str, int]:
         """What a task with these claims would add: nothing for claims that are in use already."""
@@ -95,5 +88,5 @@ class DeviceUsage:
         for use in claims:
             if self._claims.get(use.key, (0,))[0] <= 0 and use.content is not None:
                 for name, amount in use.content.amounts.items():
-                    _add(added, name, amount)
+                    add_to(added, name, amount)
         return added

@@ -5,7 +5,7 @@ A native group may have neither queue nor priority. Then its pods decide: the gr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -13,6 +13,7 @@ from stromboli.api import names
 from stromboli.api.types.native_group import NativePodGroup, condition_type
 from stromboli.api.types.pod import PodResourceClaim
 from stromboli.api.types.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
+from stromboli.model.amounts import add_to
 
 if TYPE_CHECKING:
     from stromboli.model.task import Task
@@ -78,10 +79,10 @@ class Native:
 
     def count(self, task: Task, sign: int) -> None:
         """A pod was added (or removed)."""
-        _count(self._priorities, task.pod_priority, sign)
+        add_to(self._priorities, task.pod_priority, sign)
         queue = task.annotations.get(names.QUEUE_NAME) or task.label_set.labels.get(names.QUEUE_NAME)
         if queue:
-            _count(self._queues, queue, sign)
+            add_to(self._queues, queue, sign)
 
     @property
     def queue(self) -> str:
@@ -107,11 +108,3 @@ def as_volcano(group: NativePodGroup) -> PodGroup:
         replace(condition, type=known) for condition in group.status.conditions if condition.type == wanted
     )
     return PodGroup(meta, spec, PodGroupStatus(conditions=conditions))
-
-
-def _count(counts: dict[Any, int], key: str | int, sign: int) -> None:
-    left = counts.get(key, 0) + sign
-    if left:
-        counts[key] = left
-    else:
-        counts.pop(key, None)
