@@ -48,6 +48,11 @@ class ObjectMeta(Record):
     annotations: dict[str, str] = field(default_factory=dict)
     owner_references: tuple[OwnerReference, ...] = ()
 
+    @property
+    def created(self) -> float:
+        """The creation time in seconds since 1970; 0 where it has none."""
+        return self.creation_timestamp.timestamp() if self.creation_timestamp is not None else 0.0
+
 
 class Object(Record):
     """Anything with a kind and metadata; the class is named after the kind."""

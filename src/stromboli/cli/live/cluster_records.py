@@ -429,7 +429,7 @@ def _group_record(group: PodGroup) -> GroupRecord:
         _name(group.spec.queue or names.DEFAULT_QUEUE),
         _name(group.status.phase or names.GROUP_PENDING),
         group.spec.min_member,
-        _created(group),
+        group.metadata.created,
         _reason(group.status.conditions),
         _least_amounts(group),
     )
@@ -461,7 +461,7 @@ def _job_record(job: Job) -> JobRecord:
         _name(job.status.state.phase or names.GROUP_PENDING),
         job.spec.min_available,
         sum(task.replicas for task in job.spec.tasks),
-        _created(job),
+        job.metadata.created,
         job.status.succeeded,
         job.status.failed,
     )
@@ -470,11 +470,6 @@ def _job_record(job: Job) -> JobRecord:
 def _node_record(node: Node) -> NodeRecord:
     allocatable = amounts(node.status.allocatable, "status.allocatable")
     return NodeRecord(node_state(node), allocatable, dict(node.metadata.labels))
-
-
-def _created(object: Object) -> float:
-    created = object.metadata.creation_timestamp
-    return created.timestamp() if created is not None else 0.0
 
 
 def _reason(conditions: tuple[Condition, ...]) -> str:

@@ -106,5 +106,4 @@ def _is_of(job: Job, obj: Object) -> bool:
 
 
 def _age(command: Command) -> tuple[float, str]:
-    since = command.metadata.creation_timestamp
-    return (since.timestamp() if since is not None else 0.0, command.name)
+    return (command.metadata.created, command.name)

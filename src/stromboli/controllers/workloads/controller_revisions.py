@@ -58,8 +58,7 @@ def ordered(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]
 
 
 def _order(revision: ControllerRevision) -> tuple[int, float, str]:
-    created = revision.metadata.creation_timestamp
-    return revision.revision, created.timestamp() if created is not None else 0.0, revision.name
+    return revision.revision, revision.metadata.created, revision.name
 
 
 def next_revision(owner: Workload, revisions: Sequence[ControllerRevision]) -> NextRevision:

@@ -32,16 +32,11 @@ def extended_classes(classes: Iterable[DeviceClass]) -> dict[str, str]:
     """The class that serves each extended resource: of several, the youngest, then the first by name."""
     served: dict[str, str] = {}
     ordered = sorted(classes, key=lambda each: each.name)
-    for each in sorted(ordered, key=_age, reverse=True):
+    for each in sorted(ordered, key=lambda each: each.metadata.created, reverse=True):
         if each.spec.extended_resource_name:
             served.setdefault(each.spec.extended_resource_name, each.name)
         served[DEVICE_CLASS_PREFIX + each.name] = each.name
     return served
-
-
-def _age(device_class: DeviceClass) -> float:
-    created = device_class.metadata.creation_timestamp
-    return created.timestamp() if created is not None else 0.0
 
 
 def asked_resources(spec: PodSpec, served: Mapping[str, str]) -> list[str]:

@@ -12,7 +12,7 @@ from stromboli.api.resources.resource_lists import amounts, view_amounts
 from stromboli.api.types.node import Node as NodeObject
 from stromboli.api.types.scheduling import Queue as QueueObject
 from stromboli.model.cluster import Cluster
-from stromboli.model.intake.pod_fields import scheduling_properties_changed, seconds, whole_number
+from stromboli.model.intake.pod_fields import scheduling_properties_changed, whole_number
 from stromboli.model.node_columns import Node
 from stromboli.model.queue import Queue
 from stromboli.model.requirements.group_demands import queue_demands
@@ -41,7 +41,7 @@ def put_queue(cluster: Cluster, obj: QueueObject) -> None:
     cluster.columns.widen()
     queue = queue_named(cluster, obj.name)
     before, queue.object = queue.object, obj
-    queue.created = seconds(obj.metadata.creation_timestamp)
+    queue.created = obj.metadata.created
     queue.capability, queue.deserved, queue.guarantee = dict(capability), dict(deserved), dict(guarantee)
     queue.demands = queue_demands(spec)
     queue.reported = {name: str(amount) for name, amount in obj.status.allocated.items()}
@@ -97,7 +97,7 @@ def put_node(cluster: Cluster, obj: NodeObject) -> None:
     node = node_named(cluster, obj.name)
     before, created = node.object, node.created
     node.object = obj
-    node.created = seconds(obj.metadata.creation_timestamp)
+    node.created = obj.metadata.created
     node.labels = obj.metadata.labels
     node.allocatable = dict(allocatable)
     node.view_allocatable = view

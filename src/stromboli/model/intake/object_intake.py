@@ -48,7 +48,7 @@ from stromboli.model.intake.node_and_queue_intake import (
     put_queue,
     queue_named,
 )
-from stromboli.model.intake.pod_fields import describe_pod, seconds, status_of, waiting_time
+from stromboli.model.intake.pod_fields import describe_pod, status_of, waiting_time
 from stromboli.model.intake.pod_metadata import MetadataReader, PodMetadata
 from stromboli.model.intake.shown_grants import count_cpus, grants_of
 from stromboli.model.intake.sub_jobs import sub_job_of
@@ -458,7 +458,7 @@ class Intake:
             self._check_load(observation.node, uid, shape)
         cluster.columns.widen()
         metadata = self._metadata.read(meta)
-        label_set, created = metadata.label_set, seconds(meta.creation_timestamp)
+        label_set, created = metadata.label_set, meta.created
         task = Task(uid, label_set.namespace, meta.name, shape, label_set, created)
         task.ours = ours
         describe_pod(task, pod, metadata)
@@ -524,7 +524,7 @@ class Intake:
 def _describe_job(job: Job, group: PodGroup) -> None:
     """Copy what PodGroups of both kinds have to their job."""
     job.group = group
-    job.created = seconds(group.metadata.creation_timestamp)
+    job.created = group.metadata.created
     job.minimum = group.spec.min_member
     job.conditions = {
         condition.type: Condition(condition.status, condition.reason, condition.message)
@@ -546,7 +546,7 @@ def _phase(job: Job, group: PodGroup) -> str:
 
 def _times_moved(group: PodGroup) -> list[float]:
     return [
-        seconds(condition.last_transition_time)
+        condition.last_transition_time.timestamp()
         for condition in group.status.conditions
         if condition.type == names.CONDITION_MOVED and condition.last_transition_time is not None
     ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from stromboli.api import card_names, go_scalars, names
 from stromboli.api.node_state import is_usable
 from stromboli.api.types.node import Node as NodeObject
@@ -20,11 +18,6 @@ _PHASES = {
     names.POD_SUCCEEDED: Status.SUCCEEDED,
     names.POD_FAILED: Status.FAILED,
 }
-
-
-def seconds(time: datetime | None) -> float:
-    """Seconds since 1970; 0 where there is no time."""
-    return time.timestamp() if time is not None else 0.0
 
 
 def describe_pod(task: Task, pod: Pod, metadata: PodMetadata) -> None:
@@ -95,7 +88,7 @@ def _scheduled_at(pod: Pod) -> float | None:
     """When its first true PodScheduled condition became true."""
     for condition in pod.status.conditions:
         if condition.type == names.CONDITION_POD_SCHEDULED and condition.status == "True":
-            return seconds(condition.last_transition_time) if condition.last_transition_time else None
+            return condition.last_transition_time.timestamp() if condition.last_transition_time else None
     return None
 
 

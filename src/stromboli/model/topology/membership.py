@@ -187,5 +187,4 @@ def _is_skipped(member: HyperNodeMember) -> bool:
 
 
 def _age(obj: HyperNode) -> Age:
-    created = obj.metadata.creation_timestamp
-    return (created.timestamp() if created is not None else 0.0, obj.name)
+    return (obj.metadata.created, obj.name)

@@ -267,8 +267,7 @@ class _Part:
 
 
 def _age(part: _Part) -> tuple[float, str]:
-    created = (part.group or part.pods[0]).metadata.creation_timestamp
-    return (created.timestamp() if created is not None else 0.0), part.pods[0].key
+    return (part.group or part.pods[0]).metadata.created, part.pods[0].key
 
 
 def _group_name(pod: Pod) -> str:

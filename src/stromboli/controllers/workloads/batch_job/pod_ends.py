@@ -64,7 +64,7 @@ def finished_at(pod: Pod) -> float:
             return since.timestamp()
     if meta.deletion_timestamp is not None:
         return meta.deletion_timestamp.timestamp() - (meta.deletion_grace_period_seconds or 0)
-    return meta.creation_timestamp.timestamp() if meta.creation_timestamp is not None else 0.0
+    return meta.created
 
 
 def _containers_finished_at(pod: Pod) -> float | None:

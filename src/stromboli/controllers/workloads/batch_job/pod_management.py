@@ -98,9 +98,7 @@ def _by_index(view: JobView) -> tuple[list[Pod], list[Pod]]:
 def _advance(pod: Pod) -> tuple[bool, int, bool, float, str]:
     """How far a pod is: it has a node, runs, is ready, and is the oldest."""
     phase = _PHASES.get(pod.status.phase, 0)
-    created = pod.metadata.creation_timestamp
-    age = -created.timestamp() if created is not None else 0.0
-    return bool(pod.spec.node_name), phase, is_ready(pod), age, pod.name
+    return bool(pod.spec.node_name), phase, is_ready(pod), -pod.metadata.created, pod.name
 
 
 # -- pods too few

@@ -148,8 +148,7 @@ def _wait(daemon_set: DaemonSet) -> int:
 
 def _age(pod: Pod) -> tuple[bool, float, str]:
     """Pods with a node first, then the oldest."""
-    created = pod.metadata.creation_timestamp
-    return not pod.spec.node_name, created.timestamp() if created is not None else 0.0, pod.name
+    return not pod.spec.node_name, pod.metadata.created, pod.name
 
 
 def _status(
