@@ -176,7 +176,7 @@ class Reflector:
         self.installed: bool | None = None
         self.problem = ""
         """Why listing or watching fails at the moment."""
-        self.lists = self.events = 0
+        self.lists = self.watches = self.events = 0
         self._client = client
         self._sink = sink
         self._wanted = wanted
@@ -286,6 +286,7 @@ class Reflector:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": int(shortest + (longest - shortest) * self._jitter()),
         }
+        self.watches += 1
         splitter = LineSplitter()
         path = with_query(self.resource.path(self.scope.namespace), query)
         async with self._client.stream(path, self._idle_timeout) as pieces:

@@ -100,6 +100,11 @@ class FreeVolumes:
 
     # -- what is asked
 
+    @property
+    def taken(self) -> Collection[str]:
+        """The volumes that claims were given and that are not bound to them yet."""
+        return self._taken.keys()
+
     def free(self, name: str) -> PersistentVolume | None:
         """A volume that nobody has."""
         known = self._known.get(name)
