@@ -314,7 +314,7 @@ def test_a_score_out_of_bounds_costs_its_job_alone(score: float) -> None:
     waiting = task_named(world.intake.cluster, "bad-x-0")
     assert (
         "plugin 'trouble' failed in score_nodes: BadAnswer: expected finite scores of at most 1e+100, "
-        f"got {score if not isfinite(score) else 'a larger number'}; mend" in waiting.condition.message
+        f"got {score if not isfinite(score) else 'a larger number'}; fix" in waiting.condition.message
     )
     assert waiting.job is not None
     text = f"expected finite scores of at most 1e+100, got {score} for n0"

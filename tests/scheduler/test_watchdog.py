@@ -98,7 +98,7 @@ def test_a_plugin_that_hangs_is_named_with_the_point_and_the_time(
     clock.now = HANGS_AFTER
     watchdog.look(hang.frame_of(thread))
     assert watchdog.problem == f"plugin 'hanging' has been running in {point} for 60 seconds"
-    at = rf"'hanging' has been running in {point} for (\d+) seconds, at /.+\.py:\d+(: .*mend the plugin and restart)?$"
+    at = rf"'hanging' has been running in {point} for (\d+) seconds, at /.+\.py:\d+(: .*fix the plugin and restart)?$"
     told = [re.search(at, record.getMessage()) for record in caplog.records]
     assert [match and (match[1], bool(match[2])) for match in told] == [("5", False), ("60", True)]
     hang.end(thread)

@@ -72,14 +72,12 @@ class Overcommit(Plugin):
         dims = self.session.cluster.dims
         listed = ", ".join(names.OVERUSED.format(resource=dims.names[dim]) for dim in dims.ordered(short))
         text = names.CLUSTER_OVERUSED.format(resources=listed)
-        free = self.session.cluster.columns.free
-        reserved = all(wanted[dim] <= free.get(dim, 0) for dim in short)
-        cause = "free capacity is reserved for admitted jobs: " if reserved else ""
         self.session.refuse(
             job,
             self.name,
             text,
-            f"{cause}wait until running and admitted jobs end, add nodes or request less",
+            "free capacity may be reserved for admitted jobs: wait until these and running jobs end, add nodes or"
+            " request less",
         )
         return Vote.REJECT
 

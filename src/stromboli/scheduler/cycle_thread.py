@@ -162,7 +162,7 @@ SLOW_AFTER = 5.0
 """Seconds after which the log and a metric tell of a call that has not returned."""
 HANGS_AFTER = 60.0
 """Seconds after which such a call is a reason to replace the process."""
-WAY_OUT = "this process should be replaced; mend the plugin and restart"
+WAY_OUT = "this process should be replaced; fix the plugin and restart"
 INTERVAL = 1.0
 """Seconds between two looks; they are all that the watchdog costs."""
 

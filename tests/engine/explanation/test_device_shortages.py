@@ -132,7 +132,7 @@ def test_what_is_missing_or_wrong_has_a_way_out(objects: list[Manifest], way_out
 def test_what_no_node_has_is_told_no_longer_once_a_node_has_it() -> None:
     """Only the ResourceSlice of the node changes, and other pods hold its devices."""
     world = World().add(node("n1"), gpus("n1", 1), gpu_class(), group("j", 1), *claiming("p", 2))
-    assert "the most that one has is 1" in sentence(world)
+    assert "the most on one node is 1" in sentence(world)
     holder = [{**claiming(f"h{number}")[0]} for number in range(2)]
     for number, claim in enumerate(holder):
         device = {"request": "r", "driver": "d", "pool": "n1", "device": f"g{number}"}
@@ -155,4 +155,4 @@ def test_what_was_found_is_not_found_again_for_claims_that_ask_for_the_same(
     world.add(*claiming("q", 2))
     assert (sentence(world), len(searches)) == (told, 1)
     other = World().add(node("n1"), gpus("n1", 3), gpu_class(), group("j", 1), *claiming("p", 4))
-    assert "the most that one has is 3" in sentence(other)
+    assert "the most on one node is 3" in sentence(other)

@@ -95,8 +95,8 @@ def test_a_job_at_the_gate_hears_which_resource_is_short() -> None:
     explanation = waiting(world.job("old", cpu=2, running_on="n1"))
     assert explanation.reason == "resource in cluster is overused"
     assert explanation.hint == (
-        "it requests cpu 3 (spec.minResources), the cluster has cpu 2 free; wait until running and "
-        "admitted jobs end, add nodes or request less"
+        "it requests cpu 3 (spec.minResources), the cluster has cpu 2 free; free capacity may be reserved for "
+        "admitted jobs: wait until these and running jobs end, add nodes or request less"
     )
 
 

@@ -115,8 +115,8 @@ SENTENCES: list[tuple[Gate, str, Callable[[], str]]] = [
     ),
     (
         "enqueue",
-        'not admitted to queue "default": resource in cluster is overused: overused cpu; wait '
-        "until running and admitted jobs end, add nodes or request less",
+        'not admitted to queue "default": resource in cluster is overused: overused cpu; free '
+        "capacity may be reserved for admitted jobs: wait until these and running jobs end, add nodes or request less",
         lambda: sentence(
             world(cpu=3, min_resources={"cpu": 3}).job("old", cpu=3, running_on="n1"), plugins="overcommit"
         ),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from stromboli.cli.following.follow_screen import FollowScreen
 
 Result = TypeVar("Result")
-QUESTION = "Cancel the job (c), leave it running (d), or go on watching (Enter)? "
+QUESTION = "Cancel the job (c), detach (d), or keep watching (Enter)? "
 DETACHING = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end the command and leave the job alone."""
 
@@ -84,12 +84,15 @@ class _Question:
         loop.add_reader(sys.stdin.fileno(), self._answer, loop)
 
     def _answer(self, loop: asyncio.AbstractEventLoop) -> None:
-        answer = sys.stdin.readline()
+        line = sys.stdin.readline()
+        answer = line.strip().lower()
         self.close(loop, is_answered=True)
-        if answer.strip().lower()[:1] == "c":
+        if answer in ("c", "cancel"):
             self._answered(Wish.CANCEL)
-        elif not answer or answer.strip().lower()[:1] == "d":
+        elif not line or answer in ("d", "detach"):
             self._answered(Wish.DETACH)
+        elif answer:
+            self.open(loop)
 
     def close(self, loop: asyncio.AbstractEventLoop, is_answered: bool = False) -> None:
         if self.is_open:
