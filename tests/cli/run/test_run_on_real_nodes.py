@@ -299,6 +299,8 @@ def test_ctrl_c_may_be_taken_back(up: Up, tmp_path: Path) -> None:
     terminal.until("begun")
     terminal.type("\x03")
     terminal.until("Cancel the job (c)")
+    terminal.type("continue\n")
+    terminal.until("continue\r\n\r\nCancel the job (c)")  # asked again
     terminal.type("\n")
     (tmp_path / "end").touch()
     assert terminal.end() == 0
