@@ -87,8 +87,8 @@ NO_BOUNDS = {
         engine.explanation.subjects.job_subject.MOST_PLACES
         engine.explanation.subjects.node_subject.MOST_ASKED
         engine.explanation.subjects.node_subject.MOST_JOBS
-        engine.explanation.subjects.queue_subject.MOST_BORROWERS
-        engine.explanation.subjects.queue_subject.MOST_JOBS
+        engine.explanation.subjects.explained_subject.MOST_BORROWERS
+        engine.explanation.subjects.explained_subject.MOST_JOBS
         engine.explanation.subjects.resource_holders.MOST_HOLDERS
         engine.explanation.subjects.room_by_nodes.LARGEST_LOOKED_INTO
         engine.explanation.subjects.room_by_nodes.MOST_GROUPS
@@ -141,7 +141,7 @@ NO_BOUNDS = {
         cli.simulate.run_text.MOST_ROWS
         embedded.objects.object_verbs.MAX_PATH
         embedded.rbac.escalation.MAX_SHOWN
-        engine.explanation.moved_pods.MOST_NODES
+        engine.explanation.wait_gates.MOST_NODES
         engine.explanation.shortages.MOST_HOLDERS
         engine.plugin_failures.LONGEST
         engine.plugin_failures.MOST_JOBS

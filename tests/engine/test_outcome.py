@@ -8,10 +8,9 @@ import pytest
 
 from stromboli.engine.cycle import Engine, Outcome
 from stromboli.engine.decisions import Bind, Decision, Event, PodCondition, PodGroupStatus, QueueStatus
-from stromboli.engine.explanation.job_messages import JobMessages, WaitCondition
 from stromboli.engine.explanation.volcano_messages import group_message
 from stromboli.engine.explanation.wait_gates import WaitCauses
-from stromboli.engine.outcome import wait_condition
+from stromboli.engine.outcome import JobMessages, WaitCondition, wait_condition
 from stromboli.engine.placement.node_functions import Refusal
 from stromboli.engine.placement.verdict import verdict_text
 from stromboli.engine.plugin import Invalid, Plugin

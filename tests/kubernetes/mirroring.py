@@ -18,8 +18,7 @@ from stromboli.kube.reflector import Reflector
 from stromboli.kube.request import NoResponse
 from stromboli.scheduler.mirror.change_buffer import MAX_CHANGES, ChangeBuffer
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
-from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
-from stromboli.scheduler.mirror.native_group_reflector import NativeGroupReflector
+from stromboli.scheduler.mirror.cluster_watches import ClusterWatches, NativeGroupReflector
 from stromboli.scheduler.thread_seam import ThreadSeam
 from tests.properties.rebuild import facts, kept_sums, rebuilt_sums
 

@@ -19,9 +19,9 @@ from stromboli.kube.api_resources import RESOURCES
 from stromboli.kube.reflector import EVERYTHING
 from stromboli.model.cluster import Cluster
 from stromboli.model.lookup_objects import LookupObjects
-from stromboli.scheduler import state_dump
+from stromboli.scheduler import introspection
 from stromboli.scheduler.granted_objects import GrantedObjects
-from stromboli.scheduler.state_dump import encoded_memory, write_dump
+from stromboli.scheduler.introspection import encoded_memory, write_dump
 
 NOTHING = GrantedObjects(Cluster(LookupObjects()))
 
@@ -57,14 +57,14 @@ async def pages_of_nodes(*_: object) -> AsyncIterator[list[Object]]:
 def test_a_dump_is_encoded_page_by_page_beside_the_event_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    as_manifest, threads, turns = state_dump._as_manifest, set[int](), 0
+    as_manifest, threads, turns = introspection._as_manifest, set[int](), 0
 
     def noted(*arguments: Any) -> Any:
         threads.add(threading.get_ident())
         return as_manifest(*arguments)
 
-    monkeypatch.setattr(state_dump, "_as_manifest", noted)
-    monkeypatch.setattr(state_dump, "_pages", pages_of_nodes)
+    monkeypatch.setattr(introspection, "_as_manifest", noted)
+    monkeypatch.setattr(introspection, "_pages", pages_of_nodes)
     kinds = {Node: (RESOURCES[Node], EVERYTHING)}
 
     async def dump() -> Path:
@@ -93,8 +93,8 @@ def test_a_dump_has_what_plugins_remembered_when_it_was_asked_for() -> None:
 
 
 def test_a_dump_that_grows_too_large_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_dump, "_pages", pages_of_nodes)
-    monkeypatch.setattr(state_dump, "LARGEST_DUMP", 200)
+    monkeypatch.setattr(introspection, "_pages", pages_of_nodes)
+    monkeypatch.setattr(introspection, "LARGEST_DUMP", 200)
     kinds = {Node: (RESOURCES[Node], EVERYTHING)}
     dump = write_dump(None, kinds, NOTHING, [], "", {}, tmp_path, 1000.0, TelemetryGuard())  # type: ignore[arg-type]
     with pytest.raises(OSError, match="larger than 200 bytes"):

@@ -8,7 +8,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stromboli.engine.consolidation.cheapest_covers import MAX_SETS, covers
+from stromboli.engine.consolidation.consolidation_search import MAX_SETS, covers
 from stromboli.engine.consolidation.movable_tasks import Cost, MoveUnit
 from stromboli.model.node_columns import Node
 from stromboli.testing import World

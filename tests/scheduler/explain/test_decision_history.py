@@ -14,12 +14,14 @@ from stromboli.model.cluster import Cluster
 from stromboli.model.intake.object_intake import Intake
 from stromboli.model.job import Job, JobId
 from stromboli.scheduler.explain import decision_history
-from stromboli.scheduler.explain.decision_history import FORGOTTEN_AFTER, SWEEP_INTERVAL, DecisionHistory
-from stromboli.scheduler.explain.history_record import (
+from stromboli.scheduler.explain.decision_history import (
+    FORGOTTEN_AFTER,
     LONGEST_TEXT,
     MOST_JOB_BYTES,
     MOST_JOB_ENTRIES,
     MOST_NAMES,
+    SWEEP_INTERVAL,
+    DecisionHistory,
 )
 from tests.manifests import decoded, group, node, pod, queue
 from tests.properties.living import LivingWorld, engine

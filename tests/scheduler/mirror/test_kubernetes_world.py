@@ -17,9 +17,8 @@ from stromboli.model.intake.object_intake import Intake
 from stromboli.model.status import Status
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.policy.policy import default_policy
-from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
+from stromboli.scheduler.mirror.kubernetes_world import PATIENCE, KubernetesWorld
 from stromboli.scheduler.mirror.news import News
-from stromboli.scheduler.mirror.partial_gangs import PATIENCE
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 from stromboli.scheduling_loop import Scheduler
 from tests.manifests import EPOCH, decoded, group, hyper_node, node, pod, queue

@@ -18,10 +18,8 @@ from stromboli.kube.rate_limits import Backoff
 from stromboli.kube.request import ApiError
 from stromboli.model.job import JobId
 from stromboli.scheduler.mirror.cluster_mirror import ClusterMirror
-from stromboli.scheduler.mirror.cluster_watches import ClusterWatches
-from stromboli.scheduler.mirror.kubernetes_world import KubernetesWorld
-from stromboli.scheduler.mirror.native_group_reflector import NativeGroupReflector
-from stromboli.scheduler.mirror.partial_gangs import PATIENCE
+from stromboli.scheduler.mirror.cluster_watches import ClusterWatches, NativeGroupReflector
+from stromboli.scheduler.mirror.kubernetes_world import PATIENCE, KubernetesWorld
 from stromboli.scheduler.writes.write_orders import WriteOrder, merge
 from tests import manifests
 from tests.kube.fake_api import GONE, FakeApi, body

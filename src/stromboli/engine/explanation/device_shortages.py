@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from stromboli.api import device_messages as messages
-from stromboli.engine.explanation.device_limits import (
-    STEPS,
-    never_for_gang,
-    never_on_a_node,
-    search_for,
-    served_pods,
-    unallocated,
-)
-from stromboli.model.devices.allocator import DevicesInUse, Shortage, StepBudget
+from stromboli.model.devices.allocator import DevicesInUse, Lack, Shortage, StepBudget
 from stromboli.model.devices.claim_plan import device_classes
 from stromboli.model.devices.task_claims import task_claims
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
+    from stromboli.model.devices.allocator import ClaimSearch
     from stromboli.model.devices.claim_use import ClaimUse
     from stromboli.model.job import Job
+    from stromboli.model.node_columns import Columns, Node
     from stromboli.model.task import Task
+
 
 SHOWN = 3
 """Shortages that are told, the one of the most nodes first."""
@@ -122,3 +118,126 @@ def _of_gang(cluster: Cluster, job: Job) -> str:
 
 def _nodes(count: int) -> str:
     return f"{count} node{'s' if count != 1 else ''}"
+
+
+# -- what ResourceClaims can never have, whoever leaves: more devices than a node has, or those that no selector selects
+
+
+STEPS = 20_000
+"""Steps of a search for what is short; nodes that are left then are not told of."""
+NODES_TRIED = 5_000
+"""Nodes with devices that are looked at."""
+PODS_TRIED = 128
+"""Pods of a gang that are given devices in turn, to see how many of them find some."""
+_SELECTOR_SHOWN = 100
+
+_MAX_ANSWERS = 1000
+
+
+def _answers(columns: Columns) -> dict[Hashable, str]:
+    """What was found for claims, by what they ask for; made anew when nodes change."""
+    return {}
+
+
+def unallocated(claims: list[ClaimUse]) -> list[ClaimUse]:
+    """Those of some claims that are to be given devices."""
+    return [use for use in claims if use.allocation is None and use.content]
+
+
+def search_for(cluster: Cluster, uses: list[ClaimUse]) -> ClaimSearch:
+    return cluster.devices.allocator.prepare([use.content.spec for use in uses if use.content is not None])
+
+
+def nodes_with_devices(cluster: Cluster) -> list[Node] | None:
+    """Nodes that see some pool; None if they are too many to look at each."""
+    pools = cluster.devices.allocator.pools
+    nodes = [node for node in cluster.columns.nodes if pools.pools_of(node)]
+    return nodes if len(nodes) <= NODES_TRIED else None
+
+
+def never_on_a_node(cluster: Cluster, uses: list[ClaimUse]) -> str:
+    """What no node has for these claims, even if no device is in use; empty if some node has it, or that is unknown."""
+    contents = tuple(use.content for use in uses)
+    if contents[0] is None:
+        return ""
+    answers, key = cluster.columns.derived(_answers), (cluster.devices.published, contents)
+    if key not in answers:
+        if len(answers) >= _MAX_ANSWERS:
+            answers.clear()
+        answers[key] = _sought_on_nodes(cluster, uses)
+    return answers[key]
+
+
+def _sought_on_nodes(cluster: Cluster, uses: list[ClaimUse]) -> str:
+    search, budget, shortages = search_for(cluster, uses), StepBudget(STEPS), list[Shortage]()
+    nodes = nodes_with_devices(cluster)
+    if nodes is None:
+        return ""
+    for node in nodes or cluster.columns.nodes[:1]:
+        answer = search.answer(node, DevicesInUse(), budget)
+        if not isinstance(answer, Shortage) or budget.is_exceeded:
+            return ""
+        if not answer.is_error:
+            shortages.append(answer)
+    return _closest(shortages) if shortages else ""
+
+
+def _closest(shortages: list[Shortage]) -> str:
+    """About the node that comes closest to what is asked."""
+    most = max(shortages, key=lambda shortage: (shortage.claim, shortage.had, len(shortage.rejections)))
+    request, of_class = f"request {most.request}", f"of class {most.device_class}"
+    if not most.request:
+        return f"{most.message}: request fewer"
+    if most.had:
+        return (
+            f"no node has {most.asked} devices {of_class} for {request}, even with none in use; the most on one node "
+            f"is {most.had}: request fewer, or add nodes with more"
+        )
+    lacks = {rejection.lack for each in shortages for rejection in each.rejections}
+    if lacks == {Lack.SELECTOR}:
+        selector = " ".join(most.rejections[0].detail.split())[:_SELECTOR_SHOWN]
+        return (
+            f"no node has a device that matches selector {selector!r} of {request}: change the selector, or add nodes "
+            "with such devices"
+        )
+    if lacks:
+        return f"{most.message}; every node lacks them, even with none in use: request others, or add nodes with them"
+    return f"no node has devices {of_class}: add nodes with them, or check that their driver publishes ResourceSlices"
+
+
+def never_for_gang(cluster: Cluster, job: Job) -> str:
+    """For how many pods of a gang there are devices if none is in use; empty if for all, or that is unknown."""
+    needed = job.minimum - (job.ready_count - job.counts[Status.ALLOCATED])
+    served = served_pods(cluster, job, needed, DevicesInUse())
+    if served is None or served >= needed:
+        return ""
+    return (
+        f"nodes have devices for {served} of the {needed} pods that must start together, even with none in use: "
+        "request fewer, or add nodes with more"
+    )
+
+
+def served_pods(cluster: Cluster, job: Job, most: int, given: DevicesInUse) -> int | None:
+    """How many pods of a gang find devices beside those given; none if they do not ask for the same."""
+    gang = [unallocated(task_claims(cluster.devices, task)) for task in job.by_status[Status.PENDING]]
+    gang = [uses for uses in gang if uses]
+    keys = [use.key for uses in gang for use in uses]
+    if not gang or not 1 < most <= min(len(gang), PODS_TRIED) or len(set(keys)) < len(keys):
+        return None
+    if len({tuple(use.content for use in uses) for uses in gang}) > 1:
+        return None
+    nodes = nodes_with_devices(cluster)
+    if nodes is None:
+        return None
+    search, budget, served = search_for(cluster, gang[0]), StepBudget(STEPS), 0
+    for node in nodes:
+        while served < most:
+            answer = search.allocate(node, given, [use.key for use in gang[served]], budget)
+            if budget.is_exceeded:
+                return None
+            if isinstance(answer, Shortage):
+                break
+            for allocation in answer.results:
+                given.add(allocation)
+            served += 1
+    return served

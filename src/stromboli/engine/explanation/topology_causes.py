@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from stromboli.api import names
-from stromboli.engine.explanation.asked_pods import PLUGIN, SET_MINIMUM, AskedPods
 from stromboli.engine.explanation.closest_domain import DomainSearch, pods
 from stromboli.engine.explanation.shortages import amounts_text, largest_holders, resources_text
 from stromboli.engine.explanation.wait_cause import Cause, Details
 from stromboli.engine.explanation.ways_out import LESS_OR_NODES
-from stromboli.engine.explanation.wider_domains import wider_domain
 from stromboli.engine.topology.confinement import placed, possible_domains
 from stromboli.engine.topology.label_topology import label_key
 from stromboli.engine.topology.left_out_hyper_nodes import left_out, without_nodes
 from stromboli.engine.topology.topology_limits import requested_topology
 from stromboli.model.job import SubJob
+from stromboli.model.status import Status
 from stromboli.model.topology.label_domains import label_domains
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
+
 
 GANG_ACTIONS = ("gangpreempt", "consolidate")
 """Actions that make room for a gang within a domain."""
@@ -278,3 +278,117 @@ def _farther_apart(unit: Job | SubJob) -> str:
         where = "in a new Job" if of_sub_group else f"in PodGroup {job.name} or in a new Job"
         where = f" ({where})"
     return f"allow a higher tier or set mode: soft{where}"
+
+
+# -- for how many pods of a gang a domain must have room: its minimum, or by the rule of Volcano all that wait
+
+
+PLUGIN = "network-topology-aware"
+"""It asks a HyperNode for room for all pods that wait, unless an argument says otherwise (spec 04 9)."""
+SET_MINIMUM = f"set startWithMinimum of {PLUGIN}"
+
+
+class Asked(NamedTuple):
+    """The pods of a job or a sub-group for which a domain must have room."""
+
+    tasks: list[Task]
+    needed: int
+    """How many of them it has to have to start."""
+    text: str
+    """`16 pods`, `4 pods of subgroup worker`, `all 4 pending pods, although 1 would be enough to start`."""
+
+    @property
+    def more_than_needed(self) -> bool:
+        return len(self.tasks) > self.needed
+
+
+class AskedPods:
+    """The pods for which domains must have room, by job or sub-group, when the actions of a cycle have run."""
+
+    def __init__(self, session: Session):
+        self._session = session
+        self._known: dict[Job | SubJob, Asked] = {}
+        entries = (entry for entry in session.policy.plugins if entry.name == PLUGIN)
+        self._all = any(not getattr(entry.arguments, "start_with_minimum", False) for entry in entries)
+
+    def of(self, unit: Job | SubJob) -> Asked:
+        if unit not in self._known:
+            self._known[unit] = self._of(unit)
+        return self._known[unit]
+
+    def _of(self, unit: Job | SubJob) -> Asked:
+        tasks = unit.tasks if isinstance(unit, SubJob) else unit.tasks.values()
+        waiting = [task for task in tasks if task.status is Status.PENDING and not task.gates]
+        needed = min(self._session.rules.tasks_needed(unit), len(waiting))
+        if needed < len(waiting):
+            waiting.sort(key=lambda task: task.order)
+            if not self._asks_for_all(unit):
+                waiting = waiting[:needed]
+        return Asked(waiting, needed, _text(unit, len(waiting), needed))
+
+    def _asks_for_all(self, unit: Job | SubJob) -> bool:
+        """Not of a job with sub-groups, of which each is asked for, nor of a gang that knows its domain."""
+        whole = isinstance(unit, SubJob) or not unit.policies
+        return self._all and whole and not label_key(unit) and not any(placed(unit))
+
+
+def _text(unit: Job | SubJob, asked: int, needed: int) -> str:
+    text = f"all {asked} pending pods" if asked > needed else pods(max(unit.minimum, 1))
+    if isinstance(unit, SubJob) and unit.policy is not None:
+        text += f" of subgroup {unit.policy.name}"
+    return f"{text}, although {needed} would be enough to start" if asked > needed else text
+
+
+# -- whether a gang would have room if it might be farther apart; the limits of its sub-groups stay
+
+
+def wider_domain(session: Session, unit: Job | SubJob, tasks: Sequence[Task]) -> Domain | None:
+    """The lowest domain above the allowed ones that has room for these tasks, perhaps the top; none if none has."""
+    tree, limit = session.cluster.hyper_nodes, session.network_topology(unit) or 0
+    of_job = session.network_topology(unit.job) if isinstance(unit, SubJob) else None
+    highest = tree.top.tier if of_job is None else of_job
+    wider = [
+        domain for domain in (*tree.domains.values(), tree.top) if limit < domain.tier <= max(highest, limit)
+    ]
+    wider.sort(key=lambda domain: (domain.tier, domain.name))
+    search, sub_groups = DomainSearch(session, tasks), _SubGroups(session, unit, tasks)
+    fits = search.fits(wider)
+    roomy = (domain for domain, fit in zip(wider, fits, strict=True) if fit >= search.needed)
+    return next((domain for domain in roomy if sub_groups.fit(domain)), None)
+
+
+class _SubGroups:
+    """For how many sub-groups of a job domains have room, each kept within its own limit."""
+
+    def __init__(self, session: Session, unit: Job | SubJob, tasks: Sequence[Task]):
+        self._needed: list[tuple[int, int, Counter[Domain]]] = []
+        """By sub-group policy: the tier within which each stays, how many there are, and how many fit."""
+        by_policy: dict[str, dict[SubJob, list[Task]]] = {}
+        for task in () if isinstance(unit, SubJob) else tasks:
+            if task.sub_job is not None and task.sub_job.policy is not None:
+                groups = by_policy.setdefault(task.sub_job.policy.name, {})
+                groups.setdefault(task.sub_job, []).append(task)
+        for groups in by_policy.values():
+            limit = session.network_topology(next(iter(groups)))
+            if limit is not None and limit < session.cluster.hyper_nodes.top.tier:
+                self._needed.append((limit, len(groups), _groups_that_fit(session, limit, groups)))
+
+    def fit(self, domain: Domain) -> bool:
+        """Whether a domain has room for all of them."""
+        return all(fitting[domain] >= count for limit, count, fitting in self._needed if limit < domain.tier)
+
+
+def _groups_that_fit(session: Session, limit: int, groups: dict[SubJob, list[Task]]) -> Counter[Domain]:
+    """For how many sub-groups of one size each domain has room in its parts up to a tier."""
+    search = DomainSearch(session, [task for tasks in groups.values() for task in tasks])
+    size = max(map(len, groups.values()))
+    parts = [
+        domain
+        for domain in session.cluster.hyper_nodes.domains.values()
+        if domain.tier <= limit and (domain.parent is None or domain.parent.tier > limit)
+    ]
+    fitting: Counter[Domain] = Counter()
+    for part, fits in zip(parts, search.fits(parts), strict=True):
+        for domain in part.ancestors():
+            fitting[domain] += int(fits) // size
+    return fitting

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stromboli.api import names
 from stromboli.engine.explanation.backfill_causes import held_back, promised_start
-from stromboli.engine.explanation.moved_pods import MovedPods
+from stromboli.engine.explanation.closest_domain import pods
 from stromboli.engine.explanation.node_causes import NodeCauses, no_nodes
 from stromboli.engine.explanation.queue_limit_hits import QueueLimitCauses
 from stromboli.engine.explanation.topology_causes import TopologyCauses
@@ -20,14 +20,16 @@ from stromboli.engine.explanation.ways_out import (
     missing_pods_way_out,
 )
 from stromboli.engine.unmet_requirements import unmet_by_task, unreachable_tier
+from stromboli.model.reservations import RoleOwner
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
     from stromboli.engine.placement.verdict import Verdict
     from stromboli.engine.session import Session
     from stromboli.engine.unmet_requirements import Unmet
-    from stromboli.model.job import Job
+    from stromboli.model.job import Job, JobId
     from stromboli.model.task import Task
+
 
 _UNMET = "Unmet requirement"
 MORE = "run `stromboli plan` for details"
@@ -254,3 +256,39 @@ def _too_few_pods(job: Job) -> Cause | None:
 def _not_placed(job: Job) -> Cause:
     text = "its pods were not placed in the last cycle"
     return Cause("gang", text, MORE, lambda: Details("Not placed", group_message(job)))
+
+
+# -- jobs that were moved aside for a gang and wait for the pods that their controllers make anew
+
+
+MOST_NODES = 5
+
+
+class MovedPods:
+    """Causes of jobs that lack pods because these were moved: room is held for the new ones."""
+
+    def __init__(self, session: Session):
+        self._session = session
+
+    def of_job(self, job: Job) -> Cause | None:
+        """None unless room is held for its pods to come, and without them it cannot start."""
+        nodes = self._nodes.get(job.id) if len(job.tasks) < job.minimum else None
+        if not nodes:
+            return None
+        summary, way_out = (
+            "its pods were moved and their replacements do not exist yet",
+            "its controller creates them",
+        )
+        some = sorted(set(nodes))
+        where = ", ".join(some[:MOST_NODES]) + (", ..." if len(some) > MOST_NODES else "")
+        text = f"{summary}: capacity is held for {pods(len(nodes))} on {where}"
+        return Cause("gang", summary, way_out, partial(Details, "Moved", text, way_out))
+
+    @cached_property
+    def _nodes(self) -> dict[JobId, list[str]]:
+        """The nodes where room is held for pods to come, by job."""
+        nodes: dict[JobId, list[str]] = {}
+        for reservation in self._session.cluster.reservations:
+            if isinstance(reservation.owner, RoleOwner):
+                nodes.setdefault(reservation.owner.job, []).append(reservation.node.name)
+        return nodes

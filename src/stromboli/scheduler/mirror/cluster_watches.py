@@ -19,15 +19,43 @@ from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import PodGroup, Queue
 from stromboli.daemon.log_format import about
 from stromboli.kube.api_client import Client
-from stromboli.kube.api_resources import RESOURCES
-from stromboli.kube.reflector import EVERYTHING, Reflector, WatchScope
-from stromboli.scheduler.mirror.native_group_reflector import NativeGroupReflector
+from stromboli.kube.api_resources import RESOURCES, in_offered_version
+from stromboli.kube.reflector import EVERYTHING, Expired, Reflector, WatchScope
+from stromboli.kube.request import ApiError
+from stromboli.kube.watch_decoding import DecodedObject
 from stromboli.scheduler.thread_seam import ThreadSeam
 
 log = logging.getLogger(__name__)
 
 ESSENTIAL = (Pod, Node, PodGroup, Queue)
 NO_SCOPES: Mapping[type[Object], WatchScope] = MappingProxyType({})
+
+
+class NativeGroupReflector(Reflector):
+    """Finds the offered version first; most servers offer none."""
+
+    absence_level = logging.INFO
+
+    async def _list(self) -> None:
+        resource = await in_offered_version(self._client, self.resource)
+        if resource is None:
+            raise ApiError(404, "NotFound", "no version of it is offered")
+        self.resource = resource
+        await super()._list()
+
+    async def _watch(self) -> None:
+        try:
+            await super()._watch()
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            raise Expired("it is not offered in this version any more") from None
+
+    def _put(self, decoded: DecodedObject) -> None:
+        """Objects in a list do not carry their apiVersion."""
+        if isinstance(decoded.object, NativePodGroup):
+            decoded.object.api_version = self.resource.api_version
+        super()._put(decoded)
 
 
 class ClusterWatches:

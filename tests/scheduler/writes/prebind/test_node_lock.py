@@ -10,7 +10,7 @@ from stromboli.kube.timestamps import timestamp
 from stromboli.model.cards.card_grants import CardGrant
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes import decision_writer as writing
-from stromboli.scheduler.writes.prebind import node_lock
+from stromboli.scheduler.writes.prebind import prebinder
 from tests.scheduler.writes.prebind.gang_story import NODES, NOW, PODS, GangStory
 
 LOCK = "volcano.sh/mutex.lock"
@@ -20,7 +20,7 @@ CARDS = CardGrant("hamivgpu", (), (("volcano.sh/vgpu-node", "n1"),), LOCK)
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "BACKOFF", Backoff(first=0.001, longest=0.004))
-    monkeypatch.setattr(node_lock, "_PAUSE", 0.001)
+    monkeypatch.setattr(prebinder, "_PAUSE", 0.001)
 
 
 def lock(story: GangStory) -> str:

@@ -7,26 +7,29 @@ what was written for it is taken back, and each of its pods is told why.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 
 from stromboli.api import names
 from stromboli.api.decoding import decode_as
+from stromboli.api.types.devices import ResourceClaim
 from stromboli.api.types.node import Node
 from stromboli.api.types.pod import Pod
-from stromboli.engine.decisions import Bind, Event
+from stromboli.engine.decisions import Bind, Event, ReleaseClaim
 from stromboli.kube.guarded_client import GuardedClient
 from stromboli.kube.keyed_queue import PARKED
 from stromboli.kube.request import ApiError, Request
-from stromboli.model.cards.card_grants import CardGrant
+from stromboli.kube.timestamps import timestamp
+from stromboli.model.cards.card_grants import LOCK_SECONDS, CardGrant, lock_counts
 from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.ledgers import Grant
 from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes import decision_requests
 from stromboli.scheduler.writes.pod_writes import PodNotBindable
 from stromboli.scheduler.writes.prebind.awaited_objects import AwaitedObjects
-from stromboli.scheduler.writes.prebind.claim_release import ClaimRelease
 from stromboli.scheduler.writes.prebind.claim_writes import ClaimWrites
 from stromboli.scheduler.writes.prebind.extended_resource_writes import ExtendedResourceWrites
 from stromboli.scheduler.writes.prebind.gang_binds import (
@@ -36,8 +39,13 @@ from stromboli.scheduler.writes.prebind.gang_binds import (
     GangMember,
     PreBindFailed,
 )
-from stromboli.scheduler.writes.prebind.grant_writer import GrantObjects, GrantWriter
-from stromboli.scheduler.writes.prebind.node_lock import NodeLock
+from stromboli.scheduler.writes.prebind.grant_writer import (
+    GrantObjects,
+    GrantWriter,
+    Json,
+    annotations_of,
+    uid_of,
+)
 from stromboli.scheduler.writes.prebind.volume_writes import VolumeWrites
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 
@@ -284,3 +292,112 @@ def failure_of(member: GangMember, bind: Bind) -> WriteFailure:
 
 def _is_leaving(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is not None
+
+
+# -- releases a ResourceClaim that was allocated for pods which were not placed after all, and that nobody uses
+
+
+log = logging.getLogger(__name__)
+
+_FINISHED = (names.POD_SUCCEEDED, names.POD_FAILED)
+
+
+class ClaimRelease:
+    """Executes `ReleaseClaim`; what has changed since it was decided stays, and is looked at again in a later cycle."""
+
+    def __init__(self, objects: GrantObjects, claims: ClaimWrites):
+        self._objects = objects
+        self._claims = claims
+
+    async def release(self, _: WriteOrder, decision: ReleaseClaim) -> None:
+        if self._claims.is_in_use(decision.uid):
+            return
+        self._claims.releasing.add(decision.uid)
+        try:
+            await self._release(decision)
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise
+        finally:
+            self._claims.releasing.discard(decision.uid)
+
+    async def _release(self, decision: ReleaseClaim) -> None:
+        claim = await self._objects.read(ResourceClaim, decision.namespace, decision.name)
+        if claim is None or uid_of(claim) != decision.uid:
+            return
+        if claim["metadata"]["resourceVersion"] != decision.resource_version:
+            return
+        for consumer in claim.get("status", {}).get("reservedFor") or ():
+            if await self._runs(decision.namespace, consumer):
+                log.warning("resourceclaim %s/%s is in use, so it stays", decision.namespace, decision.name)
+                return
+        claim = await self._claims.deallocate(claim)
+        if decision.delete:
+            await self._objects.delete(ResourceClaim, claim)
+
+    async def _runs(self, namespace: str, consumer: Json) -> bool:
+        """Whether a consumer may use the claim by now; of a group of pods we cannot know."""
+        if consumer.get("resource") != "pods":
+            return False
+        pod = await self._objects.read(Pod, namespace, str(consumer["name"]))
+        if pod is None or uid_of(pod) != consumer["uid"]:
+            return False
+        phase = pod.get("status", {}).get("phase")
+        return bool(pod["spec"].get("nodeName")) and phase not in _FINISHED
+
+
+# -- the lock of a node whose device plugin hands cards out to one pod at a time (spec 04 10.7)
+
+
+TRIES = 5
+_PAUSE = 0.1
+
+
+class NodeLock:
+    """Writes the lock that a `CardGrant` asks for."""
+
+    doing = ""
+
+    def __init__(self, objects: GrantObjects, wall: Callable[[], float]):
+        self._objects = objects
+        self._wall = wall
+
+    async def write(self, member: GangMember, bind: Bind, grant: CardGrant) -> None:
+        """Nothing yet."""
+
+    async def time_to_wait(self, member: GangMember, bind: Bind, grant: CardGrant) -> float:
+        for tries in range(TRIES if grant.lock else 0):
+            if tries:
+                await asyncio.sleep(_PAUSE)
+            try:
+                await self._lock(member, bind.node, grant.lock)
+            except ApiError as error:
+                member.lock_time = ""
+                if error.status != 409 or tries == TRIES - 1:
+                    raise
+            else:
+                break
+        return 0.0
+
+    async def _lock(self, member: GangMember, name: str, key: str) -> None:
+        node = await self._objects.read(Node, "", name)
+        if node is None:
+            raise PreBindFailed(f"node {name} is gone")
+        now, held = self._wall(), annotations_of(node).get(key, "")
+        if held and held in (member.gang.locks.get((name, key)), member.lock_time):
+            return
+        if lock_counts(held, now):
+            raise PreBindFailed(f"node {name} has been locked within {LOCK_SECONDS // 60} minutes")
+        member.lock_time = timestamp(now)
+        member.take_back.append(partial(self._unlock, name, key, member.lock_time))
+        await self._objects.patch(Node, node, _lock(key, member.lock_time))
+        member.gang.locks[name, key] = member.lock_time
+
+    async def _unlock(self, name: str, key: str, time: str) -> None:
+        node = await self._objects.read(Node, "", name)
+        if node is not None and annotations_of(node).get(key) == time:
+            await self._objects.patch(Node, node, _lock(key, None))
+
+
+def _lock(key: str, time: str | None) -> Json:
+    return {"metadata": {"annotations": {key: time}}}
