@@ -14,8 +14,16 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from stromboli.embedded.kube_controllers import controller_loop
 from tests.embedded.api_requests import MERGE, ApiCaller, config_map, pod, running
 from tests.embedded.kube_controllers.test_controller_loop import conditions_of, eventually, is_, names, owned
+from tests.embedded.kube_controllers.test_loop_lag import phases
+from tests.embedded.kube_controllers.volumes.test_persistent_volumes import (
+    CLAIMS,
+    CLASSES,
+    claim,
+    storage_class,
+)
 from tests.embedded.test_custom_resources import (
     DEFINITIONS,
     TOYS,
@@ -414,6 +422,64 @@ def test_what_may_not_be_deleted_does_not_hold_the_rest_of_its_namespace_or_owne
             assert 'admission webhook "hook.example.com" denied the request' in failure["message"]
             await api.delete(f"{MAPS}/owner", {"propagationPolicy": "Foreground"})
             await eventually(lambda: is_(names(api, MAPS), ["a", "owner"]))
+
+    asyncio.run(scenario())
+
+
+DELETED_MAPS = {
+    "apiGroups": [""],
+    "apiVersions": ["v1"],
+    "resources": ["configmaps"],
+    "operations": ["DELETE"],
+}
+
+
+async def leave_dependents(api: ApiCaller, count: int) -> None:
+    """Delete pods that own a ConfigMap each, so that the garbage collector deletes those."""
+    for number in range(count):
+        owner = await api.post(PODS, pod(f"owner-{number}"))
+        references = owned("any", owner)["metadata"]["ownerReferences"]
+        await api.post(MAPS, config_map(f"left-{number}", ownerReferences=references))
+        await api.delete(f"{PODS}/owner-{number}")
+
+
+def test_a_webhook_that_hangs_delays_only_the_objects_that_it_is_called_for(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        thought = asyncio.Event()
+        async with hooked(tmp_path, lambda _: {"allowed": True}, thought) as (api, url, asked):
+            await register(api, "validating", url, rules=[DELETED_MAPS])
+            await leave_dependents(api, 2)
+            await eventually(lambda: is_(_soon(len(asked)), 2))
+            await api.post(CLASSES, storage_class("quick"))
+            await api.post(CLAIMS, claim("c", "quick"))
+            await eventually(lambda: is_(phases(api, CLAIMS), ["Bound"]))
+            await api.post("/api/v1/namespaces", {"metadata": {"name": "team"}})
+            await eventually(lambda: is_(names(api, "/api/v1/namespaces/team/serviceaccounts"), ["default"]))
+            other = await api.post(PODS, pod("other"))
+            await api.post(PODS, owned("its-own", other))
+            await api.delete(f"{PODS}/other")
+            await eventually(lambda: is_(names(api, PODS), []))
+            assert "left-0" in await names(api, MAPS)
+            thought.set()
+            await eventually(lambda: is_(names(api, MAPS), []))
+
+    asyncio.run(scenario())
+
+
+def test_a_server_starts_though_a_webhook_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller_loop, "START_TIMEOUT", 0.2)
+
+    async def scenario() -> None:
+        thought = asyncio.Event()
+        async with hooked(tmp_path / "hook", lambda _: {"allowed": True}, thought) as (_, url, asked):
+            async with running(tmp_path / "data") as api:
+                await register(api, "validating", url, rules=[DELETED_MAPS])
+                await leave_dependents(api, 1)
+                await eventually(lambda: is_(_soon(len(asked)), 1))
+            async with asyncio.timeout(5), running(tmp_path / "data") as api:
+                assert "left-0" in await names(api, MAPS)
+                thought.set()
+                await eventually(lambda: is_(names(api, MAPS), []))
 
     asyncio.run(scenario())
 

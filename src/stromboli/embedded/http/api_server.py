@@ -150,13 +150,13 @@ class ApiServer:
             await bring_up_to_date(self.objects)
             await self.store.wait_committed()
             mark_format(self.data)
+        self._tasks.append(asyncio.create_task(self.controllers.run()))
         await self.controllers.start()
         await self._listen()
         await publish_api_server(self.objects, self.url)
         self.store.on_commit(self._keep_service)
-        self._tasks = [
+        self._tasks += [
             asyncio.create_task(self._run_periodically()),
-            asyncio.create_task(self.controllers.run()),
             asyncio.create_task(warn_of_lag()),
         ]
 

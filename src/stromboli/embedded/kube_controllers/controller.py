@@ -1,10 +1,11 @@
-"""What the controllers have in common."""
+"""What the controllers have in common: a work queue of their own, keys and writes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from stromboli.api import names
+from stromboli.controllers.workqueue import WorkQueue
 from stromboli.embedded.admission.write_request import WriteRequest
 from stromboli.embedded.auth.identity import APISERVER_USER
 from stromboli.embedded.kinds.kind import Content, Kind
@@ -15,13 +16,16 @@ from stromboli.embedded.store.records import Change, Key, Record
 
 
 class Controller:
-    """Names the objects that a change concerns, and reconciles them; each controller is given every key."""
+    """Names the objects that a change concerns, and reconciles them."""
 
     component = "stromboli"
     """Who writes, in events and owners of fields."""
+    workers = 1
+    """How many objects are reconciled at the same time."""
 
     def __init__(self, objects: Objects):
         self._objects = objects
+        self.queue: WorkQueue[Key] = WorkQueue()
 
     def initial_keys(self) -> Iterable[Key]:
         """Objects to reconcile at the start, which may have been left half done."""

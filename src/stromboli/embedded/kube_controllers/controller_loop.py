@@ -1,10 +1,11 @@
-"""Runs the controllers: they name the objects that a committed change concerns, and reconcile them one by one."""
+"""Runs the controllers: they name the objects that a committed change concerns, and workers reconcile them."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from stromboli.embedded.api_status import StatusError
@@ -28,12 +29,14 @@ from stromboli.embedded.time_slices import TimeSlices
 
 log = logging.getLogger(__name__)
 
+START_TIMEOUT = 5.0
+"""Seconds after which requests are served though objects are still to be reconciled: they may wait for webhooks."""
 RETRY_AFTER = 5.0
 """Seconds after which a reconciliation that failed is tried again."""
 
 
 class ControllerLoop:
-    """The queue of objects to reconcile, fed by the commits of the store."""
+    """The workers of all controllers, whose queues are fed by the commits of the store."""
 
     def __init__(self, objects: Objects, data: Path, ca: str = ""):
         self._store = objects.store
@@ -42,18 +45,20 @@ class ControllerLoop:
             GarbageCollector(objects),
             NamespaceController(objects, ca),
             DefinitionController(objects),
-            PodGarbageCollector(objects, self._enqueue_after),
+            PodGarbageCollector(objects),
             PodGroupProtection(objects),
             VolumeProtection(objects),
             ResourceClaimController(objects),
             PersistentVolumeController(objects, data),
             EphemeralVolumeController(objects),
             QuotaController(objects),
-            DisruptionController(objects, self._enqueue),
-            EndpointsController(objects, self._enqueue),
+            DisruptionController(objects),
+            EndpointsController(objects),
         )
-        self._queue: dict[Key, None] = {}
-        self._wake = asyncio.Event()
+        self._finished = asyncio.Event()
+        """A controller has nothing left to reconcile."""
+        self._slices = TimeSlices()
+        """Shared by all workers, so that many busy ones hold up requests no longer than one."""
 
     def on_commit(self, batch: Sequence[Change]) -> None:
         for change in batch:
@@ -61,58 +66,62 @@ class ControllerLoop:
                 self.event_expiry.observe(change)
                 continue
             for controller in self._controllers:
-                self._enqueue(controller.keys_for(change))
-
-    def _enqueue(self, keys: Iterable[Key]) -> None:
-        for key in keys:
-            self._queue[key] = None
-            self._wake.set()
-
-    def _enqueue_after(self, seconds: float, key: Key) -> None:
-        asyncio.get_running_loop().call_later(seconds, self._enqueue, [key])
+                for key in controller.keys_for(change):
+                    controller.queue.add(key)
 
     async def start(self) -> None:
-        """Reconcile what the last run may have left half done, before requests are served."""
+        """Reconcile what the last run may have left half done, for a limited time before requests are served."""
         for record in self._store.list("events"):
             self.event_expiry.add(record)
         for controller in self._controllers:
-            self._enqueue(controller.initial_keys())
-        await self.drain()
+            for key in controller.initial_keys():
+                controller.queue.add(key)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(START_TIMEOUT):
+                await self.drain()
 
     async def drain(self) -> None:
-        """Reconcile everything that is queued."""
-        while self._queue:
-            await self._reconcile_next()
+        """Wait until everything that is queued is reconciled."""
+        while not all(controller.queue.idle for controller in self._controllers):
+            self._finished.clear()
+            await self._finished.wait()
         await self._store.wait_committed()
 
     async def run(self) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            slices = TimeSlices()
-            while self._queue:
-                await self._reconcile_next()
-                if slices.due:
-                    await slices.pause()
-
-    async def _reconcile_next(self) -> None:
-        key = next(iter(self._queue))
-        del self._queue[key]
-        results = [await self._reconcile(controller, key) for controller in self._controllers]
-        if not all(results):
-            self._enqueue_after(RETRY_AFTER, key)
-
-    async def _reconcile(self, controller: Controller, key: Key) -> bool:
-        """Whether it succeeded: whatever fails, the other controllers and objects have their turn."""
+        """Until cancelled."""
         try:
-            await controller.reconcile(key)
-        except StatusError as error:
-            if error.code == 404:
-                return True
-            log.warning("%s %s/%s: %s; tried again", key.resource, key.namespace, key.name, error)
-            return False
-        except Exception as error:
-            if not isinstance(error, WriteFailed):
-                log.exception("%s %s/%s: tried again", key.resource, key.namespace, key.name)
-            return False
-        return True
+            async with asyncio.TaskGroup() as group:
+                for controller in self._controllers:
+                    for _ in range(controller.workers):
+                        group.create_task(self._work(controller))
+        finally:
+            for controller in self._controllers:
+                controller.queue.close()
+
+    async def _work(self, controller: Controller) -> None:
+        queue = controller.queue
+        while True:
+            key = await queue.get()
+            if not await _reconcile(controller, key):
+                queue.add_after(key, RETRY_AFTER)
+            queue.done(key)
+            if queue.idle:
+                self._finished.set()
+            if self._slices.due:
+                await self._slices.pause()
+
+
+async def _reconcile(controller: Controller, key: Key) -> bool:
+    """Whether it succeeded: whatever fails, the other objects have their turn."""
+    try:
+        await controller.reconcile(key)
+    except StatusError as error:
+        if error.code == 404:
+            return True
+        log.warning("%s %s/%s: %s; tried again", key.resource, key.namespace, key.name, error)
+        return False
+    except Exception as error:
+        if not isinstance(error, WriteFailed):
+            log.exception("%s %s/%s: tried again", key.resource, key.namespace, key.name)
+        return False
+    return True

@@ -13,6 +13,8 @@ from stromboli.embedded.store.records import Change, Key
 
 
 class DefinitionController(Controller):
+    workers = 4
+
     def __init__(self, objects: Objects):
         super().__init__(objects)
         self._terminating: set[str] = set()

@@ -19,6 +19,8 @@ from stromboli.embedded.time_slices import TimeSlices
 class GarbageCollector(Controller):
     """The graph of owner references, by uid."""
 
+    workers = 4
+
     def __init__(self, objects: Objects):
         super().__init__(objects)
         self._keys: dict[str, Key] = {}
@@ -30,6 +32,8 @@ class GarbageCollector(Controller):
         for resource in store.resources():
             for record in store.list(resource):
                 self._add(record)
+                if record.meta.deletion_timestamp and record.meta.finalizers:
+                    yield record.key
         for keys in self._dependents.values():
             yield from keys
         yield from (self._keys[uid] for uid in self._dependents if uid in self._keys)

@@ -68,6 +68,8 @@ def _listed(entries: Iterable[str]) -> str:
 
 
 class NamespaceController(Controller):
+    workers = 4
+
     def __init__(self, objects: Objects, ca: str):
         """`ca` is the server's CA bundle, empty if it has none."""
         super().__init__(objects)

@@ -6,7 +6,7 @@ A pod that is being deleted goes at once; any other after a quarantine, in which
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -41,9 +41,10 @@ _decode_pod = msgspec.json.Decoder(_Pod, strict=False).decode
 
 
 class PodGarbageCollector(Controller):
-    def __init__(self, objects: Objects, enqueue_after: Callable[[float, Key], None]):
+    workers = 4
+
+    def __init__(self, objects: Objects):
         super().__init__(objects)
-        self._enqueue_after = enqueue_after
         self._quarantine: dict[Key, float] = {}
         """When pods whose node does not exist are deleted."""
 
@@ -87,11 +88,11 @@ class PodGarbageCollector(Controller):
         if pod.meta.deletion_timestamp:
             self._objects.system_update(pod, _fail)
         elif _node_name(pod):
-            end = self._quarantine.get(pod.key)
-            if end is None:
-                self._quarantine[pod.key] = time.monotonic() + QUARANTINE
-                self._enqueue_after(QUARANTINE, pod.key)
-            elif time.monotonic() >= end:
+            now = time.monotonic()
+            left = self._quarantine.setdefault(pod.key, now + QUARANTINE) - now
+            if left > 0:
+                self.queue.add_after(pod.key, left)
+            else:
                 self._objects.system_update(pod, _disrupt)
                 await self._delete(pod)
 

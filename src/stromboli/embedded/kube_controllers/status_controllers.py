@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from stromboli.embedded.admission.resource_quota import QUOTAS
 from stromboli.embedded.kube_controllers.controller import Controller
 from stromboli.embedded.objects import disruption_budgets
 from stromboli.embedded.objects.disruption_budgets import BUDGETS
-from stromboli.embedded.objects.object_verbs import Objects
 from stromboli.embedded.store.records import Change, Key
 
 BUDGET_DELAY = 0.2
@@ -29,29 +27,15 @@ class QuotaController(Controller):
 
 
 class DisruptionController(Controller):
-    def __init__(self, objects: Objects, enqueue: Callable[[Iterable[Key]], None]):
-        super().__init__(objects)
-        self._enqueue = enqueue
-        self._delayed: set[Key] = set()
-
     def keys_for(self, change: Change) -> Iterable[Key]:
         """None at once: counting all pods for each of them would take too long."""
         store, key = self._objects.store, change.key
         if key.resource == "pods" and len(store.table(BUDGETS)):
             for record in store.list(BUDGETS, key.namespace):
-                self._delay(record.key)
+                self.queue.add_after(record.key, BUDGET_DELAY)
         elif key.resource == BUDGETS:
-            self._delay(key)
+            self.queue.add_after(key, BUDGET_DELAY)
         return ()
-
-    def _delay(self, key: Key) -> None:
-        if key not in self._delayed:
-            self._delayed.add(key)
-            asyncio.get_running_loop().call_later(BUDGET_DELAY, self._enqueue_delayed, key)
-
-    def _enqueue_delayed(self, key: Key) -> None:
-        self._delayed.discard(key)
-        self._enqueue([key])
 
     async def reconcile(self, key: Key) -> None:
         if key.resource == BUDGETS and (record := self._objects.store.get(*key)) is not None:

@@ -42,6 +42,25 @@ def test_claims_that_a_quota_refuses_are_made_when_there_is_room(
     asyncio.run(scenario())
 
 
+def test_a_claim_that_is_deleted_is_made_again_for_its_pod(tmp_path: Path) -> None:
+    template = {"volumeClaimTemplate": {"spec": claim("any", "none")["spec"]}}
+
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            await api.post(PODS, pod("p", volumes=[{"name": "scratch", "ephemeral": template}]))
+            await made(api, CLAIMS, 1)
+            before = (await api.get(f"{CLAIMS}/p-scratch"))["metadata"]["uid"]
+            await api.delete(f"{CLAIMS}/p-scratch")
+
+            async def is_another() -> bool:
+                status, answer = await api.request("GET", f"{CLAIMS}/p-scratch")
+                return status == 200 and answer["metadata"]["uid"] != before
+
+            await eventually(is_another)
+
+    asyncio.run(scenario())
+
+
 async def made(api: ApiCaller, path: str, count: int) -> None:
     async def has_count() -> bool:
         return len(await names(api, path)) == count

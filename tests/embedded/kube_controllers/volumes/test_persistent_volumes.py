@@ -268,6 +268,21 @@ def static_volume(name: str) -> dict[str, Any]:
     }
 
 
+def test_a_claim_without_its_finalizer_gets_it_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as api:
+            await api.post(CLAIMS, claim("a", "none"))
+            await api.patch(f"{CLAIMS}/a", {"metadata": {"finalizers": None}})
+
+            async def is_protected() -> bool:
+                finalizers = (await api.get(f"{CLAIMS}/a"))["metadata"].get("finalizers")
+                return bool(finalizers == ["kubernetes.io/pvc-protection"])
+
+            await eventually(is_protected)
+
+    asyncio.run(scenario())
+
+
 def test_claims_that_come_at_once_get_a_volume_each(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as api:

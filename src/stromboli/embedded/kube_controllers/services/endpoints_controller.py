@@ -44,16 +44,13 @@ class EndpointsController(Controller):
 
     component = "endpoint-controller"
 
-    def __init__(self, objects: Objects, enqueue: Callable[[Iterable[Key]], None]):
+    def __init__(self, objects: Objects):
         super().__init__(objects)
-        self._enqueue = enqueue
         self._selectors = SelectorsIndex()
         self._slices: dict[Key, set[Key]] = {}
         """The slices of Services."""
         self._resting: dict[Key, float] = {}
         """When Services that were looked at lately may be looked at again."""
-        self._waiting: set[Key] = set()
-        """Services that are looked at when they have rested."""
         self._written: dict[Key, int] = {}
         """The revisions of endpoints and slices as this controller wrote them."""
 
@@ -144,14 +141,8 @@ class EndpointsController(Controller):
         left = self._resting.get(key, 0.0) - time.monotonic()
         if left <= 0:
             return True
-        if key not in self._waiting:
-            self._waiting.add(key)
-            asyncio.get_running_loop().call_later(left, self._look_again, key)
+        self.queue.add_after(key, left)
         return False
-
-    def _look_again(self, key: Key) -> None:
-        self._waiting.discard(key)
-        self._enqueue([key])
 
     async def _remove_endpoints(self, key: Key) -> None:
         """Those of a Service that is gone; its slices are collected with it."""

@@ -19,8 +19,14 @@ class EphemeralVolumeController(Controller):
         return (record.key for record in self._objects.store.list("pods") if has_ephemeral(record))
 
     def keys_for(self, change: Change) -> Iterable[Key]:
-        after = change.after
-        return [change.key] if change.key.resource == "pods" and after and has_ephemeral(after) else ()
+        before, after = change.before, change.after
+        if change.key.resource == "pods":
+            return [change.key] if after is not None and has_ephemeral(after) else ()
+        if change.key.resource == CLAIMS and after is None and before is not None:
+            owners = before.object()["metadata"].get("ownerReferences") or ()
+            namespace = change.key.namespace
+            return [Key("pods", namespace, owner["name"]) for owner in owners if owner["kind"] == "Pod"]
+        return ()
 
     async def reconcile(self, key: Key) -> None:
         record = self._objects.store.get(*key) if key.resource == "pods" else None

@@ -25,15 +25,15 @@ class VolumeProtection(Controller):
     """Lets a claim go once no pod on a node uses it, and a volume once no claim is bound to it."""
 
     def initial_keys(self) -> Iterator[Key]:
-        for resource, finalizer in _FINALIZERS.items():
+        for resource in _FINALIZERS:
             for record in self._objects.store.list(resource):
-                if record.meta.deletion_timestamp or finalizer not in (record.meta.finalizers or ()):
+                if _needs_protection(record):
                     yield record.key
 
     def keys_for(self, change: Change) -> Iterator[Key]:
         resource, namespace = change.key.resource, change.key.namespace
         if resource in (VOLUMES, CLAIMS):
-            if change.after is not None and change.after.meta.deletion_timestamp:
+            if change.after is not None and _needs_protection(change.after):
                 yield change.key
         elif resource == "pods" and len(self._objects.store.table(CLAIMS)):
             for name in claim_names(_ended(change) or {}):
@@ -60,6 +60,12 @@ class VolumeProtection(Controller):
             if slices.due:
                 await slices.pause()
         return False
+
+
+def _needs_protection(record: Record) -> bool:
+    """Whether a volume or claim is being deleted, or lacks the finalizer that protects it."""
+    meta = record.meta
+    return bool(meta.deletion_timestamp) or _FINALIZERS[record.key.resource] not in (meta.finalizers or ())
 
 
 def _ended(change: Change) -> Content | None:
