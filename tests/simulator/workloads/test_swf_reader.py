@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from stromboli.simulator.workloads import swf_reader, trace_lines
 from stromboli.simulator.workloads.gang_shapes import NodeRoom
 from stromboli.simulator.workloads.swf_reader import AS_RECORDED, SwfOptions, read_swf
 from stromboli.simulator.workloads.workload_errors import WorkloadError
@@ -221,6 +222,31 @@ def test_whatever_a_file_holds_it_is_read_or_refused_with_words(tmp_path_factory
 def test_a_compressed_trace_is_read_as_a_plain_one(swf):
     workload = swf(gzip.compress((HEADER + record(1)).encode()), name="trace.swf.gz")
     assert (workload.name, len(workload.jobs)) == ("trace", 1)
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_a_trace_with_too_many_lines_or_bytes_is_refused_before_a_record_is_read(swf, monkeypatch, compress):
+    monkeypatch.setattr(swf_reader, "_record", lambda *_: pytest.fail("a record was read"))
+    trace = compress(record().encode() * 1000)
+    monkeypatch.setattr(swf_reader, "MAX_LINES", 999)
+    with pytest.raises(WorkloadError, match="1000 lines, at most 999 are read; cut it into parts"):
+        swf(trace)
+    monkeypatch.setattr(swf_reader, "MAX_BYTES", 1000)
+    with pytest.raises(WorkloadError, match="it is larger than 1000 bytes; cut it into parts"):
+        swf(trace)
+
+
+def test_progress_is_reported_while_a_trace_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(swf_reader, "REPORT_EVERY", 10)
+    monkeypatch.setattr(trace_lines, "REPORT_EVERY", 10)
+    file = tmp_path / "trace.swf"
+    file.write_text("".join(record(job) for job in range(1, 31)))
+    reports = []
+    read_swf(str(file), progress=lambda *report: reports.append(report))
+    size = file.stat().st_size
+    assert [step for step, _, _ in reports] == ["Reading"] * 3 + ["Creating jobs"] * 3
+    assert {total for step, _, total in reports if step == "Reading"} == {size}
+    assert reports[3:] == [("Creating jobs", done, 30) for done in (0, 10, 20)]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The progress of a simulation on a terminal: jobs that are done, and how far virtual time has come."""
+"""Progress on a terminal: of a file that is read, and of a simulation by its jobs and its virtual time."""
 
 from __future__ import annotations
 
@@ -8,9 +8,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from stromboli.simulator.runs.simulation import Progress
+from stromboli.simulator.workloads import trace_lines
 
 _INTERVAL = 0.1
 """Seconds from one look at it to the next."""
+
+
+@contextmanager
+def reading_bar(quiet: bool = False) -> Iterator[trace_lines.Progress]:
+    """A bar for a workload that is read, on standard error if that is a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield trace_lines.no_progress
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    shown = time.monotonic()
+    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
+        task = bar.add_task("", total=None, visible=False)
+
+        def show(step: str, done: int, total: int) -> None:
+            nonlocal shown
+            if time.monotonic() - shown >= _INTERVAL:
+                shown = time.monotonic()
+                bar.update(task, description=step, completed=done, total=total, visible=True, refresh=True)
+
+        yield show
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from stromboli.api.resources.quantity import whole
 from stromboli.cli.cli_errors import Usage
 from stromboli.cli.simulate.form_settings import adjusted, given_nodes, settings_of
 from stromboli.cli.simulate.prepared_simulation import PreparedSimulation
+from stromboli.cli.simulate.progress_bar import reading_bar
 from stromboli.cli.simulate.simulate_options import Backfill, SimulateOptions
 from stromboli.cli.simulate.simulation_policies import BATCH, PACKING, policy_of
 from stromboli.engine.catalog import Catalog
@@ -21,7 +22,9 @@ from stromboli.simulator.workloads.swf_reader import SwfOptions, read_swf
 def prepare_swf(options: SimulateOptions, catalog: Catalog) -> PreparedSimulation:
     """Read the trace; by default jobs are in the order of their submission, with backfill around the first."""
     nodes = given_nodes(options)
-    workload = adjusted(read_swf(str(options.swf), _swf_options(nodes, options.overrun)), options)
+    with reading_bar(options.quiet) as progress:
+        trace = read_swf(str(options.swf), _swf_options(nodes, options.overrun), progress)
+    workload = adjusted(trace, options)
     if options.policy is None and options.preset is None and options.backfill is None:
         options = replace(options, backfill=Backfill.EASY)
     policy = policy_of(options, catalog, BATCH + PACKING if nodes else BATCH)

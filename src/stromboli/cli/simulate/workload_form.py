@@ -10,6 +10,7 @@ from stromboli.cli.policy_options import case_policy, chosen_policy
 from stromboli.cli.simulate.cluster_workload import cluster_workload
 from stromboli.cli.simulate.form_settings import adjusted, assumed_run_time, given_nodes, settings_of
 from stromboli.cli.simulate.prepared_simulation import PreparedSimulation
+from stromboli.cli.simulate.progress_bar import reading_bar
 from stromboli.cli.simulate.simulate_options import SimulateOptions
 from stromboli.cli.simulate.simulation_policies import with_backfill
 from stromboli.engine.catalog import Catalog
@@ -21,7 +22,9 @@ from stromboli.simulator.workloads.workload_files import read_workload
 
 def prepare_workload(options: SimulateOptions, catalog: Catalog) -> PreparedSimulation:
     """Read a workload that was saved, or generate one: with the seed that is given, else with its own."""
-    workload = read_workload(str(options.workload), options.seed, SwfOptions(overrun=options.overrun))
+    swf = SwfOptions(overrun=options.overrun)
+    with reading_bar(options.quiet) as progress:
+        workload = read_workload(str(options.workload), options.seed, swf, progress)
     return _prepared(workload, options, _policy(options, catalog, None), str(options.workload))
 
 

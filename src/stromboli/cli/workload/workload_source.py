@@ -8,6 +8,7 @@ from pathlib import Path
 from stromboli.cli.cli_errors import Usage
 from stromboli.cli.simulate.cluster_workload import cluster_workload
 from stromboli.cli.simulate.openb_arguments import arrival_sequence, given_lists
+from stromboli.cli.simulate.progress_bar import reading_bar
 from stromboli.cli.simulate.simulate_options import Sequence
 from stromboli.simulator.workloads.openb_workload import arriving_workload, recorded_workload
 from stromboli.simulator.workloads.submitted_jobs import Workload
@@ -47,7 +48,8 @@ class WorkloadSource:
 
     def _read_file(self) -> Workload:
         swf = SwfOptions(cpus_per_pod=self.cpus_per_pod, overrun=self.overrun, queues=self.queues)
-        return read_workload(str(self.file), self.seed, swf)
+        with reading_bar() as progress:
+            return read_workload(str(self.file), self.seed, swf, progress)
 
     def _read_lists(self) -> Workload:
         lists = given_lists(self.openb_nodes, self.openb_pods)

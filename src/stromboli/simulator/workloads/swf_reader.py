@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -21,11 +21,21 @@ from stromboli.simulator.count_sentences import count_sentence
 from stromboli.simulator.workloads.gang_shapes import GangShapes, NodeRoom
 from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
 from stromboli.simulator.workloads.swf_header import SwfHeader
-from stromboli.simulator.workloads.trace_lines import trace_lines
+from stromboli.simulator.workloads.trace_lines import (
+    REPORT_EVERY,
+    Progress,
+    count_lines,
+    no_progress,
+    trace_lines,
+)
 from stromboli.simulator.workloads.workload_errors import WorkloadError
 
+MAX_BYTES = 2**29
+"""Of a trace once it is decompressed: enough for `MAX_JOBS` records of the usual length."""
 MAX_JOBS = 5_000_000
 """Records of a trace."""
+MAX_LINES = 6_000_000
+"""Of a trace: records and header notes."""
 MAX_PROCESSORS = 10**9
 """Of the machine."""
 MAX_NUMBER = 10**15
@@ -87,9 +97,9 @@ class _Trace:
     records: list[SwfRecord] = field(default_factory=list)
 
 
-def read_swf(path: str, options: SwfOptions = AS_RECORDED) -> Workload:
+def read_swf(path: str, options: SwfOptions = AS_RECORDED, progress: Progress = no_progress) -> Workload:
     """The jobs of a trace, on a node with a CPU for each of the machine's processors."""
-    trace = _read(path)
+    trace = _read(path, progress)
     notes: list[str] = []
     size = _machine_size(path, trace, notes)
     shapes = GangShapes(options.nodes or (NodeRoom(size, size),), options.cpus_per_pod)
@@ -99,7 +109,7 @@ def read_swf(path: str, options: SwfOptions = AS_RECORDED) -> Workload:
     usable.sort(key=lambda record: record.submit)
     _note_order([record for record in trace.records if record.submit >= 0], notes)
     submitted = _Submission(trace.header, options, shapes, usable[0].submit)
-    jobs = tuple(map(submitted.job, usable))
+    jobs = tuple(submitted.jobs(usable, progress))
     if cut := sum(job.run_time < record.run for job, record in zip(jobs, usable, strict=True)):
         notes.append(count_sentence(cut, "job", _CUT, of=len(jobs)))
     notes += _header_notes(trace)
@@ -112,9 +122,11 @@ def read_swf(path: str, options: SwfOptions = AS_RECORDED) -> Workload:
 # -- records
 
 
-def _read(path: str) -> _Trace:
+def _read(path: str, progress: Progress) -> _Trace:
+    if (lines := count_lines(path, MAX_BYTES)) > MAX_LINES:
+        raise WorkloadError(path, f"{lines} lines, at most {MAX_LINES} are read; cut it into parts")
     trace = _Trace()
-    for number, line in trace_lines(path):
+    for number, line in trace_lines(path, progress=progress):
         fields = line.split()
         if not fields:
             continue
@@ -255,7 +267,13 @@ class _Submission:
         self._requests: dict[int, dict[str, int | str]] = {}
         self._names: Counter[int] = Counter()
 
-    def job(self, record: SwfRecord) -> SubmittedJob:
+    def jobs(self, records: Sequence[SwfRecord], progress: Progress) -> Iterator[SubmittedJob]:
+        for number, record in enumerate(records):
+            if number % REPORT_EVERY == 0:
+                progress("Creating jobs", number, len(records))
+            yield self._job(record)
+
+    def _job(self, record: SwfRecord) -> SubmittedJob:
         limit = record.requested_time if record.requested_time > 0 else record.run
         shape = self._shapes.of(record.processors)
         assert shape is not None, "others are left out"

@@ -43,7 +43,7 @@ from stromboli.simulator.workloads.saved_workload import (
 from stromboli.simulator.workloads.submitted_jobs import Workload
 from stromboli.simulator.workloads.swf_reader import AS_RECORDED, SwfOptions, read_swf
 from stromboli.simulator.workloads.swf_writer import write_swf
-from stromboli.simulator.workloads.trace_lines import trace_lines
+from stromboli.simulator.workloads.trace_lines import Progress, no_progress, trace_lines
 from stromboli.simulator.workloads.workload_errors import WorkloadError
 
 MAX_YAML = 64 * 1024 * 1024
@@ -61,25 +61,30 @@ _KINDS = f"{WORKLOAD} or {GENERATOR} of {API_VERSION}"
 T = TypeVar("T")
 
 
-def read_workload(path: str, seed: int | None = None, swf: SwfOptions = AS_RECORDED) -> Workload:
+def read_workload(
+    path: str,
+    seed: int | None = None,
+    swf: SwfOptions = AS_RECORDED,
+    progress: Progress = no_progress,
+) -> Workload:
     """The workload of a file. The seed is for a generator, the options for a trace in Standard Workload Format."""
     try:
-        return _read(path, seed, swf)
+        return _read(path, seed, swf, progress)
     except WorkloadError:
         if _is_record(path):
             raise WorkloadError(path, _RECORD.format(path)) from None
         raise
 
 
-def _read(path: str, seed: int | None, swf: SwfOptions) -> Workload:
+def _read(path: str, seed: int | None, swf: SwfOptions, progress: Progress) -> Workload:
     if path.removesuffix(".gz").endswith(".swf"):
-        return read_swf(path, swf)
-    lines = trace_lines(path, MAX_OBJECT_LINE)
+        return read_swf(path, swf, progress)
+    lines = trace_lines(path, MAX_OBJECT_LINE, progress=progress)
     first = next(((number, line) for number, line in lines if line.strip()), (1, ""))
     if first[1].lstrip().startswith("{"):
         return _read_json_lines(path, chain([first], lines))
     if first[1].startswith(";"):
-        return read_swf(path, swf)
+        return read_swf(path, swf, progress)
     return _read_yaml(path, chain([first], lines), seed)
 
 
