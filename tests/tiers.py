@@ -131,9 +131,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     tier = config.getoption("--tier")
     if tier:
         _mark_other_seeds(items)
-        chosen = [item for item in items if _belongs(item, tier)]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
-        items[:] = chosen
+        chosen: dict[bool, list[pytest.Item]] = {True: [], False: []}
+        for item in items:
+            chosen[_belongs(item, tier)].append(item)
+        config.hook.pytest_deselected(items=chosen[False])
+        items[:] = chosen[True]
     if config.getoption("dist", "no") == "loadgroup":
         _group(items)
 
