@@ -121,7 +121,7 @@ def test_a_missing_permission_to_replace_a_policy_is_reported_before_anything_is
         assert "configmaps" in result.stderr
         policy_command("apply", "--preset", "basic", "--configmap", f"{NAMESPACE}/seventh", "--yes")
     groups = tmp_path / "groups.conf"
-    groups.write_text("resourceGroups:\n- resourceGroup: gpu\n  labels: {accelerator: 'true'}\n")
+    groups.write_text("resourceGroups:\n- resourceGroup: cpu\n  labels: {zone: a}\n")
     result = policy_command("apply", "--admission", groups, *user)
     assert (result.exit_code, result.stdout) == (1, ""), result.output
 
