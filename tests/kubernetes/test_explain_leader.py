@@ -68,8 +68,7 @@ def _tell_of_an_eviction(cluster: SchedulerCluster) -> None:
     assert "room-made" in kinds(asked(leader, first))
     refused = asked(standby, path)
     assert refused["httpStatus"] == 503
-    assert "stands by" in refused["message"]
-    assert "leads" in refused["message"]
+    assert "is on standby: the leader is " in refused["message"]
     cluster.plane.kubectl("create", "serviceaccount", "nobody", "-n", NAMESPACE)
     token = cluster.plane.token_for(NAMESPACE, "nobody")
     assert asked(leader, path, token)["httpStatus"] == 403
@@ -97,7 +96,7 @@ def _tell_of_cycles(cluster: SchedulerCluster, leader: Scheduler, standby: Sched
     newer = asked(leader, f"/explain/cycles?after={newest}").get("cycles", [])
     assert all(entry["lastNumber"] > newest for entry in newer)
     assert asked(leader, "/explain/cycles?after=soon")["httpStatus"] == 400
-    assert "stands by" in asked(standby, "/explain/cycles")["message"]
+    assert "is on standby" in asked(standby, "/explain/cycles")["message"]
     assert 'cannot list resource "pods"' in asked(leader, "/explain/cycles", nobody)["message"]
 
 
