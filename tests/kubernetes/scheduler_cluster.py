@@ -27,6 +27,7 @@ from tests.kubernetes.servers import control_plane
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "stories"
 VOLCANO = "/apis/scheduling.volcano.sh/v1beta1"
+PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 SIMULATED_LABELS = {"type": "kwok", "stromboli.sh/node": "simulated"}
 """Labels of nodes that KWOK, or our own simulated nodes, look after."""
 SOURCE = str(Path(__file__).parents[2] / "src")
@@ -290,8 +291,13 @@ class SchedulerCluster:
             f"/apis/batch.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/jobs",
             "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases",
             f"/api/v1/namespaces/{NAMESPACE}/events",
+            "/api/v1/namespaces/volcano-system/configmaps",
         ):
             self.plane.request("DELETE", collection)
+        for item in self.read(PRIORITY_CLASSES)["items"]:
+            name = item["metadata"]["name"]
+            if not name.startswith("system-"):
+                self.plane.request("DELETE", f"{PRIORITY_CLASSES}/{name}")
 
     # -- observed state
 

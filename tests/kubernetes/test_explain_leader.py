@@ -79,7 +79,6 @@ def _tell_of_an_eviction(cluster: SchedulerCluster) -> None:
     huge = f"/explain/podgroups/{NAMESPACE}/huge"
     cluster.wait(lambda: asked(leader, huge).get("explanation"), "the reason to be told")
     assert asked(leader, huge)["explanation"]["gate"] == "nodes"
-    cluster.plane.kubectl("delete", "priorityclass", "urgent")
 
 
 def _tell_of_cycles(cluster: SchedulerCluster, leader: Scheduler, standby: Scheduler, nobody: str) -> None:

@@ -45,7 +45,6 @@ def cluster(shared_cluster: SchedulerCluster) -> Iterator[SchedulerCluster]:
     yield shared_cluster
     shared_cluster.reset()
     remove_groups(shared_cluster)
-    shared_cluster.plane.kubectl("delete", "priorityclasses", "urgent-group", "--ignore-not-found")
 
 
 def remove_groups(cluster: SchedulerCluster) -> None:
