@@ -115,7 +115,7 @@ def test_a_user_of_one_namespace_is_told_what_the_objects_of_a_job_say(cluster: 
     )
     assert job["remedies"] == []
     assert any(
-        "reading the whole cluster" in text and "may not list" in text for text in document["warnings"]
+        "read access to the whole cluster" in text and "may not list" in text for text in document["warnings"]
     )
     nothing = cluster.run("explain", "queue/default", "-n", "explained", kubeconfig=member)
     assert (nothing.exit_code, "may not list" in nothing.stderr) == (1, True)
