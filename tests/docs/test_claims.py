@@ -48,6 +48,7 @@ def stated(page: Path, words: str) -> list[int]:
 @pytest.mark.parametrize("words", counts())
 def test_counts_of_cases_and_deviations_are_current(words: str) -> None:
     real = counts()[words]
+    assert stated(ROOT / "README.md", words)
     assert stated(DOCS / "deviations.md", words)
     assert {page.name: stated(page, words) for page in PAGES if set(stated(page, words)) - {real}} == {}
 

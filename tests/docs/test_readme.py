@@ -7,8 +7,11 @@ import json
 import re
 from types import ModuleType
 
+import yaml
+
 from bench import proof
-from bench.proof import Figure, Proof
+from bench.proof import CYCLES, Figure, Proof
+from bench.targets import TARGETS
 from tests.docs.pages import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -41,6 +44,25 @@ def test_a_table_of_figures_shows_units_and_marks_what_was_not_measured() -> Non
         [cell.strip() for cell in line.strip("|").split("|")] for line in proof.table(made).splitlines()[2:]
     ]
     assert rows == [["binds", "1,508/s", "438/s", "-"], ["cycle", "0.29 s", "-", "31 s"]]
+
+
+def test_the_figures_of_volcano_are_those_of_the_benchmark() -> None:
+    volcano = {figure.what: figure.volcano for figure in proof.read().figures if figure.volcano}
+    assert volcano == {what: f"{TARGETS[name].volcano} s" for name, what in CYCLES.items()}
+
+
+def test_the_versions_are_those_of_the_build() -> None:
+    real_server = (ROOT / "tests/kubernetes/kubetest/go.mod").read_text()
+    kubernetes = re.search(r"k8s\.io/kubernetes v(\d+\.\d+)\.", real_server)
+    assert kubernetes is not None
+    chart = yaml.safe_load((ROOT / "deploy/chart/Chart.yaml").read_text())["kubeVersion"]
+    oldest = re.fullmatch(r">=(\d+\.\d+)\.0-0", chart)
+    assert oldest is not None
+    python = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
+    assert python is not None
+    text = " ".join(README.split())
+    assert f"Tested with Kubernetes {kubernetes[1]}; the chart accepts {oldest[1]} and newer." in text
+    assert f"Python {python[1]} or newer." in text
 
 
 def test_the_count_of_conformance_cases_is_right() -> None:
