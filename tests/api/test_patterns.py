@@ -62,9 +62,9 @@ def test_a_pattern_that_backtracks_is_matched_in_milliseconds(pattern: str) -> N
             "x-kubernetes-preserve-unknown-fields": True,
         }
     )
-    started = time.perf_counter()
+    started = time.process_time()
     problems = normalize({"spec": "a" * 100_000 + "b"}, schema).problems
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
     assert [problem.field for problem in problems] == ["spec"]
 
 
@@ -79,9 +79,9 @@ def test_a_large_pattern_on_much_text_is_refused_in_time() -> None:
             "properties": {"spec": {"type": "array", "items": {"type": "string", "pattern": pattern}}},
         }
     )
-    started = time.perf_counter()
+    started = time.process_time()
     problems = normalize({"spec": ["xa" * 500] * 1000}, schema).problems
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
     assert "shorten the text or simplify the pattern" in problems[-1].message
 
 

@@ -83,8 +83,8 @@ def test_two_thousand_queues_in_a_row_hold_up_nobody(first: str) -> None:
     for number in range(2000):
         world.add(queue_object(f"q{number}", f"q{number - 1}" if number else first))
     world.job("fine", queue="fine", cpu=1).job("deep", queue="q1999", cpu=1)
-    begin = time.perf_counter()
+    begin = time.process_time()
     result = world.run(policy=policy())
     assert result.bound_per_job == {"default/fine": 1}
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
     assert "levels below the root" in result.why("deep-0") or "form a loop" in result.why("deep-0")

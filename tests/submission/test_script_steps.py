@@ -190,9 +190,9 @@ def test_a_script_that_nests_too_deep_or_does_not_end_is_not_judged(piece: str) 
     ["date + ", "$(date +", "srun a; ", "RANDOM ", "a=$RANDOM ", "x", "\\\n", "$(a) ", '"$b" ', "@(a)"],
 )
 def test_a_script_of_any_text_is_read_in_no_time(piece: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     findings(piece * (96 * 1024 // len(piece)))
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5
 
 
 @pytest.mark.parametrize(
@@ -201,9 +201,9 @@ def test_a_script_of_any_text_is_read_in_no_time(piece: str) -> None:
     ids=("name", "blanks", "arrays", "parentheses"),
 )
 def test_a_script_is_read_in_no_time_however_long_its_words_are(script: str) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     findings(script)
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5
 
 
 @given(st.text(alphabet="srun -w$({[`'\"\\})]<>|&;#=a1\n\t RANDOMifdoestc", max_size=200))

@@ -92,9 +92,9 @@ def test_a_job_that_is_much_too_large_is_refused_at_once() -> None:
         job(task("a"), task("b", dependsOn={"name": ["a"] * 200_000})),
         job(task(), volumes=claims(15_000), policies=codes(15_000)),
     ]
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert all(submitted("Job", sent).report for sent in hostile)
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
 
 
 def test_a_job_does_not_grow_beyond_the_limit_but_one_that_is_beyond_may_shrink() -> None:

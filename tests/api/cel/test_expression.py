@@ -139,22 +139,22 @@ def test_what_fits_the_budget_is_quick(text: str, items: int, length: int) -> No
         "t": "ab" * 9,
     }
     expression = ENVIRONMENT.compile(text)
-    started = time.perf_counter()
+    started = time.process_time()
     try:
         expression.evaluate({"self": value})
     except CostExceeded:
-        assert time.perf_counter() - started < 1
+        assert time.process_time() - started < 1
     except EvaluationError:
         pass
-    assert time.perf_counter() - started < 1.5
+    assert time.process_time() - started < 1.5
 
 
 def test_an_expression_has_few_instructions_of_patterns() -> None:
     pattern = r"self.matches(r'\pL{{9}}a{{{}}}')"
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(CelError, match="use fewer, or avoid counted repetitions"):
         ENVIRONMENT.compile(" || ".join(pattern.format(number) for number in range(100)))
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
     assert ENVIRONMENT.compile(" || ".join([pattern.format(1)] * 100))
 
 

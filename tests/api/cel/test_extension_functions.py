@@ -92,24 +92,24 @@ def test_no_text_of_an_object_passes_for_a_call() -> None:
 
 def test_many_calls_are_bounded_in_time() -> None:
     texts = [f"{number}" for number in range(2000)]
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(EvaluationError):
         evaluate("self.all(x, quantity(x + 'Mi').isLessThan(quantity('9Gi')))", texts)
     assert evaluate("self.all(x, isQuantity(x) || x != '')", texts) is True
     with pytest.raises(EvaluationError):
         evaluate("self.find('[a-z]*[^z]{900}x') == ''", "xa" * 50_000)
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
 
 
 @pytest.mark.parametrize("method", ["max", "min", "sum", "isSorted"])
 def test_nested_methods_are_evaluated_once_each(method: str) -> None:
     """Trees in which an operand is repeated would grow exponentially."""
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(EvaluationError):
         evaluate(f"dyn(self{f'.{method}()' * 20}) == 1", [1])
     with pytest.raises(EvaluationError):
         evaluate("0.compareTo(" * 15 + "self" + ")" * 15 + " == 1", [1])
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_calls_that_are_nested_too_deeply_are_refused() -> None:
@@ -126,10 +126,10 @@ def test_only_numbers_have_a_sum(values: list[Any]) -> None:
 
 def test_patterns_of_an_object_are_compiled_at_a_bounded_cost() -> None:
     patterns = [rf"\pL{{9}}a{{{number}}}" for number in range(90)]
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(CostExceeded):
         evaluate("self.all(x, 'a'.find(x) == '')", patterns)
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
 
 
 def test_calls_leave_nothing_behind() -> None:

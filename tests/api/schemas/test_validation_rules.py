@@ -317,9 +317,9 @@ def test_what_an_update_leaves_as_it_was_is_no_problem() -> None:
 )
 def test_a_rule_never_takes_long(rule: str, spec: dict[str, Any]) -> None:
     schema = with_rules(rule)
-    started = time.perf_counter()
+    started = time.process_time()
     (problem,) = problems(schema, spec)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     assert "running out of cost budget" in problem or "more than 10000 iterations" in problem
 
 
@@ -328,9 +328,9 @@ def test_the_rules_of_an_object_share_a_budget() -> None:
     inner = {"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": rules}
     schema = schema_of({"type": "array", "items": inner})
     assert problems(schema, [[1, 2, 3]] * 5) == []
-    started = time.perf_counter()
+    started = time.process_time()
     (problem,) = problems(schema, [list(range(200))] * 500)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     assert "running out of cost budget, no further validation rules will be run" in problem
 
 
@@ -371,9 +371,9 @@ def test_the_rules_of_hypernodes() -> None:
 def test_what_an_update_leaves_as_it_was_is_compared_once() -> None:
     strict = {"type": "string", "x-kubernetes-validations": [{"rule": "self != 'x'"}]}
     values = ["x"] * 3000
-    started = time.perf_counter()
+    started = time.process_time()
     assert problems(schema_of({"type": "array", "items": strict}), values, old=list(values)) == []
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_a_value_is_converted_only_as_far_as_its_rules_read_it() -> None:
@@ -387,9 +387,9 @@ def test_a_value_is_converted_only_as_far_as_its_rules_read_it() -> None:
             "x-kubernetes-validations": rules,
         }
         value = {"a": value, "b": "x"}
-    started = time.perf_counter()
+    started = time.process_time()
     assert problems(schema_of(schema), value) == []
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_the_rules_of_a_definition_are_bounded_together() -> None:
@@ -407,12 +407,12 @@ def test_the_patterns_of_a_definition_are_bounded_together() -> None:
     """Each is compiled when the definition is created, and again for objects if there are too many to be kept."""
     names = [f"f{number}" for number in range(1000)]
     fields = {name: {"type": "string", "pattern": rf"\pL{{9}}{name}"} for name in names}
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(SchemaError, match="use fewer, or avoid counted repetitions"):
         schema_of({"type": "object", "properties": fields})
     with pytest.raises(SchemaError, match="use fewer, or avoid counted repetitions"):
         with_rules(*({"rule": rf"self.b.matches(r'\pL{{9}}{name}')"} for name in names[:100]))
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
     assert schema_of({"type": "object", "properties": dict.fromkeys(fields, fields["f1"])})
 
 

@@ -91,10 +91,10 @@ def test_a_job_of_a_thousand_tasks_is_reconciled_in_time() -> None:
     """Every task was compared with every pod."""
     simulated = grown(*(task(f"t{index}", 1) for index in range(1000)), minAvailable=1)
     simulated.set_all("Running")
-    begin = time.perf_counter()
+    begin = time.process_time()
     for _ in range(5):
         simulated.step()
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5
 
 
 @pytest.mark.parametrize("action", ["RestartTask", "RestartPod"])
@@ -102,9 +102,9 @@ def test_thousands_of_pods_that_fail_together_restart_their_task_in_time(action:
     """For every failure all pods were looked for that it is about, and added to those before."""
     simulated = grown(task(replicas=3000, policies=[policy(action, "PodFailed")]))
     simulated.set_all("Running").settle().set_all("Failed")
-    begin = time.perf_counter()
+    begin = time.process_time()
     simulated.step()
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5
     assert all(pod.metadata.deletion_timestamp for pod in simulated.pods.values())
 
 
@@ -112,9 +112,9 @@ def test_tasks_that_depend_on_a_large_one_look_at_its_pods_once() -> None:
     first = task("first", 2000, minAvailable=2000)
     others = [task(f"t{index}", 1, dependsOn={"name": ["first"]}) for index in range(900)]
     simulated = grown(first, *others, minAvailable=1)
-    begin = time.perf_counter()
+    begin = time.process_time()
     simulated.set_all("Running").settle(most=20)
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
     assert len(simulated.pods) == 2900
 
 
@@ -123,9 +123,9 @@ def test_pods_with_thousands_of_variables_are_made_a_few_at_a_time() -> None:
         make_job(*(task(f"t{index}", 1) for index in range(1000)), plugins={"svc": []}, minAvailable=1)
     )
     simulated.step()
-    begin = time.perf_counter()
+    begin = time.process_time()
     outcome = simulated.step()
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5
     assert 1 <= sum(isinstance(write, CreatePod) for write in outcome.writes) <= 20
 
 

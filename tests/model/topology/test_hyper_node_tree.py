@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -283,11 +283,11 @@ def test_patterns_of_the_youngest_are_left_out_if_all_take_too_long(monkeypatch:
 def test_a_pattern_that_takes_too_long_costs_nobody_else_its_nodes() -> None:
     nodes = [node(f"node-{number:04}") for number in range(300)]
     large = switch("large", 1, *(by_pattern(f"[a-z]{{{900 + number}}}[0-9]{{900}}") for number in range(90)))
-    begin = perf_counter()
+    begin = process_time()
     model = Model(*nodes, large, switch("small", 1, by_pattern("^node-000.$"), created=5))
     assert "matching its patterns takes too long" in model.tree.problems["large"]
     assert len(model.nodes("small")) == 10
-    assert perf_counter() - begin < 10
+    assert process_time() - begin < 10
 
 
 def test_all_hyper_nodes_together_name_a_bounded_number_of_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -508,14 +508,14 @@ def test_thousands_of_hyper_nodes_are_taken_in_and_changed_in_little_time() -> N
         for spine in range(50)
     ]
     model = Model(*nodes, *leaves, *spines)
-    begin = perf_counter()
+    begin = process_time()
     assert len(model.tree.domains) == 5050
-    taken_in = perf_counter() - begin
-    begin = perf_counter()
+    taken_in = process_time() - begin
+    begin = process_time()
     for number in range(20):
         model.put(node(f"n{number:04}", labels={"rack": "r4999"}))
         assert model.tree.version
-    changed = (perf_counter() - begin) / 20
+    changed = (process_time() - begin) / 20
     assert taken_in < 5
     assert changed < taken_in / 10
 

@@ -126,9 +126,9 @@ def test_many_reasons_are_grouped_quickly():
         row(f"0/{place % 50} nodes are unavailable: {place % 7} Insufficient cpu") for place in range(5000)
     ]
     waiting_causes(rows)
-    start = time.perf_counter()
+    start = time.process_time()
     (cause,) = waiting_causes(rows)
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
     assert cause.jobs == 5000
 
 

@@ -283,8 +283,8 @@ def test_many_cycles_make_a_bounded_page_quickly():
     async def story(viewers: Any) -> tuple[PageContent, float]:
         asking = replace(request, viewer=viewers[0])
         await decisions(asking)
-        begun = time.perf_counter()
-        return await decisions(asking), time.perf_counter() - begun
+        begun = time.process_time()
+        return await decisions(asking), time.process_time() - begun
 
     page, seconds = leader.run(story)
     assert seconds < 0.5
