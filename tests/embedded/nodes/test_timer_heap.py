@@ -10,17 +10,27 @@ from stromboli.embedded.nodes.timer_heap import TimerHeap
 def test_timers_expire_in_order_once_and_not_if_cancelled():
     async def scenario():
         expired = []
-        timers = TimerHeap(expired.append)
-        now = time.time()
-        timers.set("late", now + 0.08)
-        timers.set("early", now + 0.02)
-        timers.set("never", now + 0.04)
-        timers.set("moved", now + 0.01)
-        timers.set("moved", now + 0.06)
+        now = 0.0
+        timers = TimerHeap(expired.append, lambda: now)
+        timers.set("late", 8.0)
+        timers.set("early", 2.0)
+        timers.set("never", 4.0)
+        timers.set("moved", 1.0)
+        timers.set("moved", 6.0)
         timers.cancel("never")
-        await asyncio.sleep(0.3)
-        assert expired == ["early", "moved", "late"]
+        for now in (1.0, 2.0, 5.0, 6.0, 7.0, 8.0, 9.0):
+            timers._fire()
+            assert expired == [key for key, due in (("early", 2), ("moved", 6), ("late", 8)) if due <= now]
         assert len(timers) == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_timer_expires_by_the_clock_of_the_machine():
+    async def scenario():
+        expired = asyncio.Event()
+        TimerHeap(lambda _: expired.set()).set("soon", time.time() + 0.01)
+        await asyncio.wait_for(expired.wait(), 30)
 
     asyncio.run(scenario())
 

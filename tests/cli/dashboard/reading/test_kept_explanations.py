@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
+from types import SimpleNamespace
 
 import pytest
 
 from stromboli.cli.cluster.cluster_errors import ClusterError
 from stromboli.cli.dashboard.reading import kept_explanations
 from stromboli.cli.dashboard.reading.kept_explanations import (
+    LONGEST_KEPT,
     MOST_EXPLANATIONS_AWAITED,
     MOST_OWN_EXPLANATIONS,
+    Explain,
     Explanations,
+    KnownExplanation,
 )
 from stromboli.engine.explanation.subjects.explanation_document import Explanation
 
@@ -20,6 +25,21 @@ from stromboli.engine.explanation.subjects.explanation_document import Explanati
 @pytest.fixture(autouse=True)
 def _impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_explanations, "PATIENCE", 0.02)
+
+
+async def answer(explanations: Explanations, key: tuple[str, str], explain: Explain) -> KnownExplanation:
+    """An explanation, however long it takes."""
+    async with asyncio.timeout(30):
+        while (known := await explanations.get(key, explain)) is None:
+            pass
+    return known
+
+
+async def finished(explanations: Explanations) -> None:
+    """Wait until nothing is being computed."""
+    async with asyncio.timeout(30):
+        while explanations._tasks:
+            await asyncio.sleep(0.01)
 
 
 class Work:
@@ -46,8 +66,7 @@ def test_a_page_is_shown_without_it_until_it_is_there():
         assert await explanations.get(("ann", "train"), slow.explain) is None
         assert await explanations.get(("ann", "train"), slow.explain) is None
         slow.released.set()
-        known = await explanations.get(("ann", "train"), slow.explain)
-        assert known is not None
+        known = await answer(explanations, ("ann", "train"), slow.explain)
         assert known.document == Explanation(policy="p")
         assert await explanations.get(("ann", "train"), slow.explain) == known
         assert slow.begun == 1
@@ -62,7 +81,7 @@ def test_one_is_computed_at_a_time_and_so_many_are_awaited():
             assert await explanations.get((f"viewer-{number}", "train"), slow.explain) is None
         assert slow.begun == 1
         slow.released.set()
-        await asyncio.sleep(0.05)
+        await finished(explanations)
         assert (slow.begun, slow.most) == (MOST_EXPLANATIONS_AWAITED, 1)
 
     asyncio.run(work())
@@ -75,7 +94,7 @@ def test_one_viewer_does_not_have_all_turns():
             assert await explanations.get(("ann", str(number)), slow.explain) is None
         assert await explanations.get(("ben", "train"), slow.explain) is None
         slow.released.set()
-        await asyncio.sleep(0.05)
+        await finished(explanations)
         assert slow.begun == MOST_OWN_EXPLANATIONS + 1
 
     asyncio.run(work())
@@ -93,12 +112,10 @@ def test_what_goes_wrong_is_told_and_not_tried_again_at_once():
             raise ZeroDivisionError
 
         for _ in range(3):
-            known = await explanations.get(("ann", "train"), fail)
-            assert known is not None
+            known = await answer(explanations, ("ann", "train"), fail)
             assert (known.document, known.problem) == (None, "no such job")
         assert len(attempts) == 1
-        known = await explanations.get(("ann", "other"), crash)
-        assert known is not None
+        known = await answer(explanations, ("ann", "other"), crash)
         assert "the log of the dashboard says why" in known.problem
 
     asyncio.run(work())
@@ -122,23 +139,25 @@ def test_a_failure_is_tried_again_soon_however_long_it_took(monkeypatch: pytest.
 
 
 def test_no_document_is_kept_for_long_however_long_it_took(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(kept_explanations, "KEPT_SECONDS", 0.01)
-    monkeypatch.setattr(kept_explanations, "LONGEST_KEPT", 0.05)
-    monkeypatch.setattr(kept_explanations, "PATIENCE", 5)
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], time=time.time)
+    monkeypatch.setattr(kept_explanations, "time", clock)
 
     async def work() -> None:
         explanations, begun = Explanations(), list[int]()
 
         async def explain() -> Explanation:
             begun.append(1)
-            await asyncio.sleep(0.1)
+            now[0] += LONGEST_KEPT
             return Explanation()
 
-        await explanations.get(("ann", "train"), explain)
-        await explanations.get(("ann", "train"), explain)
+        await answer(explanations, ("ann", "train"), explain)
+        now[0] += LONGEST_KEPT - 1
+        await answer(explanations, ("ann", "train"), explain)
         assert len(begun) == 1
-        await asyncio.sleep(0.1)
-        await explanations.get(("ann", "train"), explain)
+        now[0] += 2
+        await answer(explanations, ("ann", "train"), explain)
+        await finished(explanations)
         assert len(begun) == 2
 
     asyncio.run(work())
@@ -157,9 +176,7 @@ def test_nothing_is_computed_beside_what_was_given_up(monkeypatch: pytest.Monkey
             return Explanation(policy=name)
 
         await explanations.get(("ann", "first"), lambda: explain("first"))
-        await asyncio.sleep(0.1)
-        known = await explanations.get(("ann", "first"), lambda: explain("first"))
-        assert known is not None
+        known = await answer(explanations, ("ann", "first"), lambda: explain("first"))
         assert "longer than" in known.problem
         await explanations.get(("ann", "second"), lambda: explain("second"))
         assert begun == ["first"]
