@@ -11,6 +11,7 @@ import pytest
 
 from stromboli.cli.dashboard.pages.page_content import PageContent, PageRoute, ViewRequest
 from stromboli.cli.dashboard.server import dashboard_app, event_stream, live_pages, viewer_shares
+from stromboli.cli.dashboard.server.live_pages import LivePages
 from stromboli.cli.dashboard.watched_cluster import WatchedCluster
 from stromboli.simulator.reports.page.markup import element
 from tests.cli.dashboard.served_dashboard import Dashboard, Events, dashboard
@@ -24,6 +25,7 @@ class Counting:
 
     def __init__(self) -> None:
         self.renders = 0
+        self.live = LivePages()
         self.large = 0
         self.fails = False
         self.odd = False
@@ -54,6 +56,7 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Counting:
         PageRoute("/ticking", page, "ticking", refresh=0.1),
     )
     monkeypatch.setattr(dashboard_app, "PAGES", pages)
+    monkeypatch.setattr(dashboard_app, "LivePages", lambda: page.live)
     monkeypatch.setattr(live_pages, "PACE", 0.05)
     return page
 
@@ -77,6 +80,12 @@ async def settled(board: Dashboard) -> WatchedCluster:
         await cluster.start()
         await cluster.watches.listed()
     return cluster
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.01)
 
 
 async def quiet(events: Events, seconds: float = 0.5) -> bool:
@@ -155,7 +164,7 @@ def test_what_a_browser_saw_last_counts_more_than_what_it_saw_first(
         async with browser.events("/queues", first, Last_Event_ID=last) as events:
             assert await quiet(events)
         await board.api.delete(f"{QUEUES}/extra")
-        await asyncio.sleep(0.2)
+        await until(lambda: "extra" not in board.server.cluster.watches.records.queues)
         async with browser.events("/queues", first, Last_Event_ID=last) as events:
             assert "extra" not in "".join((await events.event())["changed"])
 
@@ -181,7 +190,7 @@ def test_a_page_is_rendered_once_for_all_who_look_at_it(tmp_path: Path, counting
             before = counting.renders
             await asyncio.sleep(0.4)
             assert counting.renders == before, "nothing has changed"
-        await asyncio.sleep(0.2)
+        await until(lambda: not counting.live._pages)
         await add_queue(board, "unseen")
         await asyncio.sleep(0.3)
         assert counting.renders == before, "nobody looks"
