@@ -24,6 +24,7 @@ from tests.controllers.chaos import Chaos, RunningClock, UnreliableApi
 from tests.controllers.in_memory_api import InMemoryApi
 from tests.controllers.queue.test_queue_controller import command, make_group, make_queue, states
 from tests.controllers.running import NOW, wait_until, wait_until_idle
+from tests.number_of_examples import scaled
 
 NEVER_GIVES_UP = Options(max_requeue_num=-1)
 GROUP = "scheduling.k8s.io/group-name"
@@ -162,7 +163,7 @@ async def tumble(api: UnreliableApi, chaos: Chaos, trouble: Trouble, seed: int, 
 
 
 @pytest.mark.slow
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=scaled(10), deadline=None)
 @given(seed=st.integers(0, 10**6), often=st.sampled_from([0.0, 0.1, 0.3]), deaths=st.integers(0, 3))
 def test_whatever_goes_wrong_all_is_right_in_the_end(seed: int, often: float, deaths: int) -> None:
     api, trouble = world(seed, often), Trouble(seed, often)

@@ -15,6 +15,7 @@ from stromboli.controllers.options import Options
 from stromboli.controllers.runner import CONTROLLERS, ControllerRunner
 from tests.controllers.in_memory_api import InMemoryApi
 from tests.controllers.running import NOW, SettableClock, wait_until
+from tests.number_of_examples import scaled
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "uid-web", "controller": True}
 SAMPLES: dict[str, dict[str, Any]] = {
@@ -152,7 +153,7 @@ def hurtful(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scaled(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(objects=[("pods", {"metadata": {"name": "pods", "namespace": "ns"}, "spec": [{}]})])
 @given(objects=st.lists(hurtful(), min_size=1, max_size=6))
 def test_no_object_breaks_a_controller_or_holds_up_the_others(

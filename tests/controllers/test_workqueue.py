@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from stromboli.controllers.workqueue import WorkQueue, backoff
+from tests.number_of_examples import scaled
 
 
 class Timer:
@@ -205,10 +206,10 @@ class Workers(RuleBasedStateMachine):
 
 
 TestWorkers = Workers.TestCase
-TestWorkers.settings = settings(max_examples=20, stateful_step_count=30, deadline=None)
+TestWorkers.settings = settings(max_examples=scaled(20), stateful_step_count=30, deadline=None)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=scaled(25), deadline=None)
 @given(st.lists(st.integers(0, 3), max_size=40), st.integers(1, 4))
 def test_workers_never_hold_one_key_twice_and_leave_nothing_behind(adds: list[int], workers: int) -> None:
     async def run() -> None:

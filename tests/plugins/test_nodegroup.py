@@ -14,6 +14,7 @@ from stromboli.plugins.nodegroup import NodeGroup, NodeGroupArguments
 from stromboli.testing import World
 from stromboli.testing.world import NOON
 from tests.manifests import binds, group, node, pod, policy, queue
+from tests.number_of_examples import scaled
 
 LABEL = "volcano.sh/nodegroup-name"
 LIMITS = "volcano.sh/nodegroup-resource-limits"
@@ -200,7 +201,7 @@ def _change(world: World, choice: random.Random) -> None:
         world.add(manifest)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 @given(st.integers(0, 2**32))
 def test_what_is_kept_across_cycles_equals_what_is_counted_afresh(seed: int) -> None:
     choice = random.Random(seed)

@@ -13,6 +13,7 @@ from stromboli.policy.arguments import parse_arguments
 from stromboli.testing import World
 from stromboli.testing.world import NOON
 from tests.manifests import events, group, node, phases, pod, policy, queue
+from tests.number_of_examples import scaled
 
 GATE = policy("enqueue", "overcommit")
 
@@ -104,7 +105,7 @@ def _change(world: World, choice: random.Random) -> None:
         world.add(manifest)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 @given(st.integers(0, 2**32))
 @example(4438)
 def test_what_is_kept_across_cycles_equals_what_is_counted_afresh(seed: int) -> None:

@@ -24,6 +24,7 @@ from stromboli.policy.arguments import parse_arguments
 from stromboli.testing import World
 from stromboli.testing.world import NOON
 from tests.manifests import group, node, pod, policy
+from tests.number_of_examples import scaled
 
 CPU_BUSY = "the CPU load of the node exceeds the upper limit."
 MEMORY_BUSY = "the memory load of the node exceeds the upper limit."
@@ -309,7 +310,7 @@ def shaken(seen: list[bool], seed: int) -> Callable[[Session], None]:
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=scaled(20), deadline=None)
 def test_taking_moves_back_restores_the_load_exactly(seed: int) -> None:
     seen: list[bool] = []
     shake = Action("shake", shaken(seen, seed))
@@ -322,7 +323,7 @@ def test_taking_moves_back_restores_the_load_exactly(seed: int) -> None:
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=scaled(20), deadline=None)
 def test_kept_across_cycles_it_equals_one_made_afresh(seed: int) -> None:
     chance = random.Random(seed)
     same: list[tuple[Any, Any]] = []

@@ -14,6 +14,7 @@ from stromboli.model.devices.devices_in_use import DevicesInUse
 from stromboli.model.status import Status
 from stromboli.testing import World
 from tests.device_manifests import allocated, claim, device_class, resource_slice, uses
+from tests.number_of_examples import scaled
 
 POLICY = """
 actions: "enqueue, allocate, preempt, backfill"
@@ -180,7 +181,7 @@ class Story:
         assert all(count == 1 for count in held.values())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=scaled(25), deadline=None)
 @given(steps=STEPS)
 @example(
     steps=[

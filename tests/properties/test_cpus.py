@@ -13,6 +13,7 @@ from stromboli.model.cpus.cpu_grant import CpuGrant
 from stromboli.model.cpus.cpu_set import parse_cpu_set
 from stromboli.testing import World
 from tests.manifests import group, node, policy, priority_class, queue
+from tests.number_of_examples import scaled
 from tests.plugins.numa_aware.numa_worlds import numa_pod, numa_topology
 from tests.properties.grant_worlds import GrantWorld, job_objects
 from tests.properties.held_grants import ledger_sums
@@ -106,7 +107,7 @@ class Machines:
         return world
 
 
-@settings(max_examples=15)
+@settings(max_examples=scaled(15))
 @given(st.tuples(st.sampled_from(POLICIES), st.sampled_from(POLICIES)), steps)
 def test_no_cpu_is_given_twice_and_a_restart_forgets_none(
     policies: tuple[str, str], happenings: list[Any]

@@ -18,6 +18,7 @@ from stromboli.scheduler.scheduler_metrics import Metrics
 from stromboli.scheduler.writes.write_orders import WriteFailure, WriteOrder
 from stromboli.testing import World
 from tests.manifests import EPOCH, group, pod, policy, queue
+from tests.number_of_examples import scaled
 
 POLICY = """
 actions: "enqueue, allocate"
@@ -187,7 +188,7 @@ def test_an_amount_without_limit_is_shown_as_infinite() -> None:
 AMOUNTS = st.one_of(st.floats(), st.integers(), st.just(10**400), st.just(float("nan")), st.none())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=scaled(25), deadline=None)
 @given(st.dictionaries(st.integers(-1, 3), AMOUNTS, max_size=4), AMOUNTS, st.text())
 def test_whatever_a_plugin_says_of_a_queue_the_others_are_shown(
     most: dict[int, float], created: float, name: str

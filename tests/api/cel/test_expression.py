@@ -19,6 +19,7 @@ from stromboli.api.cel.expression import (
 )
 from stromboli.api.cel.supported_functions import EFFORTS
 from stromboli.api.cel.value_size import measured
+from tests.number_of_examples import scaled
 
 ENVIRONMENT = Environment(["self", "other"])
 
@@ -123,7 +124,7 @@ def expressions(draw: st.DrawFn) -> str:
     return str(form)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 @given(expressions(), st.integers(0, 400), st.integers(0, 4000))
 @example("self.l.map(x, self.l).size() > 0", 400, 1)
 @example("self.l.all(x, self.s.split('').size() > 0)", 400, 400)

@@ -19,6 +19,7 @@ from stromboli.cli.top.top_screen import TopScreen, frame
 from stromboli.cli.top.top_views import TABS, amount_text
 from stromboli.simulator.cluster_notation import nodes, queues
 from stromboli.simulator.job_manifests import job_manifests
+from tests.number_of_examples import scaled
 
 MANY = (
     *nodes(";".join(f"node-{number} cpu=8,memory=32Gi,nvidia.com/gpu=4" for number in range(60))),
@@ -162,7 +163,7 @@ def test_keys_change_views_filter_sort_and_pause() -> None:
         )
     )
 )
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=scaled(50))
 def test_a_frame_can_be_drawn_after_any_keys(keys: list[str]) -> None:
     shown = screen()
     for key in keys:

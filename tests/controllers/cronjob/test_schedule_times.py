@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from stromboli.api.cron_schedule import BadSchedule
 from stromboli.controllers.cronjob import schedule_times
 from stromboli.controllers.cronjob.schedule_times import BadZone, ScheduleTimes, local_zone, read_times
+from tests.number_of_examples import scaled
 
 ZONES = ["UTC", "Europe/Rome", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"]
 SCHEDULES = [
@@ -55,7 +56,7 @@ def stepped(all_times: ScheduleTimes, now: float, most: int = 3000) -> list[floa
     raise AssertionError("too many")
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=scaled(75), deadline=None)
 @given(
     schedule=st.sampled_from(SCHEDULES),
     zone=st.sampled_from(ZONES),
@@ -74,7 +75,7 @@ def test_the_last_and_the_next_time_are_those_that_one_finds_step_by_step(
     assert times.next(now) == (every[-1] if every and every[-1] > now else None)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 @given(
     schedule=st.sampled_from([schedule for schedule in SCHEDULES if not schedule.startswith("@every")]),
     zone=st.sampled_from(ZONES),

@@ -10,6 +10,7 @@ from stromboli.api.decoding import decode_as
 from stromboli.api.errors import BadObject
 from stromboli.api.types.volcano_job import Job
 from tests.controllers.job.simulated_job import SimulatedJob, job_manifest, policy, task
+from tests.number_of_examples import scaled
 
 JUNK = st.one_of(
     st.none(),
@@ -72,7 +73,7 @@ def broken(place: tuple[Any, ...], junk: Any, manifest: Any) -> None:
         part[place[-1]] = junk
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=scaled(100), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(PLACES), JUNK), min_size=1, max_size=3))
 def test_no_job_breaks_a_look(mistakes: list[tuple[tuple[Any, ...], Any]]) -> None:
     manifest = whole()

@@ -18,6 +18,7 @@ from stromboli.controllers.job.job_phases import FINISHED, INACTIVE, Phase
 from stromboli.controllers.job.observed_state import CreatePod, Outcome
 from stromboli.controllers.job.succeeded_pods import indexes_in, recorded_indexes
 from tests.controllers.job.simulated_job import SimulatedJob, make_job, policy, task
+from tests.number_of_examples import scaled
 
 EVENTS = ["PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "*"]
 ACTIONS = [
@@ -308,4 +309,4 @@ class Life(RuleBasedStateMachine):
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+TestLife.settings = settings(max_examples=scaled(30), stateful_step_count=30, deadline=None)

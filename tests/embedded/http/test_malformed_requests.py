@@ -25,6 +25,7 @@ from stromboli.embedded.objects import deletion
 from stromboli.embedded.patching.patch_request import APPLY, JSON, MERGE, STRATEGIC
 from tests.embedded.api_requests import running
 from tests.embedded.valid_objects import VALID_OBJECTS
+from tests.number_of_examples import scaled
 from tests.raw_http import GARBAGE, exchange, post, status_of
 
 KEYS = st.sampled_from(
@@ -118,7 +119,9 @@ def a_step(draw: st.DrawFn) -> Step:
     return kind, content, draw(VALUES), draw(st.sampled_from([JSON, MERGE, STRATEGIC, APPLY]))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example], max_examples=15)
+@settings(
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example], max_examples=scaled(15)
+)
 @given(st.lists(a_step(), max_size=10))
 def test_no_object_and_no_patch_is_too_strange_to_be_answered(steps: list[Step]) -> None:
     async def scenario() -> None:
@@ -167,7 +170,7 @@ BODIES = VALUES | st.dictionaries(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=30)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=scaled(30))
 @given(st.lists(st.tuples(PARTS, st.sampled_from(["POST", "PUT", "PATCH", "GET"]), BODIES), max_size=12))
 def test_no_body_of_a_part_is_too_strange_either(steps: list[tuple[str, str, Any]]) -> None:
     async def scenario() -> None:

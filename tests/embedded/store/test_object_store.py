@@ -16,6 +16,7 @@ from stromboli.embedded.kinds.kind import Kind
 from stromboli.embedded.store.object_store import Store
 from stromboli.embedded.store.records import Change, Key
 from stromboli.embedded.store.version_log import WriteFailed
+from tests.number_of_examples import scaled
 
 KIND = Kind("", "v1", "things", "Thing")
 
@@ -91,7 +92,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=scaled(40))
 @given(STEPS, st.integers(1, 30), st.integers(1, 4), st.lists(st.integers(0, 59), max_size=3))
 def test_any_moment_in_the_history_can_be_listed_page_by_page_even_after_restarts(
     tmp_path_factory: pytest.TempPathFactory,

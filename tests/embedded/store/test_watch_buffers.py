@@ -24,6 +24,7 @@ from stromboli.embedded.store.records import Change, Key, Record
 from stromboli.embedded.store.watch import Watch, encode_whole
 from stromboli.embedded.store.watch_buffers import LineCache, WatchBuffers
 from stromboli.embedded.store.watch_hub import WatchHub
+from tests.number_of_examples import scaled
 
 KIND = Kind("", "v1", "things", "Thing")
 
@@ -209,7 +210,7 @@ READ = st.tuples(st.just("read"), st.integers(0, 7), st.integers(1, 20))
 STEPS = st.lists(st.one_of(WRITE, WRITE, WRITE, REMOVE, READ), max_size=60)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 @given(STEPS)
 @example([("write", "a", 3000, "red")] * 30 + [("read", 7, 40), ("write", "a", 10, "blue")])
 @example([("write", "a", 3700, ""), *(("read", number, 1) for number in range(6)), ("write", "a", 10, "")])

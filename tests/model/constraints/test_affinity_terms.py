@@ -19,6 +19,7 @@ from stromboli.model.constraints.pod_affinity import (
 )
 from stromboli.testing import World
 from tests.manifests import decoded, node, pod, task_named
+from tests.number_of_examples import scaled
 
 values = st.sampled_from(["a", "b"])
 keys = st.sampled_from(["app", "tier"])
@@ -52,7 +53,7 @@ affinities = st.builds(Affinity, st.none(), sides, sides)
 kins = st.dictionaries(keys, values, max_size=2)
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=scaled(75), deadline=None)
 @given(st.lists(affinities, min_size=1, max_size=4), kins, kins)
 def test_the_terms_about_a_pod_are_those_that_mean_it(
     carrying: list[Affinity], labels: dict[str, str], team: dict[str, str]

@@ -18,6 +18,7 @@ from stromboli.model.status import Status
 from stromboli.model.task import Task
 from stromboli.testing import World
 from tests.manifests import Manifest, node, pod
+from tests.number_of_examples import scaled
 
 WEB = LabelSelector({"app": "web"})
 EITHER = LabelSelector({}, (Requirement("app", "In", ("web", "db")),))
@@ -61,7 +62,7 @@ def asked(cluster: Cluster, tally: PodCount) -> list[int]:
     ]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 @given(st.integers(0, 10**6))
 def test_a_tally_counts_what_asking_everybody_would(seed: int) -> None:
     cluster, chance = cluster_of(seed), random.Random(seed)
@@ -111,7 +112,7 @@ def space(name: str, team: str) -> Manifest:
     return {"kind": "Namespace", "metadata": {"name": name, "labels": {"team": team}}}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=scaled(30), deadline=None)
 @given(st.integers(0, 10**6))
 def test_a_namespace_may_change_its_labels(seed: int) -> None:
     """Only its own pods are asked again, and the counts are those of asking all."""

@@ -14,6 +14,7 @@ from stromboli.model.node_columns import Columns
 from stromboli.model.topology.domain import Domain
 from stromboli.model.topology.domain_sums import SATURATED, DomainSums
 from stromboli.testing import World
+from tests.number_of_examples import scaled
 
 
 def columns_of(cpus: Sequence[int], memory: str = "0") -> Columns:
@@ -64,7 +65,7 @@ def test_no_domains_and_no_nodes_are_no_trouble() -> None:
     assert DomainSums([domain("none", [])], Columns(columns_of([1]).dims)).free.tolist() == [[0], [0], [0]]
 
 
-@settings(max_examples=30)
+@settings(max_examples=scaled(30))
 @given(
     groups=st.lists(st.sets(st.integers(0, 199)), max_size=5),
     changes=st.lists(st.lists(st.tuples(st.integers(0, 199), st.integers(-9, 9)), max_size=6), max_size=5),

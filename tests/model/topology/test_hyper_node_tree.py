@@ -23,6 +23,7 @@ from stromboli.model.topology.membership import TOP
 from stromboli.model.topology.name_patterns import plain_text
 from stromboli.model.topology.parent_claims import MAX_LEVELS
 from tests.manifests import Manifest, discovered, hyper_node, node
+from tests.number_of_examples import scaled
 
 Snapshot = dict[str, Any]
 
@@ -383,7 +384,7 @@ PUTS = st.one_of(
 CHANGES = st.lists(st.lists(st.tuples(st.booleans(), PUTS), min_size=1, max_size=3), min_size=1, max_size=8)
 
 
-@settings(max_examples=25)
+@settings(max_examples=scaled(25))
 @given(begin=st.lists(PUTS, max_size=12), changes=CHANGES)
 @example(begin=[switch("h0", 1, nodes=["a-0"])], changes=[[(False, switch("h0"))], [(True, node("a-0"))]])
 def test_after_any_changes_the_tree_is_as_if_built_anew(begin: list[Manifest], changes: Any) -> None:

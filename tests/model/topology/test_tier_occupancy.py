@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from stromboli.model.topology.tier_occupancy import GPUS, NODES, Room, TierOccupancies, TierOccupancy
 from stromboli.testing import World
 from tests.manifests import Manifest, hyper_node, node, pod
+from tests.number_of_examples import scaled
 
 NAMES = [f"n{number}" for number in range(8)]
 RACKS = [
@@ -104,7 +105,7 @@ def test_without_hyper_nodes_there_is_nothing_to_tell() -> None:
 MOVES = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 8), st.booleans()), max_size=6)
 
 
-@settings(max_examples=20)
+@settings(max_examples=scaled(20))
 @given(moves=MOVES)
 def test_the_occupancy_follows_every_change(moves: list[tuple[str, int, bool]]) -> None:
     made = cluster()

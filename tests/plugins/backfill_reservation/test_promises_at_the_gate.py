@@ -12,6 +12,7 @@ from stromboli.simulator.runs.simulation import simulate
 from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
 from stromboli.testing import World
 from tests.manifests import group
+from tests.number_of_examples import scaled
 from tests.plugins.backfill_reservation.backfill_worlds import LIMIT, NOON, job, step
 from tests.simulator.runs.small_runs import CATALOG
 
@@ -138,7 +139,7 @@ def submitted(number: int, submit: int, run: int, more: int, pods: int, cpu: int
 
 
 @pytest.mark.parametrize(("mode", "capability"), [("easy", 9), ("conservative", 10)])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=scaled(25), deadline=None)
 @given(
     later=st.lists(
         st.tuples(

@@ -14,6 +14,7 @@ from stromboli.model.task import Task
 from stromboli.model.topology.domain import Domain
 from stromboli.testing import World
 from tests.manifests import hyper_node
+from tests.number_of_examples import scaled
 from tests.plugins.network_topology_aware.topology_worlds import (
     hyper_node_scores,
     job_of,
@@ -114,7 +115,7 @@ def closeness(world: World, task: Task, nodes: list[Node]) -> dict[str, float]:
     return {name: 300 * score for name, score in scores.items()}
 
 
-@settings(max_examples=20)
+@settings(max_examples=scaled(20))
 @given(case=CASES)
 def test_scores_are_those_of_the_rule(case: Case) -> None:
     world = case.world()

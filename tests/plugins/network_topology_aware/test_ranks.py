@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from stromboli.testing import World
 from tests.manifests import hyper_node, pod, policy
+from tests.number_of_examples import scaled
 from tests.plugins.network_topology_aware.topology_worlds import (
     NAMES,
     PLUGIN,
@@ -116,7 +117,7 @@ def test_a_gang_outside_of_all_leaves_is_placed_all_the_same() -> None:
     assert leaves(world, "j-w") == ["outside"] * 3
 
 
-@settings(max_examples=20)
+@settings(max_examples=scaled(20))
 @given(used=st.lists(st.integers(0, 4), min_size=8, max_size=8), pods=st.integers(1, 12))
 def test_no_leaf_is_left_while_it_has_room(used: list[int], pods: int) -> None:
     world = world_with([*used, 4]).job("j-w", pods=pods, cpu=1, group=topology(mode="soft"))

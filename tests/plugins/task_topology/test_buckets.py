@@ -15,6 +15,7 @@ from stromboli.model.status import Status
 from stromboli.plugins.task_topology.role_buckets import Requests
 from stromboli.testing import World
 from tests.manifests import group, node, pod, policy, task_named
+from tests.number_of_examples import scaled
 from tests.plugins.task_topology.naive_buckets import ROLE, Wishes, naive_buckets, naive_score
 
 ROLES = ("a", "b", "c")
@@ -63,7 +64,7 @@ def state(world: World, job: Any) -> Any:
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(60))
 @given(wishes, tasks, st.data())
 def test_buckets_and_scores_are_those_of_naive_loops(
     wish: Wishes, drawn: list[tuple[str, int, int, str]], data: st.DataObject

@@ -27,6 +27,7 @@ from stromboli.scheduler.explain.cycle_record import (
 )
 from stromboli.scheduler.explain.explain_paths import CycleQuery
 from tests.manifests import group, node, pod, queue
+from tests.number_of_examples import scaled
 from tests.properties.living import LivingWorld, engine
 
 ALL = CycleQuery()
@@ -224,7 +225,7 @@ hostile = st.text(max_size=3000) | st.sampled_from(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=scaled(40), deadline=None)
 @given(
     st.lists(st.tuples(hostile, hostile, hostile, st.integers(1, 100)), min_size=1, max_size=20),
     st.integers(2000, 20_000),

@@ -16,6 +16,7 @@ from stromboli.simulator.cluster_notation import nodes, queues
 from stromboli.simulator.runs.job_objects import EPOCH
 from stromboli.simulator.runs.simulation import simulate
 from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
+from tests.number_of_examples import scaled
 from tests.simulator.runs.small_runs import CATALOG
 
 GPU = "nvidia.com/gpu"
@@ -98,14 +99,14 @@ def fits(job: SubmittedJob) -> bool:
 
 
 @pytest.mark.parametrize("mode", ["easy", "conservative"])
-@settings(max_examples=20)
+@settings(max_examples=scaled(20))
 @given(jobs=st.lists(random_job(st.integers(0, 20), st.just("")).filter(fits), min_size=2, max_size=10))
 def test_promises_to_gangs_are_kept_while_jobs_arrive(mode, jobs):
     keep_promises(numbered(jobs), mode)
 
 
 @pytest.mark.parametrize("mode", ["easy", "conservative"])
-@settings(max_examples=15)
+@settings(max_examples=scaled(15))
 @given(
     jobs=st.lists(random_job(st.just(0), st.sampled_from(["q1", "q2"])).filter(fits), min_size=2, max_size=10)
 )

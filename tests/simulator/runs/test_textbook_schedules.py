@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from stromboli.cli.main import app
 from stromboli.simulator.workloads.submitted_jobs import SubmittedJob
+from tests.number_of_examples import scaled
 from tests.simulator.runs.small_runs import run
 from tests.simulator.textbook_backfill import RigidJob, measures, read_trace, schedule
 from tests.simulator.traces_at_hand import EXAMPLES
@@ -58,7 +59,7 @@ def simulated_starts(jobs: list[Rigid], backfill: str, nodes: str, gangs: bool) 
 
 
 @pytest.mark.parametrize("backfill", BACKFILLS)
-@settings(max_examples=25)
+@settings(max_examples=scaled(25))
 @given(jobs=st.lists(EXACT, min_size=1, max_size=10))
 @example(jobs=[(0, 10, 6, 0), (1, 5, 10 - 2, 0), (2, 8, 2, 0), (3, 9, 2, 0)])
 def test_random_jobs_on_a_machine(backfill, jobs):
@@ -66,13 +67,13 @@ def test_random_jobs_on_a_machine(backfill, jobs):
 
 
 @pytest.mark.parametrize("backfill", BACKFILLS)
-@settings(max_examples=25)
+@settings(max_examples=scaled(25))
 @given(jobs=st.lists(ESTIMATED, min_size=1, max_size=10))
 def test_random_jobs_that_may_end_before_their_estimate(backfill, jobs):
     assert simulated_starts(jobs, backfill, "n cpu=8", gangs=False) == textbook_starts(jobs, backfill)
 
 
-@settings(max_examples=15)
+@settings(max_examples=scaled(15))
 @given(jobs=st.lists(EXACT, min_size=1, max_size=8))
 def test_gangs_of_single_processors_on_many_nodes_are_rigid_jobs(jobs):
     """With backfill they are not quite: a reservation is of certain nodes, and room on others is no help there."""

@@ -14,6 +14,7 @@ from stromboli.simulator.workloads.openb_arrivals import SeededSequence, arrival
 from stromboli.simulator.workloads.openb_lists import OpenbPod, read_openb_nodes, read_openb_pods
 from stromboli.simulator.workloads.openb_workload import arriving_workload, read_openb, recorded_workload
 from stromboli.simulator.workloads.workload_errors import WorkloadError
+from tests.number_of_examples import scaled
 
 NODES = (
     "sn,cpu_milli,memory_mib,gpu,model\nb,64000,262144,2,T4\na,32000,131072,1,V100M16\nc,96000,393216,0,\n"
@@ -129,7 +130,7 @@ def test_a_list_that_is_as_long_as_it_should_be_is_only_shuffled(capacity, load)
     assert [each.name for each in arrivals([pod("a"), pod("b")], capacity, load, Given())] == ["b", "a"]
 
 
-@settings(max_examples=40)
+@settings(max_examples=scaled(40))
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(1, 1000)), min_size=1, max_size=12),
     st.integers(1, 30),

@@ -11,6 +11,7 @@ from stromboli.simulator.workloads import swf_reader, trace_lines
 from stromboli.simulator.workloads.gang_shapes import NodeRoom
 from stromboli.simulator.workloads.swf_reader import AS_RECORDED, SwfOptions, read_swf
 from stromboli.simulator.workloads.workload_errors import WorkloadError
+from tests.number_of_examples import scaled
 
 HEADER = """; Version: 2.2
 ; MaxNodes: 4
@@ -209,7 +210,7 @@ def test_when_it_was_recorded_and_what_is_missing_is_noted(swf):
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=scaled(40))
 @given(lines=st.lists(st.lists(WORDS, max_size=20).map(" ".join), max_size=5))
 @example(lines=["; UnixStartTime: 99999999999"])
 def test_whatever_a_file_holds_it_is_read_or_refused_with_words(tmp_path_factory, lines):

@@ -13,6 +13,7 @@ from stromboli.simulator.runs.run_record import JobRecord, PodRecord, RunRecord
 from stromboli.simulator.workloads.submitted_jobs import SubmittedJob, Workload
 from stromboli.simulator.workloads.workload_errors import WorkloadError
 from stromboli.simulator.workloads.workload_files import read_workload, write_workload
+from tests.number_of_examples import scaled
 
 names = st.text(st.sampled_from("abcyesno019-"), min_size=1, max_size=6)
 texts = st.text(max_size=8)
@@ -51,7 +52,7 @@ workloads = st.builds(
 
 @pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "yaml"])
 @given(workload=workloads)
-@settings(max_examples=25)
+@settings(max_examples=scaled(25))
 def test_a_saved_workload_is_read_back_equal(tmp_path_factory, suffix, workload):
     file = str(tmp_path_factory.mktemp("saved") / f"workload.{suffix}")
     assert write_workload(workload, file) == []

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from stromboli.controllers.workloads.batch_job.pod_ends import is_tracked
 from tests.controllers.workloads.batch_job.simulated_batch_job import SimulatedBatchJob
+from tests.number_of_examples import scaled
 
 STEPS = st.one_of(
     st.tuples(st.sampled_from(["succeed", "fail", "delete", "succeed and delete"]), st.integers(0, 5)),
@@ -46,7 +47,7 @@ def act(world: SimulatedBatchJob, step: Step, ends: Counter[str]) -> None:
             world.delete(pod)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=scaled(150), deadline=None)
 @given(SPECS, st.lists(STEPS, max_size=40))
 @example({"parallelism": 2, "completions": 2}, [("sync", 0), ("succeed", 0), ("crash", 2), ("delete", 0)])
 @example(
@@ -73,7 +74,7 @@ def test_every_end_is_counted_once(spec: dict[str, Any], steps: list[Step]) -> N
     assert world.status.active == len(world.active)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=scaled(100), deadline=None)
 @given(SPECS, st.lists(STEPS, max_size=30), st.integers(0, 30))
 def test_every_job_comes_to_an_end_and_leaves_no_finalizer(
     spec: dict[str, Any], steps: list[Step], failures: int

@@ -12,6 +12,7 @@ from stromboli.controllers.workloads.deployment.reconcile import Outcome, reconc
 from stromboli.controllers.workloads.deployment.rollout_limits import least_available, most_pods, size
 from stromboli.controllers.workloads.workload_kinds import Deployment, ReplicaSet
 from tests.controllers.workloads.replicated_objects import NOW, deployment, rolling, template
+from tests.number_of_examples import scaled
 
 AMOUNTS = st.one_of(st.integers(0, 6), st.integers(0, 100).map("{}%".format))
 ACTS = st.sampled_from(["reconcile", "sync", "ready", "unready", "image"])
@@ -89,7 +90,7 @@ class World:
         assert self.ready >= min(before, least_available(self.owner))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @example(1, 1, 0, ["reconcile", "image", "reconcile", "sync", "ready", "image", "reconcile"])
 @given(st.integers(0, 12), AMOUNTS, AMOUNTS, st.lists(ACTS, max_size=60))
 def test_a_rollout_stays_within_its_limits_and_ends(

@@ -20,6 +20,7 @@ from stromboli.embedded.nodes.machine.gpu_locks import GpuLocks
 from stromboli.embedded.nodes.machine.gpu_manager import GpuManager
 from stromboli.embedded.nodes.machine.nvidia_smi import Gpu, NvidiaSmiError
 from tests.embedded.nodes.node_pods import pod
+from tests.number_of_examples import scaled
 
 CARDS = ["A", "B", "C", "D"]
 FOLDER = Path("/pods/p")
@@ -153,7 +154,7 @@ class Machine:
 ACTIONS = st.sampled_from(["start", "start", "start", "end", "force", "gone", "kill", "fail", "repair"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(st.lists(st.tuples(ACTIONS, st.integers(0, 5)), max_size=30))
 def test_no_card_is_given_twice_and_none_is_lost(tmp_path_factory, actions):
     machine = Machine(tmp_path_factory.mktemp("gpus") / "gpus.json")
