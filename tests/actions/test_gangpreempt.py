@@ -7,6 +7,11 @@ from typing import Any
 import pytest
 
 from stromboli.engine.decisions import Evict, PodCondition
+from stromboli.engine.plugin import Eviction, Plugin
+from stromboli.engine.points import in_turn
+from stromboli.model.job import Job
+from stromboli.model.status import Status
+from stromboli.model.task import Task
 from stromboli.testing import Result, World
 from tests.eviction_policies import STOCK
 from tests.manifests import pod, policy
@@ -178,3 +183,81 @@ def test_nobody_is_evicted_on_trial_for_a_pod_that_would_fit_nowhere_even_then()
     result = world.job("new", cpu=3, priority=5).run("enqueue, gangpreempt", STOCK)
     assert result.evicted == []
     assert len(result.outcome.session.rollbacks) == 1, "the job's own statement"
+
+
+def crowd(running: int, starving: int) -> World:
+    """Gangs of two that run on a node each, and urgent ones that want their places."""
+    world = World(nodes="; ".join(f"n{number} cpu=2" for number in range(running)))
+    for number in range(running):
+        gang(world, f"old-{number}", f"n{number} n{number}", 2)
+    for number in range(starving):
+        world.job(f"new-{number}", pods=2, cpu=1, priority=9)
+    return world
+
+
+class Visits(Plugin):
+    """Counts for how many victims it is asked, by votes and by keys of their jobs."""
+
+    name = "visits"
+    asked = 0
+    keyed = 0
+
+    @in_turn
+    def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
+        Visits.asked += len(candidates)
+        return candidates
+
+    def job_order(self, job: Job) -> int:
+        Visits.keyed += job.counts[Status.RUNNING] > 0
+        return 0
+
+
+@pytest.mark.parametrize("arguments", [{}, {"fewestVictims": True}])
+def test_gangs_look_at_no_more_victims_if_more_run(arguments: dict[str, Any]) -> None:
+    """What runs is put in order once; after that a gang costs what the one before it changed."""
+
+    def visits(running: int, starving: int) -> tuple[int, int]:
+        Visits.asked = Visits.keyed = 0
+        text = policy(ACTIONS, "visits " + STOCK, gangpreempt=arguments)
+        result = crowd(running, starving).run(policy=text, plugin_classes=[Visits])
+        assert len(result.evicted) == 2 * starving
+        return Visits.asked, Visits.keyed - running
+
+    asked, keyed = visits(10, 4)
+    assert visits(40, 4) == (asked, keyed)
+    assert visits(40, 16)[0] <= 5 * asked
+    assert visits(40, 16)[1] <= 5 * keyed
+
+
+def test_a_tier_that_allows_nobody_at_first_is_asked_about_all() -> None:
+    """The first victims in order are refused by the first tier: it decides all the same, not the second one."""
+
+    class Last(Plugin):
+        name = "last"
+
+        @in_turn
+        def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
+            return [task for task in candidates if task.job and task.job.name == "old-0"]
+
+    text = policy(ACTIONS, "last | priority gang conformance predicates nodeorder")
+    assert crowd(9, 1).run(policy=text, plugin_classes=[Last]).evicted == [
+        "default/old-0-0",
+        "default/old-0-1",
+    ]
+
+
+def test_a_plugin_that_votes_on_all_victims_at_once_is_asked_about_all() -> None:
+    seen = []
+
+    class LastTwo(Plugin):
+        """Allows the last two."""
+
+        name = "last-two"
+
+        def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
+            seen.append(len(candidates))
+            return candidates[-2:]
+
+    text = policy(ACTIONS, "last-two priority gang conformance | predicates nodeorder")
+    assert len(crowd(9, 1).run(policy=text, plugin_classes=[LastTwo]).evicted) == 2
+    assert seen == [18]

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from stromboli.engine.catalog import action
-from stromboli.engine.eviction.gang_eviction import GangEviction, GangEvictionOptions, evict_for_gangs
-from stromboli.engine.eviction.victim_bundles import order_by_job
+from stromboli.engine.eviction.gang_eviction import GangEvictionOptions, evict_for_gangs
+from stromboli.engine.eviction.victim_candidates import VictimCandidates
 from stromboli.engine.session import Session
 from stromboli.model.job import Job
 from stromboli.model.status import Status
+from stromboli.model.task import Task
 
 
 @action("gangpreempt", GangEvictionOptions)
 def gangpreempt(session: Session) -> None:
     """For each starving gang: evict lesser jobs of its queue, their surplus first, until all of it has a place."""
-    evict_for_gangs(
-        session,
-        GangEviction(
-            action="gangpreempt",
-            kind="preempt",
-            statuses=(Status.BOUND, Status.RUNNING),
-            may_take_from=_has_lower_priority,
-            order_bundles=lambda bundles, queue, need: order_by_job(session, bundles),
-        ),
+    options: GangEvictionOptions = session.arguments("gangpreempt")
+    candidates = VictimCandidates(
+        "unified_evictable",
+        (Status.BOUND, Status.RUNNING),
+        _has_lower_priority,
+        accepts=options.may_evict(session),
+        key=lambda task: task.job.priority if task.job else None,
+        scope=session.queue_of,
     )
+    evict_for_gangs(session, "gangpreempt", candidates, reclaims=False)
 
 
-def _has_lower_priority(job: Job, other: Job) -> bool:
-    return other.queue is job.queue and other.priority < job.priority
+def _has_lower_priority(task: Task, job: Job) -> bool:
+    return task.job is not None and job.queue is task.job.queue and job.priority < task.job.priority

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Hashable
 
 from stromboli.engine.catalog import action
-from stromboli.engine.eviction.eviction_commit import took_lately
-from stromboli.engine.eviction.gang_eviction import GangEviction, GangEvictionOptions, evict_for_gangs
-from stromboli.engine.eviction.victim_bundles import order_by_queue
+from stromboli.engine.eviction.eviction_commit import queues_that_took, took_lately
+from stromboli.engine.eviction.gang_eviction import GangEvictionOptions, evict_for_gangs
+from stromboli.engine.eviction.victim_candidates import VictimCandidates
 from stromboli.engine.session import Session
 from stromboli.model.job import Job
 from stromboli.model.status import Status
+from stromboli.model.task import Task
 
 
 @action("gangreclaim", GangEvictionOptions)
 def gangreclaim(session: Session) -> None:
     """For each starving gang: evict what other queues hold, their surplus first, until all of it has a place."""
-    evict_for_gangs(
-        session,
-        GangEviction(
-            action="gangreclaim",
-            kind="reclaim",
-            statuses=(Status.RUNNING,),
-            may_take_from=partial(_may_take_from, session),
-            order_bundles=partial(order_by_queue, session),
-            may_start=session.rules.preemptive,
-            skip_queue=session.rules.overused,
-        ),
+    options: GangEvictionOptions = session.arguments("gangreclaim")
+
+    def may_take_from(task: Task, job: Job) -> bool:
+        if task.job is None or job.queue is None or job.queue is task.job.queue:
+            return False
+        return job.queue.reclaimable and not took_lately(session, job, task.job, options)
+
+    def key(task: Task) -> Hashable:
+        return (task.job.priority, queues_that_took(session, task.job)) if task.job is not None else None
+
+    candidates = VictimCandidates(
+        "unified_evictable", (Status.RUNNING,), may_take_from, accepts=options.may_evict(session), key=key
     )
-
-
-def _may_take_from(session: Session, job: Job, other: Job) -> bool:
-    if other.queue is None or other.queue is job.queue or not other.queue.reclaimable:
-        return False
-    return not took_lately(session, other, job, session.arguments("gangreclaim"))
+    evict_for_gangs(session, "gangreclaim", candidates, reclaims=True)

@@ -22,6 +22,7 @@ class Cdp(Plugin):
     def reclaimable(self, task: Task, candidates: list[Task]) -> list[Task]:
         return self._past_cooldown(candidates)
 
+    @in_turn
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task] | None:
         """Volcano's gang-aware actions do not ask."""
         return self._past_cooldown(candidates) if eviction.kind == "consolidate" else None

@@ -26,6 +26,7 @@ class Conformance(Plugin):
     def victim_bound(self, point: str, task: Task) -> Bound | None:
         return Bound(None, lambda job: job.namespace != names.SYSTEM_NAMESPACE)
 
+    @in_turn
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         return _not_critical(candidates)
 

@@ -76,6 +76,7 @@ class Gang(Plugin):
             None, lambda job: job.ready_count > job.minimum or (preemption and job.native is not None)
         )
 
+    @in_turn
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         return candidates
 

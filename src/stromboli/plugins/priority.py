@@ -39,6 +39,7 @@ class Priority(Plugin):
             (job.priority, task.priority), lambda other: other is job or other.priority < job.priority
         )
 
+    @in_turn
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         if eviction.kind == "reclaim":
             return candidates

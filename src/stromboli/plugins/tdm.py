@@ -136,6 +136,7 @@ class Tdm(Plugin):
             if candidate.preemptable and candidate.status is Status.RUNNING and _zone_of(candidate.node) == ""
         )
 
+    @in_turn
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task] | None:
         """Who moves must be within the budgets of its job; Volcano's gang-aware actions do not ask."""
         return _within_budgets(candidates) if eviction.kind == "consolidate" else None

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stromboli.engine.eviction.victim_bundles import (
     Bundle,
+    BundleIndex,
     Surplus,
     allowed_bundles,
     bundles_of,
     is_complete,
     only_complete_gangs,
+    order_by_job,
 )
+from stromboli.engine.plugin import Plugin
+from stromboli.engine.points import depends
+from stromboli.engine.transaction import EvictionReason
+from stromboli.model.amounts import dominant_share, total_of
 from stromboli.model.job import Job
+from stromboli.model.status import Status
+from stromboli.model.task import Task
 from stromboli.testing import World
 from tests.manifests import group, job_named, native_group, node, pod, sub_group_policy
+from tests.properties.strategies import contest, examples
 
 
 def gang(minimum: int, *pods: Any, **terms: Any) -> Job:
@@ -146,3 +160,94 @@ def test_efficiency_is_the_part_of_the_need_that_is_met_for_what_the_job_loses()
     assert Bundle(job, tasks[:2], safe=False).efficiency({0: 1000}) == 0.25
     assert Bundle(job, tasks[:2], safe=False).efficiency({0: 4000}) == 0.5
     assert Bundle(job, tasks[:1], safe=True).efficiency({0: 4000}) == float("inf")
+
+
+# -- kept in order
+
+
+class Spread(Plugin):
+    """Jobs with much running come first, beside one that all jobs depend on."""
+
+    name = "spread"
+
+    @depends("everything")
+    def job_order(self, job: Job) -> int:
+        running = sum(each.counts[Status.RUNNING] for each in self.session.cluster.jobs.values())
+        return -job.counts[Status.RUNNING] * (-1 if running % 2 else 1)
+
+
+class FewestFirst(Plugin):
+    """Jobs with few running tasks come first."""
+
+    name = "fewest-first"
+
+    def job_order(self, job: Job) -> int:
+        return job.counts[Status.RUNNING]
+
+
+@pytest.mark.parametrize("plugin", [Spread, FewestFirst])
+@given(seed=st.integers(0, 2**32))
+@examples(20)
+def test_bundles_stay_in_order_while_victims_go_and_come_back(plugin: type[Plugin], seed: int) -> None:
+    chance = random.Random(seed)
+    world = World().add(*contest(chance, nodes=chance.randint(1, 4)))
+    session = world.session(plugin)
+    session.rules.plugins[0].session = session
+    cluster, index = session.cluster, BundleIndex(session, None)
+    taker = next(iter(cluster.tasks.values()))
+
+    def running(job: Job) -> list[Task]:
+        on_nodes = (task for task in job.by_status[Status.RUNNING] if task.node is not None)
+        return [task for task in on_nodes if job is not taker.job]
+
+    def check() -> None:
+        index.update(taker, running)
+        jobs = [job for job in session.jobs() if running(job)]
+        expected = [bundle for job in jobs for bundle in bundles_of(job, running(job))]
+        assert list(index.in_order()) == order_by_job(session, expected)
+        assert sorted(map(id, index.by_job)) == sorted(map(id, jobs))
+        held = {job: total_of(task.request for task in running(job)) for job in jobs}
+        assert cluster.columns.total(index.held) == total_of(held.values())
+        assert index.losses() == {(job.priority, dominant_share(held[job], session.total)) for job in jobs}
+
+    check()
+    for _ in range(3):
+        with session.statement() as trial:
+            for _ in range(chance.randint(1, 3)):
+                victims = [task for job in cluster.jobs.values() for task in running(job)]
+                if victims:
+                    trial.evict(chance.choice(victims), EvictionReason("test"))
+                    check()
+            if chance.random() < 0.5:
+                trial.keep()
+        check()
+
+
+def test_bundles_are_in_order_again_after_a_plugin_failed() -> None:
+    class FailsOnce(Plugin):
+        name = "fails-once"
+        fails = False
+
+        def job_order(self, job: Job) -> int:
+            if FailsOnce.fails:
+                raise ValueError("not now")
+            return 0
+
+    world = World(nodes="n1 cpu=9").job("a", pods=2, minimum=1, cpu=1, running_on="n1 n1")
+    world.job("b", pods=2, minimum=1, cpu=1, running_on="n1 n1").job("new", cpu=1)
+    session = world.session(FailsOnce)
+    index, task = BundleIndex(session, None), world.task("new-0")
+
+    def order() -> list[tuple[str, bool]]:
+        index.update(task, lambda job: job.by_status[Status.RUNNING])
+        return [(bundle.job.name, bundle.safe) for bundle in index.in_order()]
+
+    expected = [("b", True), ("a", True), ("b", False), ("a", False)]
+    assert order() == expected
+    with session.statement() as trial:
+        trial.evict(world.task("a-0"), EvictionReason("test"))
+        FailsOnce.fails = True
+        with pytest.raises(ValueError, match="not now"):
+            order()
+    FailsOnce.fails = False
+    assert order() == expected

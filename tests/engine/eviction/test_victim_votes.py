@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stromboli.engine.eviction.victim_votes import TierVote, VictimVotes
-from stromboli.engine.plugin import Plugin
+from stromboli.engine.plugin import Eviction, Plugin
 from stromboli.engine.points import in_turn, votes_in_turn
 from stromboli.engine.rules import Rules
 from stromboli.engine.session import Session
@@ -54,6 +54,29 @@ def test_stock_plugins_that_vote_in_turn_give_the_same_at_once_and_one_at_a_time
             assert fast.victims == slow.victims
             if slow.victims:
                 assert fast.plugins == slow.plugins
+
+
+@given(seed=st.integers(0, 2**32), kind=st.sampled_from(("preempt", "reclaim", "consolidate")))
+@examples(15)
+def test_what_stock_plugins_say_of_the_first_victims_holds_beside_more_of_them(seed: int, kind: str) -> None:
+    """So gang-aware actions may ask about some victims before they ask about all."""
+    session, chance = _session(seed, "priority gang conformance cdp tdm capacity"), random.Random(seed)
+    methods = [method for _, tier in session.rules.methods_by_tier("unified_evictable") for method in tier]
+    assert len(methods) == 6
+    assert all(map(votes_in_turn, methods))
+    running = [task for task in session.cluster.tasks.values() if task.status is Status.RUNNING]
+    chance.shuffle(running)
+    for job in session.cluster.backlog:
+        eviction = Eviction(kind, job, session.cluster.hyper_nodes.top)
+        for method in methods:
+            of_all = method(eviction, running)
+            for count in range(len(running)):
+                first = running[:count]
+                of_first = method(eviction, first)
+                if of_all is None:
+                    assert of_first is None
+                else:
+                    assert set(of_first) == set(of_all) & set(first)
 
 
 class First(Plugin):

@@ -103,6 +103,13 @@ def took_lately(session: Session, holder: Job, job: Job, options: EvictionOption
     return loss is not None and options.hold_seconds > 0 and not session.has_come(loss.until)
 
 
+def queues_that_took(session: Session, job: Job) -> frozenset[Hashable]:
+    """The names of queues for which pods of a job's queue were reclaimed, as far as that is remembered."""
+    losses = session.cluster.memory.get(EVICTED, {})
+    name = job.queue.name if job.queue is not None else None
+    return frozenset(key[1] for key in losses if isinstance(key, tuple) and key[0] == name)
+
+
 def no_attempt_before(session: Session, job: Job) -> float | None:
     """The time before which no more pods are reclaimed for a job, as others took the capacity each time.
 

@@ -6,13 +6,12 @@ Each try is a statement: victims are evicted and tasks pipelined, and unless all
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pods_lately, no_attempt_before
 from stromboli.engine.eviction.eviction_domains import (
@@ -26,14 +25,23 @@ from stromboli.engine.eviction.eviction_options import EvictionOptions
 from stromboli.engine.eviction.gang_placement import SlotBound, domains_with_slots, pipeline_job
 from stromboli.engine.eviction.queue_guarantees import QueueGuarantees
 from stromboli.engine.eviction.starving_jobs import starving_jobs
-from stromboli.engine.eviction.victim_bundles import Bundle, allowed_bundles, bundles_of, only_complete_gangs
+from stromboli.engine.eviction.victim_bundles import (
+    Bundle,
+    BundleIndex,
+    allowed_bundles,
+    bundles_of,
+    only_complete_gangs,
+    order_by_job,
+    order_by_queue,
+)
+from stromboli.engine.eviction.victim_candidates import VictimCandidates, remember
 from stromboli.engine.eviction.victim_selection import loss_limits, rounded_up
 from stromboli.engine.pending_tasks import pending_tasks
 from stromboli.engine.placement.node_fit import slots
 from stromboli.engine.plugin import Eviction
+from stromboli.engine.points import Choice, votes_in_turn
 from stromboli.engine.transaction import EvictionReason
-from stromboli.model.amounts import Amounts, dominant_share, less_equal, shift, total_of
-from stromboli.model.status import Status
+from stromboli.model.amounts import dominant_share, less_equal, shift, total_of
 from stromboli.policy.arguments import arg
 
 if TYPE_CHECKING:
@@ -41,9 +49,7 @@ if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.engine.waiting.room_waits import WaitGroup
     from stromboli.model.job import Job, SubJob
-    from stromboli.model.node_columns import Ints
     from stromboli.model.queue import Queue
-    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
@@ -79,68 +85,78 @@ MOST_SPARED = 32
 """Bundles that are tried whether the gang could start without each; the others go with the rest."""
 
 
-@dataclass(frozen=True, slots=True)
-class GangEviction:
-    """What gangpreempt and gangreclaim differ in."""
-
-    action: str
-    kind: str
-    """What plugins are asked about: "preempt" or "reclaim"."""
-    statuses: tuple[Status, ...]
-    """The statuses of tasks that may be victims."""
-    may_take_from: Callable[[Job, Job], bool]
-    order_bundles: Callable[[list[Bundle], Queue, Amounts], list[Bundle]]
-    may_start: Callable[[Queue, list[Task]], bool] | None = None
-    skip_queue: Callable[[Queue], bool] | None = None
+FIRST_ASKED = 4
+"""Bundles about which plugins are asked first, where they vote in turn."""
 
 
-def evict_for_gangs(session: Session, eviction: GangEviction) -> None:
+def evict_for_gangs(session: Session, action: str, candidates: VictimCandidates, reclaims: bool) -> None:
     """Queue by queue, job by job: every starving job gets room to start as a whole, or nothing."""
-    options: GangEvictionOptions = session.arguments(eviction.action)
-    guarantees = QueueGuarantees(session)
-
-    def may_make_room(group: WaitGroup) -> bool:
-        job = group.task.job
-        return job is not None and GangVictimSelection(session, eviction, options, guarantees, job).may_free(
-            group
-        )
-
-    starving = starving_jobs(session, options.serves, may_make_room)
-    for _, jobs in session.jobs_by_queue(starving).visits(skip=eviction.skip_queue):
+    victims = GangVictims(session, action, candidates, reclaims)
+    starving = starving_jobs(session, victims.options.serves, victims.may_make_room)
+    skipped = session.rules.overused if reclaims else None
+    for _, jobs in session.jobs_by_queue(starving).visits(skip=skipped):
         for job in jobs:
-            if lost_pods_lately(session, job, options):
+            if lost_pods_lately(session, job, victims.options):
                 continue
-            if eviction.kind == "reclaim" and no_attempt_before(session, job) is not None:
+            if reclaims and no_attempt_before(session, job) is not None:
                 continue
             with session.guard(job), session.statement() as trial:
-                search = GangVictimSelection(session, eviction, options, guarantees, job)
-                if search.make_room() and commit_evictions(session, trial, options, job):
+                search = GangVictimSelection(victims, job)
+                if search.make_room() and commit_evictions(session, trial, victims.options, job):
                     nominate_hyper_nodes(session, search.chosen)
+
+
+class GangVictims:
+    """Which tasks an action may evict for gangs, listed once for all jobs of a kind."""
+
+    def __init__(self, session: Session, action: str, candidates: VictimCandidates, reclaims: bool):
+        self.session = session
+        self.action = action
+        self.reclaims = reclaims
+        self.options: GangEvictionOptions = session.arguments(action)
+        self.guarantees = QueueGuarantees(session)
+        tiers = [tier for tier in session.rules.methods_by_tier(candidates.point) if tier[1]]
+        in_turn = all(votes_in_turn(method) for _, methods in tiers for method in methods)
+        self.decisive_tier = tiers[0][0] if tiers and in_turn and not reclaims else None
+        """The first tier, if what it allows of some victims does not depend on those that come after them."""
+        self._candidates = candidates
+        self._known: dict[Hashable, BundleIndex] = {}
+
+    def of(self, task: Task) -> BundleIndex:
+        """The possible victims of a task's job, as of now."""
+        key = (self.session.queue_of(task), self._candidates.key(task))
+        known = self._known.pop(key, None) or BundleIndex(self.session, self._candidates.scope(task))
+        known.update(task, partial(self._victims_of, task))
+        return remember(self._known, key, known)  # not if a plugin failed on the way
+
+    def _victims_of(self, task: Task, job: Job) -> Iterable[Task]:
+        candidates = self._candidates
+        if job is task.job or not job.gang_evictable or not candidates.may_take_from(task, job):
+            return ()
+        return candidates.of_job(task, job)
+
+    def may_make_room(self, group: WaitGroup) -> bool:
+        """Whether jobs that wait for room could have it if all possible victims were evicted."""
+        columns, task = self.session.cluster.columns, group.task
+        if task.job is None or not task.may_preempt:
+            return False
+        room = slots(task.shape, columns.idle + columns.releasing + self.of(task).held)
+        return bool(room.sum() >= group.needed)
 
 
 class GangVictimSelection:
     """The search for a domain and for bundles with which a job can start."""
 
-    def __init__(
-        self,
-        session: Session,
-        eviction: GangEviction,
-        options: GangEvictionOptions,
-        guarantees: QueueGuarantees,
-        job: Job,
-    ):
-        self._session = session
-        self._guarantees = guarantees
-        self._eviction = eviction
-        self._options = options
-        self._may_evict = options.may_evict(session)
+    def __init__(self, victims: GangVictims, job: Job):
+        self._session = victims.session
+        self._options = victims.options
+        self._guarantees = victims.guarantees
+        self._victims = victims
         self._job = job
         self._pending = self._pending_by_sub_job()
         self._tasks = [task for tasks in self._pending.values() for task in tasks]
         self._need = total_of(task.request for task in self._tasks)
-        self._victims: dict[Job, list[Task]] | None = None
-        self._by_row: dict[int, list[tuple[Job, Task]]] | None = None
-        self._freed: Ints | None = None
+        self._chosen_by = ""
         self._offered: dict[Domain, list[Bundle]] = {}
         self._tried: dict[Domain, list[list[Bundle]]] = defaultdict(list)
         """By domain, the bundles among which none were enough."""
@@ -166,9 +182,9 @@ class GangVictimSelection:
             return False
         if not all(task.may_preempt and options.has_waited(session, task) for task in self._tasks):
             return False
-        if session.unmet(job) or (
-            self._eviction.may_start and not self._eviction.may_start(queue, self._tasks)
-        ):
+        if session.unmet(job):
+            return False
+        if self._victims.reclaims and not session.rules.preemptive(queue, self._tasks):
             return False
         limit = options.max_domains if options.max_domains > 0 else DEFAULT_MAX_DOMAINS
         domains, first = domains_of_job(session, job), next(iter(self._pending.values()))
@@ -178,28 +194,20 @@ class GangVictimSelection:
                 return True
         else:
             domains = domains[:limit]
-        clearable = domains_with_slots(session, domains, first, self._freeable())[:limit]
+        self._index = self._victims.of(self._tasks[0])
+        clearable = domains_with_slots(session, domains, first, self._index.held)[:limit]
         return any(
             self._make_room_in(domain, queue, may_lose) for may_lose in self._limits() for domain in clearable
         )
 
-    def may_free(self, group: WaitGroup) -> bool:
-        """Whether jobs that wait for room could have it if all possible victims were evicted."""
-        columns, task = self._session.cluster.columns, group.task
-        if not task.may_preempt:
-            return False
-        room = slots(task.shape, columns.idle + columns.releasing + self._freeable())
-        return bool(room.sum() >= group.needed)
-
     def _limits(self) -> Iterator[MayLose]:
         """Which bundles are considered: with `fewestVictims`, lower priorities and smaller losses first."""
-        jobs = self._possible_victims() if self._options.fewest_victims else {}
-        for priority in sorted({job.priority for job in jobs}):
-            lower = {job: tasks for job, tasks in jobs.items() if job.priority <= priority}
-            losses = {rounded_up(self._share(tasks)) for tasks in lower.values()}
-            for loss in [*loss_limits(self._share(self._tasks), losses), inf]:
+        losses = self._index.losses() if self._options.fewest_victims else set()
+        for priority in sorted({priority for priority, _ in losses}):
+            lower = {rounded_up(loss) for of_job, loss in losses if of_job <= priority}
+            for loss in [*loss_limits(self._share(self._tasks), lower), inf]:
                 yield partial(self._is_within, priority, loss)
-        if not jobs:
+        if not losses:
             yield lambda bundle: True
 
     def _is_within(self, priority: int, loss: float, bundle: Bundle) -> bool:
@@ -213,21 +221,21 @@ class GangVictimSelection:
         columns = self._session.cluster.columns
         inside = domain.mask(len(columns))
         available = (columns.idle + columns.releasing)[:, domain.rows]
-        freeable = self._freeable()[:, domain.rows]
+        freeable = self._index.held[:, domain.rows]
         if not less_equal(self._need, columns.total((available + freeable).clip(min=0))):
             return False
         room = columns.total(available.clip(min=0))
-        bundles, chosen_by = self._bundles(domain, inside, queue, may_lose)
-        slots = SlotBound(self._session, next(iter(self._pending.values())), inside)
-        for place, bundle in enumerate(bundles, start=1):
+        slots, chosen = SlotBound(self._session, next(iter(self._pending.values())), inside), []
+        for bundle in self._allowed(domain, inside, queue, may_lose):
+            chosen.append(bundle)
             slots.add_freed(bundle.tasks)
             shift(room, bundle.frees)
             may_suffice = less_equal(self._need, room) and slots.may_suffice()
-            if may_suffice and self._try_bundles(bundles[:place], domain, chosen_by):
+            if may_suffice and self._try_bundles(chosen, domain):
                 return True
         return False
 
-    def _try_bundles(self, bundles: list[Bundle], domain: Domain, chosen_by: str) -> bool:
+    def _try_bundles(self, bundles: list[Bundle], domain: Domain) -> bool:
         """Evict bundles; for tasks that hold more than amounts, such as devices, only those that are needed."""
         ledgers_of = self._session.cluster.ledgers_of
         if any(ledgers_of(task.shape) for task in self._tasks) and self._would_start(bundles, domain):
@@ -235,102 +243,85 @@ class GangVictimSelection:
                 others = [other for other in bundles if other is not bundle]
                 if self._would_start(others, domain):
                     bundles = others
-        return self._try_evicting(_victims_of(bundles), domain, chosen_by)
+        return self._try_evicting(_victims_of(bundles), domain, self._chosen_by)
 
     def _would_start(self, bundles: list[Bundle], domain: Domain) -> bool:
         with self._session.statement():  # neither committed nor kept: a mere question
             return self._try_evicting(_victims_of(bundles), domain, "")
 
-    def _bundles(
-        self, domain: Domain, inside: Bools, queue: Queue, may_lose: MayLose
-    ) -> tuple[list[Bundle], str]:
-        """What may be evicted in a domain, in order, and which plugins chose it."""
-        session, eviction = self._session, self._eviction
+    def _allowed(self, domain: Domain, inside: Bools, queue: Queue, may_lose: MayLose) -> Iterator[Bundle]:
+        """The bundles in a domain that plugins allow, in order.
+
+        Where they vote in turn, they are asked about the first few, and about more once these were not enough.
+        """
+        options, first_tier = self._options, self._victims.decisive_tier
+        ordered = self._in_order(domain, inside, queue, may_lose)
+        asked: list[Bundle] = []
+        count, given, complete = FIRST_ASKED if first_tier else None, 0, False
+        while not complete:
+            more = list(islice(ordered, count))
+            complete = count is None or len(more) < count
+            asked += more
+            choice = self._ask(domain, asked)
+            if not complete and choice.tier != first_tier:
+                count = None
+                continue
+            allowed = allowed_bundles(asked, set(choice.victims), options.allow_whole_bundle)
+            if options.no_harm:
+                allowed = only_complete_gangs(allowed)
+            if self._victims.reclaims:
+                allowed = order_by_queue(self._session, allowed, queue, self._need)
+            self._chosen_by = choice.by
+            yield from allowed[given:]
+            count, given = len(asked), len(allowed)
+        self._tried[domain].append(asked)
+
+    def _ask(self, domain: Domain, bundles: list[Bundle]) -> Choice:
+        if not bundles:
+            return Choice([])
+        eviction = Eviction("reclaim" if self._victims.reclaims else "preempt", self._job, domain)
+        choice: Choice = self._session.rules.unified_evictable(eviction, _victims_of(bundles))
+        return choice
+
+    def _in_order(self, domain: Domain, inside: Bools, queue: Queue, may_lose: MayLose) -> Iterator[Bundle]:
+        """What may be evicted in a domain, in order; nothing if it was tried before."""
+        reclaims = self._victims.reclaims
+        if bool(inside.all()) and not reclaims and not self._tried[domain]:
+            return filter(may_lose, self._index.in_order())
         if domain not in self._offered:
             self._offered[domain] = self._candidates(domain, inside)
         candidates = list(filter(may_lose, self._offered[domain]))
-        if candidates in self._tried[domain]:
-            return [], ""
-        self._tried[domain].append(candidates)
-        ordered = eviction.order_bundles(candidates, queue, self._need)
-        if not ordered:
-            return [], ""
-        offered = [task for bundle in ordered for task in bundle.victims]
-        choice = session.rules.unified_evictable(Eviction(eviction.kind, self._job, domain), offered)
-        allowed = allowed_bundles(candidates, set(choice.victims), self._options.allow_whole_bundle)
-        if self._options.no_harm:
-            allowed = only_complete_gangs(allowed)
-        return eviction.order_bundles(allowed, queue, self._need), choice.by
+        if reclaims:
+            candidates = order_by_queue(self._session, candidates, queue, self._need)
+        else:
+            candidates = order_by_job(self._session, candidates)
+        return iter(() if candidates in self._tried[domain] else candidates)
 
     def _candidates(self, domain: Domain, inside: Bools) -> list[Bundle]:
         """The bundles of jobs in a domain; where no harm may be done, their tasks elsewhere go along with the whole."""
-        victims, by_row = self._possible_victims(), self._victims_by_row()
+        if inside.all():
+            return self._index.bundles()
+        victims, nodes = self._index.by_job, self._session.cluster.columns.nodes
         here: dict[Job, list[Task]] = {}
         for row in domain.rows.tolist():
-            for job, task in by_row.get(row, ()):
-                here.setdefault(job, []).append(task)
+            for task in nodes[row].tasks:
+                if task.job in victims and task in victims[task.job].tasks:
+                    here.setdefault(task.job, []).append(task)
         bundles: list[Bundle] = []
         for job, tasks in here.items():
-            others = victims[job] if self._options.no_harm and len(tasks) < len(victims[job]) else ()
+            all_of_job = victims[job].tasks
+            others = all_of_job if self._options.no_harm and len(tasks) < len(all_of_job) else ()
             bundles += bundles_of(
                 job, tasks, (task for task in others if task.node and not inside[task.node.row])
             )
         return bundles
-
-    def _possible_victims(self) -> dict[Job, list[Task]]:
-        """Tasks that may make room wherever they are, by job."""
-        if self._victims is None:
-            may_take_from = self._eviction.may_take_from
-            self._victims = {
-                other: tasks
-                for other in self._session.jobs()
-                if other is not self._job and other.gang_evictable and may_take_from(self._job, other)
-                if self._tasks and (tasks := self._tasks_of(other))
-            }
-        return self._victims
-
-    def _victims_by_row(self) -> dict[int, list[tuple[Job, Task]]]:
-        """The same by the row of their node, with their job."""
-        if self._by_row is None:
-            self._by_row = {}
-            for job, tasks in self._possible_victims().items():
-                for task in tasks:
-                    if task.node is not None:
-                        self._by_row.setdefault(task.node.row, []).append((job, task))
-        return self._by_row
-
-    def _freeable(self) -> Ints:
-        """What all possible victims hold on each node."""
-        if self._freed is None:
-            columns = self._session.cluster.columns
-            tasks = [task for tasks in self._possible_victims().values() for task in tasks]
-            rows_by_shape: dict[Shape, list[int]] = {}
-            for task in tasks:
-                if task.node is not None:
-                    rows_by_shape.setdefault(task.shape, []).append(task.node.row)
-            self._freed = np.zeros_like(columns.idle)
-            for shape, rows in rows_by_shape.items():
-                counts = np.bincount(rows, minlength=len(columns))
-                self._freed += shape.dense(len(self._freed))[:, None] * counts
-        return self._freed
-
-    def _tasks_of(self, job: Job) -> list[Task]:
-        return [
-            task
-            for status in self._eviction.statuses
-            for task in job.by_status[status]
-            if task.preemptable
-            and task.node is not None
-            and task.node.row >= 0
-            and self._may_evict(self._tasks[0], task)
-        ]
 
     # -- trying it out
 
     def _try_evicting(self, victims: list[Task], domain: Domain, chosen_by: str) -> bool:
         """Evict the victims and pipeline all tasks in a domain; undone unless the job can then start."""
         session, job = self._session, self._job
-        reason = EvictionReason(self._eviction.action, job.key, chosen_by, domain_words(session, domain))
+        reason = EvictionReason(self._victims.action, job.key, chosen_by, domain_words(session, domain))
         was_ready = session.rules.job_ready(job)
         with session.statement() as trial:
             for victim in victims:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cmp_to_key
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from stromboli.model.amounts import Amounts, total_of
+from stromboli.engine.eviction.victim_candidates import VictimIndex, queue_ranks
+from stromboli.model.amounts import Amounts, dominant_share, total_of
 from stromboli.model.job import READY_STATUSES
 
 if TYPE_CHECKING:
@@ -145,6 +147,84 @@ def only_complete_gangs(bundles: list[Bundle]) -> list[Bundle]:
     return [bundle for bundle in bundles if bundle.safe or counts[bundle.job] == bundle.job.allocated_count]
 
 
+class BundleIndex(VictimIndex):
+    """Possible victims with their bundles in order; only those of jobs that changed are made again."""
+
+    def __init__(self, session: Session, scope: Queue | Job | None):
+        super().__init__(session, scope)
+        self._stale: dict[Job, None] = {}
+        self._bundles: dict[Job, list[Bundle]] = {}
+        self._losses: dict[Job, tuple[int, float]] = {}
+        self._keys: dict[Job, tuple[Any, ...]] = {}
+        self._with_surplus: list[tuple[tuple[Any, ...], Job]] = []
+        """Jobs with bundles that are safe, by their keys; then jobs with others."""
+        self._others: list[tuple[tuple[Any, ...], Job]] = []
+
+    def update(
+        self,
+        task: Task,
+        candidates_of: Callable[[Job], Iterable[Task]],
+        may: Callable[[Job], bool] = lambda job: True,
+    ) -> list[Job]:
+        changed = super().update(task, candidates_of, may)
+        self._stale.update(dict.fromkeys(changed))
+        return changed
+
+    def losses(self) -> set[tuple[int, float]]:
+        """The priorities of jobs, each with the share of the cluster that such a job may lose at most."""
+        self._refresh()
+        for job, victims in self.by_job.items():
+            if job not in self._losses:
+                held = total_of(task.request for task in victims.tasks)
+                self._losses[job] = (job.priority, dominant_share(held, self._session.total))
+        return set(self._losses.values())
+
+    def bundles(self) -> list[Bundle]:
+        """All bundles, in no particular order."""
+        self._refresh()
+        return [bundle for bundles in self._bundles.values() for bundle in bundles]
+
+    def in_order(self) -> Iterator[Bundle]:
+        """All bundles as `order_by_job` has them, as far as they are looked at."""
+        self._refresh()
+        for jobs, safe in ((self._with_surplus, True), (self._others, False)):
+            for _, job in reversed(jobs):
+                yield from (bundle for bundle in self._bundles[job] if bundle.safe is safe)
+
+    def _refresh(self) -> None:
+        """Make the bundles of jobs again whose victims were listed again."""
+        if self._session.rules.job_order_follows_all:
+            self._clear()
+        try:
+            for job in list(self._stale):
+                self._remove(job)
+                if job in self.by_job:
+                    self._add(job, sorted(bundles_of(job, self.by_job[job].tasks), key=_tie_break))
+                del self._stale[job]
+        except BaseException:  # a plugin failed over a key
+            self._clear()
+            raise
+
+    def _clear(self) -> None:
+        for known in (self._bundles, self._losses, self._keys, self._with_surplus, self._others):
+            known.clear()
+        self._stale = dict.fromkeys(self.by_job)
+
+    def _add(self, job: Job, bundles: list[Bundle]) -> None:
+        key = self._session.job_key(job)
+        self._bundles[job], self._keys[job] = bundles, key
+        for jobs, safe in ((self._with_surplus, True), (self._others, False)):
+            if any(bundle.safe is safe for bundle in bundles):
+                insort(jobs, (key, job))
+
+    def _remove(self, job: Job) -> None:
+        bundles, key = self._bundles.pop(job, ()), self._keys.pop(job, ())
+        self._losses.pop(job, None)
+        for jobs, safe in ((self._with_surplus, True), (self._others, False)):
+            if any(bundle.safe is safe for bundle in bundles):
+                del jobs[bisect_left(jobs, key, key=itemgetter(0))]
+
+
 def order_by_job(session: Session, bundles: Iterable[Bundle]) -> list[Bundle]:
     """Surplus first; then by job, the last one first."""
     ordered = sorted(bundles, key=_tie_break)
@@ -157,14 +237,9 @@ def order_by_queue(
 ) -> list[Bundle]:
     """Surplus first; then by the queue that loses first, then by efficiency."""
 
-    def compare(left: Bundle, right: Bundle) -> int:
-        first, second = left.job.queue, right.job.queue
-        if first is None or second is None or first is second:
-            return 0
-        return session.compare_victim_queues(first, second, preemptor)
-
     ordered = sorted(bundles, key=lambda bundle: (-bundle.efficiency(need), *_tie_break(bundle)))
-    ordered.sort(key=cmp_to_key(compare))
+    ranks = queue_ranks(session, (bundle.job.queue for bundle in ordered), preemptor)
+    ordered.sort(key=lambda bundle: ranks[bundle.job.queue])
     return sorted(ordered, key=lambda bundle: not bundle.safe)
 
 

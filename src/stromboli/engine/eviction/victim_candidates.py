@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cmp_to_key
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Columns, Ints, Node
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
+
+
+K = TypeVar("K")
+MAX_KINDS = 64
+"""For how many kinds of tasks sums by node are kept at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,14 @@ class VictimCandidates:
             victim for victim in node.tasks if victim.status in self.statuses and self.includes(task, victim)
         ]
 
+    def of_job(self, task: Task, job: Job) -> Iterator[Task]:
+        """The candidates among the tasks of a job that may be taken from."""
+        for status in self.statuses:
+            for victim in job.by_status[status]:
+                on_node = victim.node is not None and victim.node.row >= 0
+                if on_node and victim.preemptable and self.accepts(task, victim):
+                    yield victim
+
     def includes(self, task: Task, victim: Task) -> bool:
         """Whether a task that holds room is a candidate, whatever its status."""
         return (
@@ -57,7 +70,7 @@ class VictimCandidates:
 
 
 class JobVictims(NamedTuple):
-    """The candidates of a job, and where they are."""
+    """The candidates of a job, and the nodes that they are on."""
 
     tasks: dict[Task, None]
     rows: dict[Shape, list[int]]
@@ -69,62 +82,67 @@ class JobVictims(NamedTuple):
 class VictimIndex:
     """Candidates for tasks of one kind by job, with sums by node; jobs that moves touched are listed again.
 
-    If candidates may be anywhere, so are all jobs of their queues, as what is allowed depends on what a queue holds.
+    With `whole_queues`, so are all jobs of their queues, as what plugins allow may depend on what a queue holds.
     """
 
-    def __init__(self, session: Session, scope: Queue | Job | None):
+    def __init__(self, session: Session, scope: Queue | Job | None, whole_queues: bool = False):
         self._session = session
         self._scope = scope
+        self._whole_queues = whole_queues
         self._seen = len(session.cluster.touched)
         self._task: Task | None = None
-        self._by_job: dict[Job, JobVictims] = {}
+        self.by_job: dict[Job, JobVictims] = {}
         """Jobs with candidates; the entry of a job is replaced, never changed."""
         columns = session.cluster.columns
-        self._held: Ints = np.zeros_like(columns.idle)
+        self.held: Ints = np.zeros_like(columns.idle)
         """What the candidates that plugins might allow hold on each node."""
         self._counts: Ints = np.zeros(len(columns), dtype=np.int64)
         """How many candidates each node has."""
 
     def update(
-        self, task: Task, candidates_of: Callable[[Job], Iterable[Task]], may: Callable[[Job], bool]
-    ) -> None:
-        """List the candidates of jobs that changed, and of the jobs of this task and the last one.
+        self,
+        task: Task,
+        candidates_of: Callable[[Job], Iterable[Task]],
+        may: Callable[[Job], bool] = lambda job: True,
+    ) -> list[Job]:
+        """List the candidates of jobs that changed, and of the jobs of this task and the last one; gives these jobs.
 
         `may` says of which jobs plugins might allow any.
         """
-        if self._task is None:
-            jobs = [job for job in jobs_within(self._session, self._scope) if job.ready_count]
-        else:
-            jobs = self._changed(self._task, task)
+        jobs = list(self._changed(task))
         self._seen, self._task = len(self._session.cluster.touched), task
         before, now = [], []
         for job in jobs:
-            known = self._by_job.pop(job, None)
+            known = self.by_job.pop(job, None)
             if known is not None:
                 before.append(known)
             tasks = dict.fromkeys(candidates_of(job)) if job.ready_count and job.visible else {}
             if tasks:
-                victims = self._by_job[job] = JobVictims(tasks, rows_by_shape(tasks), may(job))
+                victims = self.by_job[job] = JobVictims(tasks, rows_by_shape(tasks), may(job))
                 now.append(victims)
         for sign, listed in ((-1, before), (1, now)):
             if listed:
-                self._held += sign * self._held_by(each for each in listed if each.allowed)
+                self.held += sign * self._held_by(each for each in listed if each.allowed)
                 self._counts += sign * self._number_of(listed)
+        return jobs
 
-    def _changed(self, last: Task, task: Task) -> list[Job]:
+    def _changed(self, task: Task) -> Iterable[Job]:
+        last = self._task
+        if last is None:
+            return (job for job in jobs_within(self._session, self._scope) if job.ready_count)
         jobs = dict.fromkeys(self._session.cluster.touched[self._seen :])
         if last.job is not task.job:
             jobs |= dict.fromkeys(job for job in (last.job, task.job) if job is not None)
-        if self._scope is not None:
-            return [job for job in jobs if self._scope in (job, job.queue)]
-        queues = dict.fromkeys(job.queue for job in jobs if job.queue is not None)
-        return [job for queue in queues for job in queue.jobs]
+        if self._whole_queues:
+            queues = dict.fromkeys(job.queue for job in jobs if job.queue is not None)
+            jobs = dict.fromkeys(job for queue in queues for job in queue.jobs)
+        return [job for job in jobs if self._scope is None or self._scope in (job, job.queue)]
 
     def room(
         self, may_take_from: Callable[[Job], bool], may_free: Callable[[Job, JobVictims], bool]
     ) -> FreeableRoom:
         """What the jobs could free that may be taken from."""
-        taken = {job: victims for job, victims in self._by_job.items() if may_take_from(job)}
+        taken = {job: victims for job, victims in self.by_job.items() if may_take_from(job)}
         freeing = {
             job: victims for job, victims in taken.items() if victims.allowed and may_free(job, victims)
         }
@@ -132,7 +150,7 @@ class VictimIndex:
         return FreeableRoom(
             freeing,
             taken,
-            self._part(freeing, self._held, self._held_by),
+            self._part(freeing, self.held, self._held_by),
             self._part(taken, self._counts, self._number_of),
             len(session.journal),
             len(session.rollbacks),
@@ -142,9 +160,9 @@ class VictimIndex:
         self, jobs: dict[Job, JobVictims], whole: Ints, sum_up: Callable[[Iterable[JobVictims]], Ints]
     ) -> Ints:
         """A sum over some of the jobs; over the others, and taken off the whole, if those are fewer."""
-        if 2 * len(jobs) < len(self._by_job):
+        if 2 * len(jobs) < len(self.by_job):
             return sum_up(jobs.values())
-        return whole - sum_up(victims for job, victims in self._by_job.items() if job not in jobs)
+        return whole - sum_up(victims for job, victims in self.by_job.items() if job not in jobs)
 
     def _held_by(self, listed: Iterable[JobVictims]) -> Ints:
         rows: dict[Shape, list[int]] = {}
@@ -157,6 +175,14 @@ class VictimIndex:
     def _number_of(self, listed: Iterable[JobVictims]) -> Ints:
         rows = [row for victims in listed for of_shape in victims.rows.values() for row in of_shape]
         return count_by_node(self._session.cluster.columns, rows)
+
+
+def remember(known: dict[Hashable, K], kind: Hashable, value: K) -> K:
+    """Keep what was summed up for a kind of tasks, and forget what was kept first if there are too many kinds."""
+    known[kind] = value
+    if len(known) > MAX_KINDS:
+        del known[next(iter(known))]
+    return value
 
 
 def rows_by_shape(tasks: Iterable[Task]) -> dict[Shape, list[int]]:
@@ -223,15 +249,22 @@ def in_victim_order(
     ordered = sorted(victims, key=session.task_key, reverse=True)
     ordered.sort(key=(ranks or JobRanks(session)).current(), reverse=True)
     if task.job is not None and task.job.queue is not None:
-        preemptor = task.job.queue
-        queues = {victim.job.queue for victim in ordered if victim.job and victim.job.queue}
-
-        def compare(left: Queue, right: Queue) -> int:
-            return session.compare_victim_queues(left, right, preemptor)
-
-        rank = {queue: place for place, queue in enumerate(sorted(queues, key=cmp_to_key(compare)))}
-        ordered.sort(key=lambda victim: rank[victim.job.queue] if victim.job and victim.job.queue else -1)
+        places = queue_ranks(session, (victim.job.queue for victim in ordered if victim.job), task.job.queue)
+        ordered.sort(key=lambda victim: places[victim.job.queue] if victim.job else -1)
     return ordered
+
+
+def queue_ranks(
+    session: Session, queues: Iterable[Queue | None], preemptor: Queue
+) -> dict[Queue | None, int]:
+    """The places of queues in the order in which they lose to another one; what is in no queue comes first."""
+
+    def compare(left: Queue, right: Queue) -> int:
+        return session.compare_victim_queues(left, right, preemptor)
+
+    known = {queue for queue in queues if queue is not None}
+    ordered = sorted(known, key=cmp_to_key(compare)) if len(known) > 1 else known
+    return {None: -1, **{queue: place for place, queue in enumerate(ordered)}}
 
 
 @dataclass(slots=True)

@@ -24,6 +24,7 @@ from stromboli.engine.eviction.victim_candidates import (
     VictimIndex,
     in_victim_order,
     jobs_within,
+    remember,
 )
 from stromboli.engine.eviction.victim_votes import VictimVotes
 from stromboli.engine.placement.node_fit import fits, slots
@@ -270,14 +271,14 @@ class VictimSelection:
         key = (self.session.queue_of(task), task.job if self._depends_on_job(task) else None, kind)
         room = self._rooms.get(key)
         if room is None or not room.is_valid(self.session):
-            room = self._rooms[key] = self._sum_freeable(task, kind, bound.may)
+            room = remember(self._rooms, key, self._sum_freeable(task, kind, bound.may))
         return room
 
     def _sum_freeable(self, task: Task, kind: Hashable, may: Callable[[Job], bool]) -> FreeableRoom:
         scope, no_harm = self._candidates.scope(task), self.options.no_harm
-        index = self._indexes.pop((scope, kind), None) or VictimIndex(self.session, scope)
-        index.update(task, partial(self._candidates_of, task), may)
-        self._indexes[scope, kind] = index  # not if a plugin failed on the way
+        index = self._indexes.pop((scope, kind), None) or VictimIndex(self.session, scope, scope is None)
+        index.update(task, partial(self._candidates.of_job, task), may)
+        remember(self._indexes, (scope, kind), index)  # not if a plugin failed on the way
         can_spare = self.guarantees.can_spare(self.session.queue_of(task)) if no_harm else None
         return index.room(
             partial(self._candidates.may_take_from, task),
@@ -294,13 +295,6 @@ class VictimSelection:
         for job in jobs_within(self.session, self._candidates.scope(task)):
             if job.ready_count and job.visible and may_take_from(task, job):
                 yield job
-
-    def _candidates_of(self, task: Task, job: Job) -> Iterator[Task]:
-        for status in self._candidates.statuses:
-            for victim in job.by_status[status]:
-                on_node = victim.node is not None and victim.node.row >= 0
-                if on_node and victim.preemptable and self._candidates.accepts(task, victim):
-                    yield victim
 
     def note_evicted(self, victims: Iterable[Task]) -> None:
         """These were evicted: they can free nothing again."""

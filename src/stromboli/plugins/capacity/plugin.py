@@ -224,6 +224,7 @@ class Capacity(Plugin):
 
         return Bound(reclaimable_queues.rival_dimensions(task.request), may_lose)
 
+    @in_turn
     def unified_evictable(self, eviction: Eviction, candidates: list[Task]) -> list[Task]:
         if eviction.kind != "reclaim":  # who moves takes its share along
             return candidates
