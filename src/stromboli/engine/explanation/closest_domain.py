@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from stromboli.engine.explanation.shortages import MOST_HOLDERS, amount_text
+from stromboli.engine.placement.node_fit import slots_of
 from stromboli.model.dimensions import PODS
 from stromboli.model.status import WEIGHT, Status
 from stromboli.model.topology.domain_sums import RowGroups
@@ -86,15 +87,13 @@ class DomainSearch:
         self._slots: dict[Shape, Ints] = {}
         self._usable: Bools = np.zeros(len(self._cluster.columns), dtype=bool)
         for shape, task in {task.shape: task for task in tasks}.items():
-            slots = np.full(len(self._cluster.columns), self.needed, dtype=np.int64)
+            fitting = slots_of(dict(_requests(shape)), self._idle, self.needed)
             with session.reporting():
                 if not every_node:
                     usable = session.reachable(task, confined=False)
                     self._usable |= usable
-                    slots = slots * usable
-            for dim, asked in _requests(shape):
-                np.minimum(slots, self._idle[dim] // asked, out=slots)
-            self._slots[shape] = slots
+                    fitting = fitting * usable
+            self._slots[shape] = fitting
 
     def _idle_without_others(self, tasks: Sequence[Task]) -> Ints:
         """What nodes had free, less what other tasks of the job had when it was last tried."""

@@ -28,15 +28,21 @@ def fits_amounts(request: Vector, free: Ints, dims: Sequence[int] = ()) -> Bools
     return fitting
 
 
-def slots(shape: Shape, free: Ints) -> Ints:
-    """How many tasks of a shape fit into what is free, by node."""
-    return slots_of(shape.request, free)
+MAX_SLOTS = 2**40
+"""As many as a node can be counted to have; the sum over all nodes fits into 64 bits."""
 
 
-def slots_of(request: Vector, free: Ints) -> Ints:
-    """How many times a request fits into what is free, by node; it asks for one of the pods at least."""
-    asked = [(dim, max(int(amount), 1)) for dim, amount in request.items() if amount > 0]
-    fewest: Ints = np.minimum.reduce([free[dim] // amount for dim, amount in asked])
+def slots(shape: Shape, free: Ints, most: int = MAX_SLOTS) -> Ints:
+    """How many tasks of a shape fit into what is free, by node, up to so many."""
+    return slots_of(shape.request, free, most)
+
+
+def slots_of(request: Vector, free: Ints, most: int = MAX_SLOTS) -> Ints:
+    """How many times a request fits into what is free, by node, up to so many."""
+    fewest: Ints = np.full(free.shape[1], most, dtype=np.int64)
+    for dim, amount in request.items():
+        if amount > 0:
+            np.minimum(fewest, free[dim] // max(int(amount), 1), out=fewest)
     return np.maximum(fewest, 0)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from stromboli.engine.placement.node_fit import slots
 from stromboli.engine.placement.node_placement import Place
 from stromboli.engine.topology.label_topology import label_key
 from stromboli.engine.topology.nomination import forget_nomination, place_nominated
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from stromboli.model.cluster import Cluster
     from stromboli.model.job import Job, SubJob
     from stromboli.model.node_columns import Ints
-    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
@@ -288,27 +288,22 @@ class DomainCapacity:
 
     def of(self, tasks: Sequence[Task]) -> TaskRoom:
         """How many of these tasks fit into each domain, at most, by what they request."""
-        return self._room(
-            tasks, [task.shape for task in tasks], lambda task: _slots(self._cluster, task.shape)
-        )
+        return self._room(tasks, [task.shape for task in tasks])
 
     def of_usable_nodes(self, tasks: Sequence[Task]) -> TaskRoom:
         """The same by what they request and by the nodes that they may use at all; it costs more."""
-        keys = [(task.shape, self._session.shape_key(task)) for task in tasks]
-        return self._room(
-            tasks, keys, lambda task: _slots(self._cluster, task.shape) * self._session.usable(task)
-        )
+        return self._room(tasks, [(task.shape, self._session.shape_key(task)) for task in tasks], usable=True)
 
-    def _room(
-        self, tasks: Sequence[Task], keys: Sequence[Hashable], count_slots: Callable[[Task], Ints]
-    ) -> TaskRoom:
+    def _room(self, tasks: Sequence[Task], keys: Sequence[Hashable], usable: bool = False) -> TaskRoom:
         moment = (self._cluster.columns.clock, self._cluster.hyper_nodes.version)
         if moment != self._moment:
             self._moment, self._slots = moment, {}
         for key, task in dict(zip(keys, tasks, strict=True)).items():
             if key not in self._slots:
-                slots = count_slots(task)
-                self._slots[key] = (slots, self._cluster.hyper_nodes.lookup.sums(slots))
+                by_node = slots(task.shape, self._cluster.columns.future_idle, len(self._cluster.tasks))
+                if usable:
+                    by_node *= self._session.usable(task)
+                self._slots[key] = (by_node, self._cluster.hyper_nodes.lookup.sums(by_node))
         parts = [(*self._slots[key], count) for key, count in Counter(keys).items()]
         return TaskRoom(self._cluster, parts, _reserved(self._cluster, tasks))
 
@@ -331,24 +326,13 @@ class TaskRoom:
         if place is not None:
             return int(self._most[place])
         return self._reserved + sum(
-            min(int(slots[domain.rows].sum()), count) for slots, _, count in self._parts
+            min(int(by_node[domain.rows].sum()), pods) for by_node, _, pods in self._parts
         )
 
     def any_with(self, needed: int, highest_tier: int) -> bool:
         """Whether any HyperNode up to a tier could take so many of the tasks."""
         enough = np.flatnonzero(self._most >= needed)
         return len(enough) > 0 and self._lookup.domains[enough[0]].tier <= highest_tier
-
-
-def _slots(cluster: Cluster, shape: Shape) -> Ints:
-    """How many tasks of a shape fit on each node once what is leaving has left."""
-    columns = cluster.columns
-    slots: Ints = np.full(len(columns), len(cluster.tasks), dtype=np.int64)
-    for dim, asked in shape.request.items():
-        if asked > 0:
-            free = columns.idle[dim] + columns.releasing[dim] - columns.pipelined[dim]
-            np.minimum(slots, free // asked, out=slots)
-    return np.maximum(slots, 0)
 
 
 def _reserved(cluster: Cluster, tasks: Sequence[Task]) -> int:

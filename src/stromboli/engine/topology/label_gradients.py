@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stromboli.engine.placement.node_fit import slots
 from stromboli.engine.topology.confinement import possible_domains
 from stromboli.engine.topology.label_topology import label_key
 from stromboli.model.job import SubJob
@@ -85,20 +86,16 @@ class LabelRoom:
         of_shape, counts = {task.shape: task for task in tasks}, Counter(task.shape for task in tasks)
         for shape, count in counts.items():
             reachable = session.reachable(of_shape[shape])
-            fitting = self._slots(shape, later, reachable, count)
+            fitting = self._fitting(shape, later, reachable, count)
             self.fitting += fitting
-            self.fitting_now += self._slots(shape, now, reachable, count)
+            self.fitting_now += self._fitting(shape, now, reachable, count)
             self._incoming += shape.incoming[list(_VIEW)][:, None] * fitting
 
         self.nominated = self._label.sums(_nominated(session, tasks)) > 0
         """Where room was made for any of them."""
 
-    def _slots(self, shape: Shape, free: Ints, reachable: Bools, count: int) -> Floats:
-        slots = np.where(reachable, count, 0)
-        for dim, asked in shape.request.items():
-            if asked > 0:
-                np.minimum(slots, np.maximum(free[dim], 0) // asked, out=slots)
-        return np.minimum(self._label.sums(slots), count)
+    def _fitting(self, shape: Shape, free: Ints, reachable: Bools, count: int) -> Floats:
+        return np.minimum(self._label.sums(slots(shape, free, count) * reachable), count)
 
     @property
     def fullness(self) -> Floats:

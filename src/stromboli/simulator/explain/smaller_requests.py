@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from stromboli.api.errors import BadObject
 from stromboli.api.resources.resource_lists import amounts, resource_list
-from stromboli.engine.explanation.subjects.room_by_nodes import slots_of
+from stromboli.engine.placement.node_fit import slots_of
 from stromboli.model.dimensions import CPU, MEMORY
 from stromboli.simulator.explain.model_changes import as_plain
 
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
     from stromboli.model.shape import Shape
     from stromboli.simulator.explain.wait_clues import WaitClues
 
-PLENTY = 2**61
 _STEPS = {CPU: ((4000, 1000), (100, 100), (0, 1)), MEMORY: ((4 << 30, 1 << 30), (1 << 20, 1 << 20), (0, 1))}
 """From which amount on it is rounded to multiples of what; other resources come in whole units."""
 _WHOLE = ((0, 1000),)
@@ -46,17 +43,10 @@ def _pods_with_room(clues: WaitClues, dim: int, most: int) -> int:
     """How many pods have room if none asks for more than so much of a resource, each kind by itself."""
     total = 0
     for kind in clues.kinds:
-        slots = slots_of(kind.task.shape, np.where(_row(clues, dim), PLENTY, clues.idle), kind.count)
-        asked = min(int(kind.task.request.get(dim, 0)), most)
-        if asked > 0:
-            slots = np.minimum(slots, np.maximum(clues.idle[dim], 0) // asked)
-        total += min(int((slots * kind.usable).sum()), kind.count)
+        request = {**kind.task.request, dim: min(kind.task.request.get(dim, 0), most)}
+        fitting = slots_of(request, clues.idle, kind.count) * kind.usable
+        total += min(int(fitting.sum()), kind.count)
     return total
-
-
-def _row(clues: WaitClues, dim: int) -> Any:
-    """A mask of the row of a resource."""
-    return (np.arange(len(clues.idle)) == dim)[:, None]
 
 
 def containers_with_less(

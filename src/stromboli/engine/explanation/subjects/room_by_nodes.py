@@ -12,6 +12,7 @@ import numpy as np
 from stromboli.engine.explanation.closest_domain import DomainSearch
 from stromboli.engine.explanation.subjects.explanation_document import HyperNodeRoom, NodeGroupRoom
 from stromboli.engine.explanation.subjects.quantity_texts import NodeGroupNames, quantities
+from stromboli.engine.placement.node_fit import slots
 from stromboli.model.dimensions import PODS
 
 if TYPE_CHECKING:
@@ -51,17 +52,8 @@ def waiting_kinds(session: Session, tasks: Sequence[Task]) -> list[WaitingKind]:
         usable: Bools = np.zeros(len(session.cluster.columns), dtype=bool)
         with session.reporting():
             usable = session.reachable(task, confined=False)
-        kinds.append(WaitingKind(task, count, usable, slots_of(shape, idle, count) * usable))
+        kinds.append(WaitingKind(task, count, usable, slots(shape, idle, count) * usable))
     return kinds
-
-
-def slots_of(shape: Shape, idle: Ints, most: int) -> Ints:
-    """How many pods of a shape each node has room for, up to so many."""
-    slots: Ints = np.full(idle.shape[1], most, dtype=np.int64)
-    for dim, asked in shape.request.items():
-        if asked > 0:
-            np.minimum(slots, np.maximum(idle[dim], 0) // int(asked), out=slots)
-    return slots
 
 
 def node_group_rooms(session: Session, kinds: Sequence[WaitingKind]) -> list[NodeGroupRoom]:
