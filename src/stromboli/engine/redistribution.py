@@ -5,13 +5,11 @@ The tasks that give up their room do not run yet, so no pod is evicted. An attem
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from stromboli.api import names
-from stromboli.engine.eviction.victim_candidates import in_victim_order
+from stromboli.engine.eviction.victim_candidates import held_by_node, in_victim_order, rows_by_shape
 from stromboli.engine.pending_tasks import worth_going_on
 from stromboli.engine.placement.node_fit import fits
 from stromboli.engine.placement.node_placement import Place
@@ -119,8 +117,9 @@ def _place(session: Session, trial: Statement, job: Job, task: Task, first: bool
     place = session.place(task)
     if isinstance(place, Place) and place.now and _queue_allows(session, queue, task, first):
         return trial.allocate(task, place.node) is None
-    for node in _nodes_with_victims(session, queue, task):
-        if _release_and_allocate(session, queue, task, node, first):
+    victims = _victims(session, queue, task)
+    for node in _nodes_with_room(session, task, victims):
+        if _release_and_allocate(session, queue, task, node, victims[node], first):
             return True
     if isinstance(place, Verdict):
         session.explain(task, place)
@@ -146,20 +145,18 @@ def _victims(session: Session, queue: Queue, task: Task) -> dict[Node, list[Task
     return by_node
 
 
-def _nodes_with_victims(session: Session, queue: Queue, task: Task) -> Iterable[Node]:
+def _nodes_with_room(session: Session, task: Task, victims: Mapping[Node, list[Task]]) -> Iterable[Node]:
     """Nodes that would have room if all victims there were released, the best first."""
     columns = session.cluster.columns
-    freed = np.zeros_like(columns.idle)
-    for node, victims in _victims(session, queue, task).items():
-        for victim in victims:
-            freed[:, node.row] += victim.shape.dense(len(freed))
+    freed = held_by_node(columns, rows_by_shape(each for on_node in victims.values() for each in on_node))
     candidates = session.reachable(task) & freed.any(axis=0) & fits(task, columns.idle + freed)
     return session.ranked(task, candidates)
 
 
-def _release_and_allocate(session: Session, queue: Queue, task: Task, node: Node, first: bool) -> bool:
+def _release_and_allocate(
+    session: Session, queue: Queue, task: Task, node: Node, victims: list[Task], first: bool
+) -> bool:
     """Release victims on a node, one by one, until the task fits there right now; all or nothing."""
-    victims = _victims(session, queue, task).get(node, [])
     with session.statement() as trial:
         for victim in in_victim_order(session, task, victims):
             if _fits(session, queue, task, node, first):

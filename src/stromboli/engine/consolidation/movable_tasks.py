@@ -9,6 +9,7 @@ import numpy as np
 
 from stromboli.api import go_scalars, names
 from stromboli.engine.eviction.victim_bundles import Surplus, is_complete
+from stromboli.engine.eviction.victim_candidates import held_by_node, rows_by_shape
 from stromboli.engine.placement.node_fit import fits
 from stromboli.model.amounts import dominant_share
 from stromboli.model.status import Status
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.model.job import Job
     from stromboli.model.node_columns import Bools, Ints, Node
-    from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
 MOVABLE_STATUSES = (Status.BOUND, Status.RUNNING)
@@ -183,19 +183,9 @@ class MovableTasks:
                 for task in job.by_status[status]
                 if self._may_move(task, priority)
             )
-            known = self._freeable[priority] = self._sum(tasks)
+            known = held_by_node(self._session.cluster.columns, rows_by_shape(tasks))
+            self._freeable[priority] = known
         return known
-
-    def _sum(self, tasks: Iterable[Task]) -> Ints:
-        columns = self._session.cluster.columns
-        rows: dict[Shape, list[int]] = {}
-        for task in tasks:
-            if task.node is not None:
-                rows.setdefault(task.shape, []).append(task.node.row)
-        total = np.zeros_like(columns.idle)
-        for shape, where in rows.items():
-            total += shape.dense(len(total))[:, None] * np.bincount(where, minlength=len(columns))
-        return total
 
 
 def _movable_annotation(annotations: dict[str, str]) -> bool | None:
