@@ -127,7 +127,7 @@ def _make_room(
     if _waits_for_nominated_node(session, task):
         return False
     clear = partial(_clear_best, arguments) if arguments.topology_aware else _clear_first
-    return search.run(task, partial(clear, within=within), within)
+    return search.run(task, clear, within)
 
 
 def _waits_for_nominated_node(session: Session, task: Task) -> bool:

@@ -76,7 +76,7 @@ def _make_room(search: VictimSelection, trial: Statement, task: Task, within: Do
         return False
     if search.options.fewest_victims and pipeline_without_eviction(session, trial, task, within):
         return True
-    return search.run(task, partial(_clear_first, within=within), within)
+    return search.run(task, _clear_first, within)
 
 
 def _clear_first(search: VictimSelection, task: Task, within: Domain | None) -> bool:

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
+Clear = Callable[["VictimSelection", "Task", "Domain | None"], bool]
+"""Clears a node for a task, in a domain or anywhere, among the candidates of a search; whether it did."""
 SIZE_STEPS = 4
 """How many sizes are told apart between one and its double."""
 
@@ -77,41 +79,42 @@ class VictimSelection:
         self._jobs_by_priority: dict[Queue | Job | None, dict[int, list[Job]]] = {}
         """By the scope of candidates, its jobs by priority, the lowest first."""
 
-    def run(
-        self, task: Task, clear: Callable[[VictimSelection, Task], bool], within: Domain | None = None
-    ) -> bool:
+    def run(self, task: Task, clear: Clear, within: Domain | None = None) -> bool:
         """Let `clear` look for a node and its victims among these candidates, unless a like task failed before.
 
-        `within` is the domain to which it keeps, if any. With `fewestVictims`, victims that the first tier allows are
-        looked for on every node, those of the lowest priority first, before any others. Among the others, smaller jobs
-        come first, and among those of a size the lowest priority.
+        `within` is the domain to which it keeps, if any.
         """
         key = self._failure_key(task, within)
         if self._failed.get(key) == self._state_version():
             return False
-        if self.options.fewest_victims:
-            priorities = self._priorities(task)
-            for priority in priorities:
-                if self._up_to_priority(priority, first_tier_only=True)._clear_in_proportion(task, clear):
-                    return True
-
-            def clear_by_priority(search: VictimSelection, task: Task) -> bool:
-                if len(priorities) > 1 and not search._nodes(task, within).any():
-                    return False
-                lower = (search._up_to_priority(priority) for priority in priorities[:-1])
-                return any(clear(each, task) for each in lower) or clear(search, task)
-
-            if self._clear_in_proportion(task, clear_by_priority):
-                return True
-        elif clear(self, task):
+        if any(clear(search, task, within) for search in self._narrowest_first(task, within)):
             return True
         if self.session.refused(task) is None:  # else only this task is known to fail
             self._failed[key] = self._state_version()
         return False
 
-    def _clear_in_proportion(self, task: Task, clear: Callable[[VictimSelection, Task], bool]) -> bool:
-        """Clear a node with victims in proportion to what the task's job needs; else with the smallest that do."""
-        return any(clear(self._up_to_size(size), task) for size in self._sizes(task)) or clear(self, task)
+    def _narrowest_first(self, task: Task, within: Domain | None) -> Iterator[VictimSelection]:
+        """The searches among some of the candidates, the best victims first; last the one among all of them.
+
+        With `fewestVictims`, victims that the first tier allows are looked for on every node, those of the lowest
+        priority first, before any others. Among the others, smaller jobs come first, and among those of a size the
+        lowest priority.
+        """
+        if not self.options.fewest_victims:
+            yield self
+            return
+        priorities = self._priorities(task)
+        for priority in priorities:
+            yield from self._up_to_priority(priority, first_tier_only=True)._in_proportion(task)
+        for search in self._in_proportion(task):
+            if len(priorities) < 2 or search._nodes(task, within).any():
+                yield from map(search._up_to_priority, priorities[:-1])
+                yield search
+
+    def _in_proportion(self, task: Task) -> Iterator[VictimSelection]:
+        """First among jobs in proportion to what the task's job needs; then among larger ones, and among all."""
+        yield from map(self._up_to_size, self._sizes(task))
+        yield self
 
     def _sizes(self, task: Task) -> list[float]:
         """Limits of what a job may lose, from what the task's job needs to less than the largest."""
