@@ -38,3 +38,21 @@ MORE_JOBS = 100
 def test_a_pod_that_comes_costs_the_same_whoever_waits(actions: str, steps_of_a_job: int) -> None:
     few, many = (steps_of_an_arrival(jobs, actions) for jobs in (20, 20 + MORE_JOBS))
     assert many < few + (steps_of_a_job + 1) * MORE_JOBS
+
+
+def steps_beside_running_pods(pods: int) -> int:
+    """The steps of a cycle in which a pod comes that fits, while a job waits and may evict none of the running pods."""
+    world = World(f"n1 cpu={10 * pods + 1}", policy=policy("allocate, preempt, backfill", PLUGINS))
+    for number in range(10):
+        world.job(f"runs{number}", pods=pods, cpu=1, running_on="n1")
+    world.job("waits", pods=2, cpu=4)
+    for number in range(3):
+        world.step()
+        world.add(group(f"new{number}", 1, phase="Inqueue"), pod(f"new{number}-0", f"new{number}", cpu="10m"))
+    engine, cluster = world.engine, world.cluster
+    return executed_steps(lambda: engine.cycle(cluster, world.rehearsal.now()))
+
+
+def test_a_pod_that_comes_lists_no_running_pods_if_none_may_be_evicted() -> None:
+    few, many = (steps_beside_running_pods(pods) for pods in (2, 10))
+    assert many < few + 40

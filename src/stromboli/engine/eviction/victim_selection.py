@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.engine.waiting.room_waits import WaitGroup
     from stromboli.model.job import Job
-    from stromboli.model.node_columns import Node
+    from stromboli.model.node_columns import Ints, Node
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
@@ -62,6 +62,8 @@ class VictimSelection:
         self._votes = VictimVotes(session.rules, candidates.point)
         self._indexes: dict[Hashable, VictimIndex] = {}
         self._rooms: dict[Hashable, FreeableRoom] = {}
+        self._spared: dict[Hashable, int] = {}
+        """For tasks for which no job may be taken from: after how many moves that was found."""
         self._failed: dict[Hashable, tuple[int, int]] = {}
         self._searches: list[VictimSelection] = [self]
         """This search, and those among its candidates up to some priority."""
@@ -259,23 +261,39 @@ class VictimSelection:
         future = self.session.cluster.columns.future_idle
         if one_by_one and slots(task.shape, future).any():
             return True
-        room = slots(task.shape, future + self._freeable_for(task).freed)
+        room = slots(task.shape, future + self._freed_at_most(task))
         if room.sum() >= group.needed and group.alike:
             room = room * self.session.reachable_by_kind(task)
         return bool(room.sum() >= group.needed)
 
+    def _freed_at_most(self, task: Task) -> Ints:
+        """What each node could free for a task at most. No pod is listed if plugins allow no job as a victim."""
+        key, _, may = self._kind_of(task)
+        room = self._rooms.get(key)
+        if room is None or not room.is_valid(self.session):
+            moves = len(self.session.cluster.touched)
+            if self._spared.get(key) == moves or not any(map(may, self._jobs_for(task))):
+                remember(self._spared, key, moves)
+                return np.zeros_like(self.session.cluster.columns.idle)
+        return self._freeable_for(task).freed
+
     def _freeable_for(self, task: Task) -> FreeableRoom:
         """What each node could free for a task at most: what victims hold that plugins and guarantees might allow."""
+        key, kind, may = self._kind_of(task)
+        room = self._rooms.get(key)
+        if room is None or not room.is_valid(self.session):
+            room = remember(self._rooms, key, self._sum_freeable(task, kind, may))
+        return room
+
+    def _kind_of(self, task: Task) -> tuple[Hashable, Hashable, Callable[[Job], bool]]:
+        """The key of tasks with the same freeable capacity, that of the same candidates, and the bound of plugins."""
         first_tier_only = self._last_tier is not None
         bound = self.session.rules.bound(
             self._candidates.point, task, self.options.no_harm, of_jobs=True, first_tier_only=first_tier_only
         )
         kind = (task.best_effort, bound.key, first_tier_only, self._candidates.key(task))
         key = (self.session.queue_of(task), task.job if self._depends_on_job(task) else None, kind)
-        room = self._rooms.get(key)
-        if room is None or not room.is_valid(self.session):
-            room = remember(self._rooms, key, self._sum_freeable(task, kind, bound.may))
-        return room
+        return key, kind, bound.may
 
     def _sum_freeable(self, task: Task, kind: Hashable, may: Callable[[Job], bool]) -> FreeableRoom:
         scope, no_harm = self._candidates.scope(task), self.options.no_harm
