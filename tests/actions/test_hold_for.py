@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stromboli.engine.eviction.eviction_commit import ATTEMPTS, EVICTED, Attempt, Loss
+from stromboli.engine.eviction.eviction_commit import ATTEMPTS, EVICTED, EvictionAttempt, Loss
 from stromboli.engine.placement.node_placement import Place
 from stromboli.testing import World
 from stromboli.testing.world import NOON
@@ -212,17 +212,17 @@ def test_the_wait_doubles_with_each_loss_that_follows_soon(
 @pytest.mark.parametrize(
     ("attempt", "served"),
     [
-        (Attempt(NOON - 1, 0, 1), True),
-        (Attempt(NOON - 1, 0, 2), False),
-        (Attempt(NOON - 299, 0, 2), False),
-        (Attempt(NOON - 300, 0, 2), True),
-        (Attempt(NOON - 300, 0, 3), False),
-        (Attempt(NOON - 3600, 0, 9999), True),
+        (EvictionAttempt(NOON - 1, 0, 1), True),
+        (EvictionAttempt(NOON - 1, 0, 2), False),
+        (EvictionAttempt(NOON - 299, 0, 2), False),
+        (EvictionAttempt(NOON - 300, 0, 2), True),
+        (EvictionAttempt(NOON - 300, 0, 3), False),
+        (EvictionAttempt(NOON - 3600, 0, 9999), True),
     ],
 )
 @pytest.mark.parametrize("action", ["reclaim", "gangreclaim"])
 def test_a_job_reclaims_no_more_for_a_while_if_others_took_the_capacity_twice(
-    attempt: Attempt, served: bool, action: str
+    attempt: EvictionAttempt, served: bool, action: str
 ) -> None:
     config = policy(f"enqueue, {action}", "gang conformance")
     world = World(nodes="n1 cpu=2", queues="mine; theirs")
@@ -237,6 +237,6 @@ def test_attempts_are_counted_as_long_as_the_job_gets_no_pods(ago: float, tries:
     world = World(nodes="n1 cpu=2", queues="mine; theirs")
     world.job("old", pods=2, minimum=0, cpu=1, queue="theirs", running_on="n1 n1")
     world.job("new", cpu=1, queue="mine")
-    world.cluster.memory[ATTEMPTS] = {"default/new": Attempt(NOON - ago, 0, 1)}
+    world.cluster.memory[ATTEMPTS] = {"default/new": EvictionAttempt(NOON - ago, 0, 1)}
     world.run(policy=policy("enqueue, reclaim", "gang conformance"))
-    assert world.cluster.memory[ATTEMPTS] == {"default/new": Attempt(NOON, 0, tries)}
+    assert world.cluster.memory[ATTEMPTS] == {"default/new": EvictionAttempt(NOON, 0, tries)}

@@ -15,7 +15,7 @@ import pytest
 
 from stromboli.api.resources.quantity import exact
 from stromboli.api.types.devices import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
-from stromboli.model.devices.allocator import DevicesInUse, Shortage
+from stromboli.model.devices.allocator import DeviceShortage, DevicesInUse
 from stromboli.model.node_columns import Node
 from tests.kubernetes.controlplane import ControlPlane
 from tests.model.devices.device_worlds import (
@@ -280,7 +280,7 @@ def test_kube_scheduler_chooses_the_same_devices(name: str, decided: dict[str, A
         [_read(each, ResourceClaim) for each in theirs], Node(name, labels={"case": name}), DevicesInUse()
     )
     allocations = [each.get("status", {}).get("allocation") for each in theirs]
-    if isinstance(ours, Shortage):
+    if isinstance(ours, DeviceShortage):
         assert allocations == [None] * len(theirs), ours
     else:
         assert allocations[0] is not None, ours

@@ -21,7 +21,7 @@ from stromboli.model.volumes.volume_grant import VolumeGrant
 from stromboli.scheduler.writes.prebind.extended_resource_writes import claim_name
 
 
-class Placement(NamedTuple):
+class GrantedBind(NamedTuple):
     """Where a pod is being bound, and what it was granted there."""
 
     name: str
@@ -34,7 +34,7 @@ class GrantedObjects:
 
     def __init__(self, cluster: Cluster):
         self._placements = {
-            task.uid: Placement(task.name, task.node.name, task.grants)
+            task.uid: GrantedBind(task.name, task.node.name, task.grants)
             for task in cluster.tasks.values()
             if task.status is Status.BINDING and task.node is not None
         }
@@ -48,7 +48,7 @@ class GrantedObjects:
             for grant in placement.grants:
                 self._note(uid, placement, grant)
 
-    def _note(self, uid: str, placement: Placement, grant: Grant) -> None:
+    def _note(self, uid: str, placement: GrantedBind, grant: Grant) -> None:
         if isinstance(grant, VolumeGrant):
             self._volume_grants[f"{grant.namespace}/{grant.claim}"] = placement.node, grant
             if grant.volume:
@@ -105,7 +105,7 @@ def _complete_claim(claim: ResourceClaim, grant: ClaimGrant | ExtendedResourceGr
         status.reserved_for = (*status.reserved_for, grant.consumer)
 
 
-def _made_claim(uid: str, placement: Placement, grant: ExtendedResourceGrant) -> ResourceClaim:
+def _made_claim(uid: str, placement: GrantedBind, grant: ExtendedResourceGrant) -> ResourceClaim:
     metadata = ObjectMeta(
         name=claim_name(placement.name, uid),
         namespace=grant.namespace,

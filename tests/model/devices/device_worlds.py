@@ -15,7 +15,7 @@ from stromboli.api.types.devices import (
     ResourceClaim,
     ResourceSlice,
 )
-from stromboli.model.devices.allocator import Allocation, Allocator, DevicesInUse, Shortage
+from stromboli.model.devices.allocator import Allocation, Allocator, DeviceShortage, DevicesInUse
 from stromboli.model.devices.pools.pool_index import PoolIndex
 from stromboli.model.node_columns import Node
 
@@ -95,7 +95,7 @@ class DeviceWorld:
         node: str = "a",
         labels: Mapping[str, str] | None = None,
         in_use: DevicesInUse | None = None,
-    ) -> Allocation | Shortage:
+    ) -> Allocation | DeviceShortage:
         place = Node(node, labels=dict(labels or {}))
         search = self.allocator.prepare([claim.spec for claim in claims])
         uids = [claim.metadata.uid or claim.key for claim in claims]
@@ -104,7 +104,7 @@ class DeviceWorld:
     def devices(self, *claims: ResourceClaim, **where: Any) -> list[list[str]] | str:
         """`request=device` by claim, or what is short."""
         answer = self.allocate(*claims, **where)
-        if isinstance(answer, Shortage):
+        if isinstance(answer, DeviceShortage):
             return ("error: " if answer.is_error else "") + answer.message
         return [
             [f"{each.request}={each.device}" for each in result.devices.results] for result in answer.results

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stromboli.api.types.devices import AllocationResult
-from stromboli.model.devices.allocator import Allocation, DevicesInUse, Lack, Shortage
+from stromboli.model.devices.allocator import Allocation, DeviceShortage, DevicesInUse, Lack
 from stromboli.model.node_columns import Node
 from tests.model.devices.device_worlds import (
     DRIVER,
@@ -26,13 +26,13 @@ SHARED: dict[str, Any] = {"allowMultipleAllocations": True, "capacity": {"memory
 TAINT = {"key": "broken", "effect": "NoExecute"}
 
 
-def allocated(answer: Allocation | Shortage) -> AllocationResult:
+def allocated(answer: Allocation | DeviceShortage) -> AllocationResult:
     assert isinstance(answer, Allocation), answer
     return answer.results[0]
 
 
-def short(answer: Allocation | Shortage) -> Shortage:
-    assert isinstance(answer, Shortage), answer
+def short(answer: Allocation | DeviceShortage) -> DeviceShortage:
+    assert isinstance(answer, DeviceShortage), answer
     return answer
 
 
@@ -80,9 +80,9 @@ def test_a_selector_chooses() -> None:
 def test_a_changed_class_counts_at_once() -> None:
     world = DeviceWorld(make_slice("s", ["d0"]), classes=[make_class("gpu", "false")])
     search = world.allocator.prepare([make_claim(request()).spec])
-    assert isinstance(search.answer(Node("a"), DevicesInUse()), Shortage)
+    assert isinstance(search.answer(Node("a"), DevicesInUse()), DeviceShortage)
     world.classes["gpu"] = make_class()
-    assert not isinstance(search.answer(Node("a"), DevicesInUse()), Shortage)
+    assert not isinstance(search.answer(Node("a"), DevicesInUse()), DeviceShortage)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_all_devices_wait_for_pools_that_are_incomplete() -> None:
 def test_versions_and_numbers_are_different_values_of_an_attribute() -> None:
     devices = [device("d0", attributes={"x": {"version": "1.0.0"}}), device("d1", x="1.0.0")]
     claim = make_claim(request(count=2), constraints=[{"matchAttribute": f"{DRIVER}/x"}])
-    assert isinstance(DeviceWorld(make_slice("s", devices)).allocate(claim), Shortage)
+    assert isinstance(DeviceWorld(make_slice("s", devices)).allocate(claim), DeviceShortage)
 
 
 def test_lists_match_if_they_have_a_value_in_common() -> None:
@@ -177,7 +177,7 @@ def test_lists_match_if_they_have_a_value_in_common() -> None:
 def test_distinct_attributes_differ_pair_by_pair() -> None:
     devices = [device(f"d{at}", model=model) for at, model in enumerate("aba")]
     claim = make_claim(request(count=3), constraints=[{"distinctAttribute": f"{DRIVER}/model"}])
-    assert isinstance(DeviceWorld(make_slice("s", devices)).allocate(claim), Shortage)
+    assert isinstance(DeviceWorld(make_slice("s", devices)).allocate(claim), DeviceShortage)
 
 
 # -- shared devices
@@ -202,7 +202,7 @@ def test_shares_that_are_in_use_leave_the_rest() -> None:
     for taken in ("one", "two"):
         claim.metadata.uid = taken
         in_use.add(allocated(world.allocate(claim, in_use=in_use)))
-    assert isinstance(world.allocate(claim, in_use=in_use), Shortage)
+    assert isinstance(world.allocate(claim, in_use=in_use), DeviceShortage)
     in_use.remove(allocated(world.allocate(claim)))
     assert isinstance(world.allocate(claim, in_use=in_use), Allocation)
 
@@ -243,4 +243,4 @@ def test_an_allocation_names_the_nodes_that_can_use_it() -> None:
     bound = allocated(DeviceWorld(everywhere).allocate(claim, **here))
     assert bound.node_selector is not None
     assert bound.node_selector.node_selector_terms[0].match_fields[0].values == ("a",)
-    assert isinstance(DeviceWorld(selected).allocate(claim), Shortage)
+    assert isinstance(DeviceWorld(selected).allocate(claim), DeviceShortage)

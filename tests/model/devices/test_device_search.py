@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stromboli.model.devices import claim_shape, device_selection
-from stromboli.model.devices.allocator import Allocation, DevicesInUse, Shortage, Solution, StepBudget
+from stromboli.model.devices.allocator import Allocation, DeviceShortage, DevicesInUse, Solution, StepBudget
 from stromboli.model.node_columns import Node
 from tests.model.devices.device_worlds import (
     DRIVER,
@@ -23,8 +23,8 @@ from tests.model.devices.device_worlds import (
 MODEL = f'device.attributes["{DRIVER}"].model'
 
 
-def short(answer: Allocation | Solution | Shortage) -> Shortage:
-    assert isinstance(answer, Shortage), answer
+def short(answer: Allocation | Solution | DeviceShortage) -> DeviceShortage:
+    assert isinstance(answer, DeviceShortage), answer
     return answer
 
 
@@ -51,7 +51,7 @@ def test_answers_are_forgotten_before_they_take_much_memory(monkeypatch: pytest.
         assert isinstance(answer, Allocation)
         assert answer.results[0].devices.results[0].device == f"d{place}"
         in_use.add(answer.results[0])
-    assert isinstance(search.answer(Node("a"), in_use), Shortage)
+    assert isinstance(search.answer(Node("a"), in_use), DeviceShortage)
 
 
 def test_a_search_without_end_is_given_up() -> None:
@@ -74,7 +74,7 @@ def test_a_search_that_was_stopped_has_the_same_answer_for_equal_nodes_until_it_
     stopped = search.answer(Node("a"), DevicesInUse(), StepBudget(1))
     assert "no devices found within 1 steps" in short(stopped).message
     assert search.answer(Node("b"), DevicesInUse(), StepBudget(1)) is stopped
-    assert not isinstance(search.answer(Node("a"), DevicesInUse()), Shortage)
+    assert not isinstance(search.answer(Node("a"), DevicesInUse()), DeviceShortage)
 
 
 def test_a_search_that_was_stopped_while_it_evaluated_selectors_gets_further_the_next_time() -> None:
@@ -82,9 +82,9 @@ def test_a_search_that_was_stopped_while_it_evaluated_selectors_gets_further_the
     search = DeviceWorld(make_slice("s", devices)).allocator.prepare(
         [make_claim(request("r", f'{MODEL} == "99"')).spec]
     )
-    assert isinstance(search.answer(Node("a"), DevicesInUse(), StepBudget(150)), Shortage)
+    assert isinstance(search.answer(Node("a"), DevicesInUse(), StepBudget(150)), DeviceShortage)
     answers = (search.answer(Node("a"), DevicesInUse(), StepBudget(150)) for _ in range(100))
-    assert any(not isinstance(answer, Shortage) for answer in answers)
+    assert any(not isinstance(answer, DeviceShortage) for answer in answers)
 
 
 def one_of_all(count: int) -> list[dict[str, Any]]:
@@ -135,7 +135,7 @@ def test_compiling_and_evaluating_selectors_counts_as_steps_once() -> None:
     search = world.allocator.prepare([make_claim(request("r", slow, f'{MODEL} == "y"')).spec])
     budgets = [StepBudget(), StepBudget()]
     for budget, in_use in zip(budgets, (DevicesInUse(), held("d9")), strict=True):
-        assert not isinstance(search.answer(Node("a"), in_use, budget), Shortage)
+        assert not isinstance(search.answer(Node("a"), in_use, budget), DeviceShortage)
     assert budgets[0].spent > 100
     assert budgets[1].spent == 2  # devices that it looks at
 
@@ -151,7 +151,7 @@ def test_long_selectors_are_compiled_once_however_many_there_are(monkeypatch: py
     monkeypatch.setattr(
         device_selection, "compiled_selector", lambda text: compiled.append(text) or compile(text)
     )
-    assert not isinstance(search.answer(Node("a"), DevicesInUse()), Shortage)
+    assert not isinstance(search.answer(Node("a"), DevicesInUse()), DeviceShortage)
     assert len(compiled) == 40  # to know what they read, and for the outcome
 
 
@@ -187,5 +187,5 @@ def test_thousands_of_full_devices_and_impossible_requests_are_decided_quickly()
     budget = StepBudget(20_000)
     search = world.allocator.prepare([claim.spec for claim in claims])
     answer = search.answer(Node("a"), DevicesInUse(), budget)
-    assert isinstance(answer, Shortage)
+    assert isinstance(answer, DeviceShortage)
     assert not answer.is_error

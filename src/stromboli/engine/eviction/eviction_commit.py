@@ -38,7 +38,7 @@ class Loss(NamedTuple):
         return self.time + self.seconds
 
 
-class Attempt(NamedTuple):
+class EvictionAttempt(NamedTuple):
     """The last time that pods were reclaimed for a job, how many it had, and how often in a row it got none more."""
 
     time: float
@@ -128,12 +128,12 @@ def no_attempt_before(session: Session, job: Job) -> float | None:
 
 def _remember_attempt(session: Session, job: Job) -> None:
     memory, now = session.cluster.memory, session.now
-    before: dict[str, Attempt] = memory.get(ATTEMPTS) or {}
+    before: dict[str, EvictionAttempt] = memory.get(ATTEMPTS) or {}
     current = {key: attempt for key, attempt in before.items() if 2 * attempt.until - attempt.time > now}
     last, tries = current.get(job.key), 1
     if last is not None and job.ready_count <= last.pods:
         tries = last.tries + (last.time < now)
-    current[job.key] = Attempt(now, job.ready_count, tries)
+    current[job.key] = EvictionAttempt(now, job.ready_count, tries)
     session.restore_if_lost(memory, ATTEMPTS, memory.get(ATTEMPTS))
     memory[ATTEMPTS] = current
 

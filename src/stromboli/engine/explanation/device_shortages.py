@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from stromboli.api import device_messages as messages
-from stromboli.model.devices.allocator import DevicesInUse, Lack, Shortage, StepBudget
+from stromboli.model.devices.allocator import DeviceShortage, DevicesInUse, Lack, StepBudget
 from stromboli.model.devices.claim_plan import device_classes
 from stromboli.model.devices.task_claims import task_claims
 from stromboli.model.status import Status
@@ -91,7 +91,7 @@ def _by_nodes(cluster: Cluster, uses: list[ClaimUse]) -> str:
         answer = search.answer(node, cluster.devices.in_use, budget)
         if budget.is_exceeded:
             break
-        if not isinstance(answer, Shortage):
+        if not isinstance(answer, DeviceShortage):
             return ""
         counts[answer.message] += 1
     shown = counts.most_common(SHOWN)
@@ -169,20 +169,20 @@ def never_on_a_node(cluster: Cluster, uses: list[ClaimUse]) -> str:
 
 
 def _sought_on_nodes(cluster: Cluster, uses: list[ClaimUse]) -> str:
-    search, budget, shortages = search_for(cluster, uses), StepBudget(STEPS), list[Shortage]()
+    search, budget, shortages = search_for(cluster, uses), StepBudget(STEPS), list[DeviceShortage]()
     nodes = nodes_with_devices(cluster)
     if nodes is None:
         return ""
     for node in nodes or cluster.columns.nodes[:1]:
         answer = search.answer(node, DevicesInUse(), budget)
-        if not isinstance(answer, Shortage) or budget.is_exceeded:
+        if not isinstance(answer, DeviceShortage) or budget.is_exceeded:
             return ""
         if not answer.is_error:
             shortages.append(answer)
     return _closest(shortages) if shortages else ""
 
 
-def _closest(shortages: list[Shortage]) -> str:
+def _closest(shortages: list[DeviceShortage]) -> str:
     """About the node that comes closest to what is asked."""
     most = max(shortages, key=lambda shortage: (shortage.claim, shortage.had, len(shortage.rejections)))
     request, of_class = f"request {most.request}", f"of class {most.device_class}"
@@ -235,7 +235,7 @@ def served_pods(cluster: Cluster, job: Job, most: int, given: DevicesInUse) -> i
             answer = search.allocate(node, given, [use.key for use in gang[served]], budget)
             if budget.is_exceeded:
                 return None
-            if isinstance(answer, Shortage):
+            if isinstance(answer, DeviceShortage):
                 break
             for allocation in answer.results:
                 given.add(allocation)

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stromboli.api import names
-from stromboli.engine.waiting.room_waits import VICTIM_POINTS, Attempt, RoomWaits, attempt_of, waits_for_room
+from stromboli.engine.waiting.room_waits import (
+    VICTIM_POINTS,
+    LastAttempt,
+    RoomWaits,
+    attempt_of,
+    waits_for_room,
+)
 from stromboli.engine.waiting.waiting_columns import WaitingColumns
 from stromboli.model.status import Status
 from stromboli.model.time_limits import QueueLimits, longest_limit
@@ -44,7 +50,7 @@ class OrderedWaits(RoomWaits):
         self.columns = WaitingColumns()
         self._entries: dict[Queue, list[Entry]] = {}
         self._keys: dict[Job, tuple[Queue, Entry]] = {}
-        self._attempts: dict[Job, Attempt] = {}
+        self._attempts: dict[Job, LastAttempt] = {}
         self._awake: dict[Job, None] = {}
         self._had_turn: set[Job] = set()
         """The jobs that had a turn in this session."""

@@ -38,7 +38,7 @@ VICTIM_POINTS = {"preempt": "preemptable", "reclaim": "reclaimable"}
 """The actions that evict for each task, and where plugins vote on their victims."""
 
 
-class Attempt(NamedTuple):
+class LastAttempt(NamedTuple):
     """What a job met when it was last tried, for whoever asks why it waits."""
 
     verdicts: dict[Task, Verdict]
@@ -59,7 +59,7 @@ class WaitGroup:
     """Whether their tasks are alike in all that filters read, and not in what they request alone."""
     within_limits: tuple[bool, bool]
     """What the limits of their queue said when they were last tried; what they say now is for their users to read."""
-    jobs: dict[Job, Attempt] = field(default_factory=dict)
+    jobs: dict[Job, LastAttempt] = field(default_factory=dict)
 
 
 class RoomWaits:
@@ -195,7 +195,7 @@ class RoomWaits:
                     self._note(session, job, earlier.get(job))
         self.bound.keep(group.task.shape for group in self._groups.values())
 
-    def _note(self, session: Session, job: Job, earlier: Attempt | None) -> None:
+    def _note(self, session: Session, job: Job, earlier: LastAttempt | None) -> None:
         kind = _kind(session, job)
         if kind is None:
             return
@@ -217,7 +217,7 @@ class RoomWaits:
         self.restore(session, job, self._groups[key].jobs[job])
 
     @staticmethod
-    def restore(session: Session, job: Job, attempt: Attempt) -> None:
+    def restore(session: Session, job: Job, attempt: LastAttempt) -> None:
         """Let a session know what a job met earlier."""
         if attempt.verdicts:
             session.verdicts[job] = attempt.verdicts
@@ -284,9 +284,9 @@ def _kind(session: Session, job: Job) -> Hashable | None:
     return (job.queue, read, alike, rules.tasks_needed(job), job.priority, alone, *bounds)
 
 
-def attempt_of(session: Session, job: Job) -> Attempt:
+def attempt_of(session: Session, job: Job) -> LastAttempt:
     tentative = session.tentative
-    return Attempt(
+    return LastAttempt(
         session.verdicts.get(job, {}),
         {task: tentative[task] for task in job.by_status[Status.PENDING] if task in tentative},
         session.had_room.get(job),

@@ -34,7 +34,7 @@ from stromboli.model.devices.device_selection import SelectorTable
 from stromboli.model.devices.devices_in_use import DevicesInUse
 from stromboli.model.devices.pools.pool_devices import PoolId
 from stromboli.model.devices.search_candidates import usable_devices
-from stromboli.model.devices.shortage import Lack, Rejection, SearchStopped, Shortage
+from stromboli.model.devices.shortage import DeviceShortage, Lack, Rejection, SearchStopped
 from stromboli.model.devices.solution import Solution, StepBudget
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from stromboli.model.devices.claim_plan import Option
     from stromboli.model.devices.pools.pool_devices import PoolDevice
     from stromboli.model.devices.pools.pool_index import PoolIndex
-    from stromboli.model.devices.solution import Choice
+    from stromboli.model.devices.solution import DeviceChoice
     from stromboli.model.node_columns import Node
 
 
@@ -52,11 +52,11 @@ __all__ = [
     "Allocation",
     "Allocator",
     "ClaimSearch",
+    "DeviceShortage",
     "DevicesInUse",
     "Lack",
     "PoolId",
     "Rejection",
-    "Shortage",
     "Solution",
     "StepBudget",
 ]
@@ -79,7 +79,7 @@ class ClaimSearch:
 
     def answer(
         self, node: Node, in_use: DevicesInUse, budget: StepBudget | None = None
-    ) -> Solution | Shortage:
+    ) -> Solution | DeviceShortage:
         """Whether there are devices on a node. Nodes with equal pools in equal use have the same answer.
 
         So has who asks again, also if the steps did not suffice; unless they went into the evaluation of selectors.
@@ -87,7 +87,7 @@ class ClaimSearch:
         budget = budget or StepBudget()
         is_fresh = not budget.spent
         shape = self._allocator.shape(self._key, self.specs, budget)
-        if isinstance(shape, Shortage):
+        if isinstance(shape, DeviceShortage):
             return shape
         pools = self._allocator.pools.pools_of(node)
         state = shape.state(pools, in_use)
@@ -100,10 +100,10 @@ class ClaimSearch:
 
     def allocate(
         self, node: Node, in_use: DevicesInUse, uids: Sequence[str] = (), budget: StepBudget | None = None
-    ) -> Allocation | Shortage:
+    ) -> Allocation | DeviceShortage:
         """The devices on a node for claims with these uids, from which the ids of shares are made."""
         answer = self.answer(node, in_use, budget)
-        if isinstance(answer, Shortage):
+        if isinstance(answer, DeviceShortage):
             return answer
         devices = usable_devices(self._allocator.pools.pools_of(node))
         known = [*uids, *map(str, range(len(uids), len(self.specs)))]
@@ -124,7 +124,7 @@ class Allocator:
         self.pools = pools
         self._classes = classes
         self._selectors = SelectorTable()
-        self._shapes: dict[bytes, tuple[ClaimShape | Shortage, dict[str, DeviceClass | None]]] = {}
+        self._shapes: dict[bytes, tuple[ClaimShape | DeviceShortage, dict[str, DeviceClass | None]]] = {}
         """With the classes that they were made with, the oldest first."""
 
     def prepare(self, specs: Sequence[ResourceClaimSpec]) -> ClaimSearch:
@@ -133,8 +133,8 @@ class Allocator:
 
     def shape(
         self, key: bytes, specs: Sequence[ResourceClaimSpec], budget: StepBudget
-    ) -> ClaimShape | Shortage:
-        """The shape of claims, made anew if one of their classes changed; a Shortage if it can have none."""
+    ) -> ClaimShape | DeviceShortage:
+        """The shape of claims, made anew if one of their classes changed; a DeviceShortage if it can have none."""
         known = self._shapes.get(key)
         if known is not None and all(self._classes.get(name) is made for name, made in known[1].items()):
             return known[0]
@@ -145,7 +145,9 @@ class Allocator:
         self._shapes[key] = (shape, {name: self._classes.get(name) for name in device_classes(*specs)})
         return shape
 
-    def _make_shape(self, specs: Sequence[ResourceClaimSpec], budget: StepBudget) -> ClaimShape | Shortage:
+    def _make_shape(
+        self, specs: Sequence[ResourceClaimSpec], budget: StepBudget
+    ) -> ClaimShape | DeviceShortage:
         try:
             return ClaimShape(plan_claims(specs, self._classes), self._selectors, budget)
         except SearchStopped as stopped:
@@ -158,7 +160,7 @@ class Allocator:
 def allocation_result(
     claim: str,
     config: Sequence[ClaimConfiguration],
-    choices: Sequence[Choice],
+    choices: Sequence[DeviceChoice],
     options: Sequence[Option],
     devices: Sequence[PoolDevice],
     node: str,
@@ -173,7 +175,7 @@ def allocation_result(
     return AllocationResult(AllocatedDevices(results, configs), node_selector(chosen, node))
 
 
-def _result(share: str, choice: Choice, device: PoolDevice) -> AllocatedDevice:
+def _result(share: str, choice: DeviceChoice, device: PoolDevice) -> AllocatedDevice:
     pool, content = device.slice.pool, device.content.device
     share_id = ""
     if content.allow_multiple_allocations:

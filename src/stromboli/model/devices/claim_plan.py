@@ -15,7 +15,7 @@ from stromboli.api.types.devices import (
     ExactDeviceRequest,
 )
 from stromboli.model.devices.pools.quantities import Amount, amount
-from stromboli.model.devices.shortage import SearchStopped, Shortage
+from stromboli.model.devices.shortage import DeviceShortage, SearchStopped
 
 if TYPE_CHECKING:
     from stromboli.api.types.devices import DeviceClass, DeviceRequest, DeviceTaint, ResourceClaimSpec
@@ -105,7 +105,7 @@ def _check_selectors(plans: Iterable[ClaimPlan]) -> None:
     size = sum(map(len, {expression for option in options for _, expression in option.selectors}))
     if size > MAX_SELECTORS:
         message = f"the selectors of the claims have {size} characters, at most {MAX_SELECTORS} are allowed for a pod"
-        raise SearchStopped(Shortage(message, True))
+        raise SearchStopped(DeviceShortage(message, True))
 
 
 class _Planner:
@@ -177,7 +177,7 @@ class _Planner:
 
     def _stop(self, problem: str, request: str = "") -> SearchStopped:
         message = f"request {request}: {problem}" if request else problem
-        return SearchStopped(Shortage(message, True, self._claim, request))
+        return SearchStopped(DeviceShortage(message, True, self._claim, request))
 
 
 def _count(option: Option) -> int:

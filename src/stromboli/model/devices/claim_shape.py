@@ -10,7 +10,7 @@ from stromboli.model.devices.attribute_constraints import attribute_values
 from stromboli.model.devices.claim_plan import ClaimPlan, Option
 from stromboli.model.devices.device_selection import SelectorTable, projection
 from stromboli.model.devices.devices_in_use import UseKey
-from stromboli.model.devices.shortage import SearchStopped, Shortage
+from stromboli.model.devices.shortage import DeviceShortage, SearchStopped
 
 if TYPE_CHECKING:
     from stromboli.api.cel.device_selectors import Read
@@ -45,9 +45,9 @@ class ClaimShape:
         self._forget()
 
     def _forget(self) -> None:
-        self._answers: dict[State, Solution | Shortage] = {}
+        self._answers: dict[State, Solution | DeviceShortage] = {}
         """By the state of a node (`state`)."""
-        self._exceeded: dict[tuple[State, int], Shortage] = {}
+        self._exceeded: dict[tuple[State, int], DeviceShortage] = {}
         """By state and limit, where so many steps did not suffice."""
         self._states = 0
         self._kinds: dict[int, int] = {}
@@ -95,18 +95,18 @@ class ClaimShape:
             known = self._pools[pool] = _number(self._pool_numbers, seen)
         return known
 
-    def answer(self, state: State, limit: int) -> Solution | Shortage | None:
+    def answer(self, state: State, limit: int) -> Solution | DeviceShortage | None:
         """The answer of a search with so many steps, if it is known."""
         return self._answers.get(state) or self._exceeded.get((state, limit))
 
-    def remember(self, state: State, answer: Solution | Shortage, budget: StepBudget) -> None:
+    def remember(self, state: State, answer: Solution | DeviceShortage, budget: StepBudget) -> None:
         """Keep the answer of a search."""
         self._states += 1 + sum(len(part) for _, use in state for part in use)
         if self._states > MAX_STATES:
             self._answers.clear()
             self._exceeded.clear()
             self._states = 0
-        if isinstance(answer, Shortage) and budget.is_exceeded:
+        if isinstance(answer, DeviceShortage) and budget.is_exceeded:
             self._exceeded[state, budget.limit] = answer
         else:
             self._answers[state] = answer
@@ -120,7 +120,7 @@ class ClaimShape:
             if isinstance(outcome, str):
                 message = f"request {option.name}: {owner}: selector {_short(expression)}: {outcome}"
                 raise SearchStopped(
-                    Shortage(message, True, claim, option.name, option.asked.device_class_name)
+                    DeviceShortage(message, True, claim, option.name, option.asked.device_class_name)
                 )
             if not outcome:
                 return expression

@@ -33,7 +33,7 @@ class ClaimContent:
         return any(request.first_available for request in self.spec.devices.requests)
 
 
-class Use(NamedTuple):
+class TaskUse(NamedTuple):
     """How a task on a node uses a claim."""
 
     status: Status
@@ -59,7 +59,7 @@ class ClaimUse:
     """The claim as the API server has it; none if there is none, or none yet."""
     content: ClaimContent | None = None
     """What it asks for."""
-    users: dict[Task, Use] = field(default_factory=dict)
+    users: dict[Task, TaskUse] = field(default_factory=dict)
     """The tasks on nodes that use it."""
     counted: Holding | None = None
     """What the ledger has counted of it."""

@@ -15,9 +15,9 @@ import msgspec
 
 from stromboli.api.types.devices import DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
 from stromboli.model.change_log import ChangeLog
-from stromboli.model.devices.allocator import Allocator, DevicesInUse, PoolId, Shortage
+from stromboli.model.devices.allocator import Allocator, DeviceShortage, DevicesInUse, PoolId
 from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
-from stromboli.model.devices.claim_use import ClaimContent, ClaimUse, Holding, Use
+from stromboli.model.devices.claim_use import ClaimContent, ClaimUse, Holding, TaskUse
 from stromboli.model.devices.extended_resources import asked_resources, extended_classes
 from stromboli.model.devices.pools.pool_index import PoolIndex
 from stromboli.model.devices.queue_usage import DeviceUsage
@@ -130,7 +130,7 @@ class DeviceLedger:
 
     def most_served(self, node: Node, search: ClaimSearch) -> int:
         """How many devices of a node may serve an extended resource at most; none if none does."""
-        if isinstance(search.answer(node, _NOTHING), Shortage):
+        if isinstance(search.answer(node, _NOTHING), DeviceShortage):
             return 0
         devices = [device for pool in self.pools.pools_of(node) if pool.is_usable for device in pool.devices]
         shared = any(device.content.device.allow_multiple_allocations for device in devices)
@@ -156,7 +156,7 @@ class DeviceLedger:
         self._used_by[task] = uses
         self._statuses[task.uid] = status
         for use in uses:
-            use.users[task] = Use(status, given.get(use.key))
+            use.users[task] = TaskUse(status, given.get(use.key))
         self._charge(task)
         self._count_all((*uses, *self._reserved.get(task.uid, ())))
 

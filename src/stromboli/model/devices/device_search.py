@@ -15,8 +15,8 @@ from stromboli.model.devices.attribute_constraints import ConstraintState
 from stromboli.model.devices.claim_plan import MAX_DEVICES, MAX_RESULTS, Option
 from stromboli.model.devices.pools.consumable_capacity import consumption, lacking
 from stromboli.model.devices.search_candidates import Candidate, Candidates
-from stromboli.model.devices.shortage import Lack, Rejection, SearchStopped, Shortage, unserved
-from stromboli.model.devices.solution import Choice, Solution, StepBudget
+from stromboli.model.devices.shortage import DeviceShortage, Lack, Rejection, SearchStopped, unserved
+from stromboli.model.devices.solution import DeviceChoice, Solution, StepBudget
 
 if TYPE_CHECKING:
     from stromboli.model.devices.claim_shape import ClaimShape
@@ -48,15 +48,15 @@ class DeviceSearch:
         self._all: dict[int, list[int]] = {}
         """The devices of options that take all."""
         self._selected: dict[tuple[int, int], _Refusal | None] = {}
-        self._choices: list[list[Choice]] = [[] for _ in self._claims]
+        self._choices: list[list[DeviceChoice]] = [[] for _ in self._claims]
         self._alternatives: dict[tuple[int, int], Option] = {}
         """Those that were taken, by claim and request."""
         self._deepest: tuple[int, int, int] = (-1, -1, -1)
-        self._shortage = Shortage(
+        self._shortage = DeviceShortage(
             f"no choice of alternatives needs at most {MAX_RESULTS} devices for a claim"
         )
 
-    def run(self) -> Solution | Shortage:
+    def run(self) -> Solution | DeviceShortage:
         try:
             self._check_sizes()
             if self._place(0, 0, None, 0, 0) == _DONE:
@@ -87,10 +87,10 @@ class DeviceSearch:
                 total += max((count for count in counts if count <= MAX_RESULTS), default=0)
             if least > MAX_RESULTS:
                 message = f"number of requested devices {least} exceeds the claim limit of {MAX_RESULTS}"
-                raise SearchStopped(Shortage(message, True, claim))
+                raise SearchStopped(DeviceShortage(message, True, claim))
         if total > MAX_DEVICES:
             message = f"the claims request up to {total} devices, at most {MAX_DEVICES} are allowed for a pod"
-            raise SearchStopped(Shortage(message, True))
+            raise SearchStopped(DeviceShortage(message, True))
 
     def _count(self, claim: int, option: Option) -> int:
         if not option.takes_all:
@@ -252,7 +252,7 @@ class DeviceSearch:
             return refusal
         consumed = consumption(content.capacities, option.capacity) if candidate.is_shared else {}
         candidate.take(claim, consumed)
-        self._choices[claim].append(Choice(option, place, consumed))
+        self._choices[claim].append(DeviceChoice(option, place, consumed))
         return None
 
     def _refusal_by_state(
@@ -292,7 +292,9 @@ class DeviceSearch:
 
     def _stop(self, problem: str, claim: int, option: Option) -> SearchStopped:
         message = f"request {option.name}: {problem}"
-        return SearchStopped(Shortage(message, True, claim, option.name, option.asked.device_class_name))
+        return SearchStopped(
+            DeviceShortage(message, True, claim, option.name, option.asked.device_class_name)
+        )
 
     def _note(
         self, claim: int, request: int, index: int, option: Option, refusals: Counter[_Refusal]
@@ -303,7 +305,7 @@ class DeviceSearch:
         self._deepest = (claim, request, index)
         invalid = [pool for pool in self._pools if pool.invalid]
         rejections = tuple(Rejection(*refusal, count) for refusal, count in refusals.most_common())
-        self._shortage = Shortage(
+        self._shortage = DeviceShortage(
             unserved(option, index, rejections, invalid),
             False,
             claim,

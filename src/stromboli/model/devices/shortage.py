@@ -32,7 +32,7 @@ class Rejection(NamedTuple):
     devices: int
 
 
-class Shortage(NamedTuple):
+class DeviceShortage(NamedTuple):
     """What is short on a node for the first request that cannot be served."""
 
     message: str
@@ -55,7 +55,7 @@ class Shortage(NamedTuple):
 class SearchStopped(Exception):
     """The search cannot go on."""
 
-    def __init__(self, shortage: Shortage) -> None:
+    def __init__(self, shortage: DeviceShortage) -> None:
         super().__init__(shortage.message)
         self.shortage = shortage
 

@@ -41,7 +41,7 @@ class StepBudget:
         self.steps -= cost // CEL_COST_OF_STEP
 
 
-class Choice(NamedTuple):
+class DeviceChoice(NamedTuple):
     """A device for an option of a claim."""
 
     option: Option
@@ -54,7 +54,7 @@ class Choice(NamedTuple):
 class Solution(NamedTuple):
     """Devices for all claims, in the order in which they were chosen."""
 
-    choices: tuple[tuple[Choice, ...], ...]
+    choices: tuple[tuple[DeviceChoice, ...], ...]
     """By claim."""
     options: tuple[tuple[Option, ...], ...]
     """The option that was taken, by claim and request."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 UNLIMITED = 2**31 - 1
 
 
-class Use(IntEnum):
+class VolumeUse(IntEnum):
     """By whom a volume is in use on a node."""
 
     STAYING = 0
@@ -41,7 +41,7 @@ class Use(IntEnum):
     """A VolumeAttachment."""
 
 
-LEAVING = frozenset({Use.EVICTED, Use.TERMINATING})
+LEAVING = frozenset({VolumeUse.EVICTED, VolumeUse.TERMINATING})
 
 
 class Attachable(NamedTuple):
@@ -54,13 +54,13 @@ class Attachable(NamedTuple):
     """Whether it is a volume of an in-tree plugin that the driver took over."""
 
 
-def use_of(task: Task, status: Status) -> Use:
+def use_of(task: Task, status: Status) -> VolumeUse:
     """How a task of some status on a node uses its volumes there."""
     if status is Status.PIPELINED:
-        return Use.PROMISED
+        return VolumeUse.PROMISED
     if status is not Status.RELEASING:
-        return Use.STAYING
-    return Use.TERMINATING if task.terminating else Use.EVICTED
+        return VolumeUse.STAYING
+    return VolumeUse.TERMINATING if task.terminating else VolumeUse.EVICTED
 
 
 def attachable_of_claim(objects: LookupObjects, claim: PersistentVolumeClaim) -> Attachable | None:
@@ -102,10 +102,10 @@ class DriverColumns(NamedTuple):
     """In use by anybody, or attached."""
 
 
-_HELD = (Use.STAYING, Use.EVICTED, Use.TERMINATING)
-_KEPT = (Use.STAYING, Use.PROMISED)
-_SEEN = (Use.STAYING, Use.PROMISED, Use.TERMINATING, Use.ATTACHED)
-_COUNTED = (_HELD, _KEPT, _SEEN, tuple(Use))
+_HELD = (VolumeUse.STAYING, VolumeUse.EVICTED, VolumeUse.TERMINATING)
+_KEPT = (VolumeUse.STAYING, VolumeUse.PROMISED)
+_SEEN = (VolumeUse.STAYING, VolumeUse.PROMISED, VolumeUse.TERMINATING, VolumeUse.ATTACHED)
+_COUNTED = (_HELD, _KEPT, _SEEN, tuple(VolumeUse))
 
 
 class Attachments:
@@ -126,10 +126,10 @@ class Attachments:
         self.version = 0
         """Grows with every change."""
 
-    def count(self, node: str, volume: Attachable, use: Use, sign: int) -> None:
+    def count(self, node: str, volume: Attachable, use: VolumeUse, sign: int) -> None:
         """A volume is in use at a node, or no longer."""
         key = (volume.driver, volume.handle)
-        uses = self._uses.setdefault(node, {}).setdefault(key, [0] * len(Use))
+        uses = self._uses.setdefault(node, {}).setdefault(key, [0] * len(VolumeUse))
         counts = self._counts.setdefault(volume.driver, {}).setdefault(node, [0] * len(_COUNTED))
         before = [any(uses[each] for each in counted) for counted in _COUNTED]
         uses[use] += sign
@@ -180,7 +180,9 @@ class Attachments:
             cached = self._cached[driver] = (self._columns.layout, columns)
         return cached[1]
 
-    def not_attached(self, driver: str, handles: tuple[str, ...], by: tuple[Use, ...] = tuple(Use)) -> Ints:
+    def not_attached(
+        self, driver: str, handles: tuple[str, ...], by: tuple[VolumeUse, ...] = tuple(VolumeUse)
+    ) -> Ints:
         """How many of these volumes each node would have to attach."""
         missing = np.full(len(self._columns), len(handles), dtype=np.int64)
         for handle in handles:

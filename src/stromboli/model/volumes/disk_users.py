@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stromboli.model.volumes.attachments import LEAVING, Use
+from stromboli.model.volumes.attachments import LEAVING, VolumeUse
 
 if TYPE_CHECKING:
     from stromboli.api.types.pod import Volume
@@ -57,11 +57,11 @@ class DiskUsers:
     def __init__(self, columns: Columns, nodes: dict[str, Node]):
         self._columns = columns
         self._nodes = nodes
-        self._users: dict[tuple[str, str], dict[tuple[str, InlineDisk, Use], int]] = {}
+        self._users: dict[tuple[str, str], dict[tuple[str, InlineDisk, VolumeUse], int]] = {}
         self.version = 0
         """Grows with every change."""
 
-    def count(self, node: str, disk: InlineDisk, use: Use, sign: int) -> None:
+    def count(self, node: str, disk: InlineDisk, use: VolumeUse, sign: int) -> None:
         """A pod on a node has a disk, or no longer."""
         users = self._users.setdefault((disk.kind, disk.name), {})
         key = (node, disk, use)

@@ -22,7 +22,7 @@ from stromboli.api.types.storage import (
 from stromboli.model.volumes.attachments import (
     Attachable,
     Attachments,
-    Use,
+    VolumeUse,
     attachable_in_tree,
     attachable_of_claim,
     use_of,
@@ -51,14 +51,14 @@ class _Holding(NamedTuple):
     """What was counted of a task on its node."""
 
     node: str
-    use: Use
+    use: VolumeUse
     claims: tuple[str, ...]
     grants: dict[str, VolumeGrant]
     """By the claim that they are for, as `namespace/name`."""
     disks: tuple[InlineDisk, ...]
 
 
-class Promise(NamedTuple):
+class VolumePromise(NamedTuple):
     """What a claim that is not bound yet was given: a volume, or a place to provision one."""
 
     volume: str
@@ -90,7 +90,7 @@ class VolumeLedger:
         self._holdings: dict[Task, _Holding] = {}
         self._users: dict[str, dict[Task, None]] = {}
         """Tasks on nodes by the claims that they use."""
-        self._promises: dict[str, Promise] = {}
+        self._promises: dict[str, VolumePromise] = {}
         self._attached: dict[Task, dict[str, Attachable]] = {}
         """What tasks have attached, by claim or disk."""
         self._claims_of_volume: dict[str, dict[str, None]] = {}
@@ -165,7 +165,7 @@ class VolumeLedger:
                 self.capacity.promise(key, after.provision)
         self.version += 1
 
-    def _promise_of(self, key: str) -> Promise | None:
+    def _promise_of(self, key: str) -> VolumePromise | None:
         claim = self._objects.claims.get(key)
         if claim is None or is_bound(claim):
             return None
@@ -177,19 +177,19 @@ class VolumeLedger:
         selected = claim.metadata.annotations.get(names.SELECTED_NODE, "")
         return self._given(claim, "", selected) if selected and waits_for_pod(self._objects, claim) else None
 
-    def _given(self, claim: PersistentVolumeClaim, volume: str, node: str) -> Promise:
+    def _given(self, claim: PersistentVolumeClaim, volume: str, node: str) -> VolumePromise:
         if volume:
-            return Promise(volume, "", None)
+            return VolumePromise(volume, "", None)
         kind = kind_of(claim)
-        return Promise("", node, Provision(kind.storage_class, node, kind.request))
+        return VolumePromise("", node, Provision(kind.storage_class, node, kind.request))
 
-    def promise_to(self, claim: str) -> Promise | None:
+    def promise_to(self, claim: str) -> VolumePromise | None:
         """What a claim that is not bound yet was given already."""
         return self._promises.get(claim)
 
     # -- claims for a single pod
 
-    def uses(self, claim: str) -> set[Use]:
+    def uses(self, claim: str) -> set[VolumeUse]:
         """How tasks on nodes use a claim."""
         return {self._holdings[task].use for task in self._users.get(claim, ())}
 
@@ -285,7 +285,7 @@ class VolumeLedger:
     def _attachment_changed(self, name: str) -> None:
         before = self._attachment_objects.pop(name, None)
         if before is not None:
-            self.attachments.count(*before, Use.ATTACHED, -1)
+            self.attachments.count(*before, VolumeUse.ATTACHED, -1)
         attachment = self._objects.attachments.get(name)
         volume_name = attachment.spec.source.persistent_volume_name or "" if attachment is not None else ""
         _relate(self._volume_of_attachment, self._attachments_of_volume, name, volume_name)
@@ -294,7 +294,7 @@ class VolumeLedger:
         if attachment is not None and csi is not None and attachment.spec.attacher:
             attached = Attachable(attachment.spec.attacher, csi.volume_handle)
             self._attachment_objects[name] = (attachment.spec.node_name, attached)
-            self.attachments.count(attachment.spec.node_name, attached, Use.ATTACHED, 1)
+            self.attachments.count(attachment.spec.node_name, attached, VolumeUse.ATTACHED, 1)
 
 
 def _relate(one: dict[str, str], many: dict[str, dict[str, None]], key: str, value: str) -> None:

@@ -17,7 +17,7 @@ LEAST_READ = 2**13
 """So many numbers take as long to read as the rest of a search takes."""
 
 
-class Slot(NamedTuple):
+class EarliestSlots(NamedTuple):
     """The earliest room for tasks that are alike: from when on, and how many of them on which nodes."""
 
     start: float
@@ -134,7 +134,7 @@ class AvailabilityProfile:
 
     def earliest(
         self, shape: Shape, needed: int, limit: float, usable: Ints, before: float = inf
-    ) -> Slot | None:
+    ) -> EarliestSlots | None:
         """The first moment from which on so many tasks have room for as long as they run; none if there is none.
 
         Only moments before some moment are looked at.
@@ -152,7 +152,7 @@ class AvailabilityProfile:
             counts = fitting[step : int(ends[step])].min(axis=0)
             self.read += int(ends[step] - step) * len(usable)
             if counts.sum() >= needed:
-                return Slot(float(self.times[step]), *_first_of(usable, counts, needed))
+                return EarliestSlots(float(self.times[step]), *_first_of(usable, counts, needed))
         return None
 
     def _fitting(self, shape: Shape, usable: Ints, steps: int) -> Ints:

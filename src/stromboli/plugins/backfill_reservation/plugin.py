@@ -21,7 +21,7 @@ from stromboli.model.status import Status
 from stromboli.model.time_limits import EXAMPLE, unreadable_limit
 from stromboli.plugins.backfill_reservation.early_admission import EarlyAdmission
 from stromboli.plugins.backfill_reservation.expected_ends import HOLDING, ExpectedEnds
-from stromboli.plugins.backfill_reservation.reservation import Reservation
+from stromboli.plugins.backfill_reservation.reservation import StartReservation
 from stromboli.plugins.backfill_reservation.reservation_search import ReservationSearch, is_refused_by_queue
 from stromboli.plugins.backfill_reservation.share_reservation import (
     ShareReservation,
@@ -96,9 +96,9 @@ class BackfillReservation(Plugin):
         self._ends = ExpectedEnds()
         self._head: Job | None = None
         """The first job that waits for room in this session."""
-        self._reservation: Reservation | None = None
+        self._reservation: StartReservation | None = None
         self._promise: Promise | None = None
-        self._last: tuple[Reservation | None, Promise | None] = (None, None)
+        self._last: tuple[StartReservation | None, Promise | None] = (None, None)
         """What was promised in the session before."""
         self._shares: dict[Queue, ShareReservation] = {}
         """The first job of each queue that waits for the limits of its queue in this session."""
@@ -168,7 +168,7 @@ class BackfillReservation(Plugin):
         changed = [job for job in before | self._told if before.get(job) != self._told.get(job)]
         session.news.update(dict.fromkeys(job for job in changed if job.visible))
 
-    def _was_tried(self, reservation: Reservation) -> bool:
+    def _was_tried(self, reservation: StartReservation) -> bool:
         """Whether the places of a reservation were tried in this session: from its start on, once it is known."""
         last = self._last[0]
         return last is not None and last.start <= self._now and last.places == reservation.places
@@ -318,7 +318,7 @@ class BackfillReservation(Plugin):
         finally:
             self._searching = False
 
-    def _promise_start(self, job: Job, attempt: Attempt, known: Reservation | None) -> None:
+    def _promise_start(self, job: Job, attempt: Attempt, known: StartReservation | None) -> None:
         """Reserve nodes for a job from its earliest start on; where pods have no time limit, only if it waits long."""
         room_came = self._room_came or job in self.session.changed.jobs
         for guesses in (False, True) if self._has_waited_long(job) else (False,):
@@ -351,7 +351,7 @@ class BackfillReservation(Plugin):
             for shape, task in first_of_shape.items()
         )
 
-    def _promise_of(self, reservation: Reservation, search: ReservationSearch) -> Promise | None:
+    def _promise_of(self, reservation: StartReservation, search: ReservationSearch) -> Promise | None:
         nodes = tuple(node.name for node in reservation.nodes)
         if reservation is self._last[0] and self._last[1] is not None:
             return self._last[1]
@@ -397,7 +397,7 @@ class BackfillReservation(Plugin):
             return HeldBack(message, summary, f"set `mode: easy` for plugin {self.name}, or wait")
         return self._would_delay(job, reservation) if self._delays(job, reservation) else None
 
-    def _delays(self, job: Job, reservation: Reservation) -> bool:
+    def _delays(self, job: Job, reservation: StartReservation) -> bool:
         """Whether a job of one kind of tasks has room now, but none that leaves the reservation alone."""
         pending = job.by_status[Status.PENDING]
         first = next(iter(pending), None)
@@ -410,7 +410,7 @@ class BackfillReservation(Plugin):
             return False
         return int(slots(first.shape, reservation.beside(free)).sum()) < needed
 
-    def _would_delay(self, job: Job, reservation: Reservation | ShareReservation) -> HeldBack:
+    def _would_delay(self, job: Job, reservation: StartReservation | ShareReservation) -> HeldBack:
         summary = "it fits now, but would delay an earlier job for which that capacity is reserved"
         message = f"it would delay {reservation.job.key}, for which the capacity that it needs is reserved"
         way_out = f"a shorter time limit (annotation {names.TIME_LIMIT}) lets it start earlier"

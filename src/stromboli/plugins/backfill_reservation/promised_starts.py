@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stromboli.model.status import Status
-from stromboli.plugins.backfill_reservation.availability_profile import AvailabilityProfile, Slot
+from stromboli.plugins.backfill_reservation.availability_profile import AvailabilityProfile, EarliestSlots
 from stromboli.plugins.backfill_reservation.booking import Booking, kinds_of
 from stromboli.plugins.backfill_reservation.plugin import PLACED, BackfillReservation
 
@@ -220,7 +220,7 @@ class PromisedStarts(BackfillReservation):
         return self._profile is not None and self._profile.read - self._read_before >= MAX_READ
 
     def _booking(
-        self, job: Job, shape: Shape, needed: int, limit: float, usable: Ints, slot: Slot
+        self, job: Job, shape: Shape, needed: int, limit: float, usable: Ints, slot: EarliestSlots
     ) -> Booking:
         columns = self.session.cluster.columns
         amounts = shape.dense(len(columns.idle))[:, None] * slot.counts

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False)
-class Reservation:
+class StartReservation:
     """A job that waits for room, when it starts at the latest, and on which nodes."""
 
     job: Job

@@ -16,7 +16,7 @@ import numpy as np
 from stromboli.engine.placement.node_fit import slots, slots_of
 from stromboli.model.status import Status
 from stromboli.plugins.backfill_reservation.early_admission import fits_nodes, pod_demand
-from stromboli.plugins.backfill_reservation.reservation import Reservation
+from stromboli.plugins.backfill_reservation.reservation import StartReservation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -42,8 +42,8 @@ class ReservationSearch:
         self._moments, self._order = ends.ordered(guesses)
 
     def reservation(
-        self, job: Job, attempt: Attempt, last: Reservation | None, room_came: bool
-    ) -> Reservation | None:
+        self, job: Job, attempt: Attempt, last: StartReservation | None, room_came: bool
+    ) -> StartReservation | None:
         """The earliest start of a job with its places; none if it cannot be told when there will be room for it.
 
         What was promised last stays as long as nothing better is found and it still holds. That takes trials only
@@ -68,7 +68,7 @@ class ReservationSearch:
             return self._by_trials(job, attempt, last, room_came)
         return None if places is None else self._reserved_at(job, start, places)
 
-    def reservation_without_pods(self, job: Job, last: Reservation | None) -> Reservation | None:
+    def reservation_without_pods(self, job: Job, last: StartReservation | None) -> StartReservation | None:
         """The earliest start of a job by its minimum resources; none if that is now, or not known."""
         if last is not None and last.start > self._session.reads.time and self._holds(last):
             return self._kept(last)
@@ -155,8 +155,8 @@ class ReservationSearch:
     # -- by rehearsals
 
     def _by_trials(
-        self, job: Job, attempt: Attempt, last: Reservation | None, room_came: bool
-    ) -> Reservation | None:
+        self, job: Job, attempt: Attempt, last: StartReservation | None, room_came: bool
+    ) -> StartReservation | None:
         """The first moment by bisection, as more room never makes it harder to start."""
         moments = [self._session.reads.time, *np.unique(self._moments).tolist()]
         holds = last is not None and self._holds(last)
@@ -219,22 +219,24 @@ class ReservationSearch:
 
     def reservation_at(
         self, moment: float, job: Job, attempt: Attempt, promised: Iterable[tuple[Ints, Ints]]
-    ) -> Reservation | None:
+    ) -> StartReservation | None:
         """What a job would take at a moment beside what is promised to others; none if it would not start."""
         places = self.places_at(moment, job, attempt, promised)
         return None if places is None else self._reserved_at(job, moment, places)
 
-    def _reserved_at(self, job: Job, start: float, places: Places) -> Reservation:
+    def _reserved_at(self, job: Job, start: float, places: Places) -> StartReservation:
         return self._reserved(job, start, *self._amounts_of(places), places)
 
-    def _reserved(self, job: Job, start: float, rows: Ints, amounts: Ints, places: Places) -> Reservation:
+    def _reserved(
+        self, job: Job, start: float, rows: Ints, amounts: Ints, places: Places
+    ) -> StartReservation:
         session = self._session
         shapes = {task.shape for task in places}
         ledgers = frozenset(ledger for shape in shapes for ledger in session.cluster.ledgers_of(shape))
         alone = not all(session.goes_by_numbers(task) or _needs_no_company(task, ledgers) for task in places)
         spare = self._free_at(start, rows) - amounts
         nodes = tuple(self._columns.nodes[row] for row in rows.tolist())
-        return Reservation(job, start, nodes, rows, amounts, spare, places, alone, ledgers)
+        return StartReservation(job, start, nodes, rows, amounts, spare, places, alone, ledgers)
 
     def _free_at(self, moment: float, rows: Ints) -> Ints:
         by_then = self._order[: int(np.searchsorted(self._moments, moment, side="right"))]
@@ -242,13 +244,13 @@ class ReservationSearch:
         free: Ints = self._columns.future_idle[:, rows] + freed[:, rows]
         return free
 
-    def _holds(self, last: Reservation) -> bool:
+    def _holds(self, last: StartReservation) -> bool:
         """Whether what was promised will still be there."""
         if last.start < self._session.reads.time or len(last.amounts) != len(self._columns.idle):
             return False
         return bool((self._free_at(last.start, last.rows) >= last.amounts)[last.amounts > 0].all())
 
-    def _kept(self, last: Reservation) -> Reservation:
+    def _kept(self, last: StartReservation) -> StartReservation:
         last.spare = self._free_at(last.start, last.rows) - last.amounts
         return last
 

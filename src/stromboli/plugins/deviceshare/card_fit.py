@@ -27,7 +27,7 @@ class Fit(NamedTuple):
     score: float = 0.0
 
 
-class Shortage(NamedTuple):
+class CardShortage(NamedTuple):
     """Why cards do not serve a pod, with what it asked for."""
 
     reason: CardReason
@@ -50,10 +50,10 @@ class CardRequest(Protocol):
 
     def fit(
         self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf, order: Order = None
-    ) -> Fit | Shortage:
+    ) -> Fit | CardShortage:
         """The shares that a pod gets where so much is taken: of the first cards that serve, in this order."""
 
-    def plain_answer(self, cards: NodeCards, taken: CardColumns) -> Fit | Shortage | None:
+    def plain_answer(self, cards: NodeCards, taken: CardColumns) -> Fit | CardShortage | None:
         """As `fit` of cards that would serve if they were empty, without shares; none where it takes more to tell."""
 
     def annotations(self, shares: Shares, node: str, now: float) -> dict[str, str]:

@@ -9,7 +9,7 @@ import numpy as np
 from stromboli.api import card_reasons as reasons
 from stromboli.engine.placement.node_functions import Check
 from stromboli.model.cards.node_cards import CardColumns
-from stromboli.plugins.deviceshare.card_fit import CardRequest, Fit, Order, RulesOf, Shortage
+from stromboli.plugins.deviceshare.card_fit import CardRequest, CardShortage, Fit, Order, RulesOf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,10 +33,10 @@ class CardFits:
         self._rules_of = rules_of
         self._held = held
         self._owners: Mapping[Node, tuple[Task, ...]] = {}
-        self._shortages: list[Shortage | None] = [None]
+        self._shortages: list[CardShortage | None] = [None]
         """The reasons by their numbers; the first stands for a fit."""
-        self._numbers: dict[Shortage, int] = {}
-        self._on_empty: dict[int, tuple[NodeCards, Fit | Shortage]] = {}
+        self._numbers: dict[CardShortage, int] = {}
+        self._on_empty: dict[int, tuple[NodeCards, Fit | CardShortage]] = {}
         self._layout = self._version = -1
         self.now: Ints = np.zeros(0, dtype=np.int64)
         """Why each node does not serve now."""
@@ -81,27 +81,27 @@ class CardFits:
         self.now[node.row], self.later[node.row] = self._number(now), self._number(later)
         self.scores[node.row] = best.score if isinstance(best, Fit) else 0
 
-    def _plain_answer(self, node: Node) -> Fit | Shortage | None:
+    def _plain_answer(self, node: Node) -> Fit | CardShortage | None:
         """What a node answers where nothing is leaving or held on it, if that is easy to tell."""
         cards = self._cluster.cards.nodes.get(node.name, {}).get(self._request.model)
         if cards is None or cards.leaving or node in self._held.owners():
             return None
         return self._request.plain_answer(cards, cards.now)
 
-    def _answers(self, node: Node, task: Task | None = None) -> tuple[Fit | Shortage, Fit | Shortage]:
+    def _answers(self, node: Node, task: Task | None = None) -> tuple[Fit | CardShortage, Fit | CardShortage]:
         """What a node answers now, and once those that are leaving have left."""
         ledger = self._cluster.cards
         cards = ledger.nodes.get(node.name, {}).get(self._request.model)
         if cards is None:
             reason = reasons.UNREADABLE if node.name in ledger.problems else reasons.NO_CARDS
-            shortage = Shortage(reason, self._request.model)
+            shortage = CardShortage(reason, self._request.model)
             return shortage, shortage
         later = self.answer(node, cards, False, task)
         return (self.answer(node, cards, True, task) if cards.leaving else later), later
 
     def answer(
         self, node: Node, cards: NodeCards, now: bool, task: Task | None = None, order: Order = None
-    ) -> Fit | Shortage:
+    ) -> Fit | CardShortage:
         """The shares that a pod gets on a node now, or once those that are leaving have left.
 
         Shares of tasks for which room is held count as taken, but not those of the task that asks.
@@ -114,27 +114,27 @@ class CardFits:
 
     def _answer_beside(
         self, node: Node, cards: NodeCards, taken: CardColumns, task: Task | None, order: Order
-    ) -> Fit | Shortage:
+    ) -> Fit | CardShortage:
         """The shares that a pod gets beside what is taken, and beside what is held for others than this task."""
         beside = self._held.beside(node, cards, taken, task)
         answer = self._fit_or_never(cards, beside, order)
         if isinstance(answer, Fit) or beside is taken:
             return answer
         alone = self._request.fit(cards, taken, self._rules_of)
-        return Shortage(reasons.HELD) if isinstance(alone, Fit) else answer
+        return CardShortage(reasons.HELD) if isinstance(alone, Fit) else answer
 
-    def _fit_or_never(self, cards: NodeCards, taken: CardColumns, order: Order) -> Fit | Shortage:
+    def _fit_or_never(self, cards: NodeCards, taken: CardColumns, order: Order) -> Fit | CardShortage:
         """As `fit`, in any order if not in this; where even empty cards would not do, no eviction cures the reason."""
         answer = self._request.fit(cards, taken, self._rules_of, order)
-        if order is not None and isinstance(answer, Shortage):
+        if order is not None and isinstance(answer, CardShortage):
             answer = self._request.fit(cards, taken, self._rules_of)
-        if isinstance(answer, Shortage) and answer.reason.curable:
+        if isinstance(answer, CardShortage) and answer.reason.curable:
             empty = self._fit_on_empty(cards)
-            if isinstance(empty, Shortage):
-                return Shortage(empty.reason._replace(curable=False), empty.asked)
+            if isinstance(empty, CardShortage):
+                return CardShortage(empty.reason._replace(curable=False), empty.asked)
         return answer
 
-    def _fit_on_empty(self, cards: NodeCards) -> Fit | Shortage:
+    def _fit_on_empty(self, cards: NodeCards) -> Fit | CardShortage:
         """What empty cards would answer: always the same for the same cards."""
         known = self._on_empty.get(id(cards))
         if known is None or known[0] is not cards:
@@ -142,7 +142,7 @@ class CardFits:
             known = self._on_empty[id(cards)] = (cards, answer)
         return known[1]
 
-    def _number(self, answer: Fit | Shortage) -> int:
+    def _number(self, answer: Fit | CardShortage) -> int:
         if isinstance(answer, Fit):
             return FITS
         number = self._numbers.get(answer)

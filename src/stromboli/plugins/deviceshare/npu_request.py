@@ -14,7 +14,7 @@ from stromboli.model.cards.card import ALL_CORES, Card
 from stromboli.model.cards.card_grants import CardShare
 from stromboli.model.cards.device_config import NpuConfig
 from stromboli.model.cards.pod_cards import encoded_shares, whole_amount
-from stromboli.plugins.deviceshare.card_fit import Fit, Order, RulesOf, Shares, Shortage
+from stromboli.plugins.deviceshare.card_fit import CardShortage, Fit, Order, RulesOf, Shares
 
 if TYPE_CHECKING:
     from stromboli.api.types.pod import PodSpec
@@ -75,12 +75,12 @@ class NpuRequest:
 
     def fit(
         self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf, order: Order = None
-    ) -> Fit | Shortage:
+    ) -> Fit | CardShortage:
         if self.hami_core and cards.mode != card_names.HAMI_CORE:
-            return Shortage(reasons.OTHER_MODE, card_names.HAMI_CORE)
+            return CardShortage(reasons.OTHER_MODE, card_names.HAMI_CORE)
         healthy = [card for card in cards.cards if card.healthy]
         if not healthy:
-            return Shortage(reasons.UNHEALTHY)
+            return CardShortage(reasons.UNHEALTHY)
         best_first = (
             sorted(healthy, key=lambda card: -self._worth(card, taken))
             if order is None
@@ -90,34 +90,36 @@ class NpuRequest:
         shares = []
         for container in self.containers:
             memory = self._memory(container, best_first[0])
-            if isinstance(memory, Shortage):
+            if isinstance(memory, CardShortage):
                 return memory
             left = [card for card in best_first if not any(card in others for others in chosen)]
             picked = self._pick(container, memory, left, taken)
-            if isinstance(picked, Shortage):
+            if isinstance(picked, CardShortage):
                 return picked
             chosen.append(picked)
             shares.append(tuple(CardShare(card.uuid, memory, container.cores) for card in picked))
         return Fit(tuple(shares), self._score([cards[0] for cards in chosen if cards], taken))
 
-    def _memory(self, container: NpuContainer, card: Card) -> int | Shortage:
+    def _memory(self, container: NpuContainer, card: Card) -> int | CardShortage:
         """The memory that a container gets of a card: rounded up to a template, unless shared by software."""
         memory = container.memory or card.memory
         if self.hami_core:
             return memory
         template = self.npu.template(memory)
         if template is None:
-            return Shortage(reasons.CARD_TOO_SMALL, f"{memory} of {self.npu.memory_name}")
+            return CardShortage(reasons.CARD_TOO_SMALL, f"{memory} of {self.npu.memory_name}")
         if container.cards > 1 and template.memory != self.npu.memory_allocatable:
-            return Shortage(reasons.PARTS_OF_SEVERAL)
+            return CardShortage(reasons.PARTS_OF_SEVERAL)
         return template.memory
 
     def _pick(
         self, container: NpuContainer, memory: int, cards: list[Card], taken: CardColumns
-    ) -> list[Card] | Shortage:
+    ) -> list[Card] | CardShortage:
         serving = [card for card in cards if self._serves(card, container, memory, taken)]
         if len(serving) < container.cards:
-            return Shortage(reasons.IDLE_CARDS, f"{container.cards} of {self.model} with {memory} of memory")
+            return CardShortage(
+                reasons.IDLE_CARDS, f"{container.cards} of {self.model} with {memory} of memory"
+            )
         if self._by_network(cards):
             sizes = Counter(card.network for card in serving)
             serving.sort(key=lambda card: (-sizes[card.network], card.network or 0))
@@ -151,7 +153,7 @@ class NpuRequest:
             score += NETWORK_WEIGHT * max(Counter(card.network for card in cards).values()) / len(cards)
         return score
 
-    def plain_answer(self, cards: NodeCards, taken: CardColumns) -> Fit | Shortage | None:
+    def plain_answer(self, cards: NodeCards, taken: CardColumns) -> Fit | CardShortage | None:
         return None
 
     def annotations(self, shares: Shares, node: str, now: float) -> dict[str, str]:

@@ -31,7 +31,7 @@ from stromboli.model.cards.registrations import Models
 from stromboli.model.requirements.placement_requirement import DEVICE_SHARING
 from stromboli.model.requirements.pod_demands import is_vgpu, shares_devices
 from stromboli.model.status import Status
-from stromboli.plugins.deviceshare.card_fit import CardRequest, Fit, Order, RulesOf, Shares, Shortage
+from stromboli.plugins.deviceshare.card_fit import CardRequest, CardShortage, Fit, Order, RulesOf, Shares
 from stromboli.plugins.deviceshare.card_fits import CardFits
 from stromboli.plugins.deviceshare.held_cards import HeldCards
 from stromboli.plugins.deviceshare.npu_request import NpuRequest, npu_containers
@@ -282,7 +282,7 @@ class DeviceShare(Plugin):
                 return
             order = self._card_order(task, node, cards)
             answer = self._fits_of(request).answer(node, cards, now, task, order)
-            if isinstance(answer, Shortage):
+            if isinstance(answer, CardShortage):
                 yield Refusal(answer.text, answer.reason.curable, self.name)
                 return
             annotations = request.annotations(answer.shares, node.name, self.session.now)
@@ -325,24 +325,24 @@ class GpuShareRequest:
 
     def fit(
         self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf, order: Order = None
-    ) -> Fit | Shortage:
+    ) -> Fit | CardShortage:
         ordered = cards.cards if order is None else [cards.cards[index] for index in order]
         healthy = [card for card in ordered if card.healthy]
         if not healthy:
-            return Shortage(reasons.UNHEALTHY)
+            return CardShortage(reasons.UNHEALTHY)
         if self.number:
             return self._idle_cards([card.index for card in healthy if not taken.sharers[card.index]])
         for card in healthy:
             if card.memory - taken.memory[card.index] >= self.memory:
                 return Fit(((CardShare(card.uuid, self.memory),),))
-        return Shortage(reasons.MEMORY, f"{self.memory} of {card_names.GPU_MEMORY}")
+        return CardShortage(reasons.MEMORY, f"{self.memory} of {card_names.GPU_MEMORY}")
 
-    def _idle_cards(self, idle: list[int]) -> Fit | Shortage:
+    def _idle_cards(self, idle: list[int]) -> Fit | CardShortage:
         if len(idle) < self.number:
-            return Shortage(reasons.IDLE_CARDS, f"{self.number} of {card_names.GPU_NUMBER}")
+            return CardShortage(reasons.IDLE_CARDS, f"{self.number} of {card_names.GPU_NUMBER}")
         return Fit((tuple(CardShare(str(index)) for index in idle[: self.number]),))
 
-    def plain_answer(self, cards: NodeCards, taken: CardColumns) -> Fit | Shortage | None:
+    def plain_answer(self, cards: NodeCards, taken: CardColumns) -> Fit | CardShortage | None:
         return None
 
     def annotations(self, shares: Shares, node: str, now: float) -> dict[str, str]:

@@ -10,7 +10,7 @@ from stromboli.api import card_reasons as reasons
 from stromboli.api.types.pod import PodSpec
 from stromboli.model.cards.card import ALL_CORES, Card
 from stromboli.model.cards.pod_cards import encoded_shares, group_key, whole_amount
-from stromboli.plugins.deviceshare.card_fit import Fit, Order, RulesOf, Shares, Shortage
+from stromboli.plugins.deviceshare.card_fit import CardShortage, Fit, Order, RulesOf, Shares
 from stromboli.plugins.deviceshare.vgpu_trial import VgpuTrial
 
 if TYPE_CHECKING:
@@ -81,14 +81,14 @@ class CardChoice:
     group: str = ""
     """Its PodGroup, if no two of its pods may share a card."""
 
-    def refusal(self, card: Card) -> Shortage | None:
+    def refusal(self, card: Card) -> CardShortage | None:
         """Why a pod may not have a card, whatever is free on it."""
         if (self.use_uuids and card.uuid not in self.use_uuids) or card.uuid in self.avoid_uuids:
-            return Shortage(reasons.OTHER_CARD)
+            return CardShortage(reasons.OTHER_CARD)
         if not card.healthy:
-            return Shortage(reasons.UNHEALTHY)
+            return CardShortage(reasons.UNHEALTHY)
         if not self._type_allowed(card.type):
-            return Shortage(reasons.OTHER_TYPE, self.types)
+            return CardShortage(reasons.OTHER_TYPE, self.types)
         return None
 
     def _type_allowed(self, type_: str) -> bool:
@@ -169,19 +169,19 @@ class VgpuRequest:
 
     def fit(
         self, cards: NodeCards, taken: CardColumns, rules_of: RulesOf, order: Order = None
-    ) -> Fit | Shortage:
+    ) -> Fit | CardShortage:
         if self.choice.mode is not None and self.choice.mode != cards.mode:
-            return Shortage(reasons.OTHER_MODE, self.choice.mode[:63])
+            return CardShortage(reasons.OTHER_MODE, self.choice.mode[:63])
         trial = VgpuTrial(self, cards, taken, rules_of, order)
         shares = []
         for container in self.containers:
             chosen = trial.take(container)
-            if isinstance(chosen, Shortage):
+            if isinstance(chosen, CardShortage):
                 return chosen
             shares.append(chosen)
         return Fit(tuple(shares), trial.score)
 
-    def plain_answer(self, cards: NodeCards, taken: CardColumns) -> Fit | Shortage | None:
+    def plain_answer(self, cards: NodeCards, taken: CardColumns) -> Fit | CardShortage | None:
         """Of a pod with one container that takes any cards, where these are alike, not cut, and scored by nobody."""
         if not (self._is_plain and cards.are_alike and cards.mode == card_names.HAMI_CORE):
             return None
@@ -203,11 +203,11 @@ class VgpuRequest:
                 if serving == container.cards:
                     return _SERVED
         if lacks_memory:
-            return Shortage(reasons.MEMORY, f"{memory} of {self.names[0]}")
+            return CardShortage(reasons.MEMORY, f"{memory} of {self.names[0]}")
         return (
-            Shortage(reasons.CORES, f"{asked} of {self.names[1]}")
+            CardShortage(reasons.CORES, f"{asked} of {self.names[1]}")
             if lacks_cores
-            else Shortage(reasons.SHARERS)
+            else CardShortage(reasons.SHARERS)
         )
 
     @property

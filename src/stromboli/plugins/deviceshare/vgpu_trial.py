@@ -10,7 +10,7 @@ from stromboli.api import card_reasons as reasons
 from stromboli.model.cards.card import ALL_CORES, Card, Slot
 from stromboli.model.cards.card_grants import CardShare
 from stromboli.model.cards.pod_cards import group_key
-from stromboli.plugins.deviceshare.card_fit import Order, RulesOf, Shortage
+from stromboli.plugins.deviceshare.card_fit import CardShortage, Order, RulesOf
 
 if TYPE_CHECKING:
     from stromboli.model.cards.node_cards import CardColumns, NodeCards
@@ -39,11 +39,11 @@ class VgpuTrial:
         self.score = 0.0
         """How full its cards are, in percent, all added. # quirk: spec 04 10.3: to spread is worth nothing."""
 
-    def take(self, container: ContainerRequest) -> tuple[CardShare, ...] | Shortage:
+    def take(self, container: ContainerRequest) -> tuple[CardShare, ...] | CardShortage:
         """The shares of a container: of the first cards that serve, in the order of the policy."""
         chosen: list[CardShare] = []
-        never: list[Shortage] = []
-        short: list[Shortage] = []
+        never: list[CardShortage] = []
+        short: list[CardShortage] = []
         for index in self._order() if container.cards else ():
             card = self._node.cards[index]
             if problem := self._request.choice.refusal(card) or self._too_small(card, container):
@@ -60,8 +60,8 @@ class VgpuTrial:
             return never[0] if never and not (chosen or short) else self._few(container)
         return max(short, key=lambda shortage: _CLOSENESS.index(shortage.reason))
 
-    def _few(self, container: ContainerRequest) -> Shortage:
-        return Shortage(reasons.FEW_CARDS, f"the {container.cards} of a container")
+    def _few(self, container: ContainerRequest) -> CardShortage:
+        return CardShortage(reasons.FEW_CARDS, f"the {container.cards} of a container")
 
     def _order(self) -> Sequence[int]:
         if self._given_order is not None:
@@ -73,31 +73,31 @@ class VgpuTrial:
             return sorted(indices, key=lambda index: (self._sharers[index], index))
         return list(reversed(indices))
 
-    def _too_small(self, card: Card, container: ContainerRequest) -> Shortage | None:
+    def _too_small(self, card: Card, container: ContainerRequest) -> CardShortage | None:
         memory, cores = self._request.names
         if container.memory_of(card) > card.memory:
-            return Shortage(reasons.CARD_TOO_SMALL, f"{container.memory} of {memory}")
+            return CardShortage(reasons.CARD_TOO_SMALL, f"{container.memory} of {memory}")
         if container.cores > ALL_CORES:
-            return Shortage(reasons.CARD_TOO_SMALL, f"{container.cores} of {cores}")
+            return CardShortage(reasons.CARD_TOO_SMALL, f"{container.cores} of {cores}")
         return None
 
-    def _shortage(self, index: int, card: Card, container: ContainerRequest) -> Shortage | None:
+    def _shortage(self, index: int, card: Card, container: ContainerRequest) -> CardShortage | None:
         """What is not free on a card that would serve if it were empty."""
         memory, cores = self._request.names
         if self._reserved(index):
-            return Shortage(reasons.EXCLUSIVE)
+            return CardShortage(reasons.EXCLUSIVE)
         if self._sharers[index] >= card.count:
-            return Shortage(reasons.SHARERS)
+            return CardShortage(reasons.SHARERS)
         if self._request.choice.group and self._has_group(index):
-            return Shortage(reasons.SAME_GROUP)
+            return CardShortage(reasons.SAME_GROUP)
         if card.memory - self._memory[index] < container.memory_of(card):
-            return Shortage(reasons.MEMORY, f"{container.memory_of(card)} of {memory}")
+            return CardShortage(reasons.MEMORY, f"{container.memory_of(card)} of {memory}")
         used = self._cores[index]
         full = container.cores == ALL_CORES and self._sharers[index] > 0
         if used + container.cores > ALL_CORES or full or (used == ALL_CORES and not container.cores):
-            return Shortage(reasons.CORES, f"{container.cores} of {cores}")
+            return CardShortage(reasons.CORES, f"{container.cores} of {cores}")
         if self._node.mode == card_names.MIG and self._free_slot(index, card, container) is None:
-            return Shortage(reasons.SLOTS, f"{container.memory_of(card)} of {memory}")
+            return CardShortage(reasons.SLOTS, f"{container.memory_of(card)} of {memory}")
         return None
 
     def _reserved(self, index: int) -> bool:

@@ -14,7 +14,7 @@ from stromboli.engine.placement.node_fit import fits_amounts
 from stromboli.engine.placement.node_functions import Check, NodeFilter, Nodes, NodeScore, Refusal
 from stromboli.engine.placement.score_normalisation import InProportion
 from stromboli.model.constraints.node_selection import matching_selector
-from stromboli.model.devices.allocator import Shortage
+from stromboli.model.devices.allocator import DeviceShortage
 from stromboli.model.devices.binding_conditions import is_unusable
 from stromboli.model.devices.claim_grants import ClaimGrant, ExtendedResourceGrant
 from stromboli.model.devices.extended_resources import ExtendedRequests, asked_resources, extended_requests
@@ -198,7 +198,7 @@ class DeviceClaims:
             if extended is not None:
                 uids.append(task.uid)
             answer = self.column(task, contents).allocate(node, in_use, uids)
-            if isinstance(answer, Shortage):
+            if isinstance(answer, DeviceShortage):
                 yield Refusal(messages.CANNOT_ALLOCATE, curable=True, plugin=self._plugin)
                 return
             allocations.update(zip(new, answer.results, strict=False))

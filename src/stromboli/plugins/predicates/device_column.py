@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stromboli.api import device_messages as messages
-from stromboli.model.devices.allocator import DevicesInUse, Shortage, Solution, StepBudget
+from stromboli.model.devices.allocator import DeviceShortage, DevicesInUse, Solution, StepBudget
 from stromboli.model.node_columns import Bools, Ints
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class DeviceColumn:
                 break
             answer = self._answer(nodes[row], ledger.in_use)
             self.now[row] = isinstance(answer, Solution)
-            if isinstance(answer, Shortage) and ledger.leaving:
+            if isinstance(answer, DeviceShortage) and ledger.leaving:
                 answer = self._answer(nodes[row], ledger.staying)
             if isinstance(answer, Solution):
                 self.later[row] = True
@@ -143,7 +143,7 @@ class DeviceColumn:
         for row in [row for row in self._errors if row in set(listed)] if self._errors else ():
             del self._errors[row]
 
-    def _answer(self, node: Node, in_use: DevicesInUse) -> Solution | Shortage | None:
+    def _answer(self, node: Node, in_use: DevicesInUse) -> Solution | DeviceShortage | None:
         """Whether there are devices on a node; none if the steps that are left do not suffice to tell."""
         if self._limit.is_spent(self._namespace):
             return None
@@ -153,7 +153,7 @@ class DeviceColumn:
         gets_further = budget.has_evaluated or budget.limit < self._limit.steps
         return None if budget.is_exceeded and gets_further else answer
 
-    def allocate(self, node: Node, in_use: DevicesInUse, uids: list[str]) -> Allocation | Shortage:
+    def allocate(self, node: Node, in_use: DevicesInUse, uids: list[str]) -> Allocation | DeviceShortage:
         """Devices on one node for all the claims, which have these uids, or what is short there."""
         budget = StepBudget(self._limit.steps)
         answer = self._search.allocate(node, in_use, uids, budget)

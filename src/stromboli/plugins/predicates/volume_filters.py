@@ -13,7 +13,7 @@ import numpy as np
 
 from stromboli.api import names
 from stromboli.engine.placement.node_functions import Bools, Check, Nodes
-from stromboli.model.volumes.attachments import LEAVING, Use
+from stromboli.model.volumes.attachments import LEAVING, VolumeUse
 from stromboli.model.volumes.disk_users import inline_disks
 from stromboli.model.volumes.volume_reach import nodes_in_zones, nodes_with_affinity
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
     from stromboli.model.volumes.volume_demand import VolumeDemand
 
-_PODS = (Use.STAYING, Use.PROMISED, Use.EVICTED, Use.TERMINATING)
+_PODS = (VolumeUse.STAYING, VolumeUse.PROMISED, VolumeUse.EVICTED, VolumeUse.TERMINATING)
 
 
 class VolumeZone:
