@@ -165,6 +165,7 @@ NO_BOUNDS = {
         cli.live.cluster_records.MOST_REQUESTS
         cli.top.keyboard.BYTES_AT_ONCE
         cli.live.cluster_content.MOST_LISTS
+        engine.eviction.victim_candidates.MAX_KINDS
         engine.placement.node_expressions.MAX_EXPRESSIONS
         engine.placement.usage_evaluation.MAX_STEPS
         engine.placement.usage_evaluation.MAX_STEPS_AT_ONCE
@@ -208,6 +209,7 @@ NO_BOUNDS = {
         api.resources.quantity.INT64_MAX
         cli.demo.command.TIME_LIMIT
         engine.eviction.eviction_domains.DEFAULT_MAX_DOMAINS
+        engine.placement.node_fit.MAX_SLOTS
         model.volumes.volume_grant.BIND_TIMEOUT
     """,
 }

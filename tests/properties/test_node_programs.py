@@ -337,7 +337,7 @@ class TestCompiling:
         def branches(task: Task, nodes: Nodes) -> Column:
             return nodes.zeros() if nodes.idle[CPU][0] > 3 else nodes.zeros() + 1
 
-        caplog.set_level(logging.DEBUG)
+        caplog.set_level(logging.DEBUG, logger="stromboli")
         assert not self.is_compiled(branches)
         assert caplog.messages == []
         assert not self.is_compiled(expects_an_array)

@@ -29,11 +29,12 @@ from stromboli.engine.decisions import Bind, Evict
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
 from stromboli.kube.request import ApiError, Request
+from stromboli.scheduler.debug_endpoints import add_debug_routes
 from stromboli.scheduler.decision_log import log_decisions
 from stromboli.scheduler.default_queues import NoQueues, ensure_queues
 from stromboli.scheduler.mirror.cluster_watches import wait_until_synced
 from stromboli.scheduler.options import parse
-from stromboli.scheduler.process import Process, add_debug_routes
+from stromboli.scheduler.process import Process
 from stromboli.scheduler.thread_seam import Unavailable
 from tests.kube.fake_api import GONE, FakeApi, body
 

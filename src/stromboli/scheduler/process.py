@@ -12,32 +12,29 @@ import logging
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from aiohttp import web
-
-from stromboli.daemon.delegated_authorization import DelegatedAuthorization
 from stromboli.daemon.endpoint_sockets import EndpointSockets
 from stromboli.daemon.memory_management import collect_rarely
 from stromboli.daemon.process_shell import ElectedProcess, cancel
 from stromboli.kube.api_client import Client
 from stromboli.kube.cluster_access import Access
 from stromboli.scheduler.default_queues import NoQueues, ensure_queues
-from stromboli.scheduler.introspection import Introspection
 from stromboli.scheduler.mirror.cluster_watches import ClusterWatches, wait_until_synced
 from stromboli.scheduler.options import Options
-from stromboli.scheduler.thread_seam import Unavailable
 from stromboli.scheduler.watched_objects import watch_cluster
 
 if TYPE_CHECKING:
+    from aiohttp import web
+
     from stromboli.engine.catalog import Catalog
     from stromboli.policy.policy import Policy
     from stromboli.policy.policy_file import PolicyFile
     from stromboli.scheduler.cycle_metrics import CycleMetrics
+    from stromboli.scheduler.introspection import Introspection
     from stromboli.scheduler.replica import Replica
 
     PolicySource = Callable[[], tuple[Catalog, Policy | PolicyFile]]
@@ -129,8 +126,8 @@ class Process(ElectedProcess[Options]):
     async def _serve(self, stack: AsyncExitStack, client: Client, sockets: EndpointSockets) -> None:
         from stromboli.daemon.delegated_authorization import DelegatedAuthorization
         from stromboli.daemon.log_level_socket import LogLevel
+        from stromboli.scheduler.debug_endpoints import add_debug_routes
         from stromboli.scheduler.explain.explain_endpoint import RIGHTS, ExplainEndpoint
-        from stromboli.scheduler.process import add_debug_routes
 
         introspection = self._introspection
         assert introspection is not None
@@ -203,39 +200,3 @@ class Process(ElectedProcess[Options]):
 
 def _import_endpoints() -> None:
     from stromboli.daemon import endpoints  # noqa: F401 - imported here
-
-
-# -- the scheduler's debug endpoints: consistency of the mirror, a dump of the state, stacks of all threads
-
-
-def add_debug_routes(
-    introspection: Introspection, authorization: DelegatedAuthorization, app: web.Application
-) -> None:
-    """For users whom the API server allows the verb on the path: they show what the whole cluster runs."""
-
-    async def consistency(_: web.Request) -> web.Response:
-        try:
-            differences = await introspection.consistency()
-        except Unavailable as error:
-            return web.json_response({"error": str(error)}, status=503)
-        body = {"consistent": not differences, "differences": differences}
-        return web.json_response(body, status=500 if differences else 200)
-
-    async def dump(_: web.Request) -> web.Response:
-        try:
-            return web.json_response({"file": await introspection.dump()})
-        except Unavailable as error:
-            return web.json_response({"error": str(error)}, status=503)
-
-    app.router.add_get("/debug/consistency", authorization.required(consistency))
-    app.router.add_post("/debug/dump", authorization.required(dump))
-    app.router.add_get("/debug/stacks", authorization.required(_stacks))
-
-
-async def _stacks(_: web.Request) -> web.Response:
-    """What every thread is doing."""
-    stacks = [
-        f"thread {thread}\n{''.join(traceback.format_stack(frame))}"
-        for thread, frame in sys._current_frames().items()
-    ]
-    return web.Response(text="\n".join(stacks))
