@@ -166,7 +166,8 @@ NO_BOUNDS = {
         cli.top.keyboard.BYTES_AT_ONCE
         cli.live.cluster_content.MOST_LISTS
         engine.eviction.victim_candidates.MAX_KINDS
-        engine.placement.node_expressions.MAX_EXPRESSIONS
+        engine.placement.node_program.MAX_NESTING
+        engine.placement.node_program.MAX_OPERATIONS
         engine.placement.usage_evaluation.MAX_STEPS
         engine.placement.usage_evaluation.MAX_STEPS_AT_ONCE
         model.node_columns.LARGEST_NUMBER

@@ -1,4 +1,4 @@
-"""A compiled program says of a node what its node functions say of it as arrays, to the last bit."""
+"""A compiled program computes for a node what its node functions compute with arrays, to the last bit."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from hypothesis import strategies as st
 
 from stromboli.engine.placement import usage_evaluation
 from stromboli.engine.placement.node_answers import passes
-from stromboli.engine.placement.node_expressions import MAX_EXPRESSIONS, Recorder
 from stromboli.engine.placement.node_fit import fits, fits_amounts
 from stromboli.engine.placement.node_functions import BadAnswer, Column, NodeFilter, Nodes, NodeScore
-from stromboli.engine.placement.node_program import Program, compiled
-from stromboli.engine.placement.symbolic_nodes import SymbolicNodes
+from stromboli.engine.placement.node_program import (
+    MAX_OPERATIONS,
+    Program,
+    RecordedColumn,
+    RecordedNodes,
+    Recorder,
+)
 from stromboli.engine.placement.usage_evaluation import UsageEvaluation
 from stromboli.engine.placement.utilisation import Part, utilisation
 from stromboli.model.cluster import Cluster
@@ -50,6 +54,20 @@ def scarcity(task: Task, nodes: Nodes) -> Column:
     return np.where(suitable, 1.0 - present / 7, 0.0)
 
 
+def writes_to_a_part(task: Task, nodes: Nodes) -> Column:
+    shares = nodes.idle / 2
+    cpu = shares[CPU]
+    cpu += 1
+    return shares[CPU]
+
+
+def writes_to_a_whole_that_is_shown_elsewhere(task: Task, nodes: Nodes) -> Column:
+    shares = nodes.idle / 2
+    cpu = shares[CPU]
+    shares += 1
+    return cpu
+
+
 SCORES: dict[str, Score] = {
     "least": nodeorder.least_allocated,
     "most": nodeorder.most_allocated,
@@ -68,6 +86,8 @@ SCORES: dict[str, Score] = {
     "clipped": lambda task, nodes: np.clip(nodes.idle[CPU] / 1000 - 2, -0.5, 100.0) ** 2,
     "root": lambda task, nodes: np.sqrt(np.abs(nodes.idle[MEMORY].astype(np.float64))),
     "large": lambda task, nodes: (nodes.idle[CPU] + nodes.idle[MEMORY] + nodes.used[CPU]) / 3,
+    "a part that is written to": writes_to_a_part,
+    "a whole that is written to": writes_to_a_whole_that_is_shown_elsewhere,
     "negative": lambda task, nodes: -nodes.pipelined[CPU] * (nodes.releasing[CPU] >= 1),
 }
 
@@ -85,11 +105,10 @@ def world_of(**request: Any) -> tuple[Cluster, Task]:
 def program_of(columns: Columns, task: Task, score: Score) -> Program | None:
     recorder = Recorder()
     try:
-        nodes: Any = SymbolicNodes(recorder, len(columns.idle))
-        program = compiled([nodes.expression(score(task, nodes))])
+        with np.errstate(all="ignore"):
+            return recorder.program([score(task, RecordedNodes(recorder, columns, 0))])
     except Exception:
         return None
-    return None if recorder.failed else program
 
 
 class TestPrograms:
@@ -132,20 +151,6 @@ def swallows(task: Task, nodes: Nodes) -> Column:
         return nodes.zeros()
 
 
-def writes_to_a_part(task: Task, nodes: Nodes) -> Column:
-    shares = nodes.idle / 2
-    cpu = shares[CPU]
-    cpu += 1
-    return shares[CPU]
-
-
-def writes_to_a_whole_that_is_shown_elsewhere(task: Task, nodes: Nodes) -> Column:
-    shares = nodes.idle / 2
-    cpu = shares[CPU]
-    shares += 1
-    return cpu
-
-
 def writes_to_numbers(task: Task, nodes: Nodes) -> Column:
     idle = nodes.idle
     idle += 1
@@ -154,7 +159,7 @@ def writes_to_numbers(task: Task, nodes: Nodes) -> Column:
 
 def computes_without_end(task: Task, nodes: Nodes) -> Column:
     total = nodes.zeros()
-    for number in range(MAX_EXPRESSIONS):
+    for number in range(MAX_OPERATIONS):
         total += nodes.idle[CPU] * float(number)
     return total
 
@@ -184,8 +189,6 @@ UNRECORDABLE: dict[str, Score] = {
     "pairs of nodes": lambda task, nodes: (nodes.idle[CPU][:, None] - nodes.idle[CPU])[0],
     "numbers that are written to": writes_to_numbers,
     "very much": computes_without_end,
-    "a part that is written to": writes_to_a_part,
-    "a whole that is written to": writes_to_a_whole_that_is_shown_elsewhere,
     "bits": lambda task, nodes: nodes.idle[CPU] & 7,
     "an array of its own": lambda task, nodes: np.zeros(len(nodes)),
 }
@@ -330,7 +333,7 @@ class TestCompiling:
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
         def expects_an_array(task: Task, nodes: Nodes) -> Column:
-            if isinstance(nodes, SymbolicNodes):
+            if isinstance(nodes.idle, RecordedColumn):
                 raise TypeError("an array is expected")
             return nodes.idle[CPU] / 8
 
@@ -343,3 +346,62 @@ class TestCompiling:
         assert not self.is_compiled(expects_an_array)
         assert ["cannot be compiled" in message for message in caplog.messages] == [True]
         assert caplog.records[0].exc_info is not None
+
+
+class TestAuthors:
+    """A node function sees numbers in every call, and prints or branches on them as on those of arrays."""
+
+    @pytest.fixture(autouse=True)
+    def at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(usage_evaluation, "COMPILED_AFTER", 1)
+
+    def seen_by(self, look: Callable[[Any], Any]) -> list[Any]:
+        """What a score sees of the free CPU of a node that changes twice; the second call is recorded."""
+        cluster, task = world_of()
+        seen: list[Any] = []
+
+        def score(task: Task, nodes: Nodes) -> Column:
+            seen.append(look(nodes.idle[CPU]))
+            return nodes.idle[CPU] / 8
+
+        made = UsageEvaluation(
+            cluster.columns, task.shape, [], [NodeScore(score, "test", "usage")], True, None
+        )
+        made.start(task)
+        seen.clear()
+        for _ in range(2):
+            cluster.columns.promise(3, {MEMORY: 1}, 1)
+            made.catch_up(task)
+        return seen
+
+    @pytest.mark.parametrize(
+        "look", [str, repr, "{}".format, lambda column: bool(column[0] > 3), max, list, np.array]
+    )
+    def test_a_score_that_looks_at_numbers_sees_them_in_every_call(self, look: Callable[[Any], Any]) -> None:
+        assert self.seen_by(look) == [look(np.array([4000]))] * 3
+
+    def test_the_recorded_call_shows_numbers(self) -> None:
+        cluster, task = world_of()
+        shown: list[str] = []
+
+        def score(task: Task, nodes: Nodes) -> Column:
+            result = nodes.zeros() + nodes.idle[CPU] / 8
+            shown.append(f"{type(nodes.idle).__name__} {nodes.idle[CPU]} {result}")
+            return result
+
+        assert program_of(cluster.columns, task, score) is None
+        assert shown == ["RecordedColumn [4000] [500.]"]
+
+    def test_operations_with_two_results_work(self) -> None:
+        cluster, _ = world_of()
+        nodes: Any = RecordedNodes(Recorder(), cluster.columns, 0)
+        quotient, rest = divmod(nodes.idle[CPU], 3000)
+        assert (quotient.tolist(), rest.tolist()) == ([1], [1000])
+
+    def test_numbers_of_nodes_cannot_be_written_to(self) -> None:
+        cluster, _ = world_of()
+        nodes: Any = RecordedNodes(Recorder(), cluster.columns, 0)
+        with pytest.raises(ValueError, match="read-only"):
+            nodes.idle += 1
+        with pytest.raises(ValueError, match="read-only"):
+            nodes.idle[CPU] = 1

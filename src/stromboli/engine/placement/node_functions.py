@@ -184,16 +184,21 @@ class Nodes:
         steps: int = 1,
         own: OwnRoom | None = None,
     ):
-        self.columns = columns
+        self._columns = columns
         self._rows = rows
         self._shape = shape
         self._steps = steps
         self._own = own
         self._gather()
 
+    @property
+    def columns(self) -> Columns:
+        """The columns of all nodes."""
+        return self._columns
+
     def __len__(self) -> int:
         """How many places there are."""
-        return (len(self.columns) if self._rows is None else len(self._rows)) * self._steps
+        return (len(self._columns) if self._rows is None else len(self._rows)) * self._steps
 
     def zeros(self) -> NDArray[np.float64]:
         """A score to begin with: 0 for each node."""
@@ -235,7 +240,7 @@ class Nodes:
 
     def _gather(self) -> None:
         """Take the numbers of these nodes, each as often as there are steps, with what the steps add."""
-        columns, rows, shape, steps = self.columns, self._rows, self._shape, self._steps
+        columns, rows, shape, steps = self._columns, self._rows, self._shape, self._steps
         amounts, views = columns.amounts, columns.views
         if rows is not None:
             amounts, views = amounts[:, :, rows], views[:, :, rows]

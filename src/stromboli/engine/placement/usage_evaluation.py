@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stromboli.engine.placement.node_answers import MOST_SCORE, one_per_node, passes, scored, within_bounds
-from stromboli.engine.placement.node_expressions import NotRecordable, Recorder
 from stromboli.engine.placement.node_fit import fits, fits_into
 from stromboli.engine.placement.node_functions import Bools, Column, Floats, NodeFilter, Nodes, NodeScore
-from stromboli.engine.placement.node_program import Program, compiled
-from stromboli.engine.placement.symbolic_nodes import SymbolicNodes
+from stromboli.engine.placement.node_program import Program, RecordedNodes, Recorder
 
 if TYPE_CHECKING:
     from stromboli.model.node_columns import Columns, Ints
@@ -163,10 +161,10 @@ class UsageEvaluation:
         changed = np.flatnonzero((self.pick(self.columns.version) > self._clock) & self.allowed)
         if len(changed):
             self._evaluate(task, changed, steps_ahead(len(changed)) if steady or self.rows is not None else 1)
-        if len(changed) <= FEW and self._may_compile:
+        if 0 < len(changed) <= FEW and self._may_compile:
             self._few_evaluated += 1
             if self._few_evaluated == COMPILED_AFTER:
-                self._compile(task)
+                self._compile(task, int(changed[0]))
 
     def _follow_few(self, program: Program) -> bool:
         """Evaluate nodes one by one; false where many changed, a number is too large, or a result undefined."""
@@ -193,20 +191,18 @@ class UsageEvaluation:
                 look_ahead.forget(place)
         return True
 
-    def _compile(self, task: Task) -> None:
-        """Compile all functions into one program, if they can be recorded and it agrees with what arrays said."""
+    def _compile(self, task: Task, place: int) -> None:
+        """Compile all functions into one program, if they can be recorded and it agrees with arrays."""
         recorder = Recorder()
         self._may_compile = False
         try:
-            nodes = SymbolicNodes(recorder, len(self.columns.idle))
-            static = {id: nodes.column(recorder.static(column)) for id, column in self._static.items()}
-            results = [*self._fitting(task, nodes), self._score(task, nodes, static)]
-            program = compiled([nodes.expression(column) for column in results])
-            if not recorder.failed and self._agrees(program):
+            with np.errstate(all="ignore"):
+                nodes = RecordedNodes(recorder, self.columns, self.row(place))
+                static = {id: recorder.static(column, place) for id, column in self._static.items()}
+                program = recorder.program([*self._fitting(task, nodes), self._score(task, nodes, static)])
+            if program is not None and self._agrees(program):
                 self._program = program
-        except NotRecordable:
-            pass  # arrays will do
-        except Exception:  # a function of a plugin may do anything with symbolic nodes
+        except Exception:  # a function may do anything with a column that is not an array
             log.debug("the filters and scores of %r cannot be compiled", self._shape, exc_info=True)
 
     def _agrees(self, program: Program) -> bool:
