@@ -18,7 +18,7 @@ def gangpreempt(session: Session) -> None:
     candidates = VictimCandidates(
         "unified_evictable",
         (Status.BOUND, Status.RUNNING),
-        _has_lower_priority,
+        _may_take_from,
         accepts=options.may_evict(session),
         key=lambda task: task.job.priority if task.job else None,
         scope=session.queue_of,
@@ -26,5 +26,8 @@ def gangpreempt(session: Session) -> None:
     evict_for_gangs(session, "gangpreempt", candidates, reclaims=False)
 
 
-def _has_lower_priority(task: Task, job: Job) -> bool:
-    return task.job is not None and job.queue is task.job.queue and job.priority < task.job.priority
+def _may_take_from(task: Task, job: Job) -> bool:
+    """Whether a job of the same queue has a lower priority, and its gang may be evicted."""
+    if task.job is None or job.queue is not task.job.queue or not job.gang_evictable:
+        return False
+    return job.priority < task.job.priority

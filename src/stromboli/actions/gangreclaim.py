@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from stromboli.engine.catalog import action
-from stromboli.engine.eviction.eviction_commit import queues_that_took, took_lately
+from stromboli.engine.eviction.eviction_commit import may_reclaim_from, queues_that_took
 from stromboli.engine.eviction.gang_eviction import GangEvictionOptions, evict_for_gangs
 from stromboli.engine.eviction.victim_candidates import VictimCandidates
 from stromboli.engine.session import Session
@@ -20,9 +20,7 @@ def gangreclaim(session: Session) -> None:
     options: GangEvictionOptions = session.arguments("gangreclaim")
 
     def may_take_from(task: Task, job: Job) -> bool:
-        if task.job is None or job.queue is None or job.queue is task.job.queue:
-            return False
-        return job.queue.reclaimable and not took_lately(session, job, task.job, options)
+        return job.gang_evictable and may_reclaim_from(session, task, job, options)
 
     def key(task: Task) -> Hashable:
         return (task.job.priority, queues_that_took(session, task.job)) if task.job is not None else None

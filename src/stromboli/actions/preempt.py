@@ -1,9 +1,8 @@
-"""Let urgent jobs take the places of lesser ones in their queue, and tasks those of others in their job (spec 02 6)."""
+"""Evict lower-priority jobs for urgent ones of their queue, and lower-priority tasks within a job (spec 02 6)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 from stromboli.api import names
 from stromboli.engine.catalog import action
@@ -12,7 +11,7 @@ from stromboli.engine.eviction.eviction_domains import asks_for_topology
 from stromboli.engine.eviction.eviction_options import EvictionOptions
 from stromboli.engine.eviction.node_clearing import clear_node, has_enough, restore_spared, would_admit
 from stromboli.engine.eviction.starving_jobs import (
-    make_room_for_job,
+    evict_for_job,
     pending_ungated,
     pipeline_without_eviction,
     starving_jobs,
@@ -21,7 +20,6 @@ from stromboli.engine.eviction.victim_candidates import VictimCandidates
 from stromboli.engine.eviction.victim_selection import VictimSelection
 from stromboli.engine.points import Choice
 from stromboli.engine.session import Session
-from stromboli.engine.statement import Statement
 from stromboli.engine.transaction import EvictionReason
 from stromboli.model.job import Job
 from stromboli.model.node_columns import Node
@@ -40,7 +38,7 @@ class Arguments(EvictionOptions):
     topology_aware: bool = arg(
         "enableTopologyAwarePreemption",
         False,
-        "Compare several nodes by whom they would lose, and let back in whom the task can do without.",
+        "Compare several nodes by their victims, and restore the victims that the task does not need.",
     )
     workers: int = arg(
         "topologyAwarePreemptWorkerNum", 16, "Accepted for compatibility; nodes are tried in order."
@@ -59,7 +57,8 @@ def preempt(session: Session) -> None:
     may_evict = arguments.may_evict(session)
 
     def accepts(task: Task, victim: Task) -> bool:
-        return _may_be_victim_of(task, victim) and may_evict(task, victim)
+        """A best-effort task evicts best-effort tasks only."""
+        return (victim.best_effort or not task.best_effort) and may_evict(task, victim)
 
     candidates = VictimCandidates(
         "preemptable",
@@ -68,20 +67,20 @@ def preempt(session: Session) -> None:
         accepts,
         key=_priorities,
         scope=session.queue_of,
+        # Within a job, each task is served by itself, unless capacity for it alone is known to be of no use.
+        one_by_one=not arguments.fewest_victims,
     )
-    between_jobs = VictimSelection(session, candidates, arguments)
     of_same_job = replace(candidates, may_take_from=_is_same_job, scope=lambda task: task.job)
+    between_jobs = VictimSelection(session, candidates, arguments)
     within_job = VictimSelection(session, of_same_job, arguments)
-    # Within a job, each task is served by itself, unless room for it alone is known to be of no use.
-    may_help = partial(between_jobs.may_make_room, one_by_one=not arguments.fewest_victims)
-    starving = starving_jobs(session, lambda job: not asks_for_topology(job), may_help)
+    starving = starving_jobs(session, lambda job: not asks_for_topology(job), between_jobs.may_help)
     for _, jobs in session.jobs_by_queue(starving).visits():
         visited = []
         for job in jobs:
             visited.append(job)
-            make_room_for_job(between_jobs, job, partial(_make_room, between_jobs, arguments))
+            evict_for_job(between_jobs, job, _serve)
         for job in visited:
-            _preempt_within(session, within_job, arguments, job)
+            _preempt_within(within_job, job)
 
 
 def _is_other_job(task: Task, job: Job) -> bool:
@@ -97,37 +96,33 @@ def _priorities(task: Task) -> tuple[int, int]:
     return (task.job.priority if task.job is not None else 0, task.priority)
 
 
-def _may_be_victim_of(task: Task, victim: Task) -> bool:
-    """A best-effort task evicts best-effort tasks only."""
-    return victim.best_effort or not task.best_effort
-
-
-def _preempt_within(session: Session, search: VictimSelection, arguments: Arguments, job: Job) -> None:
+def _preempt_within(search: VictimSelection, job: Job) -> None:
     """Within a job, each task by itself; the first that finds no place ends it."""
-    if lost_pods_lately(session, job, arguments):
+    session, options = search.session, search.options
+    if lost_pods_lately(session, job, options):
         return
     with session.guard(job):
         for task in pending_ungated(session, job):
             with session.statement() as trial:
-                if not _make_room(search, arguments, trial, task, None):
+                if not _serve(search, task, None):
                     return
-                if arguments.fewest_victims and not session.rules.job_pipelined(job):
-                    return  # room for one task is of no use to a gang that cannot start with it
-                commit_evictions(session, trial, arguments, job)
+                if options.fewest_victims and not session.rules.job_pipelined(job):
+                    return  # a node for one task is of no use to a gang that cannot start with it
+                commit_evictions(session, trial, options, job)
 
 
-def _make_room(
-    search: VictimSelection, arguments: Arguments, trial: Statement, task: Task, within: Domain | None
-) -> bool:
+def _serve(search: VictimSelection, task: Task, within: Domain | None) -> bool:
+    """Pipeline a task to a node that has capacity, else to one that is cleared of victims."""
     session = search.session
+    arguments: Arguments = session.arguments("preempt")
     if not task.may_preempt or not arguments.has_waited(session, task):
         return False
-    if arguments.fewest_victims and pipeline_without_eviction(session, trial, task, within):
+    if arguments.fewest_victims and pipeline_without_eviction(session, task, within):
         return True
     if _waits_for_nominated_node(session, task):
         return False
-    clear = partial(_clear_best, arguments) if arguments.topology_aware else _clear_first
-    return search.run(task, clear, within)
+    clear = _clear_best if arguments.topology_aware else _clear_first
+    return any(clear(part, task, within) for part in search.searches(task, within))
 
 
 def _waits_for_nominated_node(session: Session, task: Task) -> bool:
@@ -148,7 +143,7 @@ def _clear_first(search: VictimSelection, task: Task, within: Domain | None) -> 
         choice = search.choose(task, node) or Choice([])
         if not has_enough(search.session, task, node, choice.victims):
             continue
-        if clear_node(search, names.EVICTED_BY_PREEMPT, task, node, choice, would_admit, within):
+        if clear_node(search, names.EVICTED_BY_PREEMPT, task, node, choice, within):
             return True
     return False
 
@@ -156,9 +151,10 @@ def _clear_first(search: VictimSelection, task: Task, within: Domain | None) -> 
 # -- topology-aware: comparing nodes by their victims
 
 
-def _clear_best(arguments: Arguments, search: VictimSelection, task: Task, within: Domain | None) -> bool:
-    """Of several nodes the one that loses least; one that loses nobody wins at once (spec 02 6.4)."""
+def _clear_best(search: VictimSelection, task: Task, within: Domain | None) -> bool:
+    """Of several nodes the one that loses least; one without victims wins at once (spec 02 6.4)."""
     session = search.session
+    arguments: Arguments = session.arguments("preempt")
     share = len(session.cluster.columns) * arguments.candidate_percentage // 100
     limit = min(arguments.max_candidates, max(arguments.min_candidates, share))
     plans: list[tuple[Node, Choice]] = []
@@ -170,13 +166,12 @@ def _clear_best(arguments: Arguments, search: VictimSelection, task: Task, withi
                 break
     plans.sort(key=lambda plan: _loss(session, plan[1].victims))
     return any(
-        clear_node(search, names.EVICTED_BY_PREEMPT, task, node, choice, would_admit, within)
-        for node, choice in plans
+        clear_node(search, names.EVICTED_BY_PREEMPT, task, node, choice, within) for node, choice in plans
     )
 
 
 def _needed_victims(search: VictimSelection, task: Task, node: Node) -> Choice | None:
-    """The victims that a node must lose for the task: evict until it fits, then restore those it can do without."""
+    """The victims that a node must lose for the task: evict until it fits, then restore those that it does not need."""
     session, choice = search.session, search.choose(task, node) or Choice([])
     if not has_enough(session, task, node, choice.victims):
         return None

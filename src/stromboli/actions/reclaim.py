@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 from stromboli.api import names
 from stromboli.engine.catalog import action
-from stromboli.engine.eviction.eviction_commit import no_attempt_before, took_lately
+from stromboli.engine.eviction.eviction_commit import may_reclaim_from, no_attempt_before
 from stromboli.engine.eviction.eviction_options import EvictionOptions
-from stromboli.engine.eviction.node_clearing import clear_node, has_enough, would_admit
-from stromboli.engine.eviction.starving_jobs import (
-    make_room_for_job,
-    pipeline_without_eviction,
-    starving_jobs,
-)
+from stromboli.engine.eviction.node_clearing import clear_node, has_enough
+from stromboli.engine.eviction.starving_jobs import evict_for_job, pipeline_without_eviction, starving_jobs
 from stromboli.engine.eviction.victim_candidates import VictimCandidates
 from stromboli.engine.eviction.victim_selection import VictimSelection
 from stromboli.engine.session import Session
-from stromboli.engine.statement import Statement
 from stromboli.model.job import Job
 from stromboli.model.status import Status
 from stromboli.model.task import Task
@@ -43,50 +37,49 @@ class Arguments(EvictionOptions):
 def reclaim(session: Session) -> None:
     """For each starving queue, job by job: evict what other queues hold beyond their share, until the job can start."""
     arguments: Arguments = session.arguments("reclaim")
+
+    def may_take_from(task: Task, job: Job) -> bool:
+        if task.job is not None and job.queue is task.job.queue:
+            return arguments.same_queue and job.priority < task.job.priority
+        return may_reclaim_from(session, task, job, arguments)
+
     candidates = VictimCandidates(
         "reclaimable",
         (Status.RUNNING,),
-        partial(_may_take_from, session, arguments),
+        may_take_from,
         accepts=arguments.may_evict(session),
         required=True,
         key=lambda task: task.job.priority if task.job else None,
     )
     search = VictimSelection(session, candidates, arguments)
-    jobs_by_queue = session.jobs_by_queue(starving_jobs(session, may_help=search.may_make_room))
-    for _, jobs in jobs_by_queue.visits(skip=session.rules.overused):
+    starving = starving_jobs(session, may_help=search.may_help)
+    for _, jobs in session.jobs_by_queue(starving).visits(skip=session.rules.overused):
         for job in jobs:
             if no_attempt_before(session, job) is None:
-                make_room_for_job(search, job, partial(_make_room, search))
+                evict_for_job(search, job, _serve)
 
 
-def _may_take_from(session: Session, arguments: Arguments, task: Task, job: Job) -> bool:
-    if task.job is None or job.queue is None:
-        return False
-    if job.queue is task.job.queue:
-        return arguments.same_queue and job.priority < task.job.priority
-    return job.queue.reclaimable and not took_lately(session, job, task.job, arguments)
-
-
-def _make_room(search: VictimSelection, trial: Statement, task: Task, within: Domain | None) -> bool:
-    session = search.session
+def _serve(search: VictimSelection, task: Task, within: Domain | None) -> bool:
+    """Pipeline a task to a node that has capacity, else to one that is cleared of victims."""
+    session, options = search.session, search.options
     queue = session.queue_of(task)
-    if queue is None or not task.may_preempt or not search.options.has_waited(session, task):
+    if queue is None or not task.may_preempt or not options.has_waited(session, task):
         return False
     if not session.rules.preemptive(queue, [task]):
         return False
-    if search.options.fewest_victims and pipeline_without_eviction(session, trial, task, within):
+    if options.fewest_victims and pipeline_without_eviction(session, task, within):
         return True
-    return search.run(task, _clear_first, within)
+    return any(_clear_first(part, task, within) for part in search.searches(task, within))
 
 
 def _clear_first(search: VictimSelection, task: Task, within: Domain | None) -> bool:
     """Evict on the first node where the task then fits; nodes without candidates are passed over."""
     # quirk: spec 02 5: filters and limits of queues above are not asked again after an eviction
-    fits = would_admit if search.options.fewest_victims else has_enough
+    by_amounts = not search.options.fewest_victims
     for node in search.nodes_in_order(task, within):
         choice = search.choose(task, node)
         if choice is None or not has_enough(search.session, task, node, choice.victims):
             continue
-        if clear_node(search, names.EVICTED_BY_RECLAIM, task, node, choice, fits, within):
+        if clear_node(search, names.EVICTED_BY_RECLAIM, task, node, choice, within, by_amounts):
             return True
     return False

@@ -19,6 +19,7 @@ from stromboli.engine.eviction.victim_bundles import (
     only_complete_gangs,
     order_by_job,
 )
+from stromboli.engine.eviction.victim_candidates import VictimCandidates
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import depends
 from stromboli.engine.transaction import EvictionReason
@@ -185,6 +186,14 @@ class FewestFirst(Plugin):
         return job.counts[Status.RUNNING]
 
 
+RUNNING_OF_OTHERS = VictimCandidates(
+    "unified_evictable",
+    (Status.RUNNING,),
+    lambda task, job: job is not task.job,
+    accepts=lambda task, victim: True,
+)
+
+
 @pytest.mark.parametrize("plugin", [Spread, FewestFirst])
 @given(seed=st.integers(0, 2**32))
 @examples(20)
@@ -193,7 +202,7 @@ def test_bundles_stay_in_order_while_victims_go_and_come_back(plugin: type[Plugi
     world = World().add(*contest(chance, nodes=chance.randint(1, 4)))
     session = world.session(plugin)
     session.rules.plugins[0].session = session
-    cluster, index = session.cluster, BundleIndex(session, None)
+    cluster, index = session.cluster, BundleIndex(session, RUNNING_OF_OTHERS, None)
     taker = next(iter(cluster.tasks.values()))
 
     def running(job: Job) -> list[Task]:
@@ -201,7 +210,7 @@ def test_bundles_stay_in_order_while_victims_go_and_come_back(plugin: type[Plugi
         return [task for task in on_nodes if job is not taker.job]
 
     def check() -> None:
-        index.update(taker, running)
+        index.update(taker)
         jobs = [job for job in session.jobs() if running(job)]
         expected = [bundle for job in jobs for bundle in bundles_of(job, running(job))]
         assert list(index.in_order()) == order_by_job(session, expected)
@@ -236,10 +245,10 @@ def test_bundles_are_in_order_again_after_a_plugin_failed() -> None:
     world = World(nodes="n1 cpu=9").job("a", pods=2, minimum=1, cpu=1, running_on="n1 n1")
     world.job("b", pods=2, minimum=1, cpu=1, running_on="n1 n1").job("new", cpu=1)
     session = world.session(FailsOnce)
-    index, task = BundleIndex(session, None), world.task("new-0")
+    index, task = BundleIndex(session, RUNNING_OF_OTHERS, None), world.task("new-0")
 
     def order() -> list[tuple[str, bool]]:
-        index.update(task, lambda job: job.by_status[Status.RUNNING])
+        index.update(task)
         return [(bundle.job.name, bundle.safe) for bundle in index.in_order()]
 
     expected = [("b", True), ("a", True), ("b", False), ("a", False)]

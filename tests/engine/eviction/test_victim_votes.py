@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stromboli.engine.eviction.victim_votes import TierVote, VictimVotes
+from stromboli.engine.eviction.victim_selection import TierVote, VictimVotes
 from stromboli.engine.plugin import Eviction, Plugin
 from stromboli.engine.points import in_turn, votes_in_turn
 from stromboli.engine.rules import Rules

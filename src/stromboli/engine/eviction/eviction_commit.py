@@ -103,6 +103,13 @@ def took_lately(session: Session, holder: Job, job: Job, options: EvictionOption
     return loss is not None and options.hold_seconds > 0 and not session.has_come(loss.until)
 
 
+def may_reclaim_from(session: Session, task: Task, job: Job, options: EvictionOptions) -> bool:
+    """Whether a task may take from a job of another queue."""
+    if task.job is None or job.queue is None or job.queue is task.job.queue:
+        return False
+    return job.queue.reclaimable and not took_lately(session, job, task.job, options)
+
+
 def queues_that_took(session: Session, job: Job) -> frozenset[Hashable]:
     """The names of queues for which pods of a job's queue were reclaimed, as far as that is remembered."""
     losses = session.cluster.memory.get(EVICTED, {})

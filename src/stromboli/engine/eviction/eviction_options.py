@@ -85,12 +85,14 @@ class EvictionOptions:
         return session.has_come(task.created + seconds)
 
     def may_evict(self, session: Session) -> Callable[[Task, Task], bool]:
-        """Whether a task may be evicted for another one, by how long it has run and by the priorities of both."""
+        """Whether a preemptable task may be evicted for another one, by how long it has run and by their priorities."""
         has_run_long_enough = self.run_long_enough(session)
         if not self.respect_priority and not self._protected_seconds:
-            return lambda task, victim: has_run_long_enough(victim)
+            return lambda task, victim: victim.preemptable and has_run_long_enough(victim)
         return lambda task, victim: (
-            has_run_long_enough(victim) and not self.is_protected(session, task, victim)
+            victim.preemptable
+            and has_run_long_enough(victim)
+            and not self.is_protected(session, task, victim)
         )
 
     def is_protected(self, session: Session, task: Task, victim: Task) -> bool:

@@ -1,17 +1,18 @@
-"""Room for a whole gang at once: evict bundles in a domain until every pending task of the job has a place (spec 02 7).
+"""Evictions for a whole gang at once: bundles in a domain until every pending task of the job has a place (spec 02 7).
 
-Each try is a statement: victims are evicted and tasks pipelined, and unless all of them find room it is undone.
+Each try is a statement: victims are evicted and tasks pipelined, and unless all of them find a node it is undone.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from stromboli.engine.eviction.eviction_commit import commit_evictions, lost_pods_lately, no_attempt_before
 from stromboli.engine.eviction.eviction_domains import (
@@ -19,10 +20,10 @@ from stromboli.engine.eviction.eviction_domains import (
     asks_for_topology,
     domain_words,
     domains_of_job,
+    domains_of_sub_job,
     nominate_hyper_nodes,
 )
 from stromboli.engine.eviction.eviction_options import EvictionOptions
-from stromboli.engine.eviction.gang_placement import SlotBound, domains_with_slots, pipeline_job
 from stromboli.engine.eviction.queue_guarantees import QueueGuarantees
 from stromboli.engine.eviction.starving_jobs import starving_jobs
 from stromboli.engine.eviction.victim_bundles import (
@@ -35,13 +36,14 @@ from stromboli.engine.eviction.victim_bundles import (
     order_by_queue,
 )
 from stromboli.engine.eviction.victim_candidates import VictimCandidates, remember
-from stromboli.engine.eviction.victim_selection import loss_limits, rounded_up
+from stromboli.engine.eviction.victim_selection import Limits, loss_limits, rounded_up
 from stromboli.engine.pending_tasks import pending_tasks
-from stromboli.engine.placement.node_fit import slots
+from stromboli.engine.placement.node_fit import SlotCount, fits, slots
 from stromboli.engine.plugin import Eviction
 from stromboli.engine.points import Choice, votes_in_turn
 from stromboli.engine.transaction import EvictionReason
 from stromboli.model.amounts import dominant_share, less_equal, shift, total_of
+from stromboli.model.topology.domain_sums import RowGroups
 from stromboli.policy.arguments import arg
 
 if TYPE_CHECKING:
@@ -49,13 +51,10 @@ if TYPE_CHECKING:
     from stromboli.engine.session import Session
     from stromboli.engine.waiting.room_waits import WaitGroup
     from stromboli.model.job import Job, SubJob
+    from stromboli.model.node_columns import Ints, Node
     from stromboli.model.queue import Queue
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
-
-
-MayLose = Callable[[Bundle], bool]
-"""Whether a bundle may be evicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,8 @@ class GangEvictionOptions(EvictionOptions):
     max_domains: int = arg(
         "maxDomains",
         DEFAULT_MAX_DOMAINS,
-        "How many domains to try; 0 or less: 8. With `fewestVictims`, those that could not have the room do not count.",
+        "How many domains to try; 0 or less: 8. With `fewestVictims`, those that could never have the capacity do not "
+        "count.",
     )
     allow_whole_bundle: bool = arg(
         "allowWholeBundle", True, "Whether a gang may be evicted whole, not just its surplus."
@@ -73,16 +73,16 @@ class GangEvictionOptions(EvictionOptions):
     only_topology_jobs: bool = arg(
         "onlyTopologyJobs",
         False,
-        "Make room only for jobs that ask for a network topology, beside preempt, which leaves them out.",
+        "Evict only for jobs that ask for a network topology, beside preempt, which leaves them out.",
     )
 
     def serves(self, job: Job) -> bool:
-        """Whether room is made for a job of its kind."""
+        """Whether pods are evicted for a job of its kind."""
         return not self.only_topology_jobs or asks_for_topology(job)
 
 
-MOST_SPARED = 32
-"""Bundles that are tried whether the gang could start without each; the others go with the rest."""
+MAX_SPARED = 32
+"""Bundles of which it is tried whether the gang could start without them; all others are evicted."""
 
 
 FIRST_ASKED = 4
@@ -90,9 +90,9 @@ FIRST_ASKED = 4
 
 
 def evict_for_gangs(session: Session, action: str, candidates: VictimCandidates, reclaims: bool) -> None:
-    """Queue by queue, job by job: every starving job gets room to start as a whole, or nothing."""
+    """Queue by queue, job by job: every starving job gets the capacity to start as a whole, or nothing."""
     victims = GangVictims(session, action, candidates, reclaims)
-    starving = starving_jobs(session, victims.options.serves, victims.may_make_room)
+    starving = starving_jobs(session, victims.options.serves, victims.may_help)
     skipped = session.rules.overused if reclaims else None
     for _, jobs in session.jobs_by_queue(starving).visits(skip=skipped):
         for job in jobs:
@@ -102,7 +102,7 @@ def evict_for_gangs(session: Session, action: str, candidates: VictimCandidates,
                 continue
             with session.guard(job), session.statement() as trial:
                 search = GangVictimSelection(victims, job)
-                if search.make_room() and commit_evictions(session, trial, victims.options, job):
+                if search.run() and commit_evictions(session, trial, victims.options, job):
                     nominate_hyper_nodes(session, search.chosen)
 
 
@@ -125,23 +125,19 @@ class GangVictims:
     def of(self, task: Task) -> BundleIndex:
         """The possible victims of a task's job, as of now."""
         key = (self.session.queue_of(task), self._candidates.key(task))
-        known = self._known.pop(key, None) or BundleIndex(self.session, self._candidates.scope(task))
-        known.update(task, partial(self._victims_of, task))
+        known = self._known.pop(key, None)
+        if known is None:
+            known = BundleIndex(self.session, self._candidates, self._candidates.scope(task))
+        known.update(task)
         return remember(self._known, key, known)  # not if a plugin failed on the way
 
-    def _victims_of(self, task: Task, job: Job) -> Iterable[Task]:
-        candidates = self._candidates
-        if job is task.job or not job.gang_evictable or not candidates.may_take_from(task, job):
-            return ()
-        return candidates.of_job(task, job)
-
-    def may_make_room(self, group: WaitGroup) -> bool:
-        """Whether jobs that wait for room could have it if all possible victims were evicted."""
+    def may_help(self, group: WaitGroup) -> bool:
+        """Whether jobs that wait for capacity could have it if all possible victims were evicted."""
         columns, task = self.session.cluster.columns, group.task
         if task.job is None or not task.may_preempt:
             return False
-        room = slots(task.shape, columns.idle + columns.releasing + self.of(task).held)
-        return bool(room.sum() >= group.needed)
+        capacity = slots(task.shape, columns.idle + columns.releasing + self.of(task).held)
+        return bool(capacity.sum() >= group.needed)
 
 
 class GangVictimSelection:
@@ -161,7 +157,7 @@ class GangVictimSelection:
         self._tried: dict[Domain, list[list[Bundle]]] = defaultdict(list)
         """By domain, the bundles among which none were enough."""
         self.chosen: dict[SubJob, Domain] = {}
-        """In which domain each sub-group was given room by the try that worked."""
+        """The domain of each sub-group in the try that worked."""
 
     def _pending_by_sub_job(self) -> dict[SubJob, list[Task]]:
         """Ungated pending tasks by sub-job; of a job that is ready, just the first sub-job that has any."""
@@ -174,7 +170,7 @@ class GangVictimSelection:
                     break
         return pending
 
-    def make_room(self) -> bool:
+    def run(self) -> bool:
         """Try domain after domain; the first try that works is kept in the statement around."""
         session, job, options = self._session, self._job, self._options
         queue = job.queue
@@ -196,27 +192,31 @@ class GangVictimSelection:
             domains = domains[:limit]
         self._index = self._victims.of(self._tasks[0])
         clearable = domains_with_slots(session, domains, first, self._index.held)[:limit]
-        return any(
-            self._make_room_in(domain, queue, may_lose) for may_lose in self._limits() for domain in clearable
-        )
+        return any(self._evict_in(domain, queue, limits) for limits in self._limits() for domain in clearable)
 
-    def _limits(self) -> Iterator[MayLose]:
+    def _limits(self) -> Iterator[Limits]:
         """Which bundles are considered: with `fewestVictims`, lower priorities and smaller losses first."""
         losses = self._index.losses() if self._options.fewest_victims else set()
         for priority in sorted({priority for priority, _ in losses}):
             lower = {rounded_up(loss) for of_job, loss in losses if of_job <= priority}
             for loss in [*loss_limits(self._share(self._tasks), lower), inf]:
-                yield partial(self._is_within, priority, loss)
+                yield Limits(priority, loss)
         if not losses:
-            yield lambda bundle: True
+            yield Limits()
 
-    def _is_within(self, priority: int, loss: float, bundle: Bundle) -> bool:
-        return bundle.safe or (bundle.job.priority <= priority and self._share(bundle.victims) <= loss)
+    def _within(self, limits: Limits, bundles: Iterable[Bundle]) -> Iterator[Bundle]:
+        """The bundles that may be evicted within limits; a surplus always may."""
+        for bundle in bundles:
+            if bundle.safe or (
+                bundle.job.priority <= limits.priority
+                and (limits.loss == inf or self._share(bundle.victims) <= limits.loss)
+            ):
+                yield bundle
 
     def _share(self, tasks: Iterable[Task]) -> float:
         return dominant_share(total_of(task.request for task in tasks), self._session.total)
 
-    def _make_room_in(self, domain: Domain, queue: Queue, may_lose: MayLose) -> bool:
+    def _evict_in(self, domain: Domain, queue: Queue, limits: Limits) -> bool:
         """Add bundle after bundle until they could be enough, then try; failing that, go on adding."""
         columns = self._session.cluster.columns
         inside = domain.mask(len(columns))
@@ -224,13 +224,13 @@ class GangVictimSelection:
         freeable = self._index.held[:, domain.rows]
         if not less_equal(self._need, columns.total((available + freeable).clip(min=0))):
             return False
-        room = columns.total(available.clip(min=0))
+        capacity = columns.total(available.clip(min=0))
         slots, chosen = SlotBound(self._session, next(iter(self._pending.values())), inside), []
-        for bundle in self._allowed(domain, inside, queue, may_lose):
+        for bundle in self._allowed(domain, inside, queue, limits):
             chosen.append(bundle)
             slots.add_freed(bundle.tasks)
-            shift(room, bundle.frees)
-            may_suffice = less_equal(self._need, room) and slots.may_suffice()
+            shift(capacity, bundle.frees)
+            may_suffice = less_equal(self._need, capacity) and slots.may_suffice()
             if may_suffice and self._try_bundles(chosen, domain):
                 return True
         return False
@@ -239,23 +239,23 @@ class GangVictimSelection:
         """Evict bundles; for tasks that hold more than amounts, such as devices, only those that are needed."""
         ledgers_of = self._session.cluster.ledgers_of
         if any(ledgers_of(task.shape) for task in self._tasks) and self._would_start(bundles, domain):
-            for bundle in bundles[-MOST_SPARED:]:
+            for bundle in bundles[-MAX_SPARED:]:
                 others = [other for other in bundles if other is not bundle]
                 if self._would_start(others, domain):
                     bundles = others
         return self._try_evicting(_victims_of(bundles), domain, self._chosen_by)
 
     def _would_start(self, bundles: list[Bundle], domain: Domain) -> bool:
-        with self._session.statement():  # neither committed nor kept: a mere question
+        with self._session.statement():  # neither committed nor kept
             return self._try_evicting(_victims_of(bundles), domain, "")
 
-    def _allowed(self, domain: Domain, inside: Bools, queue: Queue, may_lose: MayLose) -> Iterator[Bundle]:
+    def _allowed(self, domain: Domain, inside: Bools, queue: Queue, limits: Limits) -> Iterator[Bundle]:
         """The bundles in a domain that plugins allow, in order.
 
         Where they vote in turn, they are asked about the first few, and about more once these were not enough.
         """
         options, first_tier = self._options, self._victims.decisive_tier
-        ordered = self._in_order(domain, inside, queue, may_lose)
+        ordered = self._in_order(domain, inside, queue, limits)
         asked: list[Bundle] = []
         count, given, complete = FIRST_ASKED if first_tier else None, 0, False
         while not complete:
@@ -283,14 +283,14 @@ class GangVictimSelection:
         choice: Choice = self._session.rules.unified_evictable(eviction, _victims_of(bundles))
         return choice
 
-    def _in_order(self, domain: Domain, inside: Bools, queue: Queue, may_lose: MayLose) -> Iterator[Bundle]:
+    def _in_order(self, domain: Domain, inside: Bools, queue: Queue, limits: Limits) -> Iterator[Bundle]:
         """What may be evicted in a domain, in order; nothing if it was tried before."""
         reclaims = self._victims.reclaims
         if bool(inside.all()) and not reclaims and not self._tried[domain]:
-            return filter(may_lose, self._index.in_order())
+            return self._within(limits, self._index.in_order())
         if domain not in self._offered:
             self._offered[domain] = self._candidates(domain, inside)
-        candidates = list(filter(may_lose, self._offered[domain]))
+        candidates = list(self._within(limits, self._offered[domain]))
         if reclaims:
             candidates = order_by_queue(self._session, candidates, queue, self._need)
         else:
@@ -298,18 +298,18 @@ class GangVictimSelection:
         return iter(() if candidates in self._tried[domain] else candidates)
 
     def _candidates(self, domain: Domain, inside: Bools) -> list[Bundle]:
-        """The bundles of jobs in a domain; where no harm may be done, their tasks elsewhere go along with the whole."""
+        """The bundles of jobs in a domain; with `doNoHarm`, a whole bundle includes their tasks elsewhere."""
         if inside.all():
             return self._index.bundles()
-        victims, nodes = self._index.by_job, self._session.cluster.columns.nodes
+        nodes = self._session.cluster.columns.nodes
         here: dict[Job, list[Task]] = {}
         for row in domain.rows.tolist():
             for task in nodes[row].tasks:
-                if task.job in victims and task in victims[task.job].tasks:
+                if task.job is not None and task in self._index:
                     here.setdefault(task.job, []).append(task)
         bundles: list[Bundle] = []
         for job, tasks in here.items():
-            all_of_job = victims[job].tasks
+            all_of_job = self._index.by_job[job].tasks
             others = all_of_job if self._options.no_harm and len(tasks) < len(all_of_job) else ()
             bundles += bundles_of(
                 job, tasks, (task for task in others if task.node and not inside[task.node.row])
@@ -338,3 +338,112 @@ class GangVictimSelection:
 
 def _victims_of(bundles: list[Bundle]) -> list[Task]:
     return [victim for bundle in bundles for victim in bundle.victims]
+
+
+# -- places for a whole gang in a domain, sub-group by sub-group (spec 02 7.3)
+
+
+def pipeline_job(
+    session: Session, pending: Mapping[SubJob, list[Task]], domain: Domain, evicted: bool, first_only: bool
+) -> dict[SubJob, Domain] | None:
+    """Pipeline the tasks of sub-groups in a domain until their job can start; None if a sub-group finds no place.
+
+    Returns the domain of each sub-group. With `first_only`, only the first sub-group is placed.
+    """
+    chosen: dict[SubJob, Domain] = {}
+    for sub_job, tasks in pending.items():
+        candidates = domains_with_slots(session, domains_of_sub_job(session, sub_job, domain), tasks)
+        place = next(
+            (each for each in candidates if _pipeline_all(session, sub_job, tasks, each, evicted)), None
+        )
+        if place is None:
+            return None
+        chosen[sub_job] = place
+        if first_only or session.rules.job_pipelined(sub_job.job):
+            break
+    return chosen
+
+
+def _pipeline_all(
+    session: Session, sub_job: SubJob, tasks: list[Task], domain: Domain, evicted: bool
+) -> bool:
+    """Pipeline every task of a sub-group in a domain, or none of them."""
+    queue, inside = sub_job.job.queue, domain.mask(len(session.cluster.columns))
+    if queue is None:
+        return False
+    with session.statement() as trial:
+        for task in tasks:
+            if not session.rules.allocatable(queue, task):
+                return False
+            node = _best_node(session, task, inside)
+            if node is None or trial.pipeline(task, node, evicted) is not None:
+                return False
+        if not session.sub_job_ready(sub_job) and not session.sub_job_pipelined(sub_job):
+            return False
+        trial.keep()
+    return True
+
+
+class SlotBound:
+    """An upper bound on how many tasks of each shape fit once some victims have left."""
+
+    def __init__(self, session: Session, tasks: list[Task], inside: Bools):
+        self._free = _free_for(session, tasks) * inside
+        self._needed = Counter(task.shape for task in tasks)
+        self._counts = {shape: SlotCount(shape, self._free) for shape in self._needed}
+        self._changed: set[int] = set()
+        """Rows of nodes that are to be counted again."""
+
+    def add_freed(self, victims: Iterable[Task]) -> None:
+        for victim in victims:
+            if victim.node is not None:
+                self._free[:, victim.node.row] += victim.shape.dense(len(self._free))
+                self._changed.add(victim.node.row)
+
+    def may_suffice(self) -> bool:
+        """Whether each shape by itself would find enough; together they may still not."""
+        rows = np.array(sorted(self._changed), dtype=np.int64)
+        for count in self._counts.values():
+            count.update(rows, self._free[:, rows])
+        self._changed.clear()
+        return all(self._counts[shape].total >= needed for shape, needed in self._needed.items())
+
+
+def _free_for(session: Session, tasks: Iterable[Task]) -> Ints:
+    """What will be free on each node, with what is reserved for these tasks."""
+    free = session.cluster.columns.future_idle.copy()
+    for task in tasks:
+        own = session.cluster.reservations.own_room(task)
+        if own is not None:
+            free[:, own.row] += own.amount
+    return free
+
+
+def domains_with_slots(
+    session: Session, domains: Sequence[Domain], tasks: Sequence[Task], freeable: Ints | int = 0
+) -> list[Domain]:
+    """The domains in which tasks of each shape may fit, if as much as `freeable` leaves each node."""
+    free = _free_for(session, tasks) + freeable
+    groups = RowGroups([domain.rows for domain in domains], free.shape[1])
+    enough = np.ones(len(domains), dtype=np.bool_)
+    for shape, count in Counter(task.shape for task in tasks).items():
+        enough &= groups.sums(slots(shape, free)) >= count
+    return [domains[place] for place in np.flatnonzero(enough).tolist()]
+
+
+def _best_node(session: Session, task: Task, inside: Bools) -> Node | None:
+    """The best node on which a task fits now, else once what is leaving has left.
+
+    Filters that an eviction may cure are asked only for tasks that hold more than amounts, such as devices.
+    """
+    cluster = session.cluster
+    later = inside & session.reachable(task) & fits(task, cluster.reservations.future_idle_for(task))
+    now = later & fits(task, cluster.columns.idle)
+    holds_more = bool(cluster.ledgers_of(task.shape))
+    for candidates in (now, later):
+        if np.any(candidates):
+            ranked = session.ranked(task, candidates)
+            best = next((node for node in ranked if not holds_more or session.admits(task, node)), None)
+            if best is not None:
+                return best
+    return None

@@ -5,7 +5,7 @@ With `doNoHarm`, no gang is left below its minimum unless all of it goes, and no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from stromboli.engine.eviction.eviction_domains import domain_words
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from stromboli.model.node_columns import Node
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
-
-Fits = Callable[["Session", "Task", "Node"], bool]
 
 
 def would_admit(session: Session, task: Task, node: Node) -> bool:
@@ -44,17 +42,17 @@ def clear_node(
     task: Task,
     node: Node,
     choice: Choice,
-    fits: Fits,
     within: Domain | None = None,
+    by_amounts: bool = False,
 ) -> bool:
     """Evict chosen victims on a node until the task fits there, and pipeline the task to it.
 
-    `within` is the domain in which the task's gang is to have room, if it must keep to one.
+    `within` is the domain in which the task's gang is to be placed, if it must keep to one. With `by_amounts`, filters
+    and limits of queues are not asked again after an eviction, unless the task needs devices or the like.
     """
     session, no_harm = search.session, search.options.no_harm
     holds_more = bool(session.cluster.ledgers_of(task.shape))
-    if holds_more:
-        fits = would_admit  # amounts alone do not tell
+    fits = has_enough if by_amounts and not holds_more else would_admit
     beneficiary, where = task.job.key if task.job else "", domain_words(session, within)
     reason = EvictionReason(action, beneficiary, choice.by, where)
     jobs = {victim.job for victim in choice.victims if victim.job is not None}
@@ -65,7 +63,7 @@ def clear_node(
             if enough:
                 break
             if (
-                _may_leave_its_group(search, task, victim)
+                _may_leave_group(search, task, victim)
                 and (not no_harm or _is_harmless_victim(search, task, victim))
                 and trial.evict(victim, reason) is None
             ):
@@ -85,7 +83,7 @@ def clear_node(
 
 
 def restore_spared(session: Session, trial: Statement, task: Task, node: Node) -> None:
-    """Let victims stay without whom a node would admit the task all the same, those of the first choice last."""
+    """Restore victims that the task does not need to be admitted to the node, those of the first choice last."""
     for victim in reversed(trial.evicted()):
         with session.statement() as attempt:
             trial.restore(victim)
@@ -109,7 +107,7 @@ def _is_harmless_victim(search: VictimSelection, task: Task, victim: Task) -> bo
     return not is_complete(job) or Surplus(job).take(victim) or _may_evict_whole(search, task, job)
 
 
-def _may_leave_its_group(search: VictimSelection, task: Task, victim: Task) -> bool:
+def _may_leave_group(search: VictimSelection, task: Task, victim: Task) -> bool:
     """Not if its group may only be evicted as a whole and some member of it must stay."""
     job = victim.job
     return job is None or not job.disrupted_as_group or _may_evict_whole(search, task, job)
@@ -118,7 +116,7 @@ def _may_leave_its_group(search: VictimSelection, task: Task, victim: Task) -> b
 def _evict_whole_gangs(
     search: VictimSelection, trial: Statement, task: Task, reason: EvictionReason, complete: set[Job]
 ) -> bool:
-    """Evict the rest of groups that go as a whole, and of gangs that were complete and are no more.
+    """Evict the other members of groups that are evicted as a whole, and of gangs that are no longer complete.
 
     False if some member must stay.
     """

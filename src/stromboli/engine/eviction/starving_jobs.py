@@ -1,4 +1,4 @@
-"""The walk over starving jobs, for which evicting actions make room (spec 02 5, 6, 7)."""
+"""The walk over starving jobs, for which evicting actions free capacity (spec 02 5, 6, 7)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from stromboli.engine.eviction.eviction_domains import (
     is_confined,
     nominate_hyper_nodes,
 )
-from stromboli.engine.statement import Statement
 from stromboli.engine.topology.label_topology import label_key
 from stromboli.model.status import Status
 
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
-MakeRoom = Callable[[Statement, "Task", "Domain | None"], bool]
-"""Makes room for one task within a statement, in a domain or anywhere; whether the task got some."""
+Serve = Callable[["VictimSelection", "Task", "Domain | None"], bool]
+"""Finds a node for one task, in a domain or anywhere, and evicts there if needed; whether it found one."""
 
 
 def starving_jobs(
@@ -34,9 +33,9 @@ def starving_jobs(
     serves: Callable[[Job], bool] | None = None,
     may_help: Callable[[WaitGroup], bool] | None = None,
 ) -> list[Job]:
-    """Jobs that an action serves, were let in, may be scheduled and are short of what they need.
+    """Jobs that an action serves, are admitted, may be scheduled and are short of what they need.
 
-    With `may_help`, less those that wait for room of which the action could not make enough.
+    With `may_help`, less those that wait for capacity of which the action could not free enough.
     """
     jobs = (
         list(session.cluster.backlog)
@@ -58,37 +57,35 @@ def _is_starving(session: Session, job: Job) -> bool:
 
 
 def pending_ungated(session: Session, job: Job) -> list[Task]:
-    """A job's pending tasks in order, save those that are held at a gate."""
+    """A job's pending tasks in order, without those that are held at a gate."""
     return sorted((task for task in job.by_status[Status.PENDING] if not task.gates), key=session.task_key)
 
 
-def make_room_for_job(search: VictimSelection, job: Job, make_room: MakeRoom) -> None:
-    """Make room for a job task by task while it starves; all of it stands only if the job can start with it.
+def evict_for_job(search: VictimSelection, job: Job, serve: Serve) -> None:
+    """Serve the tasks of a job while it starves; nothing is evicted unless the job can start with what they get.
 
-    A job that may not span the whole cluster gets room within one of its domains.
+    A job that may not span the whole cluster is served within one of its domains.
     """
     session, options = search.session, search.options
     if lost_pods_lately(session, job, options):
         return
     if is_confined(session, job):
-        _make_room_in_domains(search, job, make_room)
+        _evict_in_domains(search, job, serve)
         return
     with session.guard(job), session.statement() as trial:
-        _make_room_for_tasks(session, trial, pending_ungated(session, job), make_room, None)
+        _serve_tasks(search, pending_ungated(session, job), serve, None)
         if session.rules.job_pipelined(job):
             commit_evictions(session, trial, options, job)
 
 
-def _make_room_for_tasks(
-    session: Session, trial: Statement, tasks: list[Task], make_room: MakeRoom, within: Domain | None
-) -> None:
+def _serve_tasks(search: VictimSelection, tasks: list[Task], serve: Serve, within: Domain | None) -> None:
     for task in tasks:
-        if task.job is None or not session.rules.job_starving(task.job):
+        if task.job is None or not search.session.rules.job_starving(task.job):
             break
-        make_room(trial, task, within)
+        serve(search, task, within)
 
 
-def _make_room_in_domains(search: VictimSelection, job: Job, make_room: MakeRoom) -> None:
+def _evict_in_domains(search: VictimSelection, job: Job, serve: Serve) -> None:
     """Domain by domain, until the job can start in one of them."""
     session = search.session
     with session.guard(job):
@@ -96,15 +93,16 @@ def _make_room_in_domains(search: VictimSelection, job: Job, make_room: MakeRoom
         promising = search.promising(domains_of_job(session, job), tasks, needed)
         for domain in promising if label_key(job) else promising[:DEFAULT_MAX_DOMAINS]:
             with session.statement() as trial:
-                chosen = _make_room_in(session, job, domain, make_room)
+                chosen = _serve_sub_jobs(search, job, domain, serve)
                 if len(trial) and session.rules.job_pipelined(job):
                     if commit_evictions(session, trial, search.options, job):
                         nominate_hyper_nodes(session, chosen)
                     return
 
 
-def _make_room_in(session: Session, job: Job, domain: Domain, make_room: MakeRoom) -> dict[SubJob, Domain]:
-    """Make room for each sub-group in the first of its domains in which it can start; gives that domain."""
+def _serve_sub_jobs(search: VictimSelection, job: Job, domain: Domain, serve: Serve) -> dict[SubJob, Domain]:
+    """Serve each sub-group in the first of its domains in which it can start; gives that domain."""
+    session = search.session
     waiting: dict[SubJob, list[Task]] = {}
     for task in pending_ungated(session, job):
         if task.sub_job is not None:
@@ -113,7 +111,7 @@ def _make_room_in(session: Session, job: Job, domain: Domain, make_room: MakeRoo
     for sub_job, tasks in waiting.items():
         for place in domains_of_sub_job(session, sub_job, domain):
             with session.statement() as trial:
-                _make_room_for_tasks(session, trial, tasks, make_room, place)
+                _serve_tasks(search, tasks, serve, place)
                 if len(trial) and (session.sub_job_ready(sub_job) or session.sub_job_pipelined(sub_job)):
                     chosen[sub_job] = place
                     trial.keep()
@@ -121,13 +119,17 @@ def _make_room_in(session: Session, job: Job, domain: Domain, make_room: MakeRoo
     return chosen
 
 
-def pipeline_without_eviction(
-    session: Session, trial: Statement, task: Task, within: Domain | None = None
-) -> bool:
-    """Pipeline a task to room that is free, or is being freed already, in a domain or anywhere."""
+def pipeline_without_eviction(session: Session, task: Task, within: Domain | None = None) -> bool:
+    """Pipeline a task to capacity that is free, or is being freed already, in a domain or anywhere."""
     queue = session.queue_of(task)
     if queue is None or not session.rules.allocatable(queue, task):
         return False
     mask = within.mask(len(session.cluster.columns)) if within is not None else None
     place = session.place_quietly(task, mask)
-    return place is not None and trial.pipeline(task, place.node, evicted=not place.now) is None
+    if place is None:
+        return False
+    with session.statement() as trial:
+        if trial.pipeline(task, place.node, evicted=not place.now) is not None:
+            return False
+        trial.keep()
+    return True

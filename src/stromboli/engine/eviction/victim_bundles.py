@@ -14,6 +14,7 @@ from stromboli.model.amounts import Amounts, dominant_share, total_of
 from stromboli.model.job import READY_STATUSES
 
 if TYPE_CHECKING:
+    from stromboli.engine.eviction.victim_candidates import VictimCandidates
     from stromboli.engine.session import Session
     from stromboli.model.job import Job, SubJob
     from stromboli.model.queue import Queue
@@ -150,8 +151,8 @@ def only_complete_gangs(bundles: list[Bundle]) -> list[Bundle]:
 class BundleIndex(VictimIndex):
     """Possible victims with their bundles in order; only those of jobs that changed are made again."""
 
-    def __init__(self, session: Session, scope: Queue | Job | None):
-        super().__init__(session, scope)
+    def __init__(self, session: Session, candidates: VictimCandidates, scope: Queue | Job | None):
+        super().__init__(session, candidates, scope)
         self._stale: dict[Job, None] = {}
         self._bundles: dict[Job, list[Bundle]] = {}
         self._losses: dict[Job, tuple[int, float]] = {}
@@ -160,13 +161,8 @@ class BundleIndex(VictimIndex):
         """Jobs with bundles that are safe, by their keys; then jobs with others."""
         self._others: list[tuple[tuple[Any, ...], Job]] = []
 
-    def update(
-        self,
-        task: Task,
-        candidates_of: Callable[[Job], Iterable[Task]],
-        may: Callable[[Job], bool] = lambda job: True,
-    ) -> list[Job]:
-        changed = super().update(task, candidates_of, may)
+    def update(self, task: Task, may: Callable[[Job], bool] = lambda job: True) -> list[Job]:
+        changed = super().update(task, may)
         self._stale.update(dict.fromkeys(changed))
         return changed
 

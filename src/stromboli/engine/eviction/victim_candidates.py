@@ -33,40 +33,44 @@ class VictimCandidates:
     """Where plugins vote on them: `preemptable` or `reclaimable`."""
     statuses: tuple[Status, ...]
     may_take_from: Callable[[Task, Job], bool]
-    accepts: Callable[[Task, Task], bool] = field(default=lambda task, victim: True)
+    accepts: Callable[[Task, Task], bool] = field(default=lambda task, victim: victim.preemptable)
     required: bool = False
     """Whether nodes without any candidate are passed over even if the task fits there."""
     key: Callable[[Task], Hashable] = field(default=lambda task: None)
     """All that the answer reads of a task, besides its queue and whether it is best-effort."""
     scope: Callable[[Task], Queue | Job | None] = field(default=lambda task: None)
     """The queue or the job in which all candidates for a task are; None: they may be anywhere."""
+    one_by_one: bool = False
+    """Whether each task of a job may be served by itself."""
 
     def has_any(self, job: Job) -> bool:
         """Whether any task of a job could be a candidate by its status."""
         return any(job.counts[status] for status in self.statuses)
 
     def on_node(self, task: Task, node: Node) -> list[Task]:
+        """The candidates on a node."""
         return [
-            victim for victim in node.tasks if victim.status in self.statuses and self.includes(task, victim)
-        ]
-
-    def of_job(self, task: Task, job: Job) -> Iterator[Task]:
-        """The candidates among the tasks of a job that may be taken from."""
-        for status in self.statuses:
-            for victim in job.by_status[status]:
-                on_node = victim.node is not None and victim.node.row >= 0
-                if on_node and victim.preemptable and self.accepts(task, victim):
-                    yield victim
-
-    def includes(self, task: Task, victim: Task) -> bool:
-        """Whether a task that holds room is a candidate, whatever its status."""
-        return (
-            victim.preemptable
+            victim
+            for victim in node.tasks
+            if victim.status in self.statuses
             and victim.job is not None
             and victim.job.visible
             and self.may_take_from(task, victim.job)
             and self.accepts(task, victim)
-        )
+        ]
+
+    def of_job(self, task: Task, job: Job) -> list[Task]:
+        """The candidates among the tasks of a job."""
+        if not job.visible or not self.has_any(job) or not self.may_take_from(task, job):
+            return []
+        return [member for member in self.members(job) if self.accepts(task, member)]
+
+    def members(self, job: Job) -> Iterator[Task]:
+        """The tasks of a job that could be candidates by their status."""
+        for status in self.statuses:
+            for member in job.by_status[status]:
+                if member.node is not None and member.node.row >= 0:
+                    yield member
 
 
 class JobVictims(NamedTuple):
@@ -85,8 +89,15 @@ class VictimIndex:
     With `whole_queues`, so are all jobs of their queues, as what plugins allow may depend on what a queue holds.
     """
 
-    def __init__(self, session: Session, scope: Queue | Job | None, whole_queues: bool = False):
+    def __init__(
+        self,
+        session: Session,
+        candidates: VictimCandidates,
+        scope: Queue | Job | None = None,
+        whole_queues: bool = False,
+    ):
         self._session = session
+        self._candidates = candidates
         self._scope = scope
         self._whole_queues = whole_queues
         self._seen = len(session.cluster.touched)
@@ -99,15 +110,13 @@ class VictimIndex:
         self._counts: Ints = np.zeros(len(columns), dtype=np.int64)
         """How many candidates each node has."""
 
-    def update(
-        self,
-        task: Task,
-        candidates_of: Callable[[Job], Iterable[Task]],
-        may: Callable[[Job], bool] = lambda job: True,
-    ) -> list[Job]:
-        """List the candidates of jobs that changed, and of the jobs of this task and the last one; gives these jobs.
+    def __contains__(self, task: Task) -> bool:
+        return _has(self.by_job, task)
 
-        `may` says of which jobs plugins might allow any.
+    def update(self, task: Task, may: Callable[[Job], bool] = lambda job: True) -> list[Job]:
+        """List the candidates of jobs that changed, and of the jobs of this task and the last one.
+
+        `may` returns of which jobs plugins might allow any. Returns the jobs that were listed again.
         """
         jobs = list(self._changed(task))
         self._seen, self._task = len(self._session.cluster.touched), task
@@ -116,13 +125,13 @@ class VictimIndex:
             known = self.by_job.pop(job, None)
             if known is not None:
                 before.append(known)
-            tasks = dict.fromkeys(candidates_of(job)) if job.ready_count and job.visible else {}
-            if tasks:
-                victims = self.by_job[job] = JobVictims(tasks, rows_by_shape(tasks), may(job))
+            if tasks := self._candidates.of_job(task, job):
+                victims = JobVictims(dict.fromkeys(tasks), rows_by_shape(tasks), may(job))
+                self.by_job[job] = victims
                 now.append(victims)
         for sign, listed in ((-1, before), (1, now)):
             if listed:
-                self.held += sign * self._held_by(each for each in listed if each.allowed)
+                self.held += sign * self._held_by(listed)
                 self._counts += sign * self._number_of(listed)
         return jobs
 
@@ -138,26 +147,19 @@ class VictimIndex:
             jobs = dict.fromkeys(job for queue in queues for job in queue.jobs)
         return [job for job in jobs if self._scope is None or self._scope in (job, job.queue)]
 
-    def room(
-        self, may_take_from: Callable[[Job], bool], may_free: Callable[[Job, JobVictims], bool]
-    ) -> FreeableRoom:
-        """What the jobs could free that may be taken from."""
-        taken = {job: victims for job, victims in self.by_job.items() if may_take_from(job)}
-        freeing = {
-            job: victims for job, victims in taken.items() if victims.allowed and may_free(job, victims)
-        }
-        session = self._session
-        return FreeableRoom(
+    def freeable(self, taken: dict[Job, JobVictims], freeing: dict[Job, JobVictims]) -> FreeableCapacity:
+        """What nodes could free if jobs are taken from; only the freeing ones of them may have allowed victims."""
+        return FreeableCapacity(
             freeing,
             taken,
             self._part(freeing, self.held, self._held_by),
             self._part(taken, self._counts, self._number_of),
-            len(session.journal),
-            len(session.rollbacks),
+            len(self._session.journal),
+            len(self._session.rollbacks),
         )
 
     def _part(
-        self, jobs: dict[Job, JobVictims], whole: Ints, sum_up: Callable[[Iterable[JobVictims]], Ints]
+        self, jobs: Mapping[Job, JobVictims], whole: Ints, sum_up: Callable[[Iterable[JobVictims]], Ints]
     ) -> Ints:
         """A sum over some of the jobs; over the others, and taken off the whole, if those are fewer."""
         if 2 * len(jobs) < len(self.by_job):
@@ -268,7 +270,7 @@ def queue_ranks(
 
 
 @dataclass(slots=True)
-class FreeableRoom:
+class FreeableCapacity:
     """An upper bound on what each node could free for tasks of one kind, as of a position in the session's journal."""
 
     freeing: dict[Job, JobVictims]

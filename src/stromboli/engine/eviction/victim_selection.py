@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
-from math import ceil, log2
-from typing import TYPE_CHECKING, Any
+from math import ceil, inf, log2
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from stromboli.engine.attribution import plugin_of
 from stromboli.engine.eviction.queue_guarantees import QueueGuarantees
 from stromboli.engine.eviction.victim_bundles import Surplus, is_complete
 from stromboli.engine.eviction.victim_candidates import (
-    FreeableRoom,
+    FreeableCapacity,
     JobRanks,
     VictimCandidates,
     VictimIndex,
@@ -26,16 +26,17 @@ from stromboli.engine.eviction.victim_candidates import (
     jobs_within,
     remember,
 )
-from stromboli.engine.eviction.victim_votes import VictimVotes
 from stromboli.engine.placement.node_fit import fits, slots
 from stromboli.engine.placement.shard_nodes import own_nodes_first
-from stromboli.engine.points import Choice
+from stromboli.engine.points import Choice, answers, tier_intersection, votes_in_turn
 from stromboli.model.amounts import Vector, dominant_share, plus, total_of
 from stromboli.model.topology.domain_sums import RowGroups
 
 if TYPE_CHECKING:
+    from stromboli.engine.attribution import Method
     from stromboli.engine.eviction.eviction_options import EvictionOptions
     from stromboli.engine.placement.node_functions import Bools
+    from stromboli.engine.rules import Rules
     from stromboli.engine.session import Session
     from stromboli.engine.waiting.room_waits import WaitGroup
     from stromboli.model.job import Job
@@ -44,56 +45,74 @@ if TYPE_CHECKING:
     from stromboli.model.task import Task
     from stromboli.model.topology.domain import Domain
 
-Clear = Callable[["VictimSelection", "Task", "Domain | None"], bool]
-"""Clears a node for a task, in a domain or anywhere, among the candidates of a search; whether it did."""
 SIZE_STEPS = 4
 """How many sizes are told apart between one and its double."""
 
 
-class VictimSelection:
-    """The search for victims in one run of an action."""
+class Limits(NamedTuple):
+    """Which of the candidates a search considers."""
 
-    def __init__(self, session: Session, candidates: VictimCandidates, options: EvictionOptions):
+    priority: float = inf
+    """The highest priority that their jobs may have."""
+    loss: float = inf
+    """The largest share of the cluster that a job may lose."""
+    last_tier: int | None = None
+    """The last tier of plugins that is asked, where not all are."""
+
+
+class _Shared:
+    """What a search and its parts share."""
+
+    def __init__(self, session: Session, candidates: VictimCandidates):
+        self.guarantees = QueueGuarantees(session)
+        self.ranks = JobRanks(session)
+        self.votes = VictimVotes(session.rules, candidates.point)
+        self.first_tier = session.rules.first_tier(candidates.point)
+        self.searches: dict[Limits, VictimSelection] = {}
+        self.indexes: dict[Hashable, VictimIndex] = {}
+        self.least_losses: dict[Job, tuple[int, float]] = {}
+        """By job, with how many tasks of it were ready."""
+
+
+class VictimSelection:
+    """The search for victims in one run of an action: among all candidates or, as a part of it, within limits."""
+
+    def __init__(
+        self,
+        session: Session,
+        candidates: VictimCandidates,
+        options: EvictionOptions,
+        limits: Limits | None = None,
+        shared: _Shared | None = None,
+    ):
         self.session = session
         self.options = options
-        self.guarantees = QueueGuarantees(session)
         self._candidates = candidates
-        self._ranks = JobRanks(session)
-        self._votes = VictimVotes(session.rules, candidates.point)
-        self._indexes: dict[Hashable, VictimIndex] = {}
-        self._rooms: dict[Hashable, FreeableRoom] = {}
-        self._spared: dict[Hashable, int] = {}
+        self._limits = limits or Limits()
+        self._is_whole = limits is None
+        self._shared = shared or _Shared(session, candidates)
+        self._shared.searches[self._limits] = self
+        self.guarantees = self._shared.guarantees
+        self._capacities: dict[Hashable, FreeableCapacity] = {}
+        self._without_victims: dict[Hashable, int] = {}
         """For tasks for which no job may be taken from: after how many moves that was found."""
         self._failed: dict[Hashable, tuple[int, int]] = {}
-        self._searches: list[VictimSelection] = [self]
-        """This search, and those among its candidates up to some priority."""
-        self._last_tier: int | None = None
-        """The last tier that is asked, where not all are."""
-        self._by_priority: dict[tuple[int, bool], VictimSelection] = {}
-        self._by_size: dict[float, VictimSelection] = {}
-        self._least_losses: dict[Job, tuple[int, float]] = {}
-        """By job, with how many tasks of it were ready."""
         self._distinct_losses: dict[Hashable, set[float]] = {}
         """What jobs lose at least and as a whole, for tasks of one kind; as they were when it was first asked."""
-        self._max_loss: float | None = None
-        """The share of the cluster that a job may lose at most, if it is limited."""
         self._priorities_for: dict[Job | None, list[int]] = {}
         self._jobs_by_priority: dict[Queue | Job | None, dict[int, list[Job]]] = {}
         """By the scope of candidates, its jobs by priority, the lowest first."""
 
-    def run(self, task: Task, clear: Clear, within: Domain | None = None) -> bool:
-        """Let `clear` look for a node and its victims among these candidates, unless a like task failed before.
+    def searches(self, task: Task, within: Domain | None = None) -> Iterator[VictimSelection]:
+        """The parts of this search to try for a task one after the other; none if a like task failed before.
 
-        `within` is the domain to which it keeps, if any.
+        `within` is the domain to which they keep, if any. If no part clears a node, the task has failed.
         """
-        key = self._failure_key(task, within)
-        if self._failed.get(key) == self._state_version():
-            return False
-        if any(clear(search, task, within) for search in self._narrowest_first(task, within)):
-            return True
+        if self._failed and self._failed.get(self._failure_key(task, within)) == self._state_version():
+            return
+        yield from self._narrowest_first(task, within)
         if self.session.refused(task) is None:  # else only this task is known to fail
-            self._failed[key] = self._state_version()
-        return False
+            self._failed[self._failure_key(task, within)] = self._state_version()
 
     def _narrowest_first(self, task: Task, within: Domain | None) -> Iterator[VictimSelection]:
         """The searches among some of the candidates, the best victims first; last the one among all of them.
@@ -107,15 +126,25 @@ class VictimSelection:
             return
         priorities = self._priorities(task)
         for priority in priorities:
-            yield from self._up_to_priority(priority, first_tier_only=True)._in_proportion(task)
+            yield from self._part(priority=priority, last_tier=self._shared.first_tier)._in_proportion(task)
         for search in self._in_proportion(task):
             if len(priorities) < 2 or search._nodes(task, within).any():
-                yield from map(search._up_to_priority, priorities[:-1])
+                for priority in priorities[:-1]:
+                    yield search._part(priority=priority)
                 yield search
+
+    def _part(self, **limits: Any) -> VictimSelection:
+        """The same search within further limits."""
+        narrower = self._limits._replace(**limits)
+        known = self._shared.searches.get(narrower)
+        if known is not None:
+            return known
+        return VictimSelection(self.session, self._candidates, self.options, narrower, self._shared)
 
     def _in_proportion(self, task: Task) -> Iterator[VictimSelection]:
         """First among jobs in proportion to what the task's job needs; then among larger ones, and among all."""
-        yield from map(self._up_to_size, self._sizes(task))
+        for size in self._sizes(task):
+            yield self._part(loss=size)
         yield self
 
     def _sizes(self, task: Task) -> list[float]:
@@ -132,20 +161,20 @@ class VictimSelection:
 
     def may_lose_all(self, job: Job) -> bool:
         """Whether a job may be evicted as a whole, by what it loses."""
-        return self._max_loss is None or self._share(job.held) <= self._max_loss
+        return self._limits.loss == inf or self._share(job.held) <= self._limits.loss
 
     def _share(self, amounts: Vector) -> float:
         return dominant_share(amounts, self.session.total)
 
     def _least_loss(self, job: Job) -> float:
         """The share of the cluster that is freed with a job's first victim: that of its gang if it is needed there."""
-        known = self._least_losses.get(job)
+        known = self._shared.least_losses.get(job)
         if known is None or known[0] != job.ready_count:
             victims = (victim for status in self._candidates.statuses for victim in job.by_status[status])
             first = next(victims, None)
             spared = first is not None and self._can_spare(job, first)
             loss = self._share(first.request if first is not None and spared else job.held)
-            known = self._least_losses[job] = (job.ready_count, loss)
+            known = self._shared.least_losses[job] = (job.ready_count, loss)
         return known[1]
 
     def _can_spare(self, job: Job, victim: Task) -> bool:
@@ -153,35 +182,16 @@ class VictimSelection:
             return False
         return not self.options.no_harm or not is_complete(job) or Surplus(job).take(victim)
 
-    def _up_to_priority(self, priority: int, first_tier_only: bool = False) -> VictimSelection:
-        search = self._by_priority.get((priority, first_tier_only))
-        if search is None:
-            may_take_from = self._candidates.may_take_from
-            search = self._by_priority[priority, first_tier_only] = self._limited(
-                may_take_from=lambda task, job: job.priority <= priority and may_take_from(task, job)
-            )
-            if first_tier_only:
-                search._last_tier = self.session.rules.first_tier(self._candidates.point)
-        return search
+    def _may_take_from(self, task: Task, job: Job) -> bool:
+        """Whether a job has candidates for a task within the limits."""
+        return self._allows(job) and self._candidates.may_take_from(task, job)
 
-    def _up_to_size(self, size: float) -> VictimSelection:
-        search = self._by_size.get(size)
-        if search is None:
-            may_take_from = self._candidates.may_take_from
-            search = self._by_size[size] = self._limited(
-                may_take_from=lambda task, job: self._least_loss(job) <= size and may_take_from(task, job)
-            )
-            search._max_loss = size
-        return search
-
-    def _limited(self, **limits: Any) -> VictimSelection:
-        """The same search among fewer candidates."""
-        search = VictimSelection(self.session, replace(self._candidates, **limits), self.options)
-        search._last_tier, search._max_loss = self._last_tier, self._max_loss
-        search._searches, search._indexes = self._searches, self._indexes
-        search.guarantees = self.guarantees
-        self._searches.append(search)
-        return search
+    def _allows(self, job: Job) -> bool:
+        """Whether the limits allow victims of a job."""
+        limits = self._limits
+        return job.priority <= limits.priority and (
+            limits.loss == inf or self._least_loss(job) <= limits.loss
+        )
 
     def _priorities(self, task: Task) -> list[int]:
         """The priorities of jobs that have candidates for a task's job, the lowest first."""
@@ -222,21 +232,21 @@ class VictimSelection:
     def _nodes(self, task: Task, within: Domain | None) -> Bools:
         """Nodes, of a domain or any, on which the task could fit if all possible victims were evicted."""
         session = self.session
-        room = self._freeable_for(task)
+        freeable = self._freeable_for(task)
         reach = session.reachable(task)
         if within is not None:
             reach = reach & within.mask(len(reach))
         future = session.cluster.reservations.future_idle_for(task)
-        worthwhile = reach & fits(task, future + room.freed)
+        worthwhile = reach & fits(task, future + freeable.freed)
         if not worthwhile.any():
             return worthwhile
-        has_candidates: Bools = room.counts > 0
+        has_candidates: Bools = freeable.counts > 0
         if self._candidates.required:
             return worthwhile & has_candidates
         return worthwhile & (has_candidates | fits(task, future))
 
     def promising(self, domains: Sequence[Domain], tasks: Sequence[Task], needed: int) -> list[Domain]:
-        """The domains in which so many of some tasks could have room if all possible victims were evicted."""
+        """The domains in which so many of some tasks could fit if all possible victims were evicted."""
         cluster = self.session.cluster
         if any(cluster.reservations.own_room(task) is not None for task in tasks):
             return list(domains)
@@ -244,14 +254,14 @@ class VictimSelection:
         kinds = [self._failure_key(task, None) for task in tasks]
         fitting = np.zeros(len(domains), dtype=np.int64)
         for task, count in ((tasks[kinds.index(kind)], count) for kind, count in Counter(kinds).items()):
-            room = slots(task.shape, cluster.columns.future_idle + self._freeable_for(task).freed)
-            fitting += np.minimum(groups.sums(room * self.session.reachable(task)), count)
+            capacity = slots(task.shape, cluster.columns.future_idle + self._freeable_for(task).freed)
+            fitting += np.minimum(groups.sums(capacity * self.session.reachable(task)), count)
         return [domain for domain, fit in zip(domains, fitting, strict=True) if fit >= needed]
 
-    def may_make_room(self, group: WaitGroup, one_by_one: bool = False) -> bool:
-        """Whether jobs that wait for room could have it if all possible victims were evicted.
+    def may_help(self, group: WaitGroup) -> bool:
+        """Whether jobs that wait for capacity could have it if all possible victims were evicted.
 
-        If tasks are served `one_by_one`, also whether there is room for any of them as it is.
+        If tasks are served one by one, also whether a node has capacity for any of them as it is.
         """
         task = group.task
         if not task.may_preempt:
@@ -259,35 +269,35 @@ class VictimSelection:
         if task.job is not None and task.job.allocated_count:
             return True  # it may take from its own tasks
         future = self.session.cluster.columns.future_idle
-        if one_by_one and slots(task.shape, future).any():
+        if self._candidates.one_by_one and slots(task.shape, future).any():
             return True
-        room = slots(task.shape, future + self._freed_at_most(task))
-        if room.sum() >= group.needed and group.alike:
-            room = room * self.session.reachable_by_kind(task)
-        return bool(room.sum() >= group.needed)
+        capacity = slots(task.shape, future + self._freed_at_most(task))
+        if capacity.sum() >= group.needed and group.alike:
+            capacity = capacity * self.session.reachable_by_kind(task)
+        return bool(capacity.sum() >= group.needed)
 
     def _freed_at_most(self, task: Task) -> Ints:
         """What each node could free for a task at most. No pod is listed if plugins allow no job as a victim."""
         key, _, may = self._kind_of(task)
-        room = self._rooms.get(key)
-        if room is None or not room.is_valid(self.session):
+        capacity = self._capacities.get(key)
+        if capacity is None or not capacity.is_valid(self.session):
             moves = len(self.session.cluster.touched)
-            if self._spared.get(key) == moves or not any(map(may, self._jobs_for(task))):
-                remember(self._spared, key, moves)
+            if self._without_victims.get(key) == moves or not any(map(may, self._jobs_for(task))):
+                remember(self._without_victims, key, moves)
                 return np.zeros_like(self.session.cluster.columns.idle)
         return self._freeable_for(task).freed
 
-    def _freeable_for(self, task: Task) -> FreeableRoom:
+    def _freeable_for(self, task: Task) -> FreeableCapacity:
         """What each node could free for a task at most: what victims hold that plugins and guarantees might allow."""
         key, kind, may = self._kind_of(task)
-        room = self._rooms.get(key)
-        if room is None or not room.is_valid(self.session):
-            room = remember(self._rooms, key, self._sum_freeable(task, kind, may))
-        return room
+        capacity = self._capacities.get(key)
+        if capacity is None or not capacity.is_valid(self.session):
+            capacity = remember(self._capacities, key, self._sum_freeable(task, kind, may))
+        return capacity
 
     def _kind_of(self, task: Task) -> tuple[Hashable, Hashable, Callable[[Job], bool]]:
         """The key of tasks with the same freeable capacity, that of the same candidates, and the bound of plugins."""
-        first_tier_only = self._last_tier is not None
+        first_tier_only = self._limits.last_tier is not None
         bound = self.session.rules.bound(
             self._candidates.point, task, self.options.no_harm, of_jobs=True, first_tier_only=first_tier_only
         )
@@ -295,16 +305,24 @@ class VictimSelection:
         key = (self.session.queue_of(task), task.job if self._depends_on_job(task) else None, kind)
         return key, kind, bound.may
 
-    def _sum_freeable(self, task: Task, kind: Hashable, may: Callable[[Job], bool]) -> FreeableRoom:
-        scope, no_harm = self._candidates.scope(task), self.options.no_harm
-        index = self._indexes.pop((scope, kind), None) or VictimIndex(self.session, scope, scope is None)
-        index.update(task, partial(self._candidates.of_job, task), may)
-        remember(self._indexes, (scope, kind), index)  # not if a plugin failed on the way
-        can_spare = self.guarantees.can_spare(self.session.queue_of(task)) if no_harm else None
-        return index.room(
-            partial(self._candidates.may_take_from, task),
-            lambda job, victims: can_spare is None or can_spare(job.queue, victims.rows),
-        )
+    def _sum_freeable(self, task: Task, kind: Hashable, may: Callable[[Job], bool]) -> FreeableCapacity:
+        index = self._index(task, kind, may)
+        taken = {job: victims for job, victims in index.by_job.items() if self._may_take_from(task, job)}
+        freeing = {job: victims for job, victims in taken.items() if victims.allowed}
+        if self.options.no_harm:
+            can_spare = self.guarantees.can_spare(self.session.queue_of(task))
+            freeing = {job: victims for job, victims in freeing.items() if can_spare(job.queue, victims.rows)}
+        return index.freeable(taken, freeing)
+
+    def _index(self, task: Task, kind: Hashable, may: Callable[[Job], bool]) -> VictimIndex:
+        """The candidates of all jobs that any task of a kind might take from: starving queues share them."""
+        scope = self._candidates.scope(task)
+        index = self._shared.indexes.pop((scope, kind), None)
+        if index is None:
+            of_any_job = replace(self._candidates, may_take_from=lambda task, job: True)
+            index = VictimIndex(self.session, of_any_job, scope, whole_queues=scope is None)
+        index.update(task, may)
+        return remember(self._shared.indexes, (scope, kind), index)  # not if a plugin failed on the way
 
     def _depends_on_job(self, task: Task) -> bool:
         """The tasks of a job that has running ones see other candidates than the tasks of other jobs."""
@@ -312,32 +330,34 @@ class VictimSelection:
 
     def _jobs_for(self, task: Task) -> Iterator[Job]:
         """The jobs that have candidates for a task, if they have any."""
-        may_take_from = self._candidates.may_take_from
         for job in jobs_within(self.session, self._candidates.scope(task)):
-            if job.ready_count and job.visible and may_take_from(task, job):
+            if job.ready_count and job.visible and self._may_take_from(task, job):
                 yield job
 
     def note_evicted(self, victims: Iterable[Task]) -> None:
         """These were evicted: they can free nothing again."""
         evicted = list(victims)
-        for search in self._searches:
+        for search in self._shared.searches.values():
             search._remove(evicted)
 
     def _remove(self, victims: list[Task]) -> None:
         journal_length = len(self.session.journal)
-        for room in self._rooms.values():
-            if room.is_valid(self.session):
+        for capacity in self._capacities.values():
+            if capacity.is_valid(self.session):
                 for victim in victims:
                     if victim.node is not None:
-                        room.remove(victim, victim.node.row, journal_length)
+                        capacity.remove(victim, victim.node.row, journal_length)
 
     # -- the victims that plugins allow
 
     def choose(self, task: Task, node: Node) -> Choice | None:
         """The victims that plugins allow on a node, in the order of eviction; none if there are no candidates."""
-        candidates = in_victim_order(self.session, task, self._candidates.on_node(task, node), self._ranks)
-        if not candidates:
+        on_node = self._candidates.on_node(task, node)
+        if not self._is_whole:
+            on_node = [victim for victim in on_node if victim.job is None or self._allows(victim.job)]
+        if not on_node:
             return None
+        candidates = in_victim_order(self.session, task, on_node, self._shared.ranks)
         candidates = self._holders_first(task, node, candidates)
         choice = self._choose_enough(task, node, candidates)
         chosen = set(choice.victims)
@@ -366,7 +386,7 @@ class VictimSelection:
 
     def _vote(self, task: Task, candidates: list[Task]) -> Choice:
         if self.options.fewest_victims:
-            return self._votes.choose(task, candidates, self._last_tier)
+            return self._shared.votes.choose(task, candidates, self._limits.last_tier)
         return self._choice(task, candidates)
 
     def _choice(self, task: Task, candidates: list[Task]) -> Choice:
@@ -375,17 +395,11 @@ class VictimSelection:
 
     def members(self, job: Job) -> list[Task]:
         """The tasks of a job that could be victims by their status, the last one first."""
-        members = (
-            victim
-            for status in self._candidates.statuses
-            for victim in job.by_status[status]
-            if victim.node is not None and victim.node.row >= 0
-        )
-        return sorted(members, key=self.session.task_key, reverse=True)
+        return sorted(self._candidates.members(job), key=self.session.task_key, reverse=True)
 
     def may_evict(self, task: Task, victim: Task) -> bool:
         """Whether the first tier allows a victim by itself, plugins aside that only count what its gang can spare."""
-        if not victim.preemptable or not self._candidates.accepts(task, victim):
+        if not self._candidates.accepts(task, victim):
             return False
         return all(
             answer is None or victim in answer
@@ -395,7 +409,7 @@ class VictimSelection:
 
     def may_evict_together(self, task: Task, victims: list[Task]) -> bool:
         """Whether plugins allow all of these victims at once."""
-        if not all(victim.preemptable and self._candidates.accepts(task, victim) for victim in victims):
+        if not all(self._candidates.accepts(task, victim) for victim in victims):
             return False
         return set(self._choice(task, victims).victims) >= set(victims)
 
@@ -422,3 +436,73 @@ def loss_limits(need: float, losses: Collection[float]) -> list[float]:
 def rounded_up(size: float) -> float:
     """One of a few sizes that is not smaller, so that searches with equal limits share what they know."""
     return float(2 ** (ceil(log2(size) * SIZE_STEPS) / SIZE_STEPS)) if size > 0 else 0.0
+
+
+# -- the vote with `fewestVictims`: as many candidates as the plugins of one tier allow together
+#
+# Plugins that allow so many per gang or budget name the first ones they see, and together they may miss a candidate
+# that all of them would allow. So candidates are added one at a time, each if all allow it beside those before it.
+# Where every plugin of a tier votes in turn (`points.in_turn`) it is asked once about all candidates, with the same
+# result.
+
+
+class VictimVotes:
+    """The vote of each tier at a victim point; the first tier that allows any candidate decides."""
+
+    def __init__(self, rules: Rules, point: str):
+        self._tiers = [
+            (number, TierVote(methods)) for number, methods in rules.methods_by_tier(point) if methods
+        ]
+
+    def choose(self, task: Task, candidates: list[Task], last_tier: int | None = None) -> Choice:
+        """The candidates that may go for a task, in their order; tiers after the last one are not asked."""
+        for number, vote in self._tiers:
+            if last_tier is not None and number > last_tier:
+                break
+            choice = vote.choose(task, candidates)
+            if choice.victims:
+                return choice._replace(tier=number)
+        return Choice([])
+
+
+class TierVote:
+    """The vote of the plugins of one tier."""
+
+    def __init__(self, methods: Sequence[Method]):
+        self._methods = methods
+        self._all_vote_in_turn = all(map(votes_in_turn, methods))
+        self._vote = tier_intersection([methods])
+
+    def choose(self, task: Task, candidates: list[Task]) -> Choice:
+        """The candidates that all of these plugins allow together."""
+        choice = self._all_at_once(task, candidates) if self._all_vote_in_turn else None
+        return choice if choice is not None else self._one_at_a_time(task, candidates)
+
+    def _all_at_once(self, task: Task, candidates: list[Task]) -> Choice | None:
+        """The answer of the first plugin that spares any, if those after it allow all of it.
+
+        None if they do not: in the place of a candidate that they spare, the first might name another.
+        """
+        left, voters, narrowed = candidates, [], False
+        for method in self._methods:
+            answer = next(answers((method,), (task, left)))
+            if answer is None:
+                continue
+            voters.append(plugin_of(method))
+            named = set(answer)
+            kept = [candidate for candidate in left if candidate in named]
+            if narrowed and len(kept) < len(left):
+                return None
+            narrowed = narrowed or len(kept) < len(left)
+            left = kept
+            if not left:
+                break
+        return Choice(left if voters else [], plugins=tuple(voters))
+
+    def _one_at_a_time(self, task: Task, candidates: list[Task]) -> Choice:
+        best = Choice([])
+        for candidate in candidates:
+            choice: Choice = self._vote(task, [*best.victims, candidate])
+            if len(choice.victims) > len(best.victims):
+                best = choice
+        return best

@@ -41,9 +41,26 @@ def slots_of(request: Vector, free: Ints, most: int = MAX_SLOTS) -> Ints:
     """How many times a request fits into what is free, by node, up to so many."""
     fewest: Ints = np.full(free.shape[1], most, dtype=np.int64)
     for dim, amount in request.items():
+        if amount > 0 and dim >= len(free):
+            return np.zeros_like(fewest)  # no node has a resource that came up only with this request
         if amount > 0:
             np.minimum(fewest, free[dim] // max(int(amount), 1), out=fewest)
     return np.maximum(fewest, 0)
+
+
+class SlotCount:
+    """How many tasks of a shape fit into what is free, by node and on all nodes together."""
+
+    def __init__(self, shape: Shape, free: Ints):
+        self._shape = shape
+        self.by_row = slots(shape, free)
+        self.total = int(self.by_row.sum())
+
+    def update(self, rows: Ints, free: Ints) -> None:
+        """Count some nodes again, of which this is free."""
+        counted = slots(self._shape, free)
+        self.total += int(counted.sum() - self.by_row[rows].sum())
+        self.by_row[rows] = counted
 
 
 def fits_into(task: Task, free: Ints) -> bool:

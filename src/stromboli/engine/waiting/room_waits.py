@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stromboli.engine.placement.node_fit import slots
+from stromboli.engine.placement.node_fit import SlotCount
 from stromboli.model.status import Status
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from stromboli.engine.transaction import TentativePlacement
     from stromboli.model.cluster import Cluster
     from stromboli.model.job import Job, SubJob
-    from stromboli.model.node_columns import Columns, Ints
+    from stromboli.model.node_columns import Columns
     from stromboli.model.shape import Shape
     from stromboli.model.task import Task
 
@@ -303,20 +303,20 @@ class ShapeSlots:
     def __init__(self, shape: Shape):
         self._shape = shape
         self._layout = self._clock = -1
-        self.by_row: Ints = np.zeros(0, dtype=np.int64)
-        self.total = 0
+        self._count: SlotCount | None = None
 
-    def update(self, columns: Columns) -> None:
-        if columns.layout != self._layout:
-            self.by_row = slots(self._shape, columns.future_idle)
-            self.total = int(self.by_row.sum())
+    def current(self, columns: Columns) -> SlotCount:
+        """The numbers as of now."""
+        count = self._count
+        if count is None or columns.layout != self._layout:
+            count = self._count = SlotCount(self._shape, columns.future_idle)
         elif columns.clock != self._clock:
             rows = np.flatnonzero(columns.version > self._clock)
-            free = columns.idle[:, rows] + columns.releasing[:, rows] - columns.pipelined[:, rows]
-            counted = slots(self._shape, free)
-            self.total += int(counted.sum() - self.by_row[rows].sum())
-            self.by_row[rows] = counted
+            count.update(
+                rows, columns.idle[:, rows] + columns.releasing[:, rows] - columns.pipelined[:, rows]
+            )
         self._layout, self._clock = columns.layout, columns.clock
+        return count
 
 
 class RoomBound:
@@ -336,10 +336,10 @@ class RoomBound:
         known = self._by_shape.get(task.shape)
         if known is None:
             known = self._by_shape[task.shape] = ShapeSlots(task.shape)
-        known.update(session.cluster.columns)
-        if known.total < needed or not alike:
-            return known.total >= needed
-        return int(known.by_row[session.usable(task)].sum()) >= needed
+        count = known.current(session.cluster.columns)
+        if count.total < needed or not alike:
+            return count.total >= needed
+        return int(count.by_row[session.usable(task)].sum()) >= needed
 
     def keep(self, shapes: Iterable[Shape]) -> None:
         """Forget all other shapes."""
