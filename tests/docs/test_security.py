@@ -150,8 +150,8 @@ NO_BOUNDS = {
         engine.topology.left_out_hyper_nodes.MOST_NAMED
         engine.unmet_requirements.MOST_NAMES
         model.topology.tier_occupancy.MOST_TIERS
-        plugins.extender.plugin.LONGEST
-        plugins.fairshare.plugin.MOST_TOLD
+        plugins.extender.LONGEST
+        plugins.fairshare.MOST_TOLD
     """,
     "beyond it a slower way leads to the same": """
         submission.job_arrays.MAX_LISTED
@@ -186,7 +186,7 @@ NO_BOUNDS = {
         model.volumes.free_volumes.MOST_SIZES
         controllers.workloads.batch_job.job_tracking.UNCOUNTED_LIMIT
         plugins.deviceshare.plugin.MOST_FITS
-        plugins.fgd.plugin.MOST_SCORES
+        plugins.fgd.MOST_SCORES
         model.cards.fragmentation.MOST_STATES
     """,
     "what counts as how much of a bound": """
@@ -199,7 +199,7 @@ NO_BOUNDS = {
         model.devices.binding_conditions.BINDING_TIMEOUT
         embedded.kube_controllers.status_controllers.BUDGET_DELAY
         embedded.nodes.timer_heap.TimerHeap.MAX_WAIT
-        plugins.fairshare.usage_history.MAX_GAP
+        plugins.fairshare.MAX_GAP
     """,
     "a default, or a number of Go": """
         cli.check.installation_checks.MOST_SKEW

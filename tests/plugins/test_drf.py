@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stromboli.model.dimensions import CPU, MEMORY
-from stromboli.plugins.drf.job_tree import JobTree
+from stromboli.plugins.drf import JobTree
 from stromboli.testing import World
 
 NODE = "n1 cpu=8,memory=16Gi,pods=110"

@@ -14,7 +14,7 @@ import pytest
 
 from stromboli.engine.points import Vote
 from stromboli.model.status import Status
-from stromboli.plugins.extender.plugin import BUDGET, MAX_FAILURES, Extender, ExtenderClient, ExtenderFailed
+from stromboli.plugins.extender import BUDGET, MAX_FAILURES, Extender, ExtenderClient, ExtenderFailed
 from stromboli.testing import World
 from stromboli.testing.world import NOON
 from stromboli.transport import CallFailed, post

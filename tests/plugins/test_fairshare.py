@@ -20,15 +20,19 @@ from stromboli.engine.cycle import Engine
 from stromboli.engine.decisions import Decision, Event, QueueAnnotation
 from stromboli.engine.plugin import Plugin
 from stromboli.extensions import load_catalog
-from stromboli.plugins.fairshare.plugin import (
+from stromboli.plugins.fairshare import (
     MAX_BYTES,
+    MAX_GAP,
     MAX_USERS,
     Accounts,
+    Decay,
+    UsageRecord,
     bring_up_to_date,
     from_annotation,
+    new_history,
+    rounded,
     to_annotation,
 )
-from stromboli.plugins.fairshare.usage_history import MAX_GAP, Decay, UsageRecord, new_history, rounded
 from stromboli.policy.policy import PolicyError, load_policy
 from stromboli.testing import Result, World
 from stromboli.testing.world import NOON

@@ -18,8 +18,7 @@ from stromboli.engine.transaction import EvictionReason
 from stromboli.model.cluster import Cluster, Dirty
 from stromboli.model.node_usage import NodeUsage
 from stromboli.model.status import Status
-from stromboli.plugins.usage.plugin import Usage, UsageArguments
-from stromboli.plugins.usage.usage_estimator import Load
+from stromboli.plugins.usage import Load, Usage, UsageArguments
 from stromboli.policy.arguments import parse_arguments
 from stromboli.testing import World
 from stromboli.testing.world import NOON

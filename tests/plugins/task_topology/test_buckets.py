@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stromboli.engine.placement.node_functions import Nodes
 from stromboli.model.cluster import Change
 from stromboli.model.status import Status
-from stromboli.plugins.task_topology.role_buckets import Requests
+from stromboli.plugins.task_topology import Requests
 from stromboli.testing import World
 from tests.manifests import group, node, pod, policy, task_named
 from tests.number_of_examples import scaled

@@ -1,21 +1,28 @@
-"""Ask a server of the user what to do, over HTTP (spec 04 11)."""
+"""The plugin `extender`: asks an HTTP server of the user (spec 04 11).
+
+Requests have a subset of Volcano's fields, under the names that Volcano exports: identities, requests, allocations, and
+the decoded parts of Kubernetes objects. Amounts are milli-CPU, bytes, and thousandths of every other resource. A status
+is a power of two, as in Volcano.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
 
-from stromboli.api import card_names, go_scalars
+from stromboli.api import card_names, go_scalars, names
 from stromboli.engine.placement.node_functions import Check, Column, NodeFilter, Nodes, NodeScore
 from stromboli.engine.plugin import Plugin
 from stromboli.engine.points import Vote
 from stromboli.engine.session import Session
-from stromboli.model.cluster import Change, Dirty
+from stromboli.model.cluster import Change, Cluster, Dirty
+from stromboli.model.dimensions import CPU, MEMORY, Dimensions
 from stromboli.model.job import Job
 from stromboli.model.node_columns import Node
 from stromboli.model.queue import Queue
@@ -23,9 +30,149 @@ from stromboli.model.requirements.placement_requirement import DEVICE_SHARING, N
 from stromboli.model.requirements.pod_demands import shares_devices
 from stromboli.model.status import Status
 from stromboli.model.task import Task
-from stromboli.plugins.extender import extender_messages
 from stromboli.policy.arguments import arg
 from stromboli.transport import CallFailed, shown_url
+
+Json = dict[str, Any]
+
+# -- requests as JSON
+
+
+def resource(amounts: Mapping[int, float], dims: Dimensions) -> Json:
+    scalars = {dims.names[dim]: amount for dim, amount in amounts.items() if dim > MEMORY}
+    return {
+        "MilliCPU": amounts.get(CPU, 0),
+        "Memory": amounts.get(MEMORY, 0),
+        "ScalarResources": scalars,
+    }
+
+
+def task_message(task: Task, dims: Dimensions) -> Json:
+    request = resource(task.request, dims)
+    return {
+        "UID": task.uid,
+        "Job": task.job.key if task.job is not None else "",
+        "Name": task.name,
+        "Namespace": task.namespace,
+        "TaskRole": task.role,
+        "Resreq": request,
+        "InitResreq": request,
+        "NodeName": task.node.name if task.node is not None else "",
+        "Status": 1 << task.status,
+        "Priority": task.priority,
+        "Preemptable": task.preemptable,
+        "BestEffort": task.best_effort,
+        "RevocableZone": task.zone,
+        "SchGated": bool(task.gates),
+        "Pod": {
+            "metadata": {
+                "name": task.name,
+                "namespace": task.namespace,
+                "uid": task.uid,
+                "labels": task.label_set.labels,
+                "annotations": task.annotations,
+            },
+            "spec": task.shape.spec,
+        },
+    }
+
+
+def node_message(node: Node, cluster: Cluster) -> Json:
+    """A node with its amounts at this point of the cycle."""
+    columns, dims = cluster.columns, cluster.dims
+    held = {
+        field: resource(dict(enumerate(block[:, node.row].tolist())) if node.row >= 0 else {}, dims)
+        for field, block in (
+            ("Idle", columns.idle),
+            ("Used", columns.used),
+            ("Releasing", columns.releasing),
+            ("Pipelined", columns.pipelined),
+            ("Allocatable", columns.allocatable),
+        )
+    }
+    return {"Name": node.name, "Node": node.object, **held}
+
+
+def job_message(job: Job, dims: Dimensions) -> Json:
+    return {
+        "UID": job.key,
+        "Name": job.name,
+        "Namespace": job.namespace,
+        "Queue": job.queue.name if job.queue is not None else "",
+        "Priority": job.priority,
+        "MinAvailable": job.minimum,
+        "TaskMinAvailable": job.role_minimums,
+        "Allocated": resource(job.allocated, dims),
+        "TotalRequest": resource(job.total, dims),
+        "Tasks": {task.uid: task_message(task, dims) for task in job.tasks.values()},
+        "PodGroup": job.group,
+    }
+
+
+def queue_message(queue: Queue) -> Json:
+    return {"UID": queue.name, "Name": queue.name, "Weight": queue.weight, "Queue": queue.object}
+
+
+def session_message(cluster: Cluster, jobs: Iterable[Job]) -> Json:
+    """The cluster at the opening of a session."""
+    nodes = {node.name: node_message(node, cluster) for node in cluster.columns.nodes}
+    revocable = {node.name for node in cluster.columns.nodes if names.REVOCABLE_ZONE in node.labels}
+    return {
+        "Jobs": {job.key: job_message(job, cluster.dims) for job in jobs},
+        "Nodes": nodes,
+        "Queues": {queue.name: queue_message(queue) for queue in cluster.queues.values() if queue.exists},
+        "NamespaceInfo": {name: {"Name": name} for name in cluster.objects.namespaces},
+        "RevocableNodes": {name: nodes[name] for name in revocable},
+        "NodeList": list(nodes),
+    }
+
+
+# -- responses as JSON
+
+
+class Predicate(Struct):
+    """Why a node cannot take a task (empty: it can), and a code: 2 if evictions could help."""
+
+    status: str = ""
+    code: int = 0
+
+
+class Prioritize(Struct, rename="camel"):
+    node_score: dict[str, float] | None = None
+    error_message: str = ""
+
+
+class Victim(Struct):
+    uid: str = field(name="UID")
+
+
+class Victims(Struct):
+    status: int = 0
+    victims: list[Victim] | None = None
+
+
+class VoteResponse(Struct):
+    """1 for, -1 against, 0 neither."""
+
+    status: int = 0
+
+
+class Overused(Struct):
+    overused: bool = False
+
+
+class Ready(Struct):
+    status: bool = False
+
+
+class Accepted(Struct, rename="camel"):
+    """Whether a move is refused, and why."""
+
+    error_message: str = ""
+
+
+# -- the plugin
+
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +226,7 @@ class Extender(Plugin):
         seconds = go_scalars.duration(arguments.timeout)
         self._client = ExtenderClient(arguments.url, seconds if seconds is not None and seconds > 0 else 1.0)
         self._reachable = False
-        self._cached: tuple[Any, list[extender_messages.Predicate]] | None = None
+        self._cached: tuple[Any, list[Predicate]] | None = None
         if arguments.predicate and any(map(shares_devices, arguments.managed)):
             self.honours |= {DEVICE_SHARING.name}
         if arguments.predicate and card_names.NPU_CORE in arguments.managed:
@@ -97,7 +244,7 @@ class Extender(Plugin):
             return
         self._client.begin(post, session.services["clock"])
         if self.arguments.open:
-            message = extender_messages.session_message(session.cluster, session.jobs())
+            message = session_message(session.cluster, session.jobs())
             self._reachable = self._notify(self.arguments.open, message) or self.arguments.ignorable
 
     def closing(self, session: Session) -> None:
@@ -150,22 +297,22 @@ class Extender(Plugin):
             if code:
                 yield Check(codes != code, reason[:LONGEST], curable)
 
-    def _responses(self, task: Task, nodes: Nodes) -> list[extender_messages.Predicate]:
+    def _responses(self, task: Task, nodes: Nodes) -> list[Predicate]:
         """The response for each node; cached, as the reasons for refusing all nodes are the same request again."""
         key = (task, nodes.columns.clock, len(nodes))
         if self._cached is None or self._cached[0] != key:
             rows = nodes.each(lambda node: node.row).tolist()
-            message = extender_messages.task_message(task, self.session.cluster.dims)
+            message = task_message(task, self.session.cluster.dims)
             responses = [self._predicate(message, nodes.columns.nodes[row]) for row in rows]
             self._cached = (key, responses)
         return self._cached[1]
 
-    def _predicate(self, task: extender_messages.Json, node: Node) -> extender_messages.Predicate:
-        request = {"task": task, "node": extender_messages.node_message(node, self.session.cluster)}
+    def _predicate(self, task: Json, node: Node) -> Predicate:
+        request = {"task": task, "node": node_message(node, self.session.cluster)}
         try:
-            return self._client.call(self.arguments.predicate, request, extender_messages.Predicate)
+            return self._client.call(self.arguments.predicate, request, Predicate)
         except ExtenderFailed as error:
-            return extender_messages.Predicate("" if self.arguments.ignorable else str(error))
+            return Predicate("" if self.arguments.ignorable else str(error))
 
     def node_scores(self, task: Task) -> Iterable[NodeScore]:
         if self.arguments.prioritize:
@@ -180,10 +327,10 @@ class Extender(Plugin):
         if len(rows) < 2 or not self._is_interested(task):
             return scores
         cluster = self.session.cluster
-        listed = [extender_messages.node_message(cluster.nodes[name], cluster) for name in rows]
-        request = {"task": extender_messages.task_message(task, cluster.dims), "nodes": listed}
+        listed = [node_message(cluster.nodes[name], cluster) for name in rows]
+        request = {"task": task_message(task, cluster.dims), "nodes": listed}
         try:
-            response = self._client.call(self.arguments.prioritize, request, extender_messages.Prioritize)
+            response = self._client.call(self.arguments.prioritize, request, Prioritize)
         except ExtenderFailed:
             if self.arguments.ignorable:
                 return scores
@@ -210,10 +357,10 @@ class Extender(Plugin):
             return None
         dims = self.session.cluster.dims
         request = {
-            "evictor": extender_messages.task_message(task, dims),
-            "evictees": [extender_messages.task_message(candidate, dims) for candidate in candidates],
+            "evictor": task_message(task, dims),
+            "evictees": [task_message(candidate, dims) for candidate in candidates],
         }
-        response = self._call(verb, request, extender_messages.Victims)
+        response = self._call(verb, request, Victims)
         if response is None:
             return []
         uids = {victim.uid for victim in response.victims or ()}
@@ -224,9 +371,7 @@ class Extender(Plugin):
     def job_enqueueable(self, job: Job) -> Vote:
         if not self.arguments.enqueueable or not self._reachable:
             return Vote.ABSTAIN
-        response = self._call(
-            self.arguments.enqueueable, self._job_request(job), extender_messages.VoteResponse
-        )
+        response = self._call(self.arguments.enqueueable, self._job_request(job), VoteResponse)
         if response is None:
             return Vote.PERMIT if self.arguments.ignorable else Vote.REJECT
         return Vote((response.status > 0) - (response.status < 0))
@@ -238,7 +383,7 @@ class Extender(Plugin):
     def job_ready(self, job: Job) -> bool:
         if not self.arguments.ready or not self._reachable:
             return True
-        response = self._call(self.arguments.ready, self._job_request(job), extender_messages.Ready)
+        response = self._call(self.arguments.ready, self._job_request(job), Ready)
         # quirk: spec 04 11: a failure makes jobs ready unless ignorable
         return not self.arguments.ignorable if response is None else response.status
 
@@ -247,13 +392,13 @@ class Extender(Plugin):
             return False
         response = self._call(
             self.arguments.overused,
-            {"queue": extender_messages.queue_message(queue)},
-            extender_messages.Overused,
+            {"queue": queue_message(queue)},
+            Overused,
         )
         return not self.arguments.ignorable if response is None else response.overused
 
-    def _job_request(self, job: Job) -> extender_messages.Json:
-        return {"job": extender_messages.job_message(job, self.session.cluster.dims)}
+    def _job_request(self, job: Job) -> Json:
+        return {"job": job_message(job, self.session.cluster.dims)}
 
     # -- moves
 
@@ -263,15 +408,15 @@ class Extender(Plugin):
         verb = self.arguments.allocate if now else self.arguments.deallocate
         if before == now or not verb or not self._is_interested(change.task):
             return None
-        request = {"task": extender_messages.task_message(change.task, self.session.cluster.dims)}
+        request = {"task": task_message(change.task, self.session.cluster.dims)}
         try:
-            problem = self._client.call(verb, request, extender_messages.Accepted).error_message[:LONGEST]
+            problem = self._client.call(verb, request, Accepted).error_message[:LONGEST]
         except ExtenderFailed as error:
             problem = "" if self.arguments.ignorable else str(error)
         return problem if problem and not change.undo else None
 
 
-def _reason(response: extender_messages.Predicate) -> tuple[str, bool]:
+def _reason(response: Predicate) -> tuple[str, bool]:
     return (response.status, response.code == CURABLE) if response.status else ("", False)
 
 
