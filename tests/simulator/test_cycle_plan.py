@@ -74,6 +74,35 @@ def test_what_was_left_out_is_in_the_document(tmp_path: Path) -> None:
     assert [problem["field"] for problem in plan["problems"]] == ["spec.unschedulable"]
 
 
+def test_a_pod_that_cannot_be_read_fully_counts_on_its_node(tmp_path: Path) -> None:
+    """As in the scheduler, which would not bind there either."""
+    (tmp_path / "a.yaml").write_text("""
+kind: Node
+metadata: {name: n}
+status: {allocatable: {cpu: 4, memory: 8Gi, pods: 10}}
+---
+kind: Pod
+metadata: {name: full}
+spec:
+  nodeName: n
+  schedulerName: volcano
+  containers: [{name: c, resources: {requests: {cpu: 3, memory: 9007199254740988Ki}}}]
+status: {phase: Running}
+---
+kind: Pod
+metadata: {name: waits}
+spec: {schedulerName: volcano, containers: [{name: c, resources: {requests: {cpu: 2}}}]}
+""")
+    loaded = load(lambda: open_paths([str(tmp_path)], keep_going=True), keep_going=True)
+    plan = document(make_plan(loaded, GANG, CATALOG, 0.0))
+    assert plan["binds"] == {}
+    (problem,) = plan["problems"]
+    assert (problem["object"], problem["problem"].partition("; ")[2]) == (
+        "Pod full",
+        "what can be read of the pod counts on its node",
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from Linux")
 def test_a_hundred_thousand_pods_on_five_thousand_nodes_stay_below_600_mib(tmp_path: Path) -> None:

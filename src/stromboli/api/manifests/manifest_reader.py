@@ -23,13 +23,15 @@ from stromboli.api.manifests.object_defaults import (
     implied_queues,
 )
 from stromboli.api.object_checks import check_object, check_queues
-from stromboli.api.object_reading import ObjectReader
+from stromboli.api.object_reading import ObjectReader, readable_part
 from stromboli.api.types.kinds import WORKLOADS, describe, kind_of
 from stromboli.api.types.meta import Object
+from stromboli.api.types.pod import Pod
 from stromboli.api.types.scheduling import PriorityClass, Queue
 from stromboli.api.types.storage import PersistentVolumeClaim, StorageClass
 
 IMPLIED = "(implied)"
+_COUNTED_IN_PART = "what can be read of the pod counts on its node"
 _BLOCK = 16_384
 """Objects whose JSON is kept in one piece, and let go together."""
 
@@ -191,11 +193,16 @@ class Manifests:
         return result
 
     def _decode(self, source: Source, kind: type[Object], index: int) -> Object | None:
+        obj: Object | None
         try:
             obj = self._reader.read(kind, source.raw)
         except BadObject as error:
+            obj = readable_part(source.raw) if kind is Pod else None
+            if obj is not None and obj.spec.node_name:  # as in the scheduler
+                error = BadObject(error.field, f"{error.problem}; {_COUNTED_IN_PART}", error.subject)
             self.report(source.where, error)
-            return None
+            if obj is None:
+                return None
         if source.of_case:
             case_defaults(obj, index, self.priorities)
         else:
